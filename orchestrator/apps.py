@@ -1,0 +1,23 @@
+from django.apps import AppConfig, apps
+from django.utils.module_loading import autodiscover_modules
+from django.utils.translation import gettext_lazy as _
+
+
+class OrchestratorConfig(AppConfig):
+    """The engine; finds `processes` and `handlers` modules in every installed app."""
+
+    name = "orchestrator"
+    verbose_name = _("Processes")
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        import sys
+
+        from orchestrator import checks, registry
+
+        checks.connect()
+        autodiscover_modules("processes", "handlers")
+        for config in apps.get_app_configs():
+            module = sys.modules.get(f"{config.name}.processes")
+            if module is not None:
+                registry.collect(module)

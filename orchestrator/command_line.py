@@ -1,0 +1,46 @@
+"""Runs a command of the bundled project, and says a set-up mistake in one line."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+
+from django.core.management import execute_from_command_line
+
+from orchestrator.environment import SettingRefused
+
+
+def main(argv: Sequence[str]) -> None:
+    """Run the management command of `argv`; the settings are the bundled project's unless the environment says."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "orchestrator.settings")
+    if argv[1:2] == ["test"]:
+        sys.exit(test(argv[2:]))
+    if data_dir := option(argv, "--data-dir"):
+        # The settings need it before any command can read its options.
+        os.environ["PROCESSION_DATA_DIR"] = data_dir
+    try:
+        execute_from_command_line(list(argv))
+    except SettingRefused as refused:
+        sys.exit(str(refused))
+
+
+def test(arguments: Sequence[str]) -> int:
+    """Run the project's own checks and tests, away from the data of an installation; return the exit code.
+
+    Not a management command: the `test` of a project that uses these apps stays Django's.
+    """
+    from tests import stages
+
+    with tempfile.TemporaryDirectory(prefix="procession-test-") as folder:
+        os.environ["PROCESSION_DATA_DIR"] = folder
+        return stages.main(arguments)
+
+
+def option(argv: Sequence[str], name: str) -> str:
+    """Return the value of the option `name` in `argv`, as `--name value` or `--name=value`; "" without it."""
+    for position, word in enumerate(argv):
+        if word == name:
+            return next(iter(argv[position + 1 :]), "")
+        if word.startswith(f"{name}="):
+            return word.removeprefix(f"{name}=")
+    return ""

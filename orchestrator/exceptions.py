@@ -1,0 +1,184 @@
+"""Everything Procession raises.
+
+ProcessionError
+├── InvalidDefinition       a definition contradicts itself; raised at import
+├── InvalidMessage          an event, a command or data does not have the declared form
+├── UnknownEventType        no definition and no handler knows this event type
+├── UnknownDefinition       no such process manager or workflow in the code
+├── ConflictingEvent        an event id was used before with another body
+├── KeyTaken                another live process has the correlation key
+├── HandlerMissing          a command without a handler in the running code
+├── NoCase                  a route or a loop found no way on
+├── Outcome                 how a handler or step says what its failure means
+│   ├── Permanent           do not try again
+│   ├── Retry               try again, after so long
+│   ├── CorruptInput        an earlier step's result is bad: redo that step
+│   └── Skip                pass this step over, and go on
+├── TimedOut                a step ran longer than its timeout
+├── ExitRefused             a step raised what ends programs
+├── Interrupted             a worker died in a step that must not run twice
+├── ChildCancelled          a sub-process was cancelled
+├── LimitReached            a process made more transitions than it may
+├── WorkerDied              the worker died in every attempt
+├── LeaseLost               another worker has taken over; drop everything
+└── OperationRefused        an operator's action was not carried out
+    ├── PermissionMissing   the operator may not do this
+    └── StaleRevision       the page was older than the process
+
+Local to their modules: `sign_in.LinkRefused`, `serving.Refused`, `diagrams.layout.LayoutFailed` (all of this tree) and
+`webhooks.refusal.Refusal`.
+
+The class docstring is the default message.
+"""
+
+from __future__ import annotations
+
+import inspect
+from datetime import timedelta
+from typing import Any
+
+
+class ProcessionError(Exception):
+    """Something in Procession went wrong."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or inspect.getdoc(type(self)) or "")
+
+
+class InvalidDefinition(ProcessionError):
+    """The definition contradicts itself.
+
+    Args:
+        definition: name of the class.
+        row: the row as it reads, or "" when the mistake is in the class itself.
+        reason: what is wrong and what to do about it.
+    """
+
+    def __init__(self, definition: str, row: str, reason: str) -> None:
+        self.definition, self.row, self.reason = definition, row, reason
+        where = f"{definition}, row {row!r}" if row else definition
+        super().__init__(f"{where}: {reason}")
+
+
+class InvalidMessage(ProcessionError):
+    """The message does not have the declared form.
+
+    Args:
+        message: what is wrong and what would be right.
+        path: where in the message, like "items.3.price"; "" for the whole.
+    """
+
+    def __init__(self, message: str, path: str = "") -> None:
+        self.path = path
+        super().__init__(f"{path}: {message}" if path else message)
+
+
+class UnknownEventType(ProcessionError):
+    """No process manager and no event handler knows this event type."""
+
+
+class UnknownDefinition(ProcessionError):
+    """No process manager of this name and version is in the running code."""
+
+
+class ConflictingEvent(ProcessionError):
+    """The same source sent this event id before, with another body."""
+
+
+class KeyTaken(ProcessionError):
+    """Another process of this definition lives under the same correlation key."""
+
+
+class HandlerMissing(ProcessionError):
+    """The running code has no handler for this command."""
+
+
+class NoCase(ProcessionError):
+    """No case of a route fits, or a loop has come to its bound."""
+
+
+class Outcome(ProcessionError):
+    """How a handler or a step says what its failure means; a step may also return it."""
+
+
+class Permanent(Outcome):
+    """Trying again cannot help."""
+
+
+class Retry(Outcome):
+    """Try again, even if the cause looks permanent.
+
+    Args:
+        after: how long to wait; None for the step's own backoff.
+        message: what people are told.
+    """
+
+    def __init__(self, after: timedelta | None = None, message: str = "") -> None:
+        self.after = after
+        super().__init__(message)
+
+
+class CorruptInput(Outcome):
+    """The result of an earlier step is bad: that step alone is redone, then this one tries again.
+
+    Args:
+        step: the name of the earlier step.
+        message: what is wrong with its result.
+    """
+
+    def __init__(self, step: str, message: str = "") -> None:
+        self.step = step
+        super().__init__(message or f"the result of {step} is bad")
+
+
+class Skip(Outcome):
+    """Pass this step over: the process goes on as if it were done.
+
+    Args:
+        message: why.
+        result: what later steps get as its result.
+    """
+
+    def __init__(self, message: str = "", result: Any = None) -> None:
+        self.result = result
+        super().__init__(message)
+
+
+class TimedOut(ProcessionError):
+    """The step ran longer than its timeout, or did not report in time."""
+
+
+class ExitRefused(ProcessionError):
+    """A step raised what ends programs, such as SystemExit: its worker goes on, and the attempt has failed."""
+
+
+class Interrupted(ProcessionError):
+    """A worker died in a step that is not idempotent: whether it had its effect is not known."""
+
+
+class ChildCancelled(ProcessionError):
+    """The sub-process was cancelled."""
+
+
+class LimitReached(ProcessionError):
+    """The process made more transitions than it may."""
+
+
+class WorkerDied(ProcessionError):
+    """The worker died in every attempt."""
+
+
+class LeaseLost(ProcessionError):
+    """Another worker has taken this work over; nothing of this attempt is kept."""
+
+
+class OperationRefused(ProcessionError):
+    """The action was not carried out."""
+
+
+class PermissionMissing(OperationRefused):
+    """Your account may not do this."""
+
+
+class StaleRevision(OperationRefused):
+    """The process has changed since the page was loaded."""

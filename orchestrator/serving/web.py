@@ -1,0 +1,50 @@
+"""The web server: uvicorn on a socket that is bound already, so that a new server takes over without a gap.
+
+usage: python -m orchestrator.serving.web FD
+"""
+
+import http
+import http.client
+import os
+import socket
+import sys
+from urllib.parse import urlsplit
+
+import uvicorn
+
+from orchestrator.environment import trusted_proxies
+
+LARGEST_SOCKET_MESSAGE = 65_536  # bytes a browser may send at once over its WebSocket
+GRACE = 2  # seconds that open requests have at the end
+
+
+def serve(descriptor: int) -> None:
+    """Serve the project on the bound socket with the file descriptor `descriptor` until SIGTERM."""
+    configuration = uvicorn.Config(
+        "orchestrator.asgi:application",
+        lifespan="off",
+        log_config=None,  # the project's own settings say how to log
+        access_log=False,  # sign-in links are addresses too
+        server_header=False,
+        # Who may say on whose behalf a request comes; uvicorn by itself would believe anybody on this host.
+        forwarded_allow_ips=trusted_proxies(os.environ),
+        ws_max_size=LARGEST_SOCKET_MESSAGE,
+        timeout_graceful_shutdown=GRACE,
+    )
+    uvicorn.Server(configuration).run(sockets=[socket.socket(fileno=descriptor)])
+
+
+def answers(site: str) -> bool:
+    """Tell whether the web server at the address `site` gives out its sign-in page."""
+    connection = http.client.HTTPConnection(urlsplit(site).netloc, timeout=1)
+    try:
+        connection.request("GET", "/sign-in/")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+if __name__ == "__main__":
+    serve(int(sys.argv[1]))

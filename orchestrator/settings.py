@@ -1,0 +1,193 @@
+"""Settings of the bundled project: safe on a laptop as they are, and set by the environment anywhere else.
+
+docs/settings.md lists the variables.
+"""
+
+import os
+from dataclasses import fields
+from pathlib import Path
+
+from orchestrator.conf import Conf
+from orchestrator.environment import (
+    data_folder,
+    database,
+    flag,
+    generated_secret,
+    networks_by_name,
+    numbers,
+    prefixed,
+    rates,
+    socket_path,
+    socket_url,
+    trusted_proxies,
+    words,
+)
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+DATA_DIR = data_folder(
+    Path(os.environ.get("PROCESSION_DATA_DIR") or BASE_DIR / ".procession").absolute()
+)
+
+DEBUG = flag(os.environ, "PROCESSION_DEBUG")
+SECRET_KEY = os.environ.get("PROCESSION_SECRET_KEY") or generated_secret(
+    DATA_DIR / "secret_key"
+)
+ALLOWED_HOSTS = words(
+    os.environ.get("PROCESSION_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
+)
+CSRF_TRUSTED_ORIGINS = words(os.environ.get("PROCESSION_TRUSTED_ORIGINS", ""))
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "django_rq",
+    "django_htmx",
+    "orchestrator",
+    "monitoring",
+    "examples.order_listing",
+    "examples.support_inquiry",
+    "examples.video_analysis",
+    *words(os.environ.get("PROCESSION_APPS", "")),
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "orchestrator.middleware.ContentSecurityPolicyMiddleware",
+    "servestatic.middleware.ServeStaticMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "orchestrator.urls"
+ASGI_APPLICATION = "orchestrator.asgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+# orchestrator.asgi says so, before it loads the settings.
+SERVES_WEB = flag(os.environ, "PROCESSION_WEB")
+DATABASES = {
+    "default": database(os.environ.get("DATABASE_URL", ""), DATA_DIR, web=SERVES_WEB)
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+VALKEY_SOCKET = socket_path(DATA_DIR)
+REDIS_URL = os.environ.get("REDIS_URL") or socket_url(VALKEY_SOCKET)
+
+RQ_QUEUES = {
+    name: {"URL": REDIS_URL, "SERIALIZER": "rq.serializers.JSONSerializer"}
+    for name in words(os.environ.get("PROCESSION_QUEUES", "default"))
+}
+# The dashboard has its address from orchestrator.urls, which lets superusers in and nobody else.
+RQ_SHOW_ADMIN_LINK = False
+
+CHANNEL_LAYERS = {
+    "default": {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        # redis-py 8 gives up reading after 5 s, which is what a subscription does on a quiet day.
+        "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": None}]},
+    },
+}
+
+LOGIN_URL = "sign-in"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "sign-in"
+AUTH_PASSWORD_VALIDATORS = [
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 12},
+    },
+    {
+        "NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+
+# Whose word the web server takes on where a request comes from; `orchestrator.serving.web` acts on it.
+TRUSTED_PROXIES = trusted_proxies(os.environ)
+
+# Behind HTTPS, PROCESSION_HTTPS=1 makes browsers insist on it.
+HTTPS = flag(os.environ, "PROCESSION_HTTPS")
+SECURE_SSL_REDIRECT = HTTPS
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
+SECURE_HSTS_PRELOAD = HTTPS
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+SESSION_COOKIE_SECURE = HTTPS
+SESSION_COOKIE_NAME = "__Host-session" if HTTPS else "procession_session"
+CSRF_COOKIE_SECURE = HTTPS
+CSRF_COOKIE_HTTPONLY = True
+CSRF_COOKIE_NAME = "__Host-csrf" if HTTPS else "procession_csrf"
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+# Plain HTTP is right on the loopback address and nowhere else: nobody can listen in, and nobody has a certificate.
+ON_LOOPBACK = set(ALLOWED_HOSTS) <= {"127.0.0.1", "localhost", "[::1]"}
+SILENCED_SYSTEM_CHECKS = (
+    ["security.W004", "security.W008", "security.W012", "security.W016"]
+    if ON_LOOPBACK and not HTTPS
+    else []
+)
+
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576  # bytes
+
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("ja", "日本語")]
+TIME_ZONE = os.environ.get("PROCESSION_TIME_ZONE", "UTC")
+USE_TZ = True
+
+STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+# Files are served from where they lie, so that a new clone needs no collectstatic.
+SERVESTATIC_USE_FINDERS = True
+SERVESTATIC_ALLOW_ALL_ORIGINS = False
+
+PROCESSION = numbers(os.environ, "PROCESSION_", [field.name for field in fields(Conf)])
+WEBHOOK_SOURCES = prefixed(os.environ, "PROCESSION_WEBHOOK_SECRET_")
+WEBHOOK_NETWORKS = networks_by_name(os.environ, "PROCESSION_WEBHOOK_NETWORKS_")
+WEBHOOK_RATES = rates(os.environ, "PROCESSION_WEBHOOK_RATE_")
+ORDER_LISTING = {
+    "EXCHANGE_URL": os.environ.get("ORDER_LISTING_EXCHANGE_URL", ""),
+    "TIMEOUT": 5,  # seconds
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
+    },
+    "handlers": {
+        "console": {"class": "logging.StreamHandler", "formatter": "line"},
+    },
+    "root": {
+        "handlers": ["console"],
+        "level": os.environ.get("PROCESSION_LOG_LEVEL", "INFO").upper(),
+    },
+}

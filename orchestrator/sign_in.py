@@ -1,0 +1,84 @@
+"""Signing in: by password, or by a signed link that works once and for a day."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.contrib.auth import login
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.models import User
+from django.contrib.auth.views import LoginView, LogoutView
+from django.core import signing
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.decorators import method_decorator
+from django.views import View
+from django.views.decorators.cache import never_cache
+
+from orchestrator.exceptions import ProcessionError
+
+LIFETIME = timedelta(hours=24)
+SALT = "orchestrator.sign_in"
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+
+
+class LinkRefused(ProcessionError):
+    """This sign-in link has been used, is older than a day, or was not made here."""
+
+
+def sign_in_path(user: User) -> str:
+    """Return the path of a link that signs `user` in once, within `LIFETIME`.
+
+    Any sign-in of the same user voids the links made before it.
+    """
+    seen = user.last_login.isoformat() if user.last_login else ""
+    token = signing.dumps([user.pk, seen], salt=SALT)
+    return reverse("sign-in-by-link", args=[token])
+
+
+def redeem(token: str) -> User:
+    """Return the user a link was made for, and use the link up.
+
+    The link names the user's last sign-in and moves it on in one statement, so of many uses at once one wins.
+
+    Raises:
+        LinkRefused: see there.
+    """
+    try:
+        pk, seen = signing.loads(token, salt=SALT, max_age=LIFETIME)
+    except signing.BadSignature:
+        raise LinkRefused from None
+    last_login = datetime.fromisoformat(seen) if seen else None
+    users = User.objects.filter(pk=pk, is_active=True, last_login=last_login)
+    if not users.update(last_login=timezone.now()):
+        raise LinkRefused
+    return User.objects.get(pk=pk)
+
+
+class SignInView(LoginView):
+    """The form for user name and password."""
+
+    redirect_authenticated_user = True
+
+
+class SignOutView(LogoutView):
+    """Ends the session; only a form post does."""
+
+
+@method_decorator([login_not_required, never_cache], name="dispatch")
+class SignInByLinkView(View):
+    """Signs in whoever holds an unused link."""
+
+    def get(self, request: HttpRequest, token: str, **kwargs: Any) -> HttpResponse:
+        try:
+            user = redeem(token)
+        except LinkRefused as refused:
+            return render(
+                request,
+                "registration/link_refused.html",
+                {"refused": refused},
+                status=403,
+            )
+        login(request, user, backend=BACKEND)
+        return redirect("/")

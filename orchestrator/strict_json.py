@@ -1,0 +1,101 @@
+"""JSON from outside, read strictly and in bounded time and memory.
+
+What readers understand differently (a key twice, NaN, text that is no text) and what would exhaust one (size, depth,
+number of keys) is refused. Size, depth and keys are counted on the raw bytes, before anything is built from them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import NoReturn
+
+from orchestrator.definition.codec import MAX_BYTES, MAX_DEPTH, check
+from orchestrator.exceptions import InvalidMessage
+
+MAX_KEYS = 5_000
+
+# A string to its end (or the end of the input), a bracket or a colon. Possessive, so that no input is read twice.
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.?+)*+"?+|[\[{\]}:]', re.DOTALL)
+_SHOWN = 40  # characters of a refused key or number
+
+
+def parse(raw: bytes) -> object:
+    """Reads one JSON value.
+
+    Args:
+        raw: UTF-8, at most 256 KiB, nested at most 64 deep, with at most 5,000 keys in all.
+
+    Raises:
+        InvalidMessage: what is wrong with it, and where the bad value stands when that can be said.
+    """
+    _check_size(raw)
+    text = _decoded(raw)
+    _check_shape(raw)
+    value = _loaded(text)
+    check(value)
+    return value
+
+
+def _check_size(raw: bytes) -> None:
+    if len(raw) > MAX_BYTES:
+        raise InvalidMessage(f"larger than {MAX_BYTES // 1024} KiB; send less at once")
+
+
+def _decoded(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidMessage(f"not UTF-8 at byte {error.start}") from None
+
+
+def _check_shape(raw: bytes) -> None:
+    depth = keys = 0
+    for token in _TOKEN.finditer(raw):
+        first = raw[token.start()]
+        if first in b"[{":
+            depth += 1
+        elif first in b"]}":
+            depth -= 1
+        elif first in b":":
+            keys += 1
+        if depth > MAX_DEPTH:
+            raise InvalidMessage(f"nested deeper than {MAX_DEPTH} levels")
+        if keys > MAX_KEYS:
+            raise InvalidMessage(f"more than {MAX_KEYS:,} keys")
+
+
+def _loaded(text: str) -> object:
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=_object,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+        )
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise InvalidMessage(f"not JSON: {error.msg} at {where}") from None
+    except ValueError:  # Python reads no whole number of more than 4,300 digits
+        raise InvalidMessage("a number has too many digits") from None
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found:
+            raise InvalidMessage(f"the key {key[:_SHOWN]!a} occurs twice in one object")
+        found[key] = value
+    return found
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise InvalidMessage(f"{name} is not a JSON number")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise InvalidMessage(f"the number {digits[:_SHOWN]} is too large")
+    return number

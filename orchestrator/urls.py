@@ -1,0 +1,30 @@
+"""The addresses of the bundled project. Every one needs a signed-in user unless its view says otherwise."""
+
+from django.contrib import admin
+from django.contrib.auth.decorators import user_passes_test
+from django.urls import URLPattern, include, path
+from django_rq.urls import urlpatterns as dashboard
+
+from orchestrator.sign_in import SignInByLinkView, SignInView, SignOutView
+
+superusers_only = user_passes_test(lambda user: user.is_active and user.is_superuser)
+
+
+def for_superusers(pattern: URLPattern) -> URLPattern:
+    """Return the address of a view that lets any member of the staff in as one for superusers."""
+    view = superusers_only(pattern.callback)
+    return URLPattern(pattern.pattern, view, pattern.default_args, pattern.name)
+
+
+urlpatterns = [
+    path("sign-in/", SignInView.as_view(), name="sign-in"),
+    path("sign-in/<str:token>/", SignInByLinkView.as_view(), name="sign-in-by-link"),
+    path("sign-out/", SignOutView.as_view(), name="sign-out"),
+    path("hooks/", include("orchestrator.webhooks.urls")),
+    path(
+        "admin/rq/",
+        include(([for_superusers(pattern) for pattern in dashboard], "django_rq")),
+    ),
+    path("admin/", admin.site.urls),
+    path("", include("monitoring.urls")),
+]
