@@ -1,0 +1,169 @@
+"""System checks: what only the whole project can know.
+
+E001 a command has no handler; E002 it has two; E003 two definitions share name and version; E004 two event classes
+share a name; E005 a definition changed under the same version while instances live on it; E006 a queue is named that
+does not exist; W001 a queue uses pickle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django.conf import settings
+from django.core import checks
+from django.core.checks import CheckMessage, Error, Tags
+
+from orchestrator import registry
+from orchestrator.definition import Event, ProcessManager, Workflow
+from orchestrator.definition.workflow.plan import Plan
+
+
+def connect() -> None:
+    """Registers the checks."""
+    checks.register(check_definitions, "orchestrator")
+    checks.register(check_queues, "orchestrator")
+    checks.register(check_fingerprints, Tags.database)
+
+
+def check_definitions(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    return [*_handlers(), *_names(), *_event_names(), *_queue_names()]
+
+
+def _handlers() -> Iterator[CheckMessage]:
+    for definition in registry.definitions.values():
+        if not issubclass(definition, ProcessManager):
+            continue
+        issued = {
+            issue.command for row in definition.all_rows() for issue in row.issues
+        }
+        for command in sorted(issued, key=lambda command: command.__name__):
+            found = registry.command_handlers.get(command.__name__, [])
+            if not found:
+                yield Error(
+                    f"{definition.__name__} issues {command.__name__}, which has no handler.",
+                    hint=f"Write a function with @handles({command.__name__}) in the app's handlers.py.",
+                    obj=definition,
+                    id="orchestrator.E001",
+                )
+            elif len(found) > 1:
+                yield Error(
+                    f"{command.__name__} has {len(found)} handlers: "
+                    + ", ".join(handler.name for handler in found),
+                    hint="A command has exactly one handler; use events to tell several.",
+                    obj=definition,
+                    id="orchestrator.E002",
+                )
+
+
+def _names() -> Iterator[CheckMessage]:
+    for first, second in registry.twins:
+        yield Error(
+            f"{first.__module__}.{first.__name__} and {second.__module__}.{second.__name__} are both "
+            f"{first.name} version {first.version}.",
+            hint="Give one of them another name or version.",
+            id="orchestrator.E003",
+        )
+
+
+def _event_names() -> Iterator[CheckMessage]:
+    known: dict[str, type[Event]] = {}
+    for definition in registry.definitions.values():
+        for name, event in definition.events.items():
+            if known.setdefault(name, event) is not event:
+                yield Error(
+                    f"The event name {name} stands for {known[name].__module__} and {event.__module__}.",
+                    hint="Import one class in both places, or rename one.",
+                    obj=definition,
+                    id="orchestrator.E004",
+                )
+
+
+def _queue_names() -> Iterator[CheckMessage]:
+    """Work on a queue that the settings do not have would be stored, and never be run."""
+    known = ", ".join(sorted(getattr(settings, "RQ_QUEUES", {}))) or "none"
+    for named_by, queue, obj in _queues_named():
+        if queue not in getattr(settings, "RQ_QUEUES", {}):
+            yield Error(
+                f"{named_by} is to run on the queue {queue}, which does not exist; known queues: {known}.",
+                hint="Correct the name, or add the queue to PROCESSION_QUEUES (RQ_QUEUES in settings of your own).",
+                obj=obj,
+                id="orchestrator.E006",
+            )
+
+
+def _queues_named() -> Iterator[tuple[str, str, object]]:
+    """Who names which queue: definitions, their steps, and handlers that run after the commit."""
+    for definition in registry.definitions.values():
+        yield definition.__name__, definition.queue, definition
+        if not issubclass(definition, ProcessManager) and definition.static:
+            yield from _queues_of_steps(definition, definition.static)
+    for handlers in [*registry.command_handlers.values(), *registry.reactions.values()]:
+        for handler in handlers:
+            if handler.after_commit:
+                yield f"The handler {handler.name}", handler.queue, handler.function
+
+
+def _queues_of_steps(
+    workflow: type[Workflow], plan: Plan
+) -> Iterator[tuple[str, str, object]]:
+    """The queues that steps of a workflow, and what undoes them, have of their own."""
+    for name, vertex in plan.vertices.items():
+        of = f"{name} of {workflow.__name__}"
+        if queue := vertex.step.policy.queue:
+            yield f"The step {of}", queue, workflow
+        if queue := vertex.undo_policy.queue:
+            yield f"What undoes {of}", queue, workflow
+
+
+def check_queues(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    queues: dict[str, dict[str, Any]] = getattr(settings, "RQ_QUEUES", {})
+    return [
+        checks.Warning(
+            f"The queue {name} does not say SERIALIZER: rq.serializers.JSONSerializer.",
+            hint="Pickle would let whoever can write to Redis run code in the workers.",
+            id="orchestrator.W001",
+        )
+        for name, queue in queues.items()
+        if "JSON" not in str(queue.get("SERIALIZER", "")).upper()
+    ]
+
+
+def _is_fixed(definition: registry.Declared) -> bool:
+    """Whether all processes of a version have one graph; one that is made from the input has none to compare."""
+    return issubclass(definition, ProcessManager) or definition.static is not None
+
+
+def check_fingerprints(
+    app_configs: Any, databases: Sequence[str] | None = None, **kwargs: Any
+) -> list[CheckMessage]:
+    from django.db import DatabaseError
+
+    from orchestrator.models import ProcessInstance
+
+    found: list[CheckMessage] = []
+    fixed = [d for d in registry.definitions.values() if _is_fixed(d)]
+    for definition in fixed if databases else ():
+        try:
+            live = (
+                ProcessInstance.objects.live()
+                .filter(
+                    definition__name=definition.name,
+                    definition__version=definition.version,
+                )
+                .exclude(definition__fingerprint=definition.graph().fingerprint())
+                .count()
+            )
+        except DatabaseError:
+            return []  # not migrated yet
+        if live:
+            found.append(
+                Error(
+                    f"{definition.__name__} has changed, but {live} live instances run on version "
+                    f"{definition.version} as it was.",
+                    hint="Raise its version and keep the old class until they have ended.",
+                    obj=definition,
+                    id="orchestrator.E005",
+                )
+            )
+    return found

@@ -1,0 +1,56 @@
+"""The language of definitions: plain Python, no Django, no queue."""
+
+from orchestrator.definition.messages import Command, Event
+from orchestrator.definition.process_manager import Decision, ProcessManager
+from orchestrator.definition.rows import after, during, ignore, reject, stored, when
+from orchestrator.definition.workflow import (
+    Failure,
+    StepContext,
+    Workflow,
+    ask,
+    case,
+    catch,
+    each,
+    fork,
+    join,
+    needs,
+    repeat,
+    route,
+    run,
+    start,
+    step,
+    then,
+    undo,
+    wait,
+)
+
+__all__ = [
+    "Command",
+    "Decision",
+    "Event",
+    "Failure",
+    "ProcessManager",
+    "StepContext",
+    "Workflow",
+    "after",
+    "ask",
+    "case",
+    "catch",
+    "during",
+    "each",
+    "fork",
+    "ignore",
+    "join",
+    "needs",
+    "reject",
+    "repeat",
+    "route",
+    "run",
+    "start",
+    "step",
+    "stored",
+    "then",
+    "undo",
+    "wait",
+    "when",
+]

@@ -1,0 +1,199 @@
+"""The one strict JSON codec for messages and process data.
+
+What one database would store and another refuse (NUL, lone surrogates, NaN), and what Python would later fail to read
+(deep nesting), is refused here, with the path of the bad value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from decimal import Decimal
+from typing import Any, TypeVar
+
+from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
+
+from orchestrator.exceptions import InvalidMessage
+
+T = TypeVar("T")
+
+MAX_DEPTH = 64
+MAX_BYTES = 256 * 1024
+MAX_BITS = 14_280
+"""Of a whole number: Python reads none of more than 4,300 digits."""
+
+
+def adapter(cls: type[T]) -> TypeAdapter[T]:
+    """The compiled reader and writer of one dataclass.
+
+    Raises:
+        InvalidMessage: a field's type has no JSON form.
+    """
+    try:
+        known = _adapters.get(cls)
+    except TypeError:
+        known = None  # an annotation that cannot be hashed
+    if known is None:
+        try:
+            known = _adapters[cls] = _adapter(cls)
+        except (PydanticUserError, NameError, TypeError) as error:
+            first = str(error).splitlines()[0]
+            name = getattr(cls, "__name__", str(cls))
+            raise InvalidMessage(f"{name} cannot be written as JSON: {first}") from None
+    return known
+
+
+def _adapter(cls: type[T]) -> TypeAdapter[T]:
+    try:
+        return TypeAdapter(cls, config=PLAIN)
+    except PydanticUserError as error:
+        if error.code != "type-adapter-config-unused":
+            raise
+        return TypeAdapter(cls)  # a dataclass, which has a configuration of its own
+
+
+PLAIN = ConfigDict(ser_json_inf_nan="constants")
+"""NaN stays what it is, and so is refused: without a declared type it would be written as null."""
+
+_adapters: dict[type[Any], TypeAdapter[Any]] = {}
+
+
+def encode(value: object) -> dict[str, Any]:
+    """A message or process data as JSON values.
+
+    Raises:
+        InvalidMessage: a value has another type than declared, or cannot be stored.
+    """
+    try:
+        body = adapter(type(value)).dump_python(value, mode="json", warnings="error")
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # nested too deep, or not serializable
+        detail = " ".join(str(error).split())
+        raise InvalidMessage(f"{type(value).__name__}: {detail}") from None
+    check(body)
+    return _settled(body)  # type: ignore[no-any-return]  # a dataclass always becomes a dict
+
+
+def encode_as(annotation: Any, value: object) -> Any:
+    """A value as JSON values, if it is of the annotated type.
+
+    Raises:
+        InvalidMessage: it has another type than declared, is too large, or cannot be stored.
+    """
+    form = adapter(annotation)
+    try:
+        form.validate_python(value, strict=True)
+        body = form.dump_python(value, mode="json", warnings="error")
+    except (ValueError, RecursionError) as error:
+        detail = " ".join(str(error).split())[:500]
+        raise InvalidMessage(detail) from None
+    check(body)
+    return _settled(body)
+
+
+def seal(body: object) -> str:
+    """The checksum of JSON values that are to be stored.
+
+    Raises:
+        InvalidMessage: the canonical form has more than MAX_BYTES.
+    """
+    text = canonical(body).encode()
+    if len(text) > MAX_BYTES:
+        raise InvalidMessage(
+            f"it has {len(text):,} bytes as JSON, at most {MAX_BYTES:,} are stored: keep large things elsewhere and "
+            "give back where they are"
+        )
+    return hashlib.sha256(text).hexdigest()
+
+
+def decode(cls: type[T], body: object) -> T:
+    """Reads JSON values as the given dataclass: no missing, extra or converted fields.
+
+    Raises:
+        InvalidMessage: with the path of the first field that does not fit.
+    """
+    check(body)
+    try:
+        value: T = adapter(cls).validate_json(json.dumps(body, allow_nan=False))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        path = ".".join(map(str, first["loc"]))
+        more = (
+            f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+        )
+        raise InvalidMessage(f"{first['msg']}{more}", path) from None
+    return value
+
+
+def check(value: object, path: str = "", depth: int = 0) -> None:
+    """Refuses what not every database and reader takes alike.
+
+    Raises:
+        InvalidMessage: with the path of the value.
+    """
+    if depth > MAX_DEPTH:
+        raise InvalidMessage(f"nested deeper than {MAX_DEPTH} levels")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise InvalidMessage(f"the key {key!r} must be text", path)
+            _check_text(key, path)
+            check(item, f"{path}.{key}" if path else key, depth + 1)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            check(item, f"{path}.{index}" if path else str(index), depth + 1)
+    else:
+        _check_plain(value, path)
+
+
+def _check_plain(value: object, path: str) -> None:
+    if isinstance(value, str):
+        _check_text(value, path)
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidMessage("NaN and Infinity are not JSON numbers", path)
+    elif isinstance(value, int):
+        if value.bit_length() > MAX_BITS:
+            raise InvalidMessage("a number has too many digits", path)
+    elif value is not None:
+        raise InvalidMessage(f"{type(value).__name__} is not a JSON value", path)
+
+
+def _check_text(text: str, path: str) -> None:
+    if "\0" in text:
+        raise InvalidMessage("text must not contain the NUL character", path)
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InvalidMessage(
+                "text must not contain lone surrogates", path
+            ) from None
+
+
+def _settled(value: Any) -> Any:
+    """The value with its floats in the form that every database gives back.
+
+    PostgreSQL writes large ones out as whole numbers, and has no negative zero.
+    """
+    if isinstance(value, dict):
+        return {key: _settled(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_settled(item) for item in value]
+    if isinstance(value, float):
+        text = repr(value)
+        return int(Decimal(text)) if "e+" in text else value or 0.0
+    return value
+
+
+def canonical(value: object) -> str:
+    """The one way to write a JSON value: sorted keys, no spaces. Equal values give equal text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def digest(value: object) -> str:
+    """SHA-256 of the canonical form, in hex."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()

@@ -1,0 +1,62 @@
+"""Which values the data can have in which step: a fixed point over the graph's edges.
+
+It tells gaps from cases that cannot occur, and on a live diagram the transitions that can still happen from those that
+cannot. Each field is followed by itself (Kildall 1973, A unified approach to global program optimization).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from orchestrator.definition.graph import Edge, Graph
+
+Values = dict[str, frozenset[Any]]
+"""Field -> the values it can have; a field that is not named can have any."""
+
+
+def flow(graph: Graph, start: str, known: Values) -> tuple[dict[str, Values], set[str]]:
+    """Follows the edges from a step with what is known of the data.
+
+    Returns:
+        For each node that can be reached the possible values there, and the ids of the edges that can be taken.
+    """
+    outgoing: dict[str, list[Edge]] = {}
+    for edge in graph.edges:
+        outgoing.setdefault(edge.source, []).append(edge)
+    values, taken, waiting = {start: dict(known)}, set[str](), deque([start])
+    while waiting:
+        node = waiting.popleft()
+        for edge in outgoing.get(node, []):
+            passed = step(edge, values[node])
+            if passed is None:
+                continue
+            taken.add(edge.id)
+            before = values.get(edge.target)
+            merged = passed if before is None else merge(before, passed)
+            if merged != before:
+                values[edge.target] = merged
+                waiting.append(edge.target)
+    return values, taken
+
+
+def step(edge: Edge, values: Values) -> Values | None:
+    """The values after an edge, or None when its guard can not hold."""
+    after = dict(values)
+    for name, accepted in edge.accepts.items():
+        if name in after:
+            after[name] &= frozenset(accepted)
+            if not after[name]:
+                return None
+    for name, assigned in edge.assigns.items():
+        if assigned is None:
+            after.pop(name, None)
+        else:
+            after[name] = frozenset(assigned)
+    return after
+
+
+def merge(one: Values, other: Values) -> Values:
+    """What can hold when either can: fields unknown in one are unknown."""
+    return {name: one[name] | other[name] for name in one.keys() & other.keys()}

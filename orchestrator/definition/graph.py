@@ -1,0 +1,126 @@
+"""Any definition as plain nodes and edges: what is stored, fingerprinted and drawn.
+
+Edges carry the guards' values as data, so that a stored graph can still tell which steps an old instance can reach.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from orchestrator.definition.codec import digest
+from orchestrator.definition.flow import Values, flow
+
+
+@dataclass(frozen=True)
+class Node:
+    """A step: of a process manager `start`, `step` or `final`; of a workflow the kind of work it is.
+
+    `detail` says in one line what it waits for or repeats over; `entry` that the process begins there; `undo` what
+    makes it undone; `join` which of several ways in it waits for, when not for all of them; `split` which of several
+    ways out are taken: all (""), "some" (those whose condition holds) or "one".
+    """
+
+    id: str
+    label: str
+    kind: Literal["start", "step", "final", "map", "wait", "ask", "run"]
+    detail: str = ""
+    entry: bool = False
+    undo: str = ""
+    join: str = ""
+    split: Literal["", "some", "one"] = ""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A transition, with its label in three parts: event, guard, commands.
+
+    A workflow's edges are `flow` (always), `case`, `default`, `repeat` (back into a loop), `error` and `deadline`.
+
+    `accepts` names data fields and the values they must have; `assigns` the values data fields may have afterwards
+    (None: anything).
+    """
+
+    id: str
+    source: str
+    target: str
+    kind: Literal["event", "deadline", "flow", "case", "default", "repeat", "error"]
+    event: str = ""
+    guard: str = ""
+    commands: tuple[str, ...] = ()
+    escalates: bool = False
+    accepts: Mapping[str, list[Any]] = field(default_factory=dict)
+    assigns: Mapping[str, list[Any] | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Disposition:
+    """What becomes of an event in a step that no transition takes there; where nothing is said it is parked."""
+
+    step: str
+    event: str
+    kind: Literal["ignore", "reject"]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A definition's picture, and what its transition table says beyond it."""
+
+    name: str
+    version: int
+    kind: str
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    dispositions: tuple[Disposition, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "version": self.version,
+            "kind": self.kind,
+            "nodes": [asdict(node) for node in self.nodes],
+            "edges": [
+                {**asdict(edge), "commands": list(edge.commands)} for edge in self.edges
+            ],
+            "dispositions": [asdict(one) for one in self.dispositions],
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Graph:
+        return cls(
+            stored["name"],
+            stored["version"],
+            stored["kind"],
+            tuple(Node(**node) for node in stored["nodes"]),
+            tuple(
+                Edge(**{**edge, "commands": tuple(edge["commands"])})
+                for edge in stored["edges"]
+            ),
+            tuple(Disposition(**one) for one in stored["dispositions"]),
+        )
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the canonical graph: equal definitions have equal fingerprints."""
+        return digest(self.to_json())
+
+    def reachable(
+        self, step: str, data: Mapping[str, Any] | None = None
+    ) -> tuple[set[str], set[str]]:
+        """The ids of nodes and edges that can still happen from a step, given the data as stored."""
+        known: Values = {
+            name: frozenset([_hashable(value)]) for name, value in (data or {}).items()
+        }
+        values, edges = flow(self, step, known)
+        return set(values), edges
+
+
+def spoken(name: str) -> str:
+    """A step's name as people read it: "AwaitingListing" and "awaiting_listing" give "Awaiting listing"."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_-]+", " ", name).strip().lower()
+    return words[:1].upper() + words[1:]
+
+
+def _hashable(value: object) -> Any:
+    return value if isinstance(value, str | int | float | bool | None) else repr(value)

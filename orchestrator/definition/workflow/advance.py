@@ -1,0 +1,293 @@
+"""What follows when a step is settled: which steps start, which joins are nearer, which branches were not taken.
+
+Pure: the joins that matter are asked for through `look`, nothing is changed. A link is resolved once, as taken or as
+dead; a dead link's target is not taken unless another way leads to it, and so its own links are dead in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from orchestrator.definition.workflow.choosing import chosen, onward
+from orchestrator.definition.workflow.plan import Link, Loop, Plan, Vertex
+
+Outcome = Literal["done", "failed", "late", "cancelled"]
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """How many of a vertex's links are resolved, how many of them were taken, and whether it has started.
+
+    `failed` counts those that are dead because a step before them has failed, which the join puts up with.
+    """
+
+    arrived: int = 0
+    taken: int = 0
+    fired: bool = False
+    failed: int = 0
+
+
+Look = Callable[[Sequence[str]], Mapping[str, Arrivals]]
+"""Tells how the joins of these names stand; one that is left out has had no arrivals yet."""
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A visit of a step that is over.
+
+    `failed` is for good: an error link is taken, or the failure is put up with. `late` is a deadline's other way.
+    """
+
+    step: str
+    visit: int = 1
+    outcome: Outcome = "done"
+    result: Any = None
+    error: BaseException | type[BaseException] | None = None
+
+
+@dataclass
+class Advance:
+    """What follows. The engine carries it out in the commit that settles the step."""
+
+    entered: list[tuple[str, int]] = field(default_factory=list)
+    joins: dict[str, Arrivals] = field(default_factory=dict)
+    not_taken: list[str] = field(default_factory=list)
+    given_up: list[str] = field(default_factory=list)
+    """Steps whose open visits are cancelled because nothing waits for them any more."""
+    caught: tuple[str, ...] = ()
+    """The other steps of a `catch`: their open visits are cancelled, and their links are then dead."""
+    taken: list[str] = field(default_factory=list)
+    """The ids of the links taken."""
+
+
+def advance(plan: Plan, settled: Settled, look: Look) -> Advance:
+    """What follows when a visit of a step is settled.
+
+    Args:
+        plan: the compiled workflow.
+        settled: which step, and how it ended.
+        look: how joins stand.
+
+    Raises:
+        NoCase: no case fits the result, and there is no default.
+        Exception: whatever a predicate raises.
+    """
+    return _Walk(plan, look).from_step(settled)
+
+
+def begin(plan: Plan) -> Advance:
+    """The steps that a process begins with."""
+    return Advance(entered=[(name, 1) for name in plan.entries])
+
+
+def catching(plan: Plan, step: str, error: BaseException) -> Link | None:
+    """The error link that a failure of this step takes, if any: the first whose type fits."""
+    for link in plan[step].exceptions:
+        if link.error is not None and isinstance(error, link.error):
+            return link
+    return None
+
+
+def starved(target: Vertex, now: Arrivals) -> bool:
+    """Whether a join that has started lacks branches, because some have failed and too many others were not taken.
+
+    Only when all were resolved this is known. Its step then starts in order to fail: a failure that was put up with as
+    long as others could make up for it is not forgotten.
+    """
+    return now.failed > 0 and now.taken < (target.needed or 0)
+
+
+class _Walk:
+    def __init__(self, plan: Plan, look: Look) -> None:
+        self.plan = plan
+        self.look = look
+        self.known: dict[str, Arrivals] = {}
+        self.found = Advance()
+        self.failed: set[str] = set()
+        """The ids of the links that are dead because of a failure that is put up with."""
+
+    def from_step(self, settled: Settled) -> Advance:
+        vertex = self.plan[settled.step]
+        if settled.outcome in ("failed", "late"):
+            links = self._exceptional(vertex, settled)
+        elif settled.outcome == "cancelled":
+            links = self._dead(vertex, settled.visit)
+        else:
+            links = self._regular(vertex, settled)
+        self._resolve(links, settled.visit)
+        return self.found
+
+    # Which links are taken
+
+    def _regular(self, vertex: Vertex, settled: Settled) -> list[tuple[Link, bool]]:
+        loop = vertex.loop
+        if loop is None:
+            exceptions = [(link, False) for link in vertex.exceptions]
+            return self._chosen(vertex, settled.result) + exceptions
+        if vertex.name != loop.steps[-1]:
+            # its exceptions are open until the loop is left
+            return self._chosen(vertex, settled.result)
+        way = onward(loop, settled.result, settled.visit)
+        if way is loop.back:
+            self.found.taken.append(way.id)
+            self.found.entered.append((way.target, settled.visit + 1))
+            return []
+        return self._leaving(loop, way)
+
+    def _chosen(self, vertex: Vertex, result: Any) -> list[tuple[Link, bool]]:
+        return [
+            (link, link in taken)
+            for choice in vertex.choices
+            for taken in [set(chosen(choice, result, vertex.name))]
+            for link in choice.links
+        ]
+
+    def _exceptional(self, vertex: Vertex, settled: Settled) -> list[tuple[Link, bool]]:
+        """An error or a deadline: the first exception that fits is taken; all else is dead."""
+        found = self._exception(vertex, settled)
+        if found is not None and len(found.group) > 1:
+            self.found.caught = tuple(n for n in found.group if n != vertex.name)
+            self._take_back(
+                [*self.found.caught, *self.plan.closed_by(found.group)],
+            )
+        links = self._dead(vertex, settled.visit, but=found)
+        if found is None:
+            self._fail(links)
+        return links
+
+    def _fail(self, links: Iterable[tuple[Link, bool]]) -> None:
+        """Notes that a failure is why these links are dead."""
+        self.failed.update(link.id for link, _ in links if not link.exceptional)
+
+    def _exception(self, vertex: Vertex, settled: Settled) -> Link | None:
+        if settled.outcome == "late":
+            return next((x for x in vertex.exceptions if x.kind == "deadline"), None)
+        for link in vertex.exceptions:
+            if link.error is not None and _fits(settled.error, link.error):
+                return link
+        return None
+
+    def _leaving(self, loop: Loop, way: Link | None) -> list[tuple[Link, bool]]:
+        """Leaves a loop: of all links that lead out of it only this one is taken."""
+        links = list(loop.exits)
+        for name in loop.steps:
+            links += self.plan[name].exceptions
+        return [(link, link is way) for link in links]
+
+    def _dead(
+        self, vertex: Vertex, visit: int, but: Link | None = None
+    ) -> list[tuple[Link, bool]]:
+        """No way is taken, `but` one; a loop is left, and its steps that were never reached are passed over."""
+        loop = vertex.loop
+        if loop is None:
+            return [(link, link is but) for link in vertex.links]
+        if visit == 1:
+            place = loop.steps.index(vertex.name)
+            self.found.not_taken += loop.steps[place + 1 :]
+        return self._leaving(loop, but)
+
+    def _take_back(self, names: Iterable[str]) -> None:
+        """The arrivals at joins that still wait no longer count: what they wait for is given up together."""
+        joins = [name for name in names if self.plan[name].ways_in > 1]
+        self._ask(joins)
+        for name in joins:
+            now = self.known[name]
+            if now.taken and not now.fired:
+                self._note(name, Arrivals(now.arrived))
+
+    # What the links lead to
+
+    def _resolve(self, links: Iterable[tuple[Link, bool]], visit: int) -> None:
+        waiting = list(links)
+        while waiting:
+            self._ask(link.target for link, _ in waiting)
+            following: list[tuple[Link, bool]] = []
+            for link, taken in waiting:
+                following += self._arrive(link, taken, visit)
+            waiting = following
+
+    def _ask(self, targets: Iterable[str]) -> None:
+        names = set(targets)
+        joins = {name for name in names if self.plan[name].ways_in > 1}
+        for name in names & self.plan.cancelling.keys():
+            joins.update(self.plan.cancelling[name])
+        joins -= self.known.keys()
+        if joins:
+            found = self.look(sorted(joins))
+            self.known |= {name: found.get(name, Arrivals()) for name in joins}
+
+    def _arrive(self, link: Link, taken: bool, visit: int) -> list[tuple[Link, bool]]:
+        target = self.plan[link.target]
+        taken = taken and not self._given_up(link.target)
+        if taken:
+            self.found.taken.append(link.id)
+        if target.ways_in == 1:
+            if taken:
+                visit = self._visit(link, target, visit)
+                self.found.entered.append((target.name, visit))
+                return []
+            return self._pass_over(target, failed=link.id in self.failed)
+        before = self.known[target.name]
+        now = Arrivals(
+            before.arrived + 1,
+            before.taken + taken,
+            before.fired,
+            before.failed + (link.id in self.failed),
+        )
+        outcome = None if before.fired else _decided(target, now)
+        self._note(target.name, now)
+        if outcome:
+            self._fire(target, now)
+        return self._pass_over(target) if outcome is False else []
+
+    def _given_up(self, name: str) -> bool:
+        """Whether a join that has started no longer waits for this vertex: it does not start any more."""
+        joins = self.plan.cancelling.get(name, ())
+        return any(self.known[join].fired for join in joins)
+
+    def _note(self, name: str, now: Arrivals) -> None:
+        self.known[name] = self.found.joins[name] = now
+
+    def _fire(self, target: Vertex, now: Arrivals) -> None:
+        """A join has got what it needs."""
+        self._note(target.name, replace(now, fired=True))
+        self.found.entered.append((target.name, 1))
+        if target.join is not None and target.join.rest == "cancel":
+            given_up = sorted(self.plan.region(target.name))
+            self.found.given_up += given_up
+            self._take_back(given_up)
+
+    def _visit(self, link: Link, target: Vertex, visit: int) -> int:
+        """Inside a loop a step has the visit of the one before it; elsewhere there is only one."""
+        loop = target.loop
+        return visit if loop is not None and link.source in loop.steps else 1
+
+    def _pass_over(
+        self, vertex: Vertex, *, failed: bool = False
+    ) -> list[tuple[Link, bool]]:
+        """A branch that was not taken, or that failed before it: the step on it is marked, its links are dead."""
+        self.found.not_taken.append(vertex.name)
+        links = self._dead(vertex, 1)
+        if failed:
+            self._fail(links)
+        return links
+
+
+def _decided(target: Vertex, now: Arrivals) -> bool | None:
+    """Whether a vertex with several ways in starts (True), is passed over (False), or still waits (None)."""
+    everything = now.arrived == target.ways_in
+    if target.needed is not None and now.taken >= target.needed:
+        return True
+    if everything:
+        return now.taken > 0 or starved(target, now)
+    return None
+
+
+def _fits(
+    error: BaseException | type[BaseException] | None, kind: type[BaseException]
+) -> bool:
+    if isinstance(error, type):
+        return issubclass(error, kind)
+    return isinstance(error, kind)

@@ -1,0 +1,104 @@
+"""What rows read from a result: the field must be there, its values fit, and no value be without a way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from orchestrator.definition.workflow.agreement import (
+    agree,
+    element,
+    field_of,
+    says_nothing,
+    spelled,
+    values_of,
+)
+from orchestrator.definition.workflow.binding import Parameter, parameters
+from orchestrator.definition.workflow.plan import Choice, Plan, Vertex
+from orchestrator.definition.workflow.refusal import refuse
+from orchestrator.definition.workflow.rows import Predicate, written
+
+
+def check_branching(definition: str, plan: Plan) -> None:
+    """Checks every field and every value that decides on a way.
+
+    Raises:
+        InvalidDefinition: naming the row and the reason.
+    """
+    for vertex in plan.vertices.values():
+        for choice in vertex.choices:
+            for reason in _reasons(vertex, choice):
+                refuse(definition, choice.row, reason)
+        if vertex.each is not None:
+            (link,) = plan.incoming[vertex.name]
+            for reason in _unlistable(plan[link.source], vertex.each.over):
+                refuse(definition, vertex.each, reason)
+        loop = vertex.loop
+        if loop is not None and loop.steps[-1] == vertex.name:
+            for reason in _misfits(loop.until, vertex):
+                refuse(definition, loop.row, reason)
+
+
+def _reasons(vertex: Vertex, choice: Choice) -> Iterator[str]:
+    for link in choice.links:
+        if link.case is not None:
+            yield from _misfits(link.case.predicate, vertex)
+    if choice.on is not None:
+        hint = _field(vertex, choice.on)
+        if hint is None:
+            yield f"{_what(vertex)} has no field {choice.on!r}"
+        else:
+            yield from _values(choice, hint)
+
+
+def _values(choice: Choice, hint: Any) -> Iterator[str]:
+    elements = element(hint)
+    listed = elements is not None and not says_nothing(hint)
+    if listed and choice.exclusive:
+        yield f"{choice.on or 'the result'} holds several values: write fork(...) for a branch each"
+        return
+    possible = values_of(elements if listed else hint)
+    if not possible:
+        return
+    taken = [link.value for link in choice.links if link.kind == "case"]
+    for value in taken:
+        if value not in possible:
+            yield f"{choice.on or 'the result'} can never be {written(value)!r}"
+    missing = [written(value) for value in possible if value not in taken]
+    if choice.exclusive and missing and choice.default is None:
+        what = choice.on or "the result"
+        yield f"no case for {what} = {', '.join(missing)}: add it, or say otherwise=..."
+
+
+def _unlistable(source: Vertex, over: str) -> Iterator[str]:
+    hint = _field(source, over)
+    if hint is None:
+        yield f"{_what(source)} has no field {over!r}"
+    elif element(hint) is None:
+        what = f"the field {over!r}" if over else "the result"
+        yield f"{what} of {source.name} is no list"
+
+
+def _field(vertex: Vertex, name: str) -> Any:
+    """The annotation of a field of the result; of the result itself when the name is empty."""
+    hint = vertex.result_type
+    return field_of(hint, name) if name else hint
+
+
+def _what(vertex: Vertex) -> str:
+    return f"the result of {vertex.name}"
+
+
+def _misfits(predicate: Predicate, vertex: Vertex) -> Iterator[str]:
+    """A predicate whose annotation cannot be that of the result."""
+    first = _first(predicate)
+    if first is not None and not agree(vertex.result_type, first.annotation):
+        wanted, given = spelled(first.annotation), spelled(vertex.result_type)
+        yield f"{predicate.__name__} wants {wanted}, but {vertex.name} gives {given}"
+
+
+def _first(predicate: Predicate) -> Parameter | None:
+    try:
+        return next(iter(parameters(predicate)), None)
+    except (NameError, TypeError, ValueError):
+        return None  # it may be a builtin; that it takes the result was checked

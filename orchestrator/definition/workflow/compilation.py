@@ -1,0 +1,249 @@
+"""From rows to a plan. Rules on single rows are in `row_rules`, on steps in `step_rules`; the rest checks the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import isfunction
+from itertools import pairwise
+from typing import Any
+
+from orchestrator.definition.workflow import row_rules
+from orchestrator.definition.workflow.assembly import Assembly
+from orchestrator.definition.workflow.branching import check_branching
+from orchestrator.definition.workflow.plan import (
+    Link,
+    Loop,
+    Plan,
+    Vertex,
+)
+from orchestrator.definition.workflow.rows import (
+    Case,
+    Catch,
+    Each,
+    Fork,
+    Join,
+    Needs,
+    Repeat,
+    Route,
+    Row,
+    Start,
+    Then,
+    Undo,
+)
+from orchestrator.definition.workflow.steps import (
+    Step,
+    StepLike,
+    step_of,
+)
+from orchestrator.definition.workflow.structure import check_structure
+from orchestrator.definition.workflow.wiring import read_returns, wire
+
+
+def compiled(definition: str, rows: Iterable[Row | StepLike], form: type[Any]) -> Plan:
+    """The plan of a workflow's rows.
+
+    Args:
+        definition: the name of the class, for messages.
+        rows: its rows.
+        form: its Input.
+
+    Raises:
+        InvalidDefinition: naming the row and the reason.
+    """
+    return Compilation(definition, form).of(rows)
+
+
+class Compilation(Assembly):
+    """Reads row by row."""
+
+    def __init__(self, definition: str, form: type[Any]) -> None:
+        super().__init__(definition)
+        self.form = form
+        self.started: list[str] = []
+        self._gathering: list[Join | Needs] = []
+
+    def of(self, rows: Iterable[Row | StepLike]) -> Plan:
+        if isinstance(rows, Row | Step) or not isinstance(rows, Iterable):
+            self.refuse("flow holds rows: flow = (then(...), ...)")
+        for row in rows:
+            self._add(row)
+        for gathering in self._gathering:
+            self.at(gathering)
+            self._gather(gathering)
+        self.at(None)
+        plan = Plan(self.vertices, self._entries(), tuple(self.links), self._results())
+        order = check_structure(self.definition, plan)
+        read_returns(self.definition, plan)
+        check_branching(self.definition, plan)
+        wire(self.definition, plan, self.form, order)
+        return plan
+
+    def _add(self, row: Any) -> None:
+        if isfunction(row):
+            row = step_of(row)
+        self.at(row)
+        if isinstance(row, Step):
+            self.vertex(row)
+        elif type(row) not in KINDS:
+            self.refuse("it is not a row")
+        else:
+            for reason in row_rules.reasons(row):
+                self.refuse(reason)
+            KINDS[type(row)](self, row)
+
+    def _start(self, row: Start) -> None:
+        self.started += [self.vertex(step).name for step in row.steps]
+
+    def _then(self, row: Then) -> None:
+        self._sequence(row.steps)
+
+    def _sequence(self, steps: Sequence[StepLike]) -> None:
+        for one, following in pairwise(steps):
+            self.connect(self.vertex(one), [following])
+
+    def _needs(self, row: Needs) -> None:
+        self._gathering.append(row)
+        for step in (*row.needed, row.step):
+            self.vertex(step)
+
+    def _join(self, row: Join) -> None:
+        self._gathering.append(row)
+        for step in (*row.steps, row.into):
+            target = self.vertex(step)
+        if target.join is not None:
+            self.refuse(f"{target.name} has a join already")
+        target.join = row
+
+    def _gather(self, row: Join | Needs) -> None:
+        """The ways to what comes together, but for those that other rows have written: a route's, a loop's."""
+        if isinstance(row, Join):
+            target, steps = row.into, row.steps
+        else:
+            target, steps = row.step, row.needed
+        name = self.vertex(target).name
+        for source in map(self.vertex, steps):
+            if (source.name, name) not in self.ways:
+                self.connect(source, [target])
+
+    def _fork(self, row: Fork) -> None:
+        source = self.vertex(row.step)
+        if isinstance(row.into, Mapping):
+            cases = self._by_value(source, row.into)
+            self._cases(source, cases, row.on, row.otherwise, exclusive=False)
+            return
+        self.connect(source, [one for one in row.into if not isinstance(one, Case)])
+        conditional = [step for step in row.into if isinstance(step, Case)]
+        if conditional:
+            links = self._by_case(source, conditional)
+            self._cases(source, links, None, row.otherwise, exclusive=False)
+
+    def _route(self, row: Route) -> None:
+        source = self.vertex(row.step)
+        if row.to is not None:
+            links = self._by_value(source, row.to)
+        else:
+            ranked = sorted(row.cases, key=lambda one: -one.priority)
+            links = self._by_case(source, ranked)
+        self._cases(source, links, row.on, row.otherwise, exclusive=True)
+
+    def _by_value(self, source: Vertex, to: Mapping[Any, StepLike]) -> list[Link]:
+        return [
+            self.link(source, self.vertex(target), "case", value=value)
+            for value, target in to.items()
+        ]
+
+    def _by_case(self, source: Vertex, cases: Sequence[Case]) -> list[Link]:
+        return [
+            self.link(source, self.vertex(case.to), "case", case=case) for case in cases
+        ]
+
+    def _cases(
+        self,
+        source: Vertex,
+        links: list[Link],
+        on: str | None,
+        otherwise: StepLike | None,
+        *,
+        exclusive: bool,
+    ) -> None:
+        default = None
+        if otherwise is not None:
+            default = self.link(source, self.vertex(otherwise), "default")
+        every = [*links, default] if default else links
+        self.choose(source, every, on=on, exclusive=exclusive, default=default)
+
+    def _each(self, row: Each) -> None:
+        source, done = self.vertex(row.step), self.vertex(row.do)
+        if done.each is not None:
+            self.refuse(f"{done.name} is used by two maps; give one another name")
+        done.each = row
+        self.connect(source, [row.do])
+        self.connect(done, [row.into])
+
+    def _repeat(self, row: Repeat) -> None:
+        body = [self.vertex(step) for step in row.steps]
+        for vertex in body:
+            if vertex.loop is not None:
+                self.refuse(f"{vertex.name} is in two loops; make the inner one a run")
+        self._sequence(row.steps)
+        first, last = body[0], body[-1]
+        loop = Loop(
+            tuple(vertex.name for vertex in body),
+            row.until,
+            row.at_most,
+            self.link(last, first, "repeat"),
+            self.link(last, self.vertex(row.then), "case"),
+            self.link(last, self.vertex(row.otherwise), "default")
+            if row.otherwise is not None
+            else None,
+            self.said,
+        )
+        for vertex in body:
+            vertex.loop = loop
+
+    def _catch(self, row: Catch) -> None:
+        group = tuple(self.vertex(step).name for step in row.steps)
+        target = self.vertex(row.to)
+        target.catches = True
+        for name in group:
+            source = self.vertices[name]
+            source.exceptions.append(
+                self.link(source, target, "error", error=row.error, group=group)
+            )
+
+    def _undo(self, row: Undo) -> None:
+        vertex = self.vertex(row.step)
+        if vertex.undo is not None:
+            self.refuse(f"{vertex.name} is undone twice")
+        vertex.undo = step_of(row.by)
+        self._check(vertex.undo)
+
+    # The whole
+
+    def _entries(self) -> tuple[str, ...]:
+        if self.started:
+            return tuple(dict.fromkeys(self.started))
+        return tuple(name for name, v in self.vertices.items() if v.ways_in == 0)
+
+    def _results(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for vertex in self.vertices.values():
+            name = vertex.step.result_name
+            if name in found:
+                self.refuse(f"{found[name]} and {vertex.name} both give {name}")
+            found[name] = vertex.name
+        return found
+
+
+KINDS: dict[type[Row], Callable[[Compilation, Any], None]] = {
+    Start: Compilation._start,
+    Then: Compilation._then,
+    Needs: Compilation._needs,
+    Join: Compilation._join,
+    Fork: Compilation._fork,
+    Route: Compilation._route,
+    Each: Compilation._each,
+    Repeat: Compilation._repeat,
+    Catch: Compilation._catch,
+    Undo: Compilation._undo,
+}

@@ -1,0 +1,60 @@
+"""What a running step may know and say beside its parameters."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a step failed for good; the parameter of a step that catches it."""
+
+    step: str
+    type: str
+    message: str
+    attempts: int
+
+
+class StepContext(ABC):
+    """A step function gets it by declaring a parameter of this type.
+
+    Attributes:
+        process_id: the process.
+        step: the name of the step.
+        attempt: counted from 1.
+        visit: the round of the loop, counted from 1.
+        idempotency_key: equal in every attempt of this visit: hand it to whatever has effects outside.
+        deadline: when this attempt is stopped.
+        saved: what an earlier attempt saved with `save`; None when none did.
+    """
+
+    process_id: UUID
+    step: str
+    attempt: int
+    visit: int
+    idempotency_key: UUID
+    deadline: datetime
+    saved: Any
+
+    @abstractmethod
+    def progress(
+        self, done: float, total: float | None = None, message: str = ""
+    ) -> None:
+        """Shows how far the step is, live, and tells that it is alive. Cheap to call often."""
+
+    @abstractmethod
+    def save(self, data: Any) -> None:
+        """Stores a checkpoint inside the step: the next attempt finds it in `saved`.
+
+        Raises:
+            InvalidMessage: the data cannot be written as JSON, or is too large.
+            LeaseLost: another worker has taken the step over.
+        """
+
+    @abstractmethod
+    def still_mine(self) -> bool:
+        """Whether this attempt still holds the step; ask before an effect that cannot be taken back."""

@@ -1,0 +1,127 @@
+"""From a plan to its graph."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, Literal
+
+from orchestrator.definition.graph import Edge, Graph, Node, spoken
+from orchestrator.definition.rows import spoken as spoken_time
+from orchestrator.definition.workflow.plan import Choice, Link, Plan, Vertex
+from orchestrator.definition.workflow.rows import written
+from orchestrator.definition.workflow.steps import function_name
+
+if TYPE_CHECKING:
+    from orchestrator.definition.workflow.workflow import Workflow
+
+
+def graph_of(cls: type[Workflow], plan: Plan | None) -> Graph:
+    """Nodes from the vertices, edges from the links; empty for a workflow whose graph comes with its input."""
+    if plan is None:
+        return Graph(cls.name, cls.version, cls.kind, (), ())
+    entries = frozenset(plan.entries)
+    nodes = tuple(_node(vertex, entries) for vertex in plan.vertices.values())
+    labels = _labels(plan)
+    edges = tuple(_edge(plan, link, labels.get(link.id, "")) for link in plan.links)
+    return Graph(cls.name, cls.version, cls.kind, nodes, edges)
+
+
+def _node(vertex: Vertex, entries: Collection[str]) -> Node:
+    return Node(
+        vertex.name,
+        spoken(vertex.name),
+        "map" if vertex.each else vertex.step.kind,
+        detail=_detail(vertex),
+        entry=vertex.name in entries,
+        undo=vertex.undo.name if vertex.undo is not None else "",
+        join=_join(vertex),
+        split=_split(vertex),
+    )
+
+
+def _detail(vertex: Vertex) -> str:
+    step = vertex.step
+    child = step.definition.name if step.definition is not None else ""
+    if vertex.each is not None:
+        what = f"each of {vertex.each.over or 'the result'}"
+        window = f", {vertex.each.window} at once" if vertex.each.window else ""
+        run = f"{child} for {what}" if child else what
+        return f"{run}{window}{_tolerated(vertex.each.tolerate)}"
+    if child:
+        return child
+    about = f"for {function_name(step.event)}" if step.event else ""
+    if step.choices is not None:
+        about = " or ".join(written(choice) for choice in step.choices)
+    if step.deadline is not None:
+        about += f", at most {spoken_time(step.deadline)}"
+    return about
+
+
+def _tolerated(failures: int | float) -> str:
+    """How many elements may fail."""
+    if not failures:
+        return ""
+    share = f"{failures:.0%}" if isinstance(failures, float) else str(failures)
+    return f", {share} may fail"
+
+
+def _join(vertex: Vertex) -> str:
+    row = vertex.join
+    if row is None:
+        return ""
+    needed = row.wait_for if row.wait_for != "all" else ""
+    text = f"{needed} of {vertex.ways_in}" if isinstance(needed, int) else needed
+    failing = "fail fast" if row.on_failure == "fail_fast" else ""
+    return ", ".join(part for part in (text, failing) if part)
+
+
+def _split(vertex: Vertex) -> Literal["", "some", "one"]:
+    """Which of its ways out are taken: all, some, or one."""
+    loop = vertex.loop
+    if loop is not None and loop.steps[-1] == vertex.name:
+        return "one"
+    if not any(link.kind == "case" for link in vertex.links):
+        return ""
+    exclusive = len(vertex.choices) == 1 and vertex.choices[0].exclusive
+    return "one" if exclusive else "some"
+
+
+def _labels(plan: Plan) -> dict[str, str]:
+    """The guards of the links, by their ids."""
+    found: dict[str, str] = {}
+    for vertex in plan.vertices.values():
+        for choice in vertex.choices:
+            found |= {link.id: _guard(choice, link) for link in choice.links}
+        loop = vertex.loop
+        if loop is not None and loop.steps[-1] == vertex.name:
+            until = spoken_name(loop.until)
+            found[loop.back.id] = f"until {until}, at most {loop.at_most} times"
+            found[loop.then.id] = until
+            if loop.otherwise is not None:
+                found[loop.otherwise.id] = f"still not {until}"
+    return found
+
+
+def _guard(choice: Choice, link: Link) -> str:
+    if link.kind == "default":
+        return "otherwise"
+    if link.case is not None:
+        priority = f" ({link.case.priority})" if link.case.priority else ""
+        return f"{spoken_name(link.case.predicate)}{priority}"
+    if link.kind == "case":
+        word = "is" if choice.exclusive else "has"
+        return f"{choice.on or 'result'} {word} {written(link.value)}"
+    return ""
+
+
+def spoken_name(function: Any) -> str:
+    """A predicate's name as people read it."""
+    return function_name(function).replace("_", " ")
+
+
+def _edge(plan: Plan, link: Link, guard: str) -> Edge:
+    event = function_name(link.error) if link.error is not None else ""
+    deadline = plan[link.source].step.deadline
+    if link.kind == "deadline" and deadline is not None:
+        event = f"after {spoken_time(deadline)}"
+    return Edge(link.id, link.source, link.target, link.kind, event=event, guard=guard)

@@ -1,0 +1,205 @@
+"""What a row must be, seen by itself: reasons why it is none."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from orchestrator.definition.workflow.rows import (
+    Case,
+    Catch,
+    Each,
+    Fork,
+    Join,
+    Needs,
+    Repeat,
+    Route,
+    Row,
+    Start,
+    Then,
+    Undo,
+    name,
+)
+from orchestrator.definition.workflow.step_rules import (
+    is_class,
+    not_a_step,
+    unnamed,
+    whole,
+)
+from orchestrator.definition.workflow.steps import Step
+
+
+def reasons(row: Row) -> Iterator[str]:
+    """What is wrong with a row."""
+    steps = list(_steps(row))
+    for step in steps:
+        if reason := not_a_step(step):
+            yield reason
+            return  # what follows compares names
+    yield from RULES[type(row)](row)
+
+
+def _steps(row: Any) -> Iterator[Any]:
+    """Every step that a row names."""
+    for field in ("step", "steps", "needed", "into", "do", "to", "then", "otherwise"):
+        value = getattr(row, field, None)
+        if isinstance(value, Mapping):
+            yield from value.values()
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            yield from (one for one in value if not isinstance(one, Case))
+        elif value is not None:
+            yield value
+    for case in _cases(row):
+        yield case.to
+
+
+def _cases(row: Any) -> Iterable[Case]:
+    into = getattr(row, "into", ())
+    branches = into if isinstance(into, Sequence) else ()
+    return [
+        one for one in (*getattr(row, "cases", ()), *branches) if isinstance(one, Case)
+    ]
+
+
+def _start(row: Start) -> Iterator[str]:
+    if not row.steps:
+        yield "name the steps that start"
+    yield from _distinct(row.steps)
+
+
+def _then(row: Then) -> Iterator[str]:
+    if len(row.steps) < 2:
+        yield "name at least two steps"
+
+
+def _needs(row: Needs) -> Iterator[str]:
+    if not row.needed:
+        yield f"name what {name(row.step)} needs"
+    yield from _distinct(row.needed)
+
+
+def _on(row: Any) -> Iterator[str]:
+    if row.on is not None and not isinstance(row.on, str):
+        yield f"on={row.on!r} must be the name of a field"
+
+
+def _fork(row: Any) -> Iterator[str]:
+    yield from _on(row)
+    if not isinstance(row.into, Mapping | Sequence) or not row.into:
+        yield "name the branches: into=[...], or into={value: step} with on=..."
+    elif isinstance(row.into, Mapping) != (row.on is not None):
+        yield "into={value: step} and on=... belong together"
+    elif isinstance(row.into, Sequence):
+        yield from _distinct([one for one in row.into if not isinstance(one, Case)])
+        yield from _conditions(_cases(row))
+        if row.otherwise is not None and not _cases(row):
+            yield "otherwise needs branches with a condition"
+
+
+def _join(row: Join) -> Iterator[str]:
+    if len(row.steps) < 2:
+        yield "name at least two steps that come together"
+    yield from _distinct(row.steps)
+    if row.wait_for not in ("all", "any") and not whole(row.wait_for, 1):
+        yield f'wait_for={row.wait_for!r} must be "all", "any" or a whole number from 1'
+    elif isinstance(row.wait_for, int) and row.wait_for > len(row.steps):
+        yield f"wait_for={row.wait_for} is more than the {len(row.steps)} steps that come together"
+    if row.on_failure not in ("wait", "fail_fast"):
+        yield f'on_failure={row.on_failure!r} must be "wait" or "fail_fast"'
+    if row.rest not in ("run", "cancel"):
+        yield f'rest={row.rest!r} must be "run" or "cancel"'
+
+
+def _each(row: Any) -> Iterator[str]:
+    if not isinstance(row.over, str):
+        yield "over is the name of a field; empty when the result itself is the list"
+    if not isinstance(row.item, str) or not row.item.isidentifier():
+        yield f"item={row.item!r} must be the name of a parameter"
+    if row.window is not None and not whole(row.window, 1):
+        yield f"window={row.window!r} must be a whole number from 1"
+    share = type(row.tolerate) is float and 0 <= row.tolerate <= 1
+    if not share and not whole(row.tolerate, 0):
+        yield f"tolerate={row.tolerate!r} must be a whole number from 0, or a share between 0.0 and 1.0"
+
+
+def _route(row: Any) -> Iterator[str]:
+    yield from _on(row)
+    if (row.on is None) != (row.to is None) or bool(row.cases) == bool(row.to):
+        yield "give either on=... with to={value: step}, or cases"
+        return
+    if row.to is not None and not isinstance(row.to, Mapping):
+        yield "to={value: step} maps the field's values to steps"
+    for case in row.cases:
+        if not isinstance(case, Case):
+            yield f"{name(case)} needs a condition: case(predicate, to={name(case)})"
+            return
+        if type(case.priority) is not int:
+            yield f"priority={case.priority!r} must be a whole number"
+    yield from _conditions(row.cases)
+    if row.cases and row.otherwise is None:
+        yield "predicates may all fail: say where it goes otherwise=..."
+
+
+def _repeat(row: Repeat) -> Iterator[str]:
+    if not row.steps:
+        yield "name the steps that are repeated"
+    yield from _distinct(row.steps)
+    if not whole(row.at_most, 1):
+        yield f"at_most={row.at_most!r} must be a whole number from 1: a loop needs a bound"
+    yield from _condition(row.until)
+
+
+def _catch(row: Catch) -> Iterator[str]:
+    if not row.steps:
+        yield "name the steps whose failure is caught"
+    yield from _distinct(row.steps)
+    if not is_class(row.error, Exception):
+        yield f"{row.error!r} is not an Exception class"
+    if name(row.to) in map(name, row.steps):
+        yield f"{name(row.to)} cannot catch its own failure"
+
+
+def _undo(row: Undo) -> Iterator[str]:
+    by = row.by.function if isinstance(row.by, Step) else row.by
+    if reason := unnamed(by, "what undoes a step"):
+        yield reason
+
+
+def _distinct(steps: Sequence[Any]) -> Iterator[str]:
+    seen = set[str]()
+    for step in map(name, steps):
+        if step in seen:
+            yield f"{step} is named twice"
+        seen.add(step)
+
+
+def _conditions(cases: Iterable[Case]) -> Iterator[str]:
+    for case in cases:
+        yield from _condition(case.predicate)
+
+
+def _condition(predicate: Any) -> Iterator[str]:
+    if reason := unnamed(predicate, "a condition"):
+        yield reason
+        return
+    try:
+        inspect.signature(predicate).bind(None)
+    except TypeError:
+        yield f"the condition {predicate.__name__} must take one argument, the result"
+    except ValueError:
+        return  # a builtin that does not tell its parameters
+
+
+RULES: dict[type[Row], Callable[[Any], Iterator[str]]] = {
+    Start: _start,
+    Then: _then,
+    Needs: _needs,
+    Fork: _fork,
+    Join: _join,
+    Each: _each,
+    Route: _route,
+    Repeat: _repeat,
+    Catch: _catch,
+    Undo: _undo,
+}

@@ -1,0 +1,150 @@
+"""What a step must be, seen by itself."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
+from enum import StrEnum
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.definition.messages import Event
+from orchestrator.definition.process_manager import ProcessManager
+from orchestrator.definition.workflow.steps import Step, function_name
+
+if TYPE_CHECKING:
+    from orchestrator.definition.workflow.workflow import Workflow
+
+LONGEST_NAME = 100
+
+
+def not_a_step(value: object) -> str:
+    """Why a row cannot name this as a step; "" when it can."""
+    if isinstance(value, Step):
+        return ""
+    if is_class(value, Event):
+        return f"write wait({function_name(value)}) to wait for an event"
+    if is_workflow(value):
+        return f"write run({function_name(value)}) to run another workflow"
+    if is_class(value, ProcessManager):
+        return _not_run(value)
+    return unnamed(value, "a step")
+
+
+def unnamed(value: object, role: str) -> str:
+    """Why a function cannot be called by its name; "" when it can."""
+    name = getattr(value, "__name__", "")
+    if not callable(value) or isinstance(value, type):
+        return f"{value!r} cannot be {role}: a function is needed"
+    if not name or name == "<lambda>":
+        return f"{role} is a named function, so that the diagram can name it"
+    return ""
+
+
+def reasons(step: Step) -> Iterator[str]:
+    """What is wrong with a step."""
+    yield from _names(step)
+    if step.function is not None:
+        yield from _function(step.function)
+    yield from _policy(step.policy)
+    if step.kind == "wait" and not is_class(step.event, Event):
+        yield f"{step.event!r} is not an Event class"
+    if step.kind == "ask" and not (
+        is_class(step.choices, StrEnum) and list(step.choices or ())
+    ):
+        yield "choices is a StrEnum with members"
+    if step.kind == "run" and not is_workflow(step.definition):
+        yield _not_run(step.definition)
+    yield from _deadline(step)
+
+
+def _names(step: Step) -> Iterator[str]:
+    names: tuple[Any, ...] = (step.name, step.result_name)
+    for name in names:
+        if not isinstance(name, str) or not name.strip() or not name.isprintable():
+            yield f"the name {name!r} must be printable text"
+        elif len(name) > LONGEST_NAME:
+            yield f"the name {name[:20]}… has {len(name)} characters, at most {LONGEST_NAME} are stored"
+
+
+def _function(function: Callable[..., Any]) -> Iterator[str]:
+    if getattr(function, "__name__", "") == "<lambda>":
+        yield unnamed(function, "a step")
+    elif inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        yield f"{function_name(function)} is asynchronous: steps run in threads of workers, so write a plain function"
+    elif inspect.isgeneratorfunction(function):
+        yield f"{function_name(function)} yields: a step returns one result"
+
+
+def _policy(policy: Any) -> Iterator[str]:
+    yield from _retries(policy)
+    for name in ("timeout", "heartbeat", "backoff"):
+        value = getattr(policy, name)
+        if value is not None and not _seconds(value):
+            yield f"{name}={value!r} must be seconds, more than 0"
+            return
+    if policy.timeout is None:
+        yield "timeout=None must be seconds, more than 0"
+    elif policy.heartbeat is not None and policy.heartbeat >= policy.timeout:
+        yield f"heartbeat={policy.heartbeat:g} must be less than timeout={policy.timeout:g}"
+    if policy.concurrency is not None and not whole(policy.concurrency, 1):
+        yield f"concurrency={policy.concurrency!r} must be a whole number from 1"
+    if not isinstance(policy.queue, str):
+        yield f"queue={policy.queue!r} must be the name of a queue"
+
+
+def _retries(policy: Any) -> Iterator[str]:
+    retries = policy.retries
+    if not isinstance(retries, Mapping):
+        retries = {Exception: retries}
+    for kind, count in retries.items():
+        if not is_class(kind, Exception):
+            yield f"retries by error: {function_name(kind)} is not an Exception"
+        if not whole(count, 0):
+            yield f"retries={count!r} must be a whole number from 0"
+
+
+def _not_run(definition: object) -> str:
+    """Why `run` does not take a definition."""
+    if not is_class(definition, ProcessManager):
+        return f"{definition!r} is not a Workflow with a flow"
+    name = function_name(definition)
+    return (
+        f"run takes workflows, and {name} is a process manager: start it in a step with start_process({name}, ...), "
+        "then wait(...) for an event that one of its command handlers sends"
+    )
+
+
+def _deadline(step: Step) -> Iterator[str]:
+    deadline: Any = step.deadline
+    if deadline is None:
+        if step.late is not None:
+            yield "late=... needs a deadline"
+    elif not isinstance(deadline, timedelta) or deadline <= timedelta(0):
+        yield f"the deadline {deadline!r} must be a timedelta of more than 0"
+
+
+def _seconds(value: object) -> bool:
+    return type(value) in (int, float) and isfinite(value) and value > 0  # type: ignore[arg-type,operator]
+
+
+def whole(value: object, least: int) -> bool:
+    """Whether a value is a whole number, no bool, and not less than this."""
+    return type(value) is int and value >= least
+
+
+def is_class(value: object, base: type[Any]) -> bool:
+    return isinstance(value, type) and issubclass(value, base)
+
+
+def is_workflow(value: object) -> bool:
+    from orchestrator.definition.workflow.workflow import Workflow
+
+    return is_class(value, Workflow) and hasattr(value, "flow")
+
+
+def children(definition: type[Workflow]) -> list[type[Workflow]]:
+    """The workflows that one runs as steps, as far as it is known before it starts."""
+    vertices = definition.static.vertices.values() if definition.static else ()
+    return [v.step.definition for v in vertices if v.step.definition is not None]

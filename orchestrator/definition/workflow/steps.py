@@ -1,0 +1,182 @@
+"""The steps of a workflow: what rows connect. A plain function is a step by itself; these objects say more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Literal
+
+from orchestrator.definition.messages import Event
+
+if TYPE_CHECKING:
+    from orchestrator.definition.workflow.workflow import Workflow
+
+Function = Callable[..., Any]
+"""A step function: its parameters are bound by name."""
+
+Kind = Literal["step", "map", "wait", "ask", "run"]
+
+Retries = int | Mapping[type[Exception], int]
+
+RETRIES = 3
+TIMEOUT = 300.0
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How a step is run.
+
+    Args:
+        retries: how often it is tried again after a failure; for some error types another number than for the rest.
+        timeout: seconds one attempt may take before it is stopped.
+        heartbeat: seconds within which a running attempt must report progress, or be stopped.
+        backoff: seconds of the first delay before another attempt; doubles each time. None: as the settings say.
+        queue: whose workers run it; "" for the workflow's own.
+        concurrency: how many runs of this step, of all processes, may go on at once.
+        transactional: run inside the transaction that stores its result.
+        idempotent: whether it may run again when a worker died in the middle of it; if not, people are asked.
+    """
+
+    retries: Retries = RETRIES
+    timeout: float = TIMEOUT
+    heartbeat: float | None = None
+    backoff: float | None = None
+    queue: str = ""
+    concurrency: int | None = None
+    transactional: bool = False
+    idempotent: bool = True
+
+    def attempts(self, error: BaseException | None = None) -> int:
+        """How often the step is tried in all when it fails with this error."""
+        if isinstance(self.retries, int):
+            return self.retries + 1
+        for kind in type(error).__mro__ if error is not None else ():
+            if kind in self.retries:
+                return self.retries[kind] + 1
+        return RETRIES + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A node of the graph. `gives` is the name under which later steps get its result."""
+
+    name: str
+    kind: Kind
+    function: Function | None = None
+    gives: str = ""
+    policy: Policy = field(default_factory=Policy)
+    event: type[Event] | None = None
+    choices: type[StrEnum] | None = None
+    definition: type[Workflow] | None = None
+    deadline: timedelta | None = None
+    late: StepLike | None = None
+
+    @property
+    def result_name(self) -> str:
+        return self.gives or self.name
+
+    def __str__(self) -> str:
+        return self.name
+
+
+StepLike = Function | Step
+"""What a row may name: a function, or what `step`, `wait`, `ask` and `run` return."""
+
+
+def step(
+    function: Function,
+    name: str = "",
+    *,
+    gives: str = "",
+    retries: Retries = RETRIES,
+    timeout: float = TIMEOUT,
+    heartbeat: float | None = None,
+    backoff: float | None = None,
+    queue: str = "",
+    concurrency: int | None = None,
+    transactional: bool = False,
+    idempotent: bool = True,
+) -> Step:
+    """A function with a name or a policy of its own; the same function may serve several steps under different names.
+
+    Args:
+        function: what runs.
+        name: the step's name; the function's own when empty.
+        gives: the name of its result for later steps; the step's name when empty.
+
+    The rest is explained with `Policy`.
+    """
+    policy = Policy(
+        retries,
+        timeout,
+        heartbeat,
+        backoff,
+        queue,
+        concurrency,
+        transactional,
+        idempotent,
+    )
+    return Step(name or function_name(function), "step", function, gives, policy)
+
+
+def wait(
+    event: type[Event],
+    name: str = "",
+    *,
+    gives: str = "",
+    deadline: timedelta | None = None,
+    late: StepLike | None = None,
+) -> Step:
+    """A step that waits for an event; its result is the event. After the deadline it goes to `late`, or escalates."""
+    return Step(
+        name or f"wait_for_{_snake(function_name(event))}",
+        "wait",
+        gives=gives,
+        event=event,
+        deadline=deadline,
+        late=late,
+    )
+
+
+def ask(
+    name: str,
+    choices: type[StrEnum],
+    *,
+    gives: str = "",
+    deadline: timedelta | None = None,
+    late: StepLike | None = None,
+) -> Step:
+    """A step in which an operator decides; its result is the chosen member. After the deadline as with `wait`."""
+    return Step(name, "ask", gives=gives, choices=choices, deadline=deadline, late=late)
+
+
+def run(definition: type[Workflow], name: str = "", *, gives: str = "") -> Step:
+    """A step that is a process of its own; its input is bound by name, its result is that process's result."""
+    return Step(
+        name or _snake(function_name(definition)),
+        "run",
+        gives=gives,
+        definition=definition,
+    )
+
+
+def step_of(value: StepLike) -> Step:
+    """The step that a row names."""
+    if isinstance(value, Step):
+        return value
+    return Step(function_name(value), "step", value)
+
+
+def function_name(value: object) -> str:
+    """The name of a function or class; of anything else, which validation refuses, how it is written."""
+    name = getattr(value, "__name__", None)
+    return name if isinstance(name, str) else repr(value)
+
+
+def _snake(name: str) -> str:
+    return "".join(
+        f"_{char.lower()}" if char.isupper() and index else char.lower()
+        for index, char in enumerate(name)
+    )

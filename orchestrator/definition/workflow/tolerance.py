@@ -1,0 +1,36 @@
+"""Which failures a workflow puts up with: those that joins which wait for fewer can make up for."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from orchestrator.definition.workflow.advance import Arrivals, Look
+from orchestrator.definition.workflow.plan import Plan, Vertex
+
+
+def put_up_with(plan: Plan, step: str, look: Look) -> bool:
+    """Whether the process can go on although this step has failed: each way from it ends in a join that needs fewer."""
+    waiting, dead = [step], Counter[str]()
+    while waiting:
+        links = plan[waiting.pop()].regular
+        if not links:
+            return False
+        for link in links:
+            target = plan[link.target]
+            if target.join is not None and target.needed is not None:
+                dead[target.name] += 1
+            elif target.ways_in == 1:
+                waiting.append(target.name)
+            else:
+                return False
+    standing = look(list(dead))
+    return all(
+        _still_reachable(plan[name], standing.get(name, Arrivals()), count)
+        for name, count in dead.items()
+    )
+
+
+def _still_reachable(target: Vertex, now: Arrivals, dead: int) -> bool:
+    """Whether the join has started, or still can with so many ways less."""
+    open_ways = target.ways_in - now.arrived - dead
+    return now.fired or now.taken + open_ways >= (target.needed or 0)

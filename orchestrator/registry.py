@@ -1,0 +1,200 @@
+"""Definitions, command handlers and event handlers of the running code, by name."""
+
+from __future__ import annotations
+
+import inspect
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+from uuid import UUID
+
+from orchestrator.definition import Command, Event, ProcessManager, Workflow
+from orchestrator.exceptions import UnknownDefinition, UnknownEventType
+
+
+@dataclass(frozen=True)
+class CommandContext:
+    """What a handler may know of its call; `command_id` is the idempotency key, equal in every attempt."""
+
+    process_id: UUID | None
+    command_id: UUID
+    attempt: int
+    correlation_key: str
+
+
+class Answer:
+    """What a handler may return to say how it went, in at most 200 characters, beside the events it caused."""
+
+    def __init__(self, text: str, *events: Event) -> None:
+        for event in events:
+            if not isinstance(event, Event):
+                raise TypeError(f"a handler returns events, not {event!r}")
+        self.text = text[:200]
+        self.events = events
+
+
+@dataclass(frozen=True)
+class Handler:
+    """A function registered for a message type; timeout in seconds."""
+
+    function: Callable[..., Any]
+    message: type[Command] | type[Event]
+    after_commit: bool
+    attempts: int
+    timeout: float
+    queue: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.function.__module__}.{self.function.__qualname__}"
+
+    def __call__(self, message: Command | Event, context: CommandContext) -> Answer:
+        wanted = len(inspect.signature(self.function).parameters)
+        returned = (
+            self.function(message, context) if wanted > 1 else self.function(message)
+        )
+        if isinstance(returned, Answer):
+            return returned
+        if returned is None:
+            return Answer("")
+        many = isinstance(returned, list | tuple | Iterator)
+        return Answer("", *(returned if many else [returned]))
+
+
+Declared = type[ProcessManager] | type[Workflow]
+"""A definition of either kind."""
+
+definitions: dict[tuple[str, int], Declared] = {}
+command_handlers: dict[str, list[Handler]] = defaultdict(list)
+reactions: dict[str, list[Handler]] = defaultdict(list)
+twins: list[tuple[Declared, Declared]] = []
+
+
+def handles(
+    command: type[Command],
+    *,
+    after_commit: bool = False,
+    attempts: int = 4,
+    timeout: float = 300,
+    queue: str = "default",
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers the handler of a command.
+
+    Args:
+        command: the command's class.
+        after_commit: for effects outside the database; runs after the commit, at least once, outside any transaction.
+            Otherwise it runs inside the transition's transaction and rolls it back by raising.
+        attempts: how often an after-commit handler is tried in all.
+        timeout: seconds an after-commit handler may take before its worker is killed.
+        queue: the queue whose workers run an after-commit handler.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        handler = Handler(function, command, after_commit, attempts, timeout, queue)
+        command_handlers[command.__name__].append(handler)
+        return function
+
+    return register
+
+
+def reacts_to(
+    event: type[Event],
+    *,
+    attempts: int = 4,
+    timeout: float = 300,
+    queue: str = "default",
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a simple event handler: one event, one action, no process. It runs in a transaction of its own."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        reactions[event.__name__].append(
+            Handler(function, event, True, attempts, timeout, queue)
+        )
+        return function
+
+    return register
+
+
+def collect(module: ModuleType) -> None:
+    """Takes in the definitions that a `processes` module declares."""
+    for value in vars(module).values():
+        if _declared_in(module, value):
+            register(value)
+
+
+def register(definition: Declared) -> None:
+    """Makes a definition known; a second one of the same name and version is kept aside for the system check."""
+    known = definitions.setdefault((definition.name, definition.version), definition)
+    if known is not definition:
+        twins.append((known, definition))
+
+
+def _declared_in(module: ModuleType, value: object) -> bool:
+    return (
+        isinstance(value, type)
+        and issubclass(value, ProcessManager | Workflow)
+        and ("transitions" in vars(value) or "flow" in vars(value))
+        and value.__module__ == module.__name__
+    )
+
+
+def definition(name: str, version: int | None = None) -> Declared:
+    """The definition of that name, in that version or else the newest.
+
+    Raises:
+        UnknownDefinition: the running code has none.
+    """
+    if version is None:
+        version = max((v for n, v in definitions if n == name), default=0)
+    try:
+        return definitions[name, version]
+    except KeyError:
+        shown = f"{name} version {version}" if version else name
+        known = ", ".join(sorted({n for n, _ in definitions})) or "none"
+        raise UnknownDefinition(
+            f"no definition {shown} in the running code; known: {known}"
+        ) from None
+
+
+def newest() -> Iterator[Declared]:
+    """The newest version of every definition, by name."""
+    for name in sorted({name for name, _ in definitions}):
+        yield definition(name)
+
+
+def interested(event: str) -> list[Declared]:
+    """The definitions that have rows for an event type, each in the newest version that does: live processes may run
+    on an older one than the newest.
+    """
+    knowing = [key for key, cls in definitions.items() if event in cls.events]
+    return [definition(*key) for key in sorted(dict(sorted(knowing)).items())]
+
+
+def event_class(name: str) -> type[Event]:
+    """The class of an event type.
+
+    Raises:
+        UnknownEventType: nothing in the running code knows it.
+    """
+    for cls in definitions.values():
+        if name in cls.events:
+            return cls.events[name]
+    for handler in reactions.get(name, ()):
+        if issubclass(handler.message, Event):
+            return handler.message
+    raise UnknownEventType(
+        f"no process manager and no event handler knows the event type {name!r}"
+    )
+
+
+def command_handler(name: str) -> Handler | None:
+    """The handler of a command type, if the running code has one."""
+    handlers = command_handlers.get(name)
+    return handlers[0] if handlers else None
+
+
+def reaction(name: str) -> Handler | None:
+    """The simple event handler of that full name."""
+    return next((h for hs in reactions.values() for h in hs if h.name == name), None)
