@@ -1,0 +1,1 @@
+"""The runtime: the only writer of the tables."""

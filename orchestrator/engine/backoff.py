@@ -1,0 +1,28 @@
+"""When to try again.
+
+Exponential backoff with full jitter: Brooker (2015), Exponential Backoff And Jitter, AWS Architecture Blog.
+"""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+
+from orchestrator.conf import conf
+
+spread = random.Random()  # noqa: S311  # not secrecy
+"""Where the jitter comes from: apart from other chance, so that it alone can be taken out."""
+
+
+def delay(attempt: int, base: float | None = None) -> timedelta:
+    """How long to wait after the attempt of that number, counted from 1: between nothing and base * 2^(n - 1).
+
+    `base` is in seconds; the setting BACKOFF_SECONDS when None.
+    """
+    settings = conf()
+    longest = min(
+        settings.BACKOFF_CAP_SECONDS,
+        (settings.BACKOFF_SECONDS if base is None else base)
+        * 2 ** min(attempt - 1, 30),
+    )
+    return timedelta(seconds=spread.uniform(0, longest))

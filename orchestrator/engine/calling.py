@@ -1,0 +1,95 @@
+"""Calling the application's own code, so that it can end neither the worker it runs in nor the worker's bookkeeping."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from orchestrator.exceptions import ExitRefused, InvalidMessage, Permanent
+
+LAZY = (Iterator, AsyncIterator, Awaitable)
+"""What has no value yet: taking it from there would run the step's code outside its time and inside our commit."""
+
+
+def call(function: Callable[..., Any], arguments: Mapping[str, Any], name: str) -> Any:
+    """Calls the function of the step of that name.
+
+    Raises:
+        ExitRefused: it raised what ends programs.
+        Permanent: it left a transaction open.
+        InvalidMessage: what it gave back is still to be computed.
+        Exception: whatever it raises.
+    """
+    with contained(name):
+        result = function(**arguments)
+    if isinstance(result, LAZY):
+        _let_go(result)
+        raise InvalidMessage(
+            f"the result of {name}: a {type(result).__name__} has no value yet; give back the value, or a list"
+        )
+    return result
+
+
+@contextmanager
+def contained(name: str) -> Iterator[None]:
+    """Runs code of the application's.
+
+    What ends programs (SystemExit, KeyboardInterrupt, ...) is an error like any other: a worker is stopped by its
+    supervisor, and never by an exception while such code runs. A copy of the worker that the code has made by a fork
+    ends here: it shares the worker's database connection and must not go on.
+
+    Raises:
+        ExitRefused, Permanent: see `call`.
+    """
+    worker = os.getpid()
+    db = connections[DEFAULT_DB_ALIAS]
+    before = _depth(db)
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException as ending:
+        said = f": {ending}" if str(ending) else ""
+        raise ExitRefused(
+            f"{name} raised {type(ending).__name__}{said}, which ends programs; a step fails by raising an Exception"
+        ) from ending
+    finally:
+        if os.getpid() != worker:
+            os._exit(0)
+        left_open = _depth(db) != before
+        if left_open:
+            _clear(db, before)
+    if left_open:
+        raise Permanent(
+            f"{name} left a database transaction open; what it wrote there is undone"
+        )
+
+
+def _depth(db: BaseDatabaseWrapper) -> tuple[bool, int, bool]:
+    """How deep the connection is in transactions, and whether one is begun by hand."""
+    by_hand = db.connection is not None and not db.autocommit
+    return db.in_atomic_block, len(db.savepoint_ids), by_hand
+
+
+def _clear(db: BaseDatabaseWrapper, before: tuple[bool, int, bool]) -> None:
+    """Makes the connection usable again; in a transaction of ours the error that follows rolls it back."""
+    in_atomic_block, savepoints, _ = before
+    if in_atomic_block:
+        del db.savepoint_ids[savepoints:]
+        del db.atomic_blocks[savepoints + 1 :]
+        return
+    db.in_atomic_block = False
+    db.savepoint_ids.clear()
+    db.atomic_blocks.clear()
+    db.close()
+
+
+def _let_go(result: Any) -> None:
+    """Closes a generator or a coroutine, so that Python does not complain of it later."""
+    if callable(close := getattr(result, "close", None)):
+        close()

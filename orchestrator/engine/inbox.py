@@ -1,0 +1,261 @@
+"""Receiving events: stored before anything else happens to them.
+
+1. read the body strictly; 2. insert one row a target (the definitions that have rows for the type, or the one process
+it names), with the simple event handlers' commands; 3. commit, in the caller's own transaction if there is one;
+4. ring the doorbell. A repeat of source and event id changes nothing and gets the first receipt again.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from django.db import IntegrityError, transaction
+from django.db.models import F
+
+from orchestrator import registry
+from orchestrator.conf import conf
+from orchestrator.definition import Event
+from orchestrator.definition.codec import decode, digest, encode
+from orchestrator.engine import stored_definitions
+from orchestrator.engine.sending import Statement, database_now, send
+from orchestrator.engine.tables import Table
+from orchestrator.exceptions import ConflictingEvent, InvalidMessage
+from orchestrator.models import (
+    CommandStatus,
+    Delivery,
+    InboxEvent,
+    IssuedCommand,
+    ProcessInstance,
+    Verdict,
+)
+from orchestrator.queue import ring_after_commit
+from orchestrator.registry import Declared
+
+events = Table(InboxEvent)
+commands = Table(IssuedCommand)
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """That an event was accepted: the number of its inbox row, and what has become of it so far."""
+
+    number: int
+    process_id: UUID | None
+    verdict: str
+    repeated: bool
+
+
+@dataclass(frozen=True)
+class Address:
+    """Whom an event is for: one process, or whichever has the correlation key."""
+
+    process_id: UUID | None = None
+    correlation_key: str = ""
+    target: str = ""
+    starts: bool = False
+
+
+def receive(event: Event, *, id: str, source: str, address: Address) -> Receipt:
+    """Stores an event and has it delivered.
+
+    Args:
+        event: what has happened.
+        id: the sender's own id of it, unique within the source.
+        source: who sends it.
+        address: whom it is for.
+
+    Raises:
+        InvalidMessage: the event cannot be stored, or id or source are empty or too long.
+        ConflictingEvent: the id was used before for something else.
+    """
+    check_name("id", id, 200)
+    check_name("source", source, 100)
+    check_name("correlation key", address.correlation_key, 200, empty=True)
+    body = encode(event)
+    kind = type(event).__name__
+    # The process id of a start is made anew in each call, so it cannot tell a repeat from another event.
+    named = "" if address.starts else str(address.process_id or "")
+    fingerprint = digest([kind, body, named, address.correlation_key])
+    rows = arrivals(event, body, id, source, address, fingerprint, database_now())
+    try:
+        with transaction.atomic():
+            send([events.insert(*rows), *reactions(rows)])
+            known = _known(id, source)
+            if len(known) > len(rows):
+                raise IntegrityError("received before under another address")
+    except IntegrityError:
+        return _repeat(id, source, fingerprint)
+    reacting = registry.reactions.get(kind, ())
+    for queue in {row.queue for row in rows} | {handler.queue for handler in reacting}:
+        ring_after_commit(queue)
+    return _receipt(known, repeated=False)
+
+
+def arrivals(
+    event: Event,
+    body: dict[str, Any],
+    id: str,
+    source: str,
+    address: Address,
+    fingerprint: str,
+    now: datetime,
+) -> list[InboxEvent]:
+    """The inbox rows of an event, not yet stored: one a target."""
+    kind = type(event).__name__
+    row = functools.partial(
+        InboxEvent,
+        source=source,
+        event_id=id,
+        type=kind,
+        body=body,
+        body_hash=fingerprint,
+        process_id=address.process_id,
+        starts=address.starts,
+        received_at=now,
+    )
+    targets = [d for d in registry.interested(kind) if address.target in ("", d.name)]
+    if address.process_id is not None:
+        queue = targets[0].queue if targets else "default"
+        key = address.correlation_key
+        return [
+            row(target=address.target, correlation_key=key, queue=queue, wake_at=now)
+        ]
+    if not targets:
+        verdict = Verdict.REACTED if registry.reactions.get(kind) else Verdict.UNROUTED
+        until = now + patience(None) if verdict == Verdict.UNROUTED else None
+        return [
+            row(verdict=verdict, handled_at=now, wake_at=until, patience_until=until)
+        ]
+    return [
+        row(
+            target=target.name,
+            correlation_key=address.correlation_key or _key(target, event),
+            queue=target.queue,
+            wake_at=now,
+        )
+        for target in targets
+    ]
+
+
+def _key(target: Declared, event: Event) -> str:
+    key = target.correlation_key(event)
+    check_name("correlation key", key, 200, empty=True)
+    return key
+
+
+def caused(
+    event: Event, process_id: UUID | None, command_id: UUID, number: int, now: datetime
+) -> list[InboxEvent]:
+    """The inbox rows of an event that a command's handler returned, not yet stored."""
+    body = encode(event)
+    address = Address(process_id=process_id)
+    id = f"{command_id}:{number}"
+    rows = arrivals(event, body, id, "command", address, digest(body), now)
+    for row in rows:
+        row.caused_by_id = command_id
+    return rows
+
+
+def follow_ups(
+    instance: ProcessInstance,
+    happened: Sequence[Event],
+    command_id: UUID,
+    now: datetime,
+) -> list[InboxEvent]:
+    """Inbox rows of the events that a command caused: for its own process if that has rows for them."""
+    definition = stored_definitions.definition_of(instance)
+    return [
+        row
+        for number, event in enumerate(happened)
+        for row in caused(
+            event,
+            instance.pk if definition.can_handle(event) else None,
+            command_id,
+            number,
+            now,
+        )
+    ]
+
+
+def reactions(rows: Iterable[InboxEvent]) -> list[Statement]:
+    """The commands for the simple event handlers of new inbox rows; once an event, however many targets it has."""
+    first = next(iter(rows))
+    found = [
+        IssuedCommand(
+            id=uuid5(
+                NAMESPACE_URL, f"{first.source}\n{first.event_id}\n{handler.name}"
+            ),
+            type=handler.name,
+            body=first.body,
+            delivery=Delivery.REACTION,
+            status=CommandStatus.READY,
+            queue=handler.queue,
+            wake_at=first.received_at,
+            issued_at=first.received_at,
+        )
+        for handler in registry.reactions.get(first.type, ())
+    ]
+    return [commands.insert(*found)] if found else []
+
+
+def read(kind: str, body: object) -> Event:
+    """An event from its type name and JSON body.
+
+    Raises:
+        UnknownEventType: nothing knows the type.
+        InvalidMessage: the body does not have the declared form.
+    """
+    return decode(registry.event_class(kind), body)
+
+
+def early_events(instance: ProcessInstance, now: datetime) -> list[Statement]:
+    """Makes events due that came before their process, with fresh patience for its steps."""
+    again = {"wake_at": now, "patience_until": None}
+    unrouted = {"verdict": Verdict.UNROUTED}
+    found = [events.update(again, {**unrouted, "process_id": instance.pk}, rows=None)]
+    if instance.correlation_key:
+        keyed = {"target": instance.name, "correlation_key": instance.correlation_key}
+        found.append(events.update(again, {**unrouted, **keyed}, rows=None))
+    return found
+
+
+def patience(definition: Declared | None) -> timedelta:
+    """How long an event is kept before people are told."""
+    if definition is not None and definition.patience is not None:
+        return definition.patience
+    return timedelta(seconds=conf().PATIENCE_SECONDS)
+
+
+def _known(id: str, source: str) -> list[InboxEvent]:
+    """The rows of an event, the first one first."""
+    return list(InboxEvent.objects.filter(source=source, event_id=id).order_by("id"))
+
+
+def _receipt(known: list[InboxEvent], *, repeated: bool) -> Receipt:
+    first = known[0]
+    return Receipt(first.pk, first.process_id, first.verdict, repeated)
+
+
+def _repeat(id: str, source: str, fingerprint: str) -> Receipt:
+    known = _known(id, source)
+    if any(row.body_hash != fingerprint for row in known):
+        raise ConflictingEvent(
+            f"{source} sent event id {id!r} before with another content; use a new id for a new event"
+        )
+    rows = InboxEvent.objects.filter(source=source, event_id=id)
+    rows.update(repeats=F("repeats") + 1)
+    return _receipt(known, repeated=True)
+
+
+def check_name(what: str, value: str, longest: int, *, empty: bool = False) -> None:
+    if not isinstance(value, str) or (not value and not empty):  # type: ignore[redundant-expr]  # callers without types
+        raise InvalidMessage(f"the {what} must be a text that is not empty")
+    if len(value) > longest:
+        raise InvalidMessage(f"the {what} must have at most {longest} characters")
+    if "\0" in value or not value.isprintable():
+        raise InvalidMessage(f"the {what} must have printable characters only")

@@ -1,0 +1,118 @@
+"""What must hold of events, commands, audit rows and of who holds what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Count, Exists, OuterRef, Q
+
+from orchestrator.engine.sending import database_now
+from orchestrator.models import (
+    Checkpoint,
+    CommandStatus,
+    Delivery,
+    InboxEvent,
+    IssuedCommand,
+    OperatorAction,
+    ProcessInstance,
+    StepRun,
+    Verdict,
+)
+
+SETTLED = (Verdict.STARTED, Verdict.MOVED)
+LATE = timedelta(seconds=60)
+"""Due work that nobody has taken for this long is stuck."""
+
+
+def conservation() -> Iterator[str]:
+    """I1: every event has one verdict, and those that moved a process name the revision they led to."""
+    settled = InboxEvent.objects.filter(verdict__in=SETTLED)
+    for event in settled.filter(Q(revision=None) | Q(process_id=None))[:20]:
+        yield f"event {event.pk} is {event.verdict} but names no revision"
+    waiting = InboxEvent.objects.filter(verdict=Verdict.RECEIVED, wake_at=None)
+    for event in waiting[:20]:
+        yield f"event {event.pk} was received and nothing will look at it"
+    doubled = (
+        settled.values("process_id", "revision").annotate(n=Count("id")).filter(n__gt=1)
+    )
+    for row in doubled[:20]:
+        yield f"revision {row['revision']} of {row['process_id']} was caused by {row['n']} events"
+    for event in settled.exclude(Exists(_checkpoint_of_event()))[:20]:
+        yield f"event {event.pk} is {event.verdict} but has no checkpoint"
+
+
+def _checkpoint_of_event() -> Any:
+    return Checkpoint.objects.filter(
+        instance_id=OuterRef("process_id"), revision=OuterRef("revision")
+    )
+
+
+def fences() -> Iterator[str]:
+    """I6: nothing that is settled is still held by a worker, and nothing that is settled will be run again."""
+    held: tuple[tuple[str, Any], ...] = (
+        ("event", InboxEvent.objects.exclude(owner="").filter(wake_at=None)),
+        ("command", IssuedCommand.objects.exclude(owner="").filter(wake_at=None)),
+        ("step run", StepRun.objects.exclude(owner="").filter(wake_at=None)),
+    )
+    for noun, rows in held:
+        for row in rows[:20]:
+            yield f"{noun} {row.pk} is settled but still held by {row.owner}"
+    over = StepRun.objects.filter(finished_at__isnull=False, wake_at__isnull=False)
+    for run in over[:20]:
+        yield f"step run {run.pk} is settled but will be run again"
+
+
+def outbox() -> Iterator[str]:
+    """I7: no due command, event or step is older than the bound, and every command belongs to a transition."""
+    late = database_now() - LATE
+    overdue: tuple[tuple[str, Any], ...] = (
+        ("event", InboxEvent.objects.filter(wake_at__lt=late)),
+        ("command", IssuedCommand.objects.filter(wake_at__lt=late)),
+        ("step run", StepRun.objects.filter(wake_at__lt=late)),
+    )
+    for noun, rows in overdue:
+        for row in rows[:20]:
+            yield f"{noun} {row.pk} has been due since {row.wake_at}"
+    unsent = IssuedCommand.objects.filter(wake_at=None).exclude(
+        status__in=[CommandStatus.DONE, CommandStatus.FAILED]
+    )
+    for command in unsent[:20]:
+        yield f"command {command.pk} is {command.status} and nothing will carry it out"
+    issued = IssuedCommand.objects.exclude(delivery=Delivery.REACTION)
+    checkpoint = Checkpoint.objects.filter(
+        instance_id=OuterRef("instance_id"), revision=OuterRef("revision")
+    )
+    for command in issued.exclude(Exists(checkpoint))[:20]:
+        yield f"command {command.pk} belongs to no transition"
+
+
+def audit() -> Iterator[str]:
+    """I8: every operator's effect has its audit row, and every audit row of a transition has its effect."""
+    moved = Checkpoint.objects.filter(cause__startswith="operator:")
+    keys = {
+        str(key)
+        for key in OperatorAction.objects.filter(result="done").values_list(
+            "key", flat=True
+        )
+    }
+    for checkpoint in moved.iterator():
+        if checkpoint.cause.partition(":")[2] not in keys:
+            yield f"checkpoint {checkpoint.revision} of {checkpoint.instance_id} has no audit row"
+
+
+def references() -> Iterator[str]:
+    """I10: no event, command or incident points at a process that is gone."""
+    processes = ProcessInstance.objects.filter(pk=OuterRef("process_id"))
+    dangling = InboxEvent.objects.filter(
+        verdict__in=[*SETTLED, Verdict.PARKED], process_id__isnull=False
+    ).exclude(Exists(processes))
+    for event in dangling[:20]:
+        yield f"event {event.pk} belongs to {event.process_id}, which is not there"
+    causes = IssuedCommand.objects.filter(pk=OuterRef("caused_by_id"))
+    orphans = InboxEvent.objects.filter(caused_by_id__isnull=False).exclude(
+        Exists(causes)
+    )
+    for event in orphans[:20]:
+        yield f"event {event.pk} was caused by command {event.caused_by_id}, which is not there"

@@ -1,0 +1,176 @@
+"""What must hold of processes that have not ended: each waits for something that will come, or that people know of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from orchestrator.definition import ProcessManager
+from orchestrator.engine import stored_definitions
+from orchestrator.exceptions import ProcessionError
+from orchestrator.models import (
+    Definition,
+    InboxEvent,
+    Incident,
+    IssuedCommand,
+    ProcessInstance,
+    StepKind,
+    StepRun,
+    StepStatus,
+)
+
+WORKFLOW = Definition.Kind.WORKFLOW
+
+
+def progress() -> Iterator[str]:
+    """I4: every process that has not ended waits for something: work, an event, a deadline, a retry, or a person."""
+    visits = StepRun.objects.filter(instance=OuterRef("pk"), finished_at=None)
+    live = ProcessInstance.objects.live()
+    for instance in live.exclude(Exists(visits))[:20]:
+        yield f"{instance.pk} has not ended but stands in no step"
+    untold = live.filter(status="failed").exclude(Exists(_open_incidents()))
+    for instance in untold[:20]:
+        yield f"{instance.pk} has failed but nobody is told"
+    for instance in _retrying_nothing()[:20]:
+        yield f"{instance.pk} is retrying but nothing will be tried again"
+    for instance in ProcessInstance.objects.ended().filter(Exists(visits))[:20]:
+        yield f"{instance.pk} has ended but stands in a step"
+    yield from _in_one_step()
+    yield from _counted()
+    yield from _reasons()
+
+
+def _in_one_step() -> Iterator[str]:
+    """A process manager stands in exactly one step."""
+    managed = StepRun.objects.filter(
+        finished_at=None, instance__definition__kind=ProcessManager.kind
+    )
+    for run in managed.exclude(node=F("instance__step"))[:20]:
+        yield f"{run.instance_id} waits in {run.node}, which is not its step"
+    several = managed.values("instance_id").annotate(open=Count("id"))
+    for row in several.filter(open__gt=1)[:20]:
+        yield f"{row['instance_id']} stands in {row['open']} steps"
+
+
+def _retrying_nothing() -> Any:
+    again = {"wake_at__isnull": False}
+    pending = (
+        IssuedCommand.objects.filter(instance=OuterRef("pk"), **again),
+        InboxEvent.objects.filter(process=OuterRef("pk"), **again),
+        StepRun.objects.filter(instance=OuterRef("pk"), **again),
+    )
+    found = ProcessInstance.objects.live().filter(status="retrying")
+    for rows in pending:
+        found = found.exclude(Exists(rows.exclude(error="")))
+    return found
+
+
+def _open_incidents() -> Any:
+    return Incident.objects.open().filter(instance=OuterRef("pk"))
+
+
+# Workflows
+
+
+def _open() -> QuerySet[StepRun]:
+    return StepRun.objects.filter(finished_at=None, instance__definition__kind=WORKFLOW)
+
+
+def _counted() -> Iterator[str]:
+    """The number of open steps is that of the open rows: a process whose number is 0 has ended."""
+    rows = StepRun.objects.filter(instance=OuterRef("pk"), finished_at=None)
+    number = rows.order_by().values("instance").annotate(n=Count("pk")).values("n")
+    counted = ProcessInstance.objects.filter(definition__kind=WORKFLOW)
+    counted = counted.annotate(found=Coalesce(Subquery(number), 0))
+    for instance in counted.exclude(open_steps=F("found"))[:20]:
+        yield f"{instance.pk} counts {instance.open_steps} open steps, but has {instance.found}"
+
+
+def _reasons() -> Iterator[str]:
+    """Every open visit will be run, or waits for something open that will wake it."""
+    asleep = _open().filter(wake_at=None)
+    unrun = asleep.filter(status__in=WORK)
+    for run in unrun[:20]:
+        yield f"{_at(run)} is {run.status}, but nothing will run it"
+    told = Incident.objects.open().filter(step_run_id=OuterRef("pk"))
+    for run in asleep.filter(status=StepStatus.FAILED).exclude(Exists(told))[:20]:
+        yield f"{_at(run)} has failed, but nobody is told"
+    waiting = asleep.filter(status=StepStatus.WAITING)
+    for run in waiting.exclude(_has_a_waker())[:20]:
+        yield f"{_at(run)} waits, but nothing will wake it"
+    yield from _cut_off(waiting.filter(kind=StepKind.JOIN))
+    for run in _open().filter(status__in=OVER)[:20]:
+        yield f"{_at(run)} is {run.status}, but was never settled"
+
+
+WORK = (StepStatus.READY, StepStatus.RUNNING, StepStatus.RETRYING)
+OVER = (
+    StepStatus.DONE,
+    StepStatus.SKIPPED,
+    StepStatus.NOT_TAKEN,
+    StepStatus.CANCELLED,
+)
+OUTSIDE = (StepKind.WAIT, StepKind.ASK, StepKind.JOIN)
+
+
+def _has_a_waker() -> Q:
+    """For each kind of visit that waits without a time: what wakes it is there. A join is looked at by itself."""
+    redone = _beside(node=OuterRef("blocked_on"), redo=True)
+    item = {"node": OuterRef("node"), "kind": StepKind.ITEM}
+    items = _beside(**item, visit=OuterRef("visit"))
+    under_way = items.exclude(status=StepStatus.WAITING, blocked_on="", child=None)
+    undone = _beside(kind=StepKind.UNDO).exclude(status=StepStatus.WAITING)
+    child = ProcessInstance.objects.live().filter(pk=OuterRef("child"))
+    return (
+        Q(kind__in=OUTSIDE, blocked_on="")
+        | (Q(Exists(redone)) & ~Q(blocked_on=""))
+        | Q(Exists(items), kind=StepKind.MAP)
+        | Q(Exists(under_way), kind=StepKind.ITEM, blocked_on="")
+        | Q(Exists(undone), kind=StepKind.UNDO, blocked_on="")
+        | Q(Exists(child), kind__in=[StepKind.RUN, StepKind.ITEM], blocked_on="")
+    )
+
+
+def _beside(**conditions: Any) -> QuerySet[StepRun]:
+    """Other open runs of the same process."""
+    others = StepRun.objects.filter(
+        instance=OuterRef("instance"), finished_at=None, **conditions
+    )
+    return others.exclude(pk=OuterRef("pk"))
+
+
+def _cut_off(joins: QuerySet[StepRun]) -> Iterator[str]:
+    """Joins that no open visit leads to: no branch will ever arrive there."""
+    waiting = joins.select_related("instance").order_by("instance", "pk")
+    reached: dict[Any, set[str]] = {}
+    for run in waiting:
+        try:
+            if run.instance_id not in reached:
+                reached[run.instance_id] = _reached(run.instance)
+        except ProcessionError:
+            return  # the running code lacks the definition: `model` says so
+        if run.node not in reached[run.instance_id]:
+            yield f"{_at(run)} waits for its branches, but none is open"
+
+
+def _reached(instance: ProcessInstance) -> set[str]:
+    """The steps that follow those that are open, over any number of others."""
+    plan = stored_definitions.plan_of(instance)
+    active = instance.step_runs.filter(finished_at=None).exclude(kind=StepKind.JOIN)
+    waiting = list(set(active.values_list("node", flat=True)))
+    found: set[str] = set()
+    while waiting:
+        vertex = plan.vertices.get(waiting.pop())
+        steps = vertex.loop.steps if vertex is not None and vertex.loop else ()
+        links = vertex.links if vertex is not None else ()
+        following = {*steps, *(link.target for link in links)} - found
+        found |= following
+        waiting += following
+    return found
+
+
+def _at(run: StepRun) -> str:
+    return f"{run.node} of {run.instance_id}"

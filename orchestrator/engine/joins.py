@@ -1,0 +1,75 @@
+"""How the joins of a process stand. It is asked at nearly every step of a graph, and so written out once.
+
+The same through a queryset's methods takes five times as long, a third of all that such a step takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from orchestrator.definition.workflow.advance import Arrivals, starved
+from orchestrator.definition.workflow.plan import Vertex
+from orchestrator.exceptions import Permanent
+from orchestrator.models import StepKind, StepRun, StepStatus
+
+TABLE = StepRun._meta.db_table
+FOUND = (
+    f"SELECT * FROM {TABLE} WHERE instance_id = %s AND visit = 1 AND item IS NULL"  # noqa: S608  # names are the model's
+    f" AND NOT redo AND kind <> '{StepKind.UNDO}' AND status <> '{StepStatus.SUPERSEDED}'"
+)
+
+
+def stored(process: UUID, names: Sequence[str]) -> dict[str, StepRun]:
+    """The last rows of these steps, as far as they have any."""
+    key = StepRun._meta.get_field("instance").get_db_prep_value(process, connection)
+    marks = ", ".join(["%s"] * len(names))
+    query = f"{FOUND} AND node IN ({marks}) ORDER BY round"
+    rows = StepRun.objects.raw(query, [key, *names])
+    return {row.node: row for row in rows}
+
+
+def standing(row: StepRun, *, over: bool) -> Arrivals:
+    """How a join stands whose row this is."""
+    return Arrivals(row.arrived, row.taken, over, _failed(row))
+
+
+def counts(now: Arrivals) -> dict[str, Any]:
+    """The columns that say how a join stands, also that nothing counts any more when it was given up.
+
+    When its step has started the progress is the step's own.
+    """
+    found: dict[str, Any] = {"arrived": now.arrived, "taken": now.taken}
+    if not now.fired:
+        found["progress"] = {"failed": now.failed} if now.failed else None
+    return found
+
+
+def start(row: StepRun, vertex: Vertex, now: Arrivals, at: datetime) -> None:
+    """Has a join's step begin; one that lacks branches is run at once in order to fail, whatever else it would do."""
+    row.arrived, row.taken = now.arrived, now.taken
+    if starved(vertex, now):
+        row.progress = {"failed": now.failed}
+        row.status, row.wake_at = StepStatus.READY, at
+
+
+def check_branches(run: StepRun, vertex: Vertex) -> None:
+    """Stops the step of a join that can have what it needs no more, since branches have failed.
+
+    Raises:
+        Permanent: it lacks branches.
+    """
+    if run.kind == StepKind.UNDO or not starved(vertex, standing(run, over=True)):
+        return
+    raise Permanent(
+        f"the join at {vertex.name} needs {vertex.needed} of its {vertex.ways_in} branches, but {run.taken} came: "
+        f"{_failed(run)} failed, and the others were not taken"
+    )
+
+
+def _failed(row: StepRun) -> int:
+    return int((row.progress or {}).get("failed", 0))

@@ -1,0 +1,104 @@
+"""Starting processes and sending events: what applications call. Safe inside the caller's own transaction."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from uuid6 import uuid7
+
+from orchestrator import registry
+from orchestrator.definition import Event, Workflow
+from orchestrator.engine import inbox, starting
+from orchestrator.engine.inbox import Address, Receipt
+from orchestrator.exceptions import InvalidMessage
+from orchestrator.registry import Declared
+
+
+def start_process(
+    definition: Declared | str,
+    event: Any,
+    *,
+    id: str = "",
+    source: str = "application",
+    process_id: UUID | None = None,
+    correlation_key: str = "",
+) -> Receipt:
+    """Starts a process and makes its process id.
+
+    Args:
+        definition: the process manager or workflow, or its name.
+        event: one of a process manager's starting events, or the input of a workflow.
+        id: the event's or start's id, for repeats to be recognised; the process id when empty.
+        source: who sends it.
+        process_id: the process id to use, if the caller has made one.
+        correlation_key: the business key; read from the event when empty.
+
+    Returns:
+        The receipt, with the process id. A process manager starts when a worker takes the event, a workflow at once.
+
+    Raises:
+        UnknownDefinition, InvalidMessage, ConflictingEvent, KeyTaken, InvalidDefinition: nothing is stored.
+    """
+    name = definition if isinstance(definition, str) else definition.name
+    known = registry.definition(name)
+    if issubclass(known, Workflow):
+        return starting.start(
+            known,
+            event,
+            id=id,
+            source=source,
+            process_id=process_id,
+            correlation_key=correlation_key,
+        )
+    if type(event).__name__ not in known.starting_events():
+        raise InvalidMessage(
+            f"{type(event).__name__} does not start {name}; one of these does: "
+            + ", ".join(sorted(known.starting_events()))
+        )
+    chosen = process_id or uuid7()
+    key = correlation_key or known.correlation_key(event)
+    return inbox.receive(
+        event,
+        id=id or str(chosen),
+        source=source,
+        address=Address(chosen, key, target=name, starts=True),
+    )
+
+
+def send_event(
+    event: Event | str,
+    data: dict[str, Any] | None = None,
+    *,
+    id: str,
+    source: str = "application",
+    process_id: UUID | str | None = None,
+    correlation_key: str = "",
+) -> Receipt:
+    """Sends an event to the process it belongs to.
+
+    Args:
+        event: the event, or the name of its type.
+        data: its fields as JSON values, when only the name is given.
+        id: the sender's id of the event; the same id again gives the first receipt and changes nothing.
+        source: who sends it; ids are unique within a source.
+        process_id: the process it is for. Without it the correlation key decides, given or read from the event, and a
+            starting event whose key no live process has starts one.
+        correlation_key: the business key.
+
+    Raises:
+        UnknownEventType, InvalidMessage, ConflictingEvent: nothing is stored.
+    """
+    happened = inbox.read(event, data or {}) if isinstance(event, str) else event
+    registry.event_class(type(happened).__name__)
+    address = Address(_uuid(process_id), correlation_key)
+    return inbox.receive(happened, id=id, source=source, address=address)
+
+
+def _uuid(value: UUID | str | None) -> UUID | None:
+    if value is None or isinstance(value, UUID):
+        return value
+    try:
+        return UUID(value)
+    except (ValueError, AttributeError, TypeError):
+        raise InvalidMessage("the process id must be a UUID", "process_id") from None

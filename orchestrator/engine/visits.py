@@ -1,0 +1,73 @@
+"""New rows for the visits of a workflow's steps."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from orchestrator.definition.codec import encode_as
+from orchestrator.definition.workflow.plan import Vertex
+from orchestrator.definition.workflow.rows import Each
+from orchestrator.models import StepKind, StepRun, StepStatus
+
+KINDS = {
+    "step": StepKind.STEP,
+    "wait": StepKind.WAIT,
+    "ask": StepKind.ASK,
+    "run": StepKind.RUN,
+}
+
+
+def visit(
+    vertex: Vertex, process: UUID, queue: str, revision: int, now: datetime
+) -> StepRun:
+    """A visit that is ready. What waits for something outside has no time at which it wakes, but for its deadline."""
+    step = vertex.step
+    row = StepRun(
+        instance_id=process,
+        node=vertex.name,
+        kind=StepKind.MAP if vertex.each else KINDS[step.kind],
+        status=StepStatus.READY,
+        queue=step.policy.queue or queue,
+        wake_at=now,
+        entered=revision,
+        started_at=now,
+    )
+    if step.kind in ("wait", "ask"):
+        row.status = StepStatus.WAITING
+        row.wake_at = now + step.deadline if step.deadline else None
+    return row
+
+
+def elements(row: Each, head: StepRun, result: Any) -> list[StepRun]:
+    """The visits of a map, one for each element of a result; those outside the window wait. Sets the head's numbers.
+
+    Raises:
+        InvalidMessage: the result is no list, or an element cannot be stored.
+    """
+    values = encode_as(list, list(getattr(result, row.over) if row.over else result))
+    window = row.window or len(values)
+    head.status, head.wake_at, head.expected = StepStatus.WAITING, None, len(values)
+    head.progress = {"done": 0, "failed": 0, "total": len(values)}
+    return [
+        _element(head, index, value, begins=index < window)
+        for index, value in enumerate(values)
+    ]
+
+
+def _element(head: StepRun, index: int, value: Any, *, begins: bool) -> StepRun:
+    return StepRun(
+        instance_id=head.instance_id,
+        node=head.node,
+        kind=StepKind.ITEM,
+        item=index,
+        element=value,
+        visit=head.visit,
+        round=head.round,
+        status=StepStatus.READY if begins else StepStatus.WAITING,
+        queue=head.queue,
+        wake_at=head.started_at if begins else None,
+        entered=head.entered,
+        started_at=head.started_at,
+    )

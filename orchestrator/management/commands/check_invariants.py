@@ -1,0 +1,29 @@
+import json
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from orchestrator.engine import invariants
+
+
+class Command(BaseCommand):
+    help = "Checks what must always hold of the stored processes; exit code 1 when something does not."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--json", action="store_true", help="print JSON")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        found = invariants.violations()
+        if options["json"]:
+            checks = [check.__name__ for check in invariants.CHECKS]
+            self.stdout.write(
+                json.dumps({"checks": checks, "violations": found}, indent=2)
+            )
+        else:
+            for line in found:
+                self.stdout.write(line)
+            self.stdout.write(
+                f"{len(invariants.CHECKS)} invariants, {len(found)} violations"
+            )
+        if found:
+            raise SystemExit(1)

@@ -1,0 +1,25 @@
+"""`manage.py install media`: the optional extra of the examples. `bootstrap` has installed it before Django starts."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from orchestrator.serving.plan import lacks_readers
+
+
+class Command(BaseCommand):
+    """Says that the extra is there."""
+
+    help = "Install what the example processes read pictures, speech, films and documents with."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("extra", choices=["media"])
+
+    def handle(self, **options: Any) -> None:
+        if lacks_readers():
+            raise CommandError(
+                "not installed; in an environment of your own: pip install --require-hashes -r requirements-media.lock"
+            )
+        self.stdout.write("The examples read real media now: manage.py up --demo")

@@ -1,0 +1,55 @@
+import sys
+from typing import Any
+from uuid import uuid4
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from orchestrator import strict_json
+from orchestrator.engine.processes import send_event
+from orchestrator.exceptions import InvalidMessage, ProcessionError
+
+
+class Command(BaseCommand):
+    help = 'Sends an event: send_event OrderCreated \'{"order_id": "A-1"}\' --id web-1'
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("type", help="the event's type")
+        parser.add_argument(
+            "data",
+            nargs="?",
+            default="{}",
+            help='its fields as JSON, "-" for standard input',
+        )
+        parser.add_argument(
+            "--id", default="", help="the sender's id of the event; made up when absent"
+        )
+        parser.add_argument("--source", default="command line", help="who sends it")
+        parser.add_argument("--process", help="the process id it is for")
+        parser.add_argument("--key", default="", help="the correlation key it is for")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        raw = (
+            sys.stdin.buffer.read()
+            if options["data"] == "-"
+            else _bytes(options["data"])
+        )
+        try:
+            data = strict_json.parse(raw)
+            if not isinstance(data, dict):
+                raise InvalidMessage("the data must be a JSON object")
+            receipt = send_event(
+                options["type"],
+                data,
+                id=options["id"] or str(uuid4()),
+                source=options["source"],
+                process_id=options["process"],
+                correlation_key=options["key"],
+            )
+        except ProcessionError as error:
+            raise CommandError(f"not sent: {error}") from None
+        again = ", received before" if receipt.repeated else ""
+        self.stdout.write(f"receipt {receipt.number}: {receipt.verdict}{again}")
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

@@ -1,0 +1,144 @@
+"""`manage.py up`: everything that Procession needs, from one command."""
+
+import os
+import signal
+import sys
+import time
+from argparse import ArgumentTypeError
+from contextlib import closing
+from pathlib import Path
+from socket import socket
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandParser
+from django.db import OperationalError, connection, connections
+
+from orchestrator.engine import stored_definitions
+from orchestrator.serving import Refused, port, valkey, web
+from orchestrator.serving.administrator import first_administrator, way_in
+from orchestrator.serving.child import Child
+from orchestrator.serving.household import Household
+from orchestrator.serving.lock import sole_use
+from orchestrator.serving.plan import Plan, lacks_readers
+
+PAUSE = 0.2  # seconds between two looks at the children
+LIGHT = "Demo      media are read by light stand-ins; for the real readers: python3 manage.py install media"
+
+
+class Command(BaseCommand):
+    """Runs database migrations, Valkey, workers and web server; ends them all on Ctrl-C or SIGTERM."""
+
+    help = "Run Procession: prepare its data, then serve it until Ctrl-C."
+    stopping = False
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--port", type=port_number, default=8000, help="default: 8000"
+        )
+        parser.add_argument(
+            "--workers",
+            type=at_least_one,
+            default=2,
+            help="processes that run steps; default: 2",
+        )
+        parser.add_argument(
+            "--data-dir",
+            help="folder for database, queue, secrets and logs; default: .procession",
+        )
+        parser.add_argument(
+            "--demo",
+            action="store_true",
+            help="add a simulated exchange and streams of orders, inquiries and films",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self.stop)
+        data_dir: Path = settings.DATA_DIR
+        try:
+            with closing(port.taken(options["port"])) as listener, sole_use(data_dir):
+                self.run(Plan(data_dir, settings.BASE_DIR), listener, **options)
+        except Refused as refused:
+            sys.exit(str(refused))
+        self.say("Stopped.")
+
+    def run(
+        self, plan: Plan, listener: socket, *, workers: int, demo: bool, **options: Any
+    ) -> None:
+        """Start the children in the order they need each other, and look after them until it is time to stop."""
+        site = f"http://{port.LOOPBACK}:{listener.getsockname()[1]}"
+        self.prepare(plan)
+        household = Household(self.say, lambda: self.stopping)
+        try:
+            if not os.environ.get("REDIS_URL"):
+                valkey.wait_for_former(settings.VALKEY_SOCKET)
+                household.start(
+                    plan.valkey(), lambda: valkey.answers(settings.VALKEY_SOCKET)
+                )
+            others = self.demo(plan, site) if demo else []
+            household.start(plan.web(listener.fileno()), lambda: web.answers(site))
+            for child in [plan.workers(workers), *others]:
+                household.start(child)
+            if not self.stopping:
+                self.greet(site)
+            self.watch(household)
+        finally:
+            household.end()
+
+    def demo(self, plan: Plan, site: str) -> list[Child]:
+        """Return the streams of work; say so if what they carry is read by light readers."""
+        if lacks_readers():
+            self.say(LIGHT)
+        return plan.demo(site)
+
+    def prepare(self, plan: Plan) -> None:
+        """Bring the tables up to date, with a row for every definition, so that the first page shows them all.
+
+        Raises:
+            Refused: the database does not answer.
+        """
+        self.say(f"Data      {plan.data_dir}")
+        self.say(f"Database  {connection.display_name}")
+        try:
+            call_command("migrate", verbosity=0, interactive=False)
+            stored_definitions.store_all()
+        except OperationalError as error:
+            raise Refused(
+                f"The database does not answer: {str(error).splitlines()[0]}"
+            ) from None
+
+    def greet(self, site: str) -> None:
+        """Say where the site is and how to get in, now that it answers."""
+        lines = way_in(first_administrator()).format(site=site)
+        connections.close_all()  # nothing more is asked of the database here
+        self.say(f"\n{lines}\n\nCtrl-C stops everything.")
+
+    def watch(self, household: Household) -> None:
+        """Look after the children until it is time to stop."""
+        while not self.stopping:
+            household.look_after()
+            time.sleep(PAUSE)
+        self.say("Stopping.")
+
+    def stop(self, *_: object) -> None:
+        self.stopping = True
+
+    def say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()
+
+
+def port_number(text: str) -> int:
+    if text.isdecimal() and int(text) < 65_536:
+        return int(text)
+    raise ArgumentTypeError(
+        f"{text!r} is not a port: 1 to 65535, or 0 for any that is free"
+    )
+
+
+def at_least_one(text: str) -> int:
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    raise ArgumentTypeError(f"{text!r} is not a number of processes: 1 or more")

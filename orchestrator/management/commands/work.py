@@ -1,0 +1,24 @@
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DEFAULT_DB_ALIAS, DatabaseError
+
+from orchestrator.workers.supervisor import supervise, wait_for_database
+
+
+class Command(BaseCommand):
+    help = "Runs the worker processes of one queue until SIGTERM or Ctrl-C."
+    requires_system_checks = ()  # they ask the database, which may not be there yet
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--processes", type=int, default=2, help="how many workers")
+        parser.add_argument("--queue", default="default", help="whose work they run")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            wait_for_database()
+        except DatabaseError as error:
+            raise CommandError(f"{error}: run manage.py migrate first") from None
+        # A changed definition with live instances stops here.
+        self.check(databases=[DEFAULT_DB_ALIAS])
+        supervise(options["queue"], max(options["processes"], 1))

@@ -1,0 +1,35 @@
+"""The tables. The engine alone writes them; everything else reads.
+
+definition -> process instance -> step runs, checkpoints, issued commands, incidents
+inbox events point at the process they belong to, known or not yet known.
+"""
+
+from orchestrator.models.checkpoint import Checkpoint
+from orchestrator.models.definition import Definition
+from orchestrator.models.inbox_event import InboxEvent, Verdict
+from orchestrator.models.incident import Incident
+from orchestrator.models.issued_command import CommandStatus, Delivery, IssuedCommand
+from orchestrator.models.operator_action import OperatorAction
+from orchestrator.models.process_instance import ProcessInstance, Status
+from orchestrator.models.step_run import StepKind, StepRun, StepStatus
+from orchestrator.models.work import Work
+from orchestrator.models.worker import Worker
+
+__all__ = [
+    "Checkpoint",
+    "CommandStatus",
+    "Definition",
+    "Delivery",
+    "InboxEvent",
+    "Incident",
+    "IssuedCommand",
+    "OperatorAction",
+    "ProcessInstance",
+    "Status",
+    "StepKind",
+    "StepRun",
+    "StepStatus",
+    "Verdict",
+    "Work",
+    "Worker",
+]

@@ -1,0 +1,39 @@
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class Checkpoint(models.Model):
+    """The state after one transition; append-only. `cause` names what moved the process and is unique in it.
+
+    `edge` names the edges that were taken; several of a workflow's have commas between them.
+    """
+
+    instance = models.ForeignKey(
+        "orchestrator.ProcessInstance",
+        models.CASCADE,
+        db_index=False,  # one_checkpoint_per_revision begins with it
+        related_name="checkpoints",
+    )
+    revision = models.PositiveIntegerField(_("revision"))
+    cause = models.CharField(_("cause"), max_length=100)
+    edge = models.TextField(_("transition taken"), blank=True)
+    steps = models.JSONField(_("current steps"))
+    status = models.CharField(_("status"), max_length=10)
+    data = models.JSONField(_("data"))
+    checksum = models.CharField(_("checksum"), max_length=64)
+    at = models.DateTimeField(_("at"))
+
+    class Meta:
+        verbose_name = _("checkpoint")
+        verbose_name_plural = _("checkpoints")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["instance", "revision"], name="one_checkpoint_per_revision"
+            ),
+            models.UniqueConstraint(
+                fields=["instance", "cause"], name="one_checkpoint_per_cause"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.instance_id} at revision {self.revision}"

@@ -1,0 +1,30 @@
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class Definition(models.Model):
+    """A definition as it was when instances started on it: its graph is kept, so old instances stay drawable."""
+
+    class Kind(models.TextChoices):
+        PROCESS_MANAGER = "process_manager", _("process manager")
+        WORKFLOW = "workflow", _("workflow")
+
+    name = models.SlugField(_("name"), max_length=100)
+    version = models.PositiveIntegerField(_("version"))
+    kind = models.CharField(_("kind"), max_length=20, choices=Kind)
+    fingerprint = models.CharField(_("fingerprint"), max_length=64)
+    graph = models.JSONField(_("graph"))
+    created_at = models.DateTimeField(_("first seen"), auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("definition")
+        verbose_name_plural = _("definitions")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["name", "version", "fingerprint"],
+                name="one_row_per_definition",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} version {self.version}"

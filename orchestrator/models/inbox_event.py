@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from orchestrator.models.work import Work
+from orchestrator.querysets.inbox_events import InboxEventQuerySet
+
+
+class Verdict(models.TextChoices):
+    """What became of an event."""
+
+    RECEIVED = "received", _("received")
+    STARTED = "started", _("started a process")
+    MOVED = "moved", _("moved a process")
+    REACTED = "reacted", _("handled by event handlers")
+    PARKED = "parked", _("parked")
+    IGNORED = "ignored", _("ignored")
+    REJECTED = "rejected", _("rejected")
+    UNEXPECTED = "unexpected", _("unexpected")
+    UNROUTED = "unrouted", _("no such process")
+    FAILED = "failed", _("failed")
+    DISCARDED = "discarded", _("discarded")
+
+
+class InboxEvent(Work):
+    """An event as it was received, and its verdict. One row a receipt and target; none is ever dropped.
+
+    A repeat of the same source and event id adds no row: it is counted in `repeats` and given the first receipt again.
+    """
+
+    id: models.BigAutoField[int, int]
+    source = models.CharField(_("source"), max_length=100)
+    event_id = models.CharField(_("event id"), max_length=200)
+    target = models.CharField(_("addressed to"), max_length=100, blank=True)
+    type = models.CharField(_("type"), max_length=100)
+    body = models.JSONField(_("body"))
+    body_hash = models.CharField(_("body hash"), max_length=64)
+    process = models.ForeignKey(
+        "orchestrator.ProcessInstance",
+        models.DO_NOTHING,
+        db_constraint=False,  # an event may come before its process
+        db_index=False,  # events_of_process begins with it
+        null=True,
+        blank=True,
+        related_name="events",
+        verbose_name=_("process"),
+    )
+    correlation_key = models.CharField(_("correlation key"), max_length=200, blank=True)
+    starts = models.BooleanField(_("starts its process"), default=False)
+    verdict = models.CharField(
+        _("verdict"), max_length=10, choices=Verdict, default=Verdict.RECEIVED
+    )
+    error = models.TextField(_("error"), blank=True)
+    patience_until = models.DateTimeField(_("kept until"), null=True, blank=True)
+    revision = models.PositiveIntegerField(
+        _("revision it led to"), null=True, blank=True
+    )
+    caused_by = models.ForeignKey(
+        "orchestrator.IssuedCommand",
+        models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        null=True,
+        blank=True,
+        related_name="caused",
+        verbose_name=_("caused by command"),
+    )
+    repeats = models.PositiveIntegerField(_("repeats"), default=0)
+    received_at = models.DateTimeField(_("received at"))
+    handled_at = models.DateTimeField(_("handled at"), null=True, blank=True)
+
+    PROBLEMS = (Verdict.UNEXPECTED, Verdict.UNROUTED, Verdict.REJECTED, Verdict.FAILED)
+
+    objects = InboxEventQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("event")
+        verbose_name_plural = _("events")
+        permissions = [
+            ("send_inboxevent", _("Can send an event")),
+            ("redeliver_inboxevent", _("Can redeliver an event")),
+            ("discard_inboxevent", _("Can discard an event")),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["source", "event_id", "target"], name="one_row_per_receipt"
+            )
+        ]
+        indexes = [
+            # What the workers claim: due rows of a queue, oldest first.
+            models.Index(
+                fields=["queue", "wake_at", "id"],
+                condition=Q(wake_at__isnull=False),
+                name="due_events",
+            ),
+            # Whether an older event of the same process is still to be handled.
+            models.Index(
+                fields=["process", "id"],
+                condition=Q(wake_at__isnull=False),
+                name="pending_of_process",
+            ),
+            # The events of one process, in the order received.
+            models.Index(fields=["process", "id"], name="events_of_process"),
+            # Events that wait for a process or a step, and those shown to operators.
+            models.Index(
+                fields=["verdict", "patience_until"],
+                condition=Q(
+                    verdict__in=[
+                        "parked",
+                        "unrouted",
+                        "unexpected",
+                        "rejected",
+                        "failed",
+                    ]
+                ),
+                name="kept_events",
+            ),
+            # A starting process looks for events of its key that came early.
+            models.Index(
+                fields=["target", "correlation_key"],
+                condition=Q(verdict="unrouted"),
+                name="unrouted_by_key",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.event_id} from {self.source}"

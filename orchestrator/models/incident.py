@@ -1,0 +1,79 @@
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from orchestrator.querysets.incidents import IncidentQuerySet
+
+
+class Incident(models.Model):
+    """Something that needs a person. Resolved by the engine when its cause is gone; handled when a person says so."""
+
+    class Kind(models.TextChoices):
+        EVENT_FAILED = "event_failed", _("event could not be handled")
+        COMMAND_FAILED = "command_failed", _("command failed")
+        DEADLINE_FAILED = "deadline_failed", _("deadline could not be handled")
+        STEP_FAILED = "step_failed", _("step failed")
+        UNEXPECTED_EVENT = "unexpected_event", _("unexpected event")
+        REJECTED_EVENT = "rejected_event", _("rejected event")
+        UNROUTED_EVENT = "unrouted_event", _("event without a process")
+        HANDLER_MISSING = "handler_missing", _("handler missing")
+        CORRUPTED_DATA = "corrupted_data", _("corrupted data")
+
+    kind = models.CharField(_("kind"), max_length=20, choices=Kind)
+    instance = models.ForeignKey(
+        "orchestrator.ProcessInstance",
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="incidents",
+    )
+    event = models.ForeignKey(
+        "orchestrator.InboxEvent",
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="incidents",
+    )
+    command = models.ForeignKey(
+        "orchestrator.IssuedCommand",
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="incidents",
+    )
+    step_run = models.ForeignKey(
+        "orchestrator.StepRun",
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="incidents",
+    )
+    step = models.CharField(_("step"), max_length=100, blank=True)
+    message = models.CharField(_("message"), max_length=500)
+    detail = models.TextField(_("detail"), blank=True)
+    fingerprint = models.CharField(_("cause fingerprint"), max_length=64, db_index=True)
+    opened_at = models.DateTimeField(_("opened at"))
+    resolved_at = models.DateTimeField(_("resolved at"), null=True, blank=True)
+    resolution = models.CharField(_("resolved by"), max_length=100, blank=True)
+    handled_at = models.DateTimeField(_("handled at"), null=True, blank=True)
+    handled_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True
+    )
+
+    objects = IncidentQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("incident")
+        verbose_name_plural = _("incidents")
+        indexes = [
+            # What needs a person now, oldest first.
+            models.Index(
+                fields=["opened_at"],
+                condition=Q(resolved_at__isnull=True),
+                name="open_incidents",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.message

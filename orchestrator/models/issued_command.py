@@ -1,0 +1,65 @@
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from orchestrator.models.work import Work
+
+
+class Delivery(models.TextChoices):
+    """When a command's handler runs."""
+
+    IN_TRANSACTION = "in_transaction", _("in the transition's transaction")
+    AFTER_COMMIT = "after_commit", _("after commit")
+    REACTION = "reaction", _("simple event handler")
+
+
+class CommandStatus(models.TextChoices):
+    READY = "ready", _("ready")
+    RUNNING = "running", _("running")
+    RETRYING = "retrying", _("retrying")
+    DONE = "done", _("done")
+    FAILED = "failed", _("failed")
+
+
+class IssuedCommand(Work):
+    """A command that a transition issued: log of those done in the commit, outbox of those to be done after it.
+
+    The id is made from process, revision and position, so that a repeated transition issues the same command; handlers
+    get it as idempotency key.
+    """
+
+    id = models.UUIDField(_("command id"), primary_key=True)
+    instance = models.ForeignKey(
+        "orchestrator.ProcessInstance",
+        models.CASCADE,
+        null=True,  # a reaction to an event that belongs to no process
+        db_index=False,  # commands_of_instance begins with it
+        blank=True,
+        related_name="commands",
+    )
+    revision = models.PositiveIntegerField(_("revision"), default=0)
+    type = models.CharField(_("type"), max_length=100)
+    body = models.JSONField(_("body"))
+    delivery = models.CharField(_("delivery"), max_length=15, choices=Delivery)
+    status = models.CharField(_("status"), max_length=10, choices=CommandStatus)
+    answer = models.CharField(_("answer"), max_length=200, blank=True)
+    error = models.TextField(_("error"), blank=True)
+    issued_at = models.DateTimeField(_("issued at"))
+    finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("command")
+        verbose_name_plural = _("commands")
+        indexes = [
+            # What the workers claim: due rows of a queue, oldest first.
+            models.Index(
+                fields=["queue", "wake_at", "id"],
+                condition=Q(wake_at__isnull=False),
+                name="due_commands",
+            ),
+            # The ledger of one process.
+            models.Index(fields=["instance", "revision"], name="commands_of_instance"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.pk}"

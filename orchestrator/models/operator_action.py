@@ -1,0 +1,53 @@
+from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class OperatorAction(models.Model):
+    """Audit of one operator action, written in its transaction; append-only, refusals included.
+
+    `key` comes from the page: pressing twice gives the first answer again.
+    """
+
+    class Result(models.TextChoices):
+        DONE = "done", _("done")
+        REFUSED = "refused", _("refused")
+
+    key = models.UUIDField(_("idempotency key"), unique=True)
+    action = models.CharField(_("action"), max_length=30)
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, verbose_name=_("actor")
+    )
+    actor_name = models.CharField(_("actor name"), max_length=150)
+    address = models.GenericIPAddressField(_("from"), null=True, blank=True)
+    instance = models.ForeignKey(
+        "orchestrator.ProcessInstance",
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="operator_actions",
+    )
+    event = models.ForeignKey(
+        "orchestrator.InboxEvent",
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="operator_actions",
+    )
+    reason = models.TextField(_("reason"))
+    expected_revision = models.PositiveIntegerField(
+        _("revision seen"), null=True, blank=True
+    )
+    before = models.JSONField(_("before"), default=dict)
+    after = models.JSONField(_("after"), default=dict)
+    result = models.CharField(_("result"), max_length=10, choices=Result)
+    detail = models.TextField(_("detail"), blank=True)
+    at = models.DateTimeField(_("at"))
+
+    class Meta:
+        verbose_name = _("operator action")
+        verbose_name_plural = _("operator actions")
+        indexes = [models.Index(fields=["-at"], name="latest_actions")]
+
+    def __str__(self) -> str:
+        return f"{self.action} by {self.actor_name}"

@@ -1,0 +1,120 @@
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+from uuid6 import uuid7
+
+from orchestrator.querysets.process_instances import ProcessInstanceQuerySet
+
+
+class Status(models.TextChoices):
+    RUNNING = "running", _("running")
+    WAITING = "waiting", _("waiting")
+    RETRYING = "retrying", _("retrying")
+    FAILED = "failed", _("failed")
+    PAUSED = "paused", _("paused")
+    COMPLETED = "completed", _("completed")
+    CANCELLED = "cancelled", _("cancelled")
+
+
+ENDED = (Status.COMPLETED, Status.CANCELLED)
+
+
+class ProcessInstance(models.Model):
+    """One run of a definition, found by its process id; `revision` counts its transitions."""
+
+    id = models.UUIDField(
+        _("process id"), primary_key=True, default=uuid7, editable=False
+    )
+    definition = models.ForeignKey(
+        "orchestrator.Definition",
+        models.PROTECT,
+        db_index=False,
+        verbose_name=_("definition"),
+    )
+    name = models.CharField(_("definition name"), max_length=100)
+    correlation_key = models.CharField(_("correlation key"), max_length=200, blank=True)
+    status = models.CharField(_("status"), max_length=10, choices=Status)
+    step = models.CharField(_("current step"), max_length=100, blank=True)
+    data = models.JSONField(_("data"), default=dict)
+    revision = models.PositiveIntegerField(_("revision"), default=0)
+    open_steps = models.PositiveIntegerField(_("open steps"), default=0)
+    parked = models.PositiveIntegerField(_("parked events"), default=0)
+    parent = models.ForeignKey(
+        "self",
+        models.PROTECT,
+        db_index=False,
+        null=True,
+        blank=True,
+        related_name="children",
+    )
+    summary = models.CharField(_("summary"), max_length=200, blank=True)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        db_index=False,
+        null=True,
+        blank=True,
+        verbose_name=_("owner"),
+    )
+    escalation_level = models.PositiveSmallIntegerField(
+        _("escalation level"), default=0
+    )
+    escalated_at = models.DateTimeField(_("escalated at"), null=True, blank=True)
+    started_at = models.DateTimeField(_("started at"))
+    changed_at = models.DateTimeField(_("changed at"))
+    finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
+
+    objects = ProcessInstanceQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("process instance")
+        verbose_name_plural = _("process instances")
+        permissions = [
+            ("retry_processinstance", _("Can retry a process")),
+            ("escalate_processinstance", _("Can escalate a process")),
+            ("cancel_processinstance", _("Can cancel a process")),
+            ("redo_processinstance", _("Can redo a step")),
+            ("resume_processinstance", _("Can resume from a checkpoint")),
+            ("skip_processinstance", _("Can skip a step")),
+            ("decide_processinstance", _("Can decide for a process")),
+            ("restart_processinstance", _("Can restart with edited input")),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["name", "correlation_key"],
+                condition=Q(finished_at__isnull=True) & ~Q(correlation_key=""),
+                name="one_live_process_per_key",
+            )
+        ]
+        indexes = [
+            # The instance list of one definition, newest change first.
+            models.Index(fields=["name", "-id"], name="instances_by_name"),
+            # Counts and lists of what is still going on. Without the step: most transitions change nothing else that
+            # is indexed, so PostgreSQL can update the row in place (HOT).
+            models.Index(
+                fields=["name", "status"],
+                condition=Q(finished_at__isnull=True),
+                name="live_instances",
+            ),
+            # The parts of one process, and the processes of one person.
+            models.Index(
+                fields=["parent"],
+                condition=Q(parent__isnull=False),
+                name="instances_by_parent",
+            ),
+            models.Index(
+                fields=["owner"],
+                condition=Q(owner__isnull=False),
+                name="instances_by_owner",
+            ),
+            # Finding an ended process by its key.
+            models.Index(
+                fields=["correlation_key", "name"],
+                condition=~Q(correlation_key=""),
+                name="instances_by_key",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.correlation_key or str(self.pk)

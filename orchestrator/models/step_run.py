@@ -1,0 +1,107 @@
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from orchestrator.models.work import Work
+
+
+class StepStatus(models.TextChoices):
+    WAITING = "waiting", _("waiting")
+    READY = "ready", _("ready")
+    RUNNING = "running", _("running")
+    RETRYING = "retrying", _("retrying")
+    DONE = "done", _("done")
+    FAILED = "failed", _("failed")
+    SKIPPED = "skipped", _("skipped")
+    NOT_TAKEN = "not_taken", _("not taken")
+    CANCELLED = "cancelled", _("cancelled")
+    SUPERSEDED = "superseded", _("superseded")
+
+
+class StepKind(models.TextChoices):
+    """What a visit of a workflow's node does; a process manager's visits have none."""
+
+    STEP = "step", _("step")
+    JOIN = "join", _("waits for its branches")
+    MAP = "map", _("map")
+    ITEM = "item", _("element of a map")
+    WAIT = "wait", _("waits for an event")
+    ASK = "ask", _("waits for a decision")
+    RUN = "run", _("sub-process")
+    UNDO = "undo", _("compensation")
+
+
+class StepRun(Work):
+    """One visit of one node by one instance: time in step, path, timeline and highlight all come from here."""
+
+    instance = models.ForeignKey(
+        "orchestrator.ProcessInstance",
+        models.CASCADE,
+        related_name="step_runs",
+    )
+    node = models.CharField(_("step"), max_length=100)
+    kind = models.CharField(_("kind"), max_length=5, choices=StepKind, blank=True)
+    visit = models.PositiveIntegerField(_("visit"), default=1)
+    item = models.PositiveIntegerField(_("element"), null=True, blank=True)
+    round = models.PositiveSmallIntegerField(_("round"), default=1)
+    redo = models.BooleanField(_("only redone"), default=False)
+    entered = models.PositiveIntegerField(_("entered at revision"), default=0)
+    left = models.PositiveIntegerField(_("left at revision"), null=True, blank=True)
+    arrived = models.PositiveIntegerField(_("branches that have arrived"), default=0)
+    taken = models.PositiveIntegerField(_("branches that were taken"), default=0)
+    element = models.JSONField(_("element's value"), null=True, blank=True)
+    expected = models.PositiveIntegerField(_("elements"), null=True, blank=True)
+    status = models.CharField(_("status"), max_length=10, choices=StepStatus)
+    deadlines_fired = models.PositiveSmallIntegerField(_("deadlines fired"), default=0)
+    result = models.JSONField(_("result"), null=True, blank=True)
+    checksum = models.CharField(_("checksum"), max_length=64, blank=True)
+    saved = models.JSONField(_("checkpoint inside"), null=True, blank=True)
+    blocked_on = models.CharField(
+        _("waits for the redo of"), max_length=100, blank=True
+    )
+    child = models.ForeignKey(
+        "orchestrator.ProcessInstance",
+        models.PROTECT,
+        db_index=False,
+        null=True,
+        blank=True,
+        related_name="parent_runs",
+    )
+    error = models.TextField(_("error"), blank=True)
+    progress = models.JSONField(_("progress"), null=True, blank=True)
+    started_at = models.DateTimeField(_("started at"))
+    finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("step run")
+        verbose_name_plural = _("step runs")
+        indexes = [
+            # What the workers claim: due rows of a queue, oldest first.
+            models.Index(
+                fields=["queue", "wake_at", "id"],
+                condition=Q(wake_at__isnull=False),
+                name="due_step_runs",
+            ),
+            # Whom the end of a sub-process concerns.
+            models.Index(
+                fields=["child"],
+                condition=Q(child__isnull=False),
+                name="step_runs_by_child",
+            ),
+        ]
+        constraints = [
+            # A visit happens once; a redo of it is another round.
+            models.UniqueConstraint(
+                fields=["instance", "node", "visit", "round", "kind"],
+                condition=~Q(kind="") & Q(item__isnull=True),
+                name="one_run_per_visit",
+            ),
+            models.UniqueConstraint(
+                fields=["instance", "node", "item", "visit", "round", "kind"],
+                condition=Q(item__isnull=False),
+                name="one_run_per_element",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.node} of {self.instance_id}"

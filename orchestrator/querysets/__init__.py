@@ -1,0 +1,1 @@
+"""The named queries on the tables."""

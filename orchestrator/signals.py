@@ -1,0 +1,29 @@
+"""What the engine tells the rest of the site, after commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from django.dispatch import Signal
+
+
+@dataclass(frozen=True)
+class Change:
+    """One committed change.
+
+    `steps` holds the statuses of the step runs it touched; `at` is seconds since the epoch, when it was committed. A
+    change of the inbox alone has an empty `name`.
+    """
+
+    process_id: UUID | None
+    name: str
+    revision: int = 0
+    status: str = ""
+    steps: dict[str, str] = field(default_factory=dict)
+    edge: str = ""
+    at: float = 0.0
+
+
+committed = Signal()
+"""Sent after each commit with `change: Change`. A receiver that raises is logged and changes nothing."""

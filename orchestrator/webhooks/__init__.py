@@ -1,0 +1,1 @@
+"""Events from other systems: POST /hooks/<source>/ with a signed JSON body."""

@@ -1,0 +1,38 @@
+"""Where a source may send from. Without a list it may from anywhere: the signature says who it is."""
+
+from __future__ import annotations
+
+from ipaddress import IPv6Address, ip_address
+
+from django.conf import settings
+from django.http import HttpRequest
+
+from orchestrator.webhooks.refusal import Refusal
+
+
+def check_network(source: str, request: HttpRequest) -> None:
+    """Makes sure that a request comes from one of the source's networks.
+
+    The address is that of the peer. A server that was told of trusted proxies has put in its place the one that such a
+    proxy names; what anybody else says in a header counts for nothing.
+
+    Raises:
+        Refusal: 403.
+    """
+    networks = getattr(settings, "WEBHOOK_NETWORKS", {}).get(source)
+    if not networks:
+        return
+    address = request.META.get("REMOTE_ADDR", "")
+    try:
+        peer = ip_address(address)
+    except ValueError:  # a unix socket has none
+        raise _elsewhere(address) from None
+    if isinstance(peer, IPv6Address) and peer.ipv4_mapped:
+        peer = peer.ipv4_mapped
+    if not any(peer in network for network in networks):
+        raise _elsewhere(address)
+
+
+def _elsewhere(address: str) -> Refusal:
+    detail = f"{address or 'an unknown address'} is none that this source sends from"
+    return Refusal(403, "forbidden_address", detail)

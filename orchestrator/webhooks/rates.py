@@ -1,0 +1,72 @@
+"""How much a source may send: so much a second in the long run, and some more at once.
+
+Counted in Valkey, for all web servers together, by its clock. While it is away everything is let through: an event that
+is one too many does less harm than one that is lost.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from functools import cache
+
+from django.conf import settings
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+from redis.retry import Retry
+
+from orchestrator.webhooks.refusal import Refusal
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 0.5
+"""Seconds within which Valkey has to answer."""
+SILENCE = 1.0
+"""Seconds for which nobody asks again when it has not."""
+
+COUNT = """
+local now = redis.call("TIME")
+local at = now[1] + now[2] / 1000000
+local gap, burst = 1 / ARGV[1], tonumber(ARGV[2])
+local due = math.max(tonumber(redis.call("GET", KEYS[1]) or 0), at)
+local wait = due - (burst - 1) * gap - at
+if wait > 0.000001 then return string.format("%.6f", wait) end
+redis.call("SET", KEYS[1], string.format("%.6f", due + gap), "PX", math.ceil((due + gap - at) * 1000))
+return "0"
+"""
+"""The generic cell rate algorithm (ITU-T I.371): it keeps the time until which what was sent fills the rate."""
+
+_silent = {"until": 0.0}
+
+
+def check_rate(source: str) -> None:
+    """Counts one message of a source.
+
+    Raises:
+        Refusal: 429, with the seconds after which there is room again.
+    """
+    rate = getattr(settings, "WEBHOOK_RATES", {}).get(source)
+    if rate is None or time.monotonic() < _silent["until"]:
+        return
+    try:
+        key = f"procession:webhooks:{source}"
+        wait = float(_valkey().eval(COUNT, 1, key, *map(str, rate)))
+    except (RedisError, OSError) as error:
+        _silent["until"] = time.monotonic() + SILENCE
+        log.warning("webhooks are not counted, Valkey is out of reach: %s", error)
+        return
+    if wait > 0:
+        detail = f"this source may send {rate[0]:g} messages a second; send it again later, with the same id"
+        raise Refusal(429, "too_many", detail, math.ceil(wait))
+
+
+@cache
+def _valkey() -> Redis:
+    return Redis.from_url(
+        settings.REDIS_URL,
+        socket_timeout=PATIENCE,
+        socket_connect_timeout=PATIENCE,
+        retry=Retry(NoBackoff(), 0),  # the sender waits for the answer
+    )

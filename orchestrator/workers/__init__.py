@@ -1,0 +1,1 @@
+"""Worker processes: a supervisor, its children, and the one that is current."""

@@ -1,0 +1,61 @@
+"""The worker that runs in this process, for the job that answers the doorbell."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+from django.db import DatabaseError, connections
+
+from orchestrator.conf import conf
+from orchestrator.engine import drain, leases
+from orchestrator.workers.slot import Slot
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Current:
+    """A worker's boot id, its slot and whether it was asked to stop."""
+
+    owner: str = field(default_factory=lambda: uuid4().hex)
+    slot: Slot = field(default_factory=Slot)
+    stopping: Callable[[], bool] = lambda: False
+
+    def drain(self, queue: str) -> int:
+        """Runs the queue's ready work for one time slice; none while the database is away."""
+        for _ in range(2):  # a connection that was cut is only noticed when it is used
+            try:
+                done = self._drain(queue)
+                if not leases.end_doubtful(queue, self.owner):
+                    return done
+            except DatabaseError as error:
+                log.warning("the database refused, trying again: %s", error)
+                connections.close_all()
+        return 0
+
+    def _drain(self, queue: str) -> int:
+        return drain.drain(
+            queue,
+            owner=self.owner,
+            seconds=conf().SLICE_SECONDS,
+            stop=self.stopping,
+            watch=self.slot.watch,
+        )
+
+
+_mine: list[Current] = []
+
+
+def current() -> Current:
+    """This process's worker; one of its own where none was set up."""
+    if not _mine:
+        _mine.append(Current())
+    return _mine[-1]
+
+
+def become(worker: Current) -> None:
+    """Makes a worker this process's own."""
+    _mine[:] = [worker]

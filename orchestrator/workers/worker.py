@@ -1,0 +1,173 @@
+"""One worker process: an RQ worker without a fork per job that answers doorbells, and polls while Redis is away."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+import django_rq
+from django.db import connections
+from redis.exceptions import RedisError
+from rq import Queue, SimpleWorker
+from rq.exceptions import (
+    DeserializationError,
+    InvalidJobOperation,
+    StopRequested,
+)
+from rq.job import Job
+from rq.serializers import JSONSerializer
+
+from orchestrator.conf import conf
+from orchestrator.queue import ANSWER
+from orchestrator.workers.current import Current, become
+
+log = logging.getLogger(__name__)
+
+POLLING_SECONDS = 2.0
+"""How long a worker polls before it tries Redis again."""
+
+PR_SET_PDEATHSIG = 1
+
+
+class DoorbellWorker(SimpleWorker):
+    """RQ's worker with what doorbells need: one allowed function, no maintenance, a stop that never cuts a commit."""
+
+    log_result_lifespan = False
+
+    def __init__(self, queue: Queue, name: str) -> None:
+        super().__init__(
+            [queue],
+            name=name,
+            connection=queue.connection,
+            serializer=JSONSerializer,
+            log_job_description=False,
+        )
+        self.listening = False
+        self.stopping = False
+
+    @property
+    def should_run_maintenance_tasks(self) -> bool:
+        return False  # bells are never cleaned up, only rung again
+
+    def _install_signal_handlers(self) -> None:
+        """Leaves the signals to `Stopping`, which outlives this object."""
+
+    def execute_job(self, job: Job, queue: Queue) -> None:
+        name = _function_of(job)
+        if name != ANSWER:
+            log.error("refused a job that is not a doorbell: %r", name)
+            job.delete()
+            return
+        try:
+            super().execute_job(job, queue)
+        except InvalidJobOperation as lost:
+            log.info("the bell was lost while it was answered: %s", lost)
+
+    def dequeue_job_and_maintain_ttl(
+        self, timeout: int | None, max_idle_time: int | None = None
+    ) -> tuple[Job, Queue] | None:
+        """Waits for a bell; unlike RQ's own it lets a lost connection be seen."""
+        while not self.stopping:
+            self.heartbeat()
+            self.listening = True
+            if self.stopping:
+                raise StopRequested  # asked after the loop's test and before it could be interrupted
+            try:
+                found: tuple[Job, Queue] | None = self.queue_class.dequeue_any(
+                    self.queues,
+                    timeout,
+                    connection=self.connection,
+                    job_class=self.job_class,
+                    serializer=self.serializer,
+                    death_penalty_class=self.death_penalty_class,
+                )
+            except TimeoutError:
+                continue
+            except Exception as error:
+                if type(error).__name__ != "DequeueTimeout":
+                    raise
+                continue
+            finally:
+                self.listening = False
+            return found
+        raise StopRequested
+
+    def request_stop(self, signum: int, frame: Any) -> None:
+        """Stops after the present piece of work; at once when there is none."""
+        self.stopping = self._stop_requested = True
+        if self.listening:
+            raise StopRequested
+
+
+def _function_of(job: Job) -> str:
+    """The function that a job names; "" for one that is not JSON."""
+    try:
+        return str(job.func_name)
+    except DeserializationError:
+        return ""
+
+
+def run(queue: str, worker: Current) -> None:
+    """Runs a worker in this process until it is asked to stop by SIGTERM or SIGINT."""
+    _die_with_parent()
+    become(worker)
+    stopping = Stopping()
+    worker.stopping = stopping
+    while not stopping():
+        try:
+            _answer_bells(queue, worker, stopping)
+        except (RedisError, OSError) as error:
+            log.warning("Redis is out of reach, polling the database: %s", error)
+        _poll(queue, worker, stopping)
+    connections.close_all()
+    sys.exit(0)
+
+
+class Stopping:
+    """Whether this worker was asked to stop."""
+
+    def __init__(self) -> None:
+        self.bells: DoorbellWorker | None = None
+        self.asked = False
+        signal.signal(signal.SIGTERM, self._ask)
+        signal.signal(signal.SIGINT, self._ask)
+
+    def __call__(self) -> bool:
+        return self.asked
+
+    def _ask(self, signum: int, frame: Any) -> None:
+        self.asked = True
+        if self.bells is not None:
+            self.bells.request_stop(signum, frame)
+
+
+def _answer_bells(queue: str, worker: Current, stopping: Stopping) -> None:
+    bells = DoorbellWorker(django_rq.get_queue(queue), worker.owner)
+    stopping.bells = bells
+    try:
+        if not stopping():
+            bells.work(logging_level="WARNING")
+    except StopRequested:
+        pass
+    finally:
+        stopping.bells = None
+
+
+def _poll(queue: str, worker: Current, stopping: Stopping) -> None:
+    until = time.monotonic() + POLLING_SECONDS
+    while time.monotonic() < until and not stopping():
+        worker.drain(queue)
+        time.sleep(conf().POLL_SECONDS)
+
+
+def _die_with_parent() -> None:
+    """On Linux the kernel kills this worker when its supervisor dies, so that no orphan goes on."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() == 1:
+            os._exit(1)
