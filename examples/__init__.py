@@ -1,0 +1,1 @@
+"""Example processes, written as a user of Procession writes his own."""

@@ -1,0 +1,1 @@
+"""Answers customers' inquiries, whatever media they come in."""

@@ -1,0 +1,1 @@
+"""Analyses films: what is shown, what is said, and both together."""
