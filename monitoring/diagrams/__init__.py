@@ -1,0 +1,18 @@
+"""A definition's graph as DOT, as a picture for pages and files, and as a transition table."""
+
+from monitoring.diagrams.drawing import Drawing, Svg
+from monitoring.diagrams.gallery import drawing_of
+from monitoring.diagrams.state import DiagramState, NodeState
+from monitoring.diagrams.table import Cell, Table, steps_as_text, transition_table
+
+__all__ = [
+    "Cell",
+    "DiagramState",
+    "Drawing",
+    "NodeState",
+    "Svg",
+    "Table",
+    "drawing_of",
+    "steps_as_text",
+    "transition_table",
+]

@@ -1,0 +1,115 @@
+"""The state transition table of a graph: rows are steps, columns are events and deadlines."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from orchestrator.definition.graph import Disposition, Edge, Graph, Node
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What can happen when an event arrives in a step: each edge with the label of the step it leads to.
+
+    `otherwise` is what becomes of an event that takes none of them; "" when it is parked.
+    """
+
+    column: str
+    moves: tuple[tuple[Edge, str], ...]
+    otherwise: Literal["", "ignored", "rejected"] = ""
+
+    @property
+    def empty(self) -> bool:
+        return not (self.moves or self.otherwise)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns, and for each step its cells in the order of the columns. A final step has no row."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Node, tuple[Cell, ...]], ...]
+
+    def as_text(self) -> str:
+        """The table in Markdown, and below it what its empty cells mean."""
+        lines = [["step", *self.columns], ["---"] * (len(self.columns) + 1)]
+        for node, cells in self.rows:
+            lines.append([node.label, *("<br>".join(_entries(cell)) for cell in cells)])
+        rows = (f"| {' | '.join(map(_cell_text, line))} |\n" for line in lines)
+        return f"{''.join(rows)}\n{LEGEND}\n"
+
+
+LEGEND = (
+    "ignored: logged, changes nothing; rejected: an incident at once. An event whose cell is empty is parked:\n"
+    "kept, offered again after each transition, and an incident once its patience is over."
+)
+
+
+def transition_table(graph: Graph) -> Table:
+    """The table of a graph: the same edges as the picture, and the events that a step ignores or rejects."""
+    said: list[Edge | Disposition] = [*graph.edges, *graph.dispositions]
+    columns = tuple(dict.fromkeys(one.event for one in said))
+    labels = {node.id: node.label for node in graph.nodes}
+    rows = []
+    for node in graph.nodes:
+        leaving = [edge for edge in graph.edges if edge.source == node.id]
+        if leaving or node.kind != "final":
+            others = [one for one in graph.dispositions if one.step == node.id]
+            cells = (_cell(column, leaving, others, labels) for column in columns)
+            rows.append((node, tuple(cells)))
+    return Table(columns, tuple(rows))
+
+
+def steps_as_text(graph: Graph) -> str:
+    """A workflow's steps in Markdown: what each is, and what it leads to."""
+    labels = {node.id: node.label for node in graph.nodes}
+    lines = ["| step | kind | leads to |", "| --- | --- | --- |"]
+    for node in graph.nodes:
+        onward = [
+            f"{_way(edge)}→ {labels[edge.target]}"
+            for edge in graph.edges
+            if edge.source == node.id
+        ]
+        about = f"{node.kind}: {node.detail}" if node.detail else node.kind
+        undo = f", undone by {node.undo}" if node.undo else ""
+        cells = [node.label, about + undo, "<br>".join(onward) or "the end"]
+        lines.append(f"| {' | '.join(map(_cell_text, cells))} |")
+    return "\n".join(lines) + "\n"
+
+
+def _way(edge: Edge) -> str:
+    said = edge.guard or (f"{edge.kind} {edge.event}" if edge.event else "")
+    return f"[{said}] " if said else ""
+
+
+def _cell(
+    column: str,
+    leaving: Sequence[Edge],
+    others: Sequence[Disposition],
+    labels: dict[str, str],
+) -> Cell:
+    moves = ((edge, labels[edge.target]) for edge in leaving if edge.event == column)
+    said = (OTHERWISE[one.kind] for one in others if one.event == column)
+    return Cell(column, tuple(moves), next(said, ""))
+
+
+OTHERWISE: dict[str, Literal["ignored", "rejected"]] = {
+    "ignore": "ignored",
+    "reject": "rejected",
+}
+
+
+def _entries(cell: Cell) -> list[str]:
+    moves = [_move_text(move) for move in cell.moves]
+    return [*moves, cell.otherwise] if cell.otherwise else moves
+
+
+def _move_text(move: tuple[Edge, str]) -> str:
+    edge, target = move
+    guard = f"[{edge.guard}] " if edge.guard else ""
+    commands = ", ".join([*edge.commands, *(["escalate"] if edge.escalates else [])])
+    return f"{guard}{'/ ' + commands + ' ' if commands else ''}→ {target}"
+
+
+def _cell_text(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

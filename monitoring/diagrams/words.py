@@ -1,0 +1,85 @@
+"""The words that pictures have of themselves, in the reader's language. What a definition says stays as it is."""
+
+import re
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext, pgettext
+
+from orchestrator.definition.graph import Edge
+
+OF_ALL = re.compile(r"(?P<needed>\d+) of (?P<all>\d+)")
+
+
+def gate_word(shape: str) -> str:
+    """What a gate or a terminal says when it is pointed at."""
+    words = {
+        "start": _("start"),
+        "end": _("end"),
+        "all": _("all branches"),
+        "some": _("the branches whose condition holds"),
+        "one": _("exactly one branch"),
+    }
+    return words[shape]
+
+
+def line_word(kind: str) -> str:
+    """What a line without a label says when it is pointed at."""
+    words = {
+        "case": _("on a condition"),
+        "default": _("otherwise"),
+        "repeat": _("once more"),
+        "error": _("failed"),
+        "deadline": _("too late"),
+    }
+    return words.get(kind, _("then"))
+
+
+def line_text(edge: Edge) -> str:
+    """The label of a workflow's edge, on one line."""
+    if edge.kind == "default" and edge.guard in ("", "otherwise"):
+        return _("otherwise")
+    if edge.kind == "error":
+        return edge.event or _("failed")
+    return edge.event if edge.kind == "deadline" else edge.guard
+
+
+def needed(join: str) -> str:
+    """How many of its branches a join waits for, and whether it fails fast."""
+    return ", ".join(_needed(part) for part in join.split(", ")) if join else ""
+
+
+def _needed(part: str) -> str:
+    if number := OF_ALL.fullmatch(part):
+        return _("%(needed)s of %(all)s") % number.groupdict()
+    words = {"any": pgettext("branches", "any"), "fail fast": _("fail fast")}
+    return words.get(part, part)
+
+
+def undone_by(function: str) -> str:
+    """What a step says that can be undone."""
+    return _("undone by %(function)s") % {"function": function}
+
+
+def how_many(number: int, how: str) -> str:
+    """What a part says that stands for several steps, in a row ("run"), side by side ("siblings") or otherwise."""
+    words = {
+        "run": ngettext("%(n)d step in a row", "%(n)d steps in a row", number),
+        "siblings": ngettext(
+            "%(n)d step side by side", "%(n)d steps side by side", number
+        ),
+    }
+    plain = ngettext("%(n)d step", "%(n)d steps", number)
+    return words.get(how, plain) % {"n": number}
+
+
+def levels(span: str) -> str:
+    """The label of a part that stands for the steps of one or more levels: "3", or "3-5"."""
+    first, _dash, last = span.partition("-")
+    if not last:
+        return _("Level %(first)s") % {"first": first}
+    return _("Level %(first)s to %(last)s") % {"first": first, "last": last}
+
+
+def escalate() -> str:
+    """What a transition does that raises the escalation level."""
+    return _("escalate")

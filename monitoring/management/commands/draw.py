@@ -1,0 +1,69 @@
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from monitoring.diagrams import Drawing, steps_as_text, transition_table
+from monitoring.diagrams.layout import LayoutFailed
+from orchestrator import registry
+from orchestrator.definition.graph import Graph
+from orchestrator.exceptions import UnknownDefinition
+from orchestrator.models import Definition
+
+
+class Command(BaseCommand):
+    """`draw order-listing --format svg`: the picture, its DOT, or a definition as a table."""
+
+    help = "Draws a definition: as SVG, as DOT, or as a table in Markdown."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name", help="name of the definition, like order-listing")
+        parser.add_argument("--format", choices=["svg", "dot", "table"], default="svg")
+        parser.add_argument("--version-number", type=int, help="default: the newest")
+        parser.add_argument(
+            "--output", type=Path, help="file to write; default: standard output"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        graph = graph_of(options["name"], options["version_number"])
+        text = drawn(graph, options["format"])
+        if options["output"] is None:
+            sys.stdout.write(text)
+            return
+        try:
+            options["output"].write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise CommandError(
+                f"cannot write {options['output']}: {error.strerror}"
+            ) from None
+
+
+def drawn(graph: Graph, form: str) -> str:
+    """The graph as `svg`, `dot` or `table`."""
+    if form == "table":
+        if graph.kind == Definition.Kind.WORKFLOW:
+            return steps_as_text(graph)
+        return transition_table(graph).as_text()
+    try:
+        drawing = Drawing(graph)
+    except LayoutFailed as failure:
+        raise CommandError(f"{failure}; `--format table` needs no picture") from failure
+    return f"{drawing.dot}\n" if form == "dot" else f"{drawing.standalone()}\n"
+
+
+def graph_of(name: str, version: int | None) -> Graph:
+    """The graph of a definition of the running code, else of one that ran before.
+
+    Raises:
+        CommandError: there is none.
+    """
+    try:
+        return registry.definition(name, version).graph()
+    except UnknownDefinition as unknown:
+        rows = Definition.objects.filter(name=name).order_by("-version", "-pk")
+        stored = (rows.filter(version=version) if version is not None else rows).first()
+        if stored is None:
+            raise CommandError(str(unknown)) from None
+        return Graph.from_json(stored.graph)

@@ -1,0 +1,46 @@
+"""Times and lengths of time as pages say them."""
+
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+
+
+def span(length: timedelta) -> str:
+    """A length of time as mm:ss, hh:mm:ss or "3 d 04:05:06"."""
+    seconds = max(int(length.total_seconds()), 0)
+    days, rest = divmod(seconds, 86400)
+    hours, rest = divmod(rest, 3600)
+    text = f"{rest // 60:02}:{rest % 60:02}"
+    if hours or days:
+        text = f"{hours:02}:{text}"
+    return f"{days} d {text}" if days else text
+
+
+def clock(at: datetime) -> str:
+    """The time of day in the page's zone; for another day the date too."""
+    local = timezone.localtime(at)
+    today = timezone.localtime().date() == local.date()
+    return local.strftime("%H:%M:%S") if today else local.strftime("%Y-%m-%d %H:%M")
+
+
+def in_full(at: datetime) -> str:
+    """Date, time and zone."""
+    local = timezone.localtime(at)
+    return f"{date_format(local, 'Y-m-d')} {local.strftime('%H:%M:%S %Z')}"
+
+
+def ago(at: datetime) -> str:
+    """How long ago, in one unit."""
+    seconds = (timezone.now() - at).total_seconds()
+    if seconds < 0:
+        return ""
+    for size, text in (
+        (86400, _("%d d ago")),
+        (3600, _("%d h ago")),
+        (60, _("%d min ago")),
+    ):
+        if seconds >= size:
+            return text % (seconds // size)
+    return _("%d s ago") % seconds

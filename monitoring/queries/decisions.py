@@ -1,0 +1,65 @@
+"""The inbox of those who decide: open steps in which a workflow asks for a decision, oldest first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import QuerySet
+
+from monitoring.queries.bounded import Capped, capped
+from monitoring.queries.choices import choices_of
+from monitoring.queries.graphs import graph_of
+from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
+
+PAGE = 50
+
+
+@dataclass(frozen=True)
+class Question:
+    """A decision that is wanted."""
+
+    run: StepRun
+    instance: ProcessInstance
+    label: str
+    choices: tuple[str, ...]
+    deadline: datetime | None
+
+
+@dataclass(frozen=True)
+class DecisionPage:
+    """Questions, longest waiting first, and the key after which the next page starts."""
+
+    rows: list[Question]
+    later: int | None
+
+
+def asked() -> QuerySet[StepRun]:
+    """The open questions of live workflows."""
+    rows = StepRun.objects.filter(kind=StepKind.ASK, finished_at=None)
+    return rows.filter(status=StepStatus.WAITING)
+
+
+def number_asked() -> Capped:
+    """How many decisions are wanted."""
+    return capped(asked())
+
+
+def decision_page(after: str = "") -> DecisionPage:
+    """A page of the inbox."""
+    rows = asked().select_related("instance__definition").order_by("pk")
+    rows = rows.defer("instance__definition__graph")
+    if after.isdecimal():
+        rows = rows.filter(pk__gt=int(after[:18]))
+    found = list(rows[: PAGE + 1])
+    later = found[PAGE - 1].pk if len(found) > PAGE else None
+    return DecisionPage([_question(run) for run in found[:PAGE]], later)
+
+
+def _question(run: StepRun) -> Question:
+    definition = run.instance.definition
+    nodes = (n for n in graph_of(definition).nodes if n.id == run.node)
+    node = next(nodes, None)
+    choices = choices_of(definition, run.node, node)
+    label = node.label if node else run.node
+    return Question(run, run.instance, label, choices, run.wake_at)

@@ -1,0 +1,56 @@
+"""The stored graphs, read and made once: that of a large workflow is some megabytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from orchestrator import registry
+from orchestrator.definition import Workflow
+from orchestrator.definition.graph import Graph
+from orchestrator.definition.workflow.plan import Plan
+from orchestrator.exceptions import UnknownDefinition
+from orchestrator.models import Definition
+
+KEPT = 100
+
+
+def graph_of(definition: Definition) -> Graph:
+    """The graph of a definition's row, which need not have it loaded."""
+    return _graph(definition.pk, definition.fingerprint)
+
+
+def labels_of(definition: Definition) -> Mapping[str, str]:
+    """The steps of a definition as people read them."""
+    return _labels(definition.pk, definition.fingerprint)
+
+
+def catching_of(definition: Definition) -> frozenset[str]:
+    """The steps whose failures lead somewhere."""
+    return _catching(definition.pk, definition.fingerprint)
+
+
+def running_plan(definition: Definition) -> Plan | None:
+    """The compiled workflow, if the running code still has it as it was stored; None for one made from its input."""
+    try:
+        found = registry.definition(definition.name, definition.version)
+    except UnknownDefinition:
+        return None
+    return found.static if issubclass(found, Workflow) else None
+
+
+@lru_cache(KEPT)
+def _graph(pk: int, fingerprint: str) -> Graph:
+    stored = Definition.objects.values_list("graph", flat=True).get(pk=pk)
+    return Graph.from_json(stored)
+
+
+@lru_cache(KEPT)
+def _labels(pk: int, fingerprint: str) -> Mapping[str, str]:
+    return {node.id: node.label for node in _graph(pk, fingerprint).nodes}
+
+
+@lru_cache(KEPT)
+def _catching(pk: int, fingerprint: str) -> frozenset[str]:
+    graph = _graph(pk, fingerprint)
+    return frozenset(edge.source for edge in graph.edges if edge.kind == "error")

@@ -1,0 +1,58 @@
+"""What every page says about the machinery: things that need a person, workers, queues, the sweep."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Max
+from django.utils import timezone
+
+from monitoring.queries.bounded import FEW, MANY, Capped, capped
+from monitoring.queries.decisions import number_asked
+from orchestrator.models import (
+    InboxEvent,
+    Incident,
+    IssuedCommand,
+    ProcessInstance,
+    StepRun,
+    Worker,
+)
+
+ALIVE = timedelta(seconds=15)
+"""A worker that has been silent for longer counts as dead."""
+
+
+@dataclass(frozen=True)
+class Health:
+    """Counts for the navigation and its footer."""
+
+    live: Capped
+    failures: Capped
+    events: Capped
+    decisions: Capped
+    workers: int
+    queue: Capped
+    swept_at: datetime | None
+
+    @property
+    def unattended(self) -> bool:
+        """Work is waiting and nobody is there to do it."""
+        return self.workers == 0
+
+
+def health() -> Health:
+    """The state of things now; a handful of bounded counts along partial indexes."""
+    now = timezone.now()
+    workers = Worker.objects.filter(seen_at__gte=now - ALIVE)
+    due = [
+        capped(model.objects.filter(wake_at__lte=now)).number
+        for model in (InboxEvent, IssuedCommand, StepRun)
+    ]
+    return Health(
+        live=capped(ProcessInstance.objects.live(), MANY),
+        failures=capped(Incident.objects.needing_a_person()),
+        events=capped(InboxEvent.objects.needing_a_person()),
+        decisions=number_asked(),
+        workers=workers.count(),
+        queue=Capped(min(sum(due), FEW), FEW),
+        swept_at=Worker.objects.aggregate(last=Max("swept_at"))["last"],
+    )

@@ -1,0 +1,166 @@
+"""The history of a workflow's instance: one row a checkpoint, in words about its steps."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from django.utils.translation import gettext as _
+
+from monitoring.queries.causes import spoken
+from monitoring.queries.ledger import (
+    Change,
+    Entry,
+    Ledger,
+    events_of,
+    others,
+)
+from monitoring.queries.standing import shown_status
+from orchestrator.models import (
+    Checkpoint,
+    InboxEvent,
+    ProcessInstance,
+    StepKind,
+    StepRun,
+    StepStatus,
+)
+
+PAGE = 30
+"""Checkpoints on one page."""
+
+LOOKED_AT = 5_000
+"""Beginnings of steps that one page looks at."""
+
+NAMED = 8
+"""Steps that one row names; of more it says how many there are."""
+
+
+def history_of(
+    instance: ProcessInstance, labels: Mapping[str, str], before: int | None = None
+) -> Ledger:
+    """One page of the history: its checkpoints, and between them what did not move it.
+
+    Args:
+        instance: the process.
+        labels: its steps as people read them.
+        before: only checkpoints of revisions below this one.
+    """
+    rows = instance.checkpoints.order_by("-revision").defer("data")
+    if before is not None:
+        rows = rows.filter(revision__lt=before)
+    found: list[Checkpoint] = list(rows[: PAGE + 1])
+    page = found[:PAGE]
+    if not page:
+        return Ledger(others(instance, None, None))
+    runs, events = _runs(page), events_of(instance, page)
+    began = _began(instance, page)
+    entries = [
+        _entry(instance, checkpoint, earlier, runs, events, labels)
+        for checkpoint, earlier in zip(page, [*found[1:], None], strict=False)
+    ]
+    for entry in entries:
+        entry.began = _named(began.get(entry.revision or 0, []), labels)
+        entry.resumable = instance.revision != entry.revision
+    entries = _together(entries)
+    since = page[-1].at if len(found) > PAGE else None
+    until = None if before is None else page[0].at
+    entries += others(instance, since, until)
+    entries.sort(key=lambda entry: (entry.at, entry.revision or 0), reverse=True)
+    return Ledger(entries, page[-1].revision if len(found) > PAGE else None)
+
+
+def _runs(page: Iterable[Checkpoint]) -> dict[int, StepRun]:
+    """The visits that caused a page's checkpoints."""
+    keys = [key for checkpoint in page if (key := _run_of(checkpoint.cause))]
+    fields = ("node", "status", "item", "visit", "kind", "left", "finished_at")
+    return StepRun.objects.only(*fields).in_bulk(keys)
+
+
+def _run_of(cause: str) -> int:
+    kind, _, rest = cause.partition(":")
+    key = rest.removeprefix("steprun:").partition(":")[0]
+    known = kind in ("step", "failure", "deadline") and key.isdecimal()
+    return int(key) if known else 0
+
+
+def _entry(
+    instance: ProcessInstance,
+    checkpoint: Checkpoint,
+    earlier: Checkpoint | None,
+    runs: Mapping[int, StepRun],
+    events: Mapping[int, InboxEvent],
+    labels: Mapping[str, str],
+) -> Entry:
+    run = runs.get(_run_of(checkpoint.cause))
+    event = events.get(checkpoint.revision)
+    moved = earlier is not None and earlier.status != checkpoint.status
+    return Entry(
+        checkpoint.at,
+        event.type if event else _what(checkpoint, run, labels),
+        source=event.source if event else "",
+        revision=checkpoint.revision,
+        changes=[Change("status", earlier.status, checkpoint.status)]
+        if moved and earlier
+        else [],
+        event=event,
+        status=_status(instance, checkpoint, run) if run and not event else "",
+        element_of=labels.get(run.node, run.node)
+        if run and run.item is not None
+        else "",
+    )
+
+
+def _status(instance: ProcessInstance, checkpoint: Checkpoint, run: StepRun) -> str:
+    """How the visit stood then: settled by this checkpoint, or tried again later."""
+    if run.left == checkpoint.revision:
+        return shown_status(run, instance)
+    return "retrying" if checkpoint.cause.startswith("failure:") else ""
+
+
+def _what(
+    checkpoint: Checkpoint, run: StepRun | None, labels: Mapping[str, str]
+) -> str:
+    if run is None:
+        return spoken(checkpoint.cause)
+    label = labels.get(run.node, run.node)
+    return f"{label} #{run.item}" if run.item is not None else label
+
+
+def _began(instance: ProcessInstance, page: list[Checkpoint]) -> dict[int, list[str]]:
+    """The steps that began with a page's checkpoints, by revision."""
+    rows = instance.step_runs.filter(
+        entered__gte=page[-1].revision, entered__lte=page[0].revision, item=None
+    )
+    rows = rows.exclude(kind=StepKind.JOIN).exclude(status=StepStatus.NOT_TAKEN)
+    found: dict[int, list[str]] = defaultdict(list)
+    for revision, node in rows.order_by("pk").values_list("entered", "node")[
+        :LOOKED_AT
+    ]:
+        found[revision].append(node)
+    return found
+
+
+def _together(entries: list[Entry]) -> list[Entry]:
+    """Elements of one map that follow each other, and that nothing else came of, as one row."""
+    kept: list[Entry] = []
+    for entry in entries:
+        last = kept[-1] if kept else None
+        alike = (
+            last is not None and entry.element_of and not (entry.began or entry.changes)
+        )
+        if (
+            alike
+            and last
+            and last.element_of == entry.element_of
+            and ((last.status, last.began, last.changes) == (entry.status, [], []))
+        ):
+            last.elements += 1
+        else:
+            kept.append(entry)
+    return kept
+
+
+def _named(names: list[str], labels: Mapping[str, str]) -> list[str]:
+    shown = [labels.get(name, name) for name in names[:NAMED]]
+    more = len(names) - NAMED
+    return [*shown, _("%(number)d more") % {"number": more}] if more > 0 else shown

@@ -1,0 +1,81 @@
+"""What stops an instance, in one line."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from orchestrator import registry
+from orchestrator.conf import conf
+from orchestrator.models import (
+    CommandStatus,
+    InboxEvent,
+    IssuedCommand,
+    ProcessInstance,
+    Verdict,
+)
+
+MODULE = re.compile(r"^(?:\w+\.)+(?=\w+(?::|$))")
+"""Where an error's type is from, before its name."""
+
+MOST = 50
+"""Incidents of one instance that are counted."""
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What stops the instance; `fatal` when it does not try again by itself."""
+
+    message: str
+    step: str = ""
+    since: datetime | None = None
+    next_try: datetime | None = None
+    attempt: int = 0
+    attempts: int = 0
+    fatal: bool = True
+
+
+def trouble_of(instance: ProcessInstance) -> tuple[Trouble | None, int]:
+    """The oldest thing that needs a person, else what is being tried again; and how many more there are."""
+    incidents = instance.incidents.needing_a_person().order_by("opened_at")[:MOST]
+    if incidents:
+        first = incidents[0]
+        return Trouble(first.message, first.step, first.opened_at), len(incidents) - 1
+    retrying = _retrying(instance)
+    return (_tried_again(instance, retrying) if retrying else None), 0
+
+
+def last_line(error: str) -> str:
+    """The line of a traceback that says what happened."""
+    lines = [line for line in error.strip().splitlines() if line.strip()]
+    return MODULE.sub("", lines[-1].strip())[:300] if lines else ""
+
+
+def _retrying(instance: ProcessInstance) -> IssuedCommand | InboxEvent | None:
+    commands = instance.commands.filter(status=CommandStatus.RETRYING)
+    events = instance.events.filter(verdict=Verdict.RECEIVED, attempt__gt=0)
+    return (
+        commands.order_by("issued_at").first()
+        or events.exclude(error="").order_by("pk").first()
+    )
+
+
+def _tried_again(
+    instance: ProcessInstance, retrying: IssuedCommand | InboxEvent
+) -> Trouble:
+    said = last_line(retrying.error)
+    return Trouble(
+        f"{retrying.type}: {said}" if said else retrying.type,
+        instance.step,
+        next_try=retrying.wake_at,
+        attempt=retrying.attempt,
+        attempts=_attempts(retrying),
+        fatal=False,
+    )
+
+
+def _attempts(retrying: IssuedCommand | InboxEvent) -> int:
+    """How often it is tried in all; 0 when the running code does not say."""
+    if isinstance(retrying, InboxEvent):
+        return conf().EVENT_ATTEMPTS
+    handler = registry.command_handler(retrying.type)
+    return handler.attempts if handler else 0

@@ -1,0 +1,288 @@
+"""Tags of the console's templates: icons, chips, times and values."""
+
+import json
+import re
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from django import template
+from django.http import HttpRequest
+from django.template.context import Context
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
+
+from monitoring.diagrams import DiagramState, Drawing, Svg
+from monitoring.icons import ICONS
+from monitoring.moments import ago, clock, in_full, span
+from monitoring.queries.graphs import labels_of
+from monitoring.queries.health import Health, health
+from monitoring.queries.trouble import last_line
+from monitoring.statuses import Look, look
+from orchestrator.models import Definition, InboxEvent
+
+register = template.Library()
+
+LONG = 300
+"""Characters of a value that are shown in a row."""
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    """An icon for the eye; the word beside it says the same."""
+    return format_html(
+        '<svg class="icon" viewBox="0 0 16 16" aria-hidden="true"><path d="{}"/></svg>',
+        ICONS[name],
+    )
+
+
+@register.simple_tag
+def chip(status: str, word: str = "") -> SafeString:
+    """A status as a chip: icon, word and colour."""
+    shown = look(status)
+    return format_html(
+        '<span class="chip c-{}">{}{}</span>',
+        shown.tone,
+        icon(shown.icon),
+        word or shown.word,
+    )
+
+
+@register.filter
+def looked(status: str) -> Look:
+    """The look of a status, for templates that lay it out themselves."""
+    return look(status)
+
+
+@register.filter
+def looked_word(status: str) -> str:
+    """The word for a status."""
+    return str(look(status).word)
+
+
+@register.filter
+def tone(status: str) -> str:
+    """The colour class of a status."""
+    return look(status).tone
+
+
+@register.filter
+def add_text(before: Any, after: Any) -> str:
+    """Two values as one text."""
+    return f"{before}{after}"
+
+
+@register.filter
+def places(number: float) -> str:
+    """A number for an attribute, with a dot in every language."""
+    return f"{number:.2f}"
+
+
+@register.filter
+def unlocalized(number: Any) -> str:
+    """A number that came as JSON, for an attribute; 0 for anything else."""
+    return f"{number:g}" if isinstance(number, int | float) else "0"
+
+
+@register.filter
+def start(text: str) -> str:
+    """The beginning of a text, for a line of its own."""
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+@register.filter
+def reindented(text: str) -> str:
+    """Stored JSON on several lines; as it is when it was cut."""
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False, indent=2)
+    except ValueError:
+        return text
+
+
+@register.filter
+def long_error(error: str) -> bool:
+    """Whether an error says more than its last line."""
+    return error.strip() != last_line(error)
+
+
+@register.simple_tag
+def moment(at: datetime | None) -> SafeString:
+    """A moment: time of day, how long ago, and on hovering the date with its zone."""
+    if at is None:
+        return SafeString("—")
+    return format_html(
+        '<time class="moment" datetime="{}" title="{}"><b class="num">{}</b> <span class="ago">{}</span></time>',
+        at.isoformat(),
+        in_full(at),
+        clock(at),
+        ago(at),
+    )
+
+
+@register.simple_tag
+def clock_time(at: datetime) -> SafeString:
+    """The time of day alone, the rest on hovering."""
+    return format_html(
+        '<time class="num" datetime="{}" title="{}">{}</time>',
+        at.isoformat(),
+        in_full(at),
+        clock(at),
+    )
+
+
+@register.simple_tag
+def countdown(until: datetime | None) -> SafeString:
+    """The time left, which the page counts down."""
+    if until is None:
+        return SafeString("")
+    left = max(until - timezone.now(), timedelta())
+    return format_html(
+        '<time class="countdown num" datetime="{}" title="{}">{}</time>',
+        until.isoformat(),
+        in_full(until),
+        span(left),
+    )
+
+
+@register.simple_tag
+def elapsed(since: datetime | None, until: datetime | None = None) -> SafeString:
+    """The time since a moment, which the page counts up, or a span that is over."""
+    if since is None:
+        return SafeString("—")
+    if until is not None:
+        return format_html('<span class="num">{}</span>', exact(until - since))
+    return format_html(
+        '<time class="elapsed num" datetime="{}" title="{}">{}</time>',
+        since.isoformat(),
+        in_full(since),
+        span(timezone.now() - since),
+    )
+
+
+@register.filter
+def exact(length: timedelta) -> str:
+    """A length of time: tenths of seconds below a minute, else hh:mm:ss."""
+    seconds = max(length.total_seconds(), 0)
+    return f"{seconds:.1f} s" if seconds < 60 else span(length)
+
+
+@register.filter
+def value(anything: Any) -> str:
+    """A value of the data as JSON, cut when it is long."""
+    if anything == "" or anything is None:
+        return "—"
+    text = (
+        anything
+        if isinstance(anything, str)
+        else json.dumps(anything, ensure_ascii=False)
+    )
+    return text if len(text) <= LONG else f"{text[:LONG]}…"
+
+
+@register.filter
+def pretty(anything: Any) -> str:
+    """A body as indented JSON."""
+    return json.dumps(anything, ensure_ascii=False, indent=2)
+
+
+@register.filter
+def as_json(anything: Any) -> str:
+    """JSON for an attribute; the template escapes it."""
+    return json.dumps(anything, ensure_ascii=False, separators=(",", ":"))
+
+
+@register.simple_tag
+def query(filters: Any, **changed: str) -> str:
+    """The filters as a query string, some of them changed."""
+    return f"?{urlencode(filters.parameters(**changed))}"
+
+
+@register.simple_tag
+def without(filters: Any, name: str) -> str:
+    """The filters as a query string, one of them removed; "?" when none is left."""
+    return f"?{urlencode(filters.parameters(**{name: ''}))}"
+
+
+@register.simple_tag
+def filter_name(name: str) -> str:
+    """What a filter is called."""
+    words = {
+        "definition": _("Definition"),
+        "version": _("Version"),
+        "status": _("Status"),
+        "step": _("Step"),
+        "escalated": _("Escalated"),
+    }
+    return words.get(name, name)
+
+
+@register.simple_tag
+def picture(
+    drawing: Drawing,
+    state: DiagramState,
+    label: str,
+    linked: bool = False,
+    table: str = "",
+    version: str = "",
+) -> Svg:
+    """A diagram as it is now."""
+    query = urlencode({"version": version}) if version else ""
+    return drawing.svg(state, label=label, linked=linked, table=table, query=query)
+
+
+@register.simple_tag
+def spoken_ago(at: datetime) -> str:
+    """How long ago, in words."""
+    return ago(at)
+
+
+@register.filter(name="last_line")
+def last_line_of(error: str) -> str:
+    """The line of a traceback that says what happened."""
+    return last_line(error)
+
+
+@register.filter
+def step_label(step: str, definition: Definition) -> str:
+    """A step as people read it."""
+    return labels_of(definition).get(step, step) or "—"
+
+
+@register.filter
+def humps(name: str) -> SafeString:
+    """A class's name that may be broken where its words begin: "OrderCreated" between r and C."""
+    words = re.split(r"(?<=[a-z0-9])(?=[A-Z])", name)
+    return format_html_join(mark_safe("<wbr>"), "{}", ((word,) for word in words))
+
+
+@register.filter
+def why(event: InboxEvent) -> str:
+    """Why an event is where it is."""
+    if event.error:
+        return last_line(event.error)
+    words = {
+        "parked": _("Its process is not yet in a step that takes it."),
+        "unrouted": _("No process has this id or key."),
+        "unexpected": _("Its process did not reach a step that takes it."),
+        "rejected": _("Its process must not get it in this step."),
+        "failed": _("Its handler failed."),
+    }
+    return words.get(event.verdict, "")
+
+
+@register.filter
+def same_site(address: str | None, request: HttpRequest) -> str:
+    """The address when it leads to this site, else the first page."""
+    good = url_has_allowed_host_and_scheme(
+        address, {request.get_host()}, request.is_secure()
+    )
+    return address if good and address else "/"
+
+
+@register.simple_tag(takes_context=True)
+def the_health(context: Context) -> Health:
+    """The state of the machinery, read once for a page."""
+    return health()

@@ -1,0 +1,1 @@
+"""Pages: each view reads one read model or asks for one operation."""

@@ -1,0 +1,25 @@
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from monitoring.access import for_event_viewers, for_viewers
+from monitoring.queries.events import event_page, open_incidents
+from monitoring.views.page import page
+
+
+@require_safe
+@for_event_viewers
+def index(request: HttpRequest) -> HttpResponse:
+    """Events that no process took, and those still waiting for a process to take them."""
+    query = request.GET
+    shown = event_page(
+        query.get("tab", "all"), query.get("before", ""), query.get("q", "")
+    )
+    return page(request, "events", page=shown)
+
+
+@require_safe
+@for_viewers
+def failures(request: HttpRequest) -> HttpResponse:
+    """Everything that needs a person now."""
+    incidents, older = open_incidents(request.GET.get("before", ""))
+    return page(request, "failures", incidents=incidents, older=older)

@@ -1,0 +1,84 @@
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.http import require_safe
+
+from monitoring.access import for_viewers
+from monitoring.queries.instance import instance_page
+from monitoring.queries.instances import Filters
+from monitoring.queries.runs import RunFilters
+from monitoring.views.definitions import svg_file
+from monitoring.views.listing import listing
+from monitoring.views.page import page
+from orchestrator.models import Definition, Status, StepRun
+
+
+@require_safe
+@for_viewers
+def index(request: HttpRequest) -> HttpResponse:
+    """Instances, narrowed by what the URL says."""
+    filters = Filters.from_query(request.GET)
+    return page(
+        request,
+        "instances",
+        filters=filters,
+        fixed=[],
+        listing=listing(request, filters),
+        names=Definition.objects.order_by("name")
+        .values_list("name", flat=True)
+        .distinct(),
+        statuses=Status.values,
+    )
+
+
+@require_safe
+@for_viewers
+def detail(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """One instance, live; `?before=` pages back in its ledger."""
+    return page(request, "instance", **instance_context(request, pk))
+
+
+@require_safe
+@for_viewers
+def picture(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """The instance's diagram as it is now, as a file."""
+    shown = instance_page(pk, request.user)
+    return svg_file(
+        shown.drawing.standalone(shown.state), f"{shown.instance.name}-{pk}"
+    )
+
+
+@require_safe
+@for_viewers
+def result(request: HttpRequest, pk: UUID, run: int) -> HttpResponse:
+    """The whole result of a step's visit, as a file."""
+    rows = StepRun.objects.filter(instance=pk, pk=run)
+    found = rows.values_list("node", "result").first()
+    if found is None:
+        raise Http404
+    node, value = found
+    answer = JsonResponse(value, safe=False, json_dumps_params={"ensure_ascii": False})
+    name = "".join(char if char.isalnum() else "-" for char in node)
+    answer["Content-Disposition"] = (
+        f'attachment; filename="{name.encode("ascii", "ignore").decode()}.json"'
+    )
+    return answer
+
+
+def instance_context(request: HttpRequest, pk: UUID) -> dict[str, object]:
+    """What the templates of one instance need."""
+    before = request.GET.get("before", "")
+    shown = instance_page(
+        pk,
+        request.user,
+        int(before[:9]) if before.isdecimal() else None,
+        RunFilters.from_query(request.GET),
+    )
+    return {
+        "page": shown,
+        "instance": shown.instance,
+        "workflow": shown.workflow,
+        "drawing": shown.drawing,
+        "before": before,
+        "undrawn": "undrawn" in request.GET,
+    }

@@ -1,0 +1,12 @@
+from django.http import HttpRequest
+
+from monitoring.queries.instances import PAGE, Filters, Page, page_of, same_rows
+from monitoring.views.page import is_live, shown_rows
+
+
+def listing(request: HttpRequest, filters: Filters, size: int = PAGE) -> Page:
+    """The rows to show: a page of the list, or for an open page the rows it has already."""
+    before = request.GET.get("before", "")
+    if is_live(request):
+        return same_rows(filters, shown_rows(request), size, before)
+    return page_of(filters, before, size)

@@ -1,0 +1,59 @@
+"""Which processes open pages watch, so that no hint is sent that nobody would hear.
+
+A busy system commits hundreds of transitions a second, and few of them are looked at. The channel layer's own
+subscriptions say which; they are asked once a second. A page that opens in between fetches when it connects and once
+more a moment later, so it misses nothing.
+"""
+
+import time
+from typing import Any
+
+from channels_redis.utils import create_pool, decode_hosts
+from django.conf import settings
+from redis.asyncio import Redis
+
+ASK_EVERY = 1.0
+"""Seconds between two questions."""
+
+KNOWN_FOR = 3.0
+"""Seconds after which an answer is too old to leave a hint unsent."""
+
+
+class Watchers:
+    """The groups of processes that somebody listens to; everything counts as watched while that is not known."""
+
+    def __init__(self) -> None:
+        self._groups: frozenset[str] = frozenset()
+        self._asked_at = float("-inf")
+        self._clients: list[Any] = []
+
+    def hear(self, group: str) -> bool:
+        """Whether a hint for this group may be heard."""
+        if not group.startswith("instance."):
+            return True
+        return group in self._groups or time.monotonic() > self._asked_at + KNOWN_FOR
+
+    async def ask(self) -> None:
+        """Looks again, when the last answer is a second old and the layer is one that can be asked."""
+        if time.monotonic() < self._asked_at + ASK_EVERY or not _on_redis():
+            return
+        config = _layer().get("CONFIG", {})
+        if not self._clients:
+            hosts = decode_hosts(config.get("hosts"))
+            self._clients = [Redis(connection_pool=create_pool(host)) for host in hosts]
+        marker = f"{config.get('prefix', 'asgi')}__group__"
+        found = [
+            channel.decode().removeprefix(marker)
+            for client in self._clients
+            for channel in await client.pubsub_channels(f"{marker}instance.*")
+        ]
+        self._groups, self._asked_at = frozenset(found), time.monotonic()
+
+
+def _on_redis() -> bool:
+    backend = str(_layer()["BACKEND"])
+    return backend.endswith("pubsub.RedisPubSubChannelLayer")
+
+
+def _layer() -> dict[str, Any]:
+    return settings.CHANNEL_LAYERS["default"]

@@ -1,0 +1,65 @@
+// The buttons: each opens a dialog that asks for a reason. One opening has one key, so pressing twice acts once.
+import { onFragments, post } from "./page.js";
+
+let opener = "";
+
+function prepare(dialog) {
+  const form = dialog.querySelector("form");
+  form.elements.key.value = newKey();
+  const seen = document.getElementById(opener)?.dataset.revision;
+  form.elements.revision.value = seen ?? document.getElementById("state")?.dataset.revision ?? "";
+}
+
+function newKey() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6] & 15) | 64;
+  bytes[8] = (bytes[8] & 63) | 128;
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+function open(button) {
+  const dialog = document.getElementById(button.dataset.opens);
+  const form = dialog.querySelector("form");
+  if (button.dataset.url) {
+    form.setAttribute("action", button.dataset.url + location.search);
+    const given = form.querySelector("[data-given]");
+    if (given) given.value = button.dataset.given;
+    dialog.querySelector(".subject").textContent = button.dataset.subject;
+  }
+  opener = button.id;
+  dialog.querySelector(".result").replaceChildren();
+  prepare(dialog);
+  dialog.showModal();
+  (form.elements.json ?? form.elements.reason).focus();
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-opens]");
+  if (button && button.getAttribute("aria-disabled") !== "true") open(button);
+  event.target.closest("[data-closes]")?.closest("dialog").close();
+});
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target.closest("form[data-action]");
+  if (!form) return;
+  event.preventDefault();
+  if (form.dataset.busy) return;
+  form.dataset.busy = "true";
+  try {
+    await post(form);
+  } finally {
+    delete form.dataset.busy;
+  }
+});
+
+onFragments(() => {
+  const dialog = document.querySelector("dialog[open]");
+  if (dialog?.querySelector(".result [data-done]")) {
+    dialog.querySelector("form").reset();
+    dialog.close();
+  } else if (dialog?.querySelector(".result [data-refused]:not([data-seen])")) {
+    // The page now shows what changed; pressing again is a new decision.
+    dialog.querySelector(".result [data-refused]").dataset.seen = "true";
+    prepare(dialog);
+  }
+});

@@ -1,0 +1,42 @@
+// Times that pass: counting up, counting down, "2 minutes ago". By the server's clock, not this machine's.
+import { onFragments } from "./page.js";
+
+const ahead = Number(document.documentElement.dataset.now) * 1000 - Date.now();
+const relative = new Intl.RelativeTimeFormat(document.documentElement.lang || "en", { style: "short" });
+const UNITS = [[86400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]];
+
+function span(seconds) {
+  const whole = Math.max(0, Math.floor(seconds));
+  const two = (number) => String(number).padStart(2, "0");
+  const [days, hours] = [Math.floor(whole / 86400), Math.floor(whole / 3600) % 24];
+  const short = `${two(Math.floor(whole / 60) % 60)}:${two(whole % 60)}`;
+  return `${days ? `${days} d ` : ""}${days || hours ? `${two(hours)}:` : ""}${short}`;
+}
+
+function ago(seconds) {
+  const [size, unit] = UNITS.find(([size]) => seconds >= size) ?? UNITS[3];
+  return relative.format(-Math.floor(Math.max(0, seconds) / size), unit);
+}
+
+function write(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+function tick() {
+  if (document.hidden) return;
+  const now = Date.now() + ahead;
+  const since = (element) => (now - Date.parse(element.dateTime)) / 1000;
+  for (const time of document.querySelectorAll("time.elapsed")) write(time, span(since(time)));
+  for (const time of document.querySelectorAll("time.countdown")) write(time, span(-since(time)));
+  for (const time of document.querySelectorAll("time.since")) write(time, ago(since(time)));
+  for (const time of document.querySelectorAll("time.moment")) write(time.lastElementChild, ago(since(time)));
+  for (const bar of document.querySelectorAll("progress[data-from]")) {
+    const [from, to] = [Date.parse(bar.dataset.from), Date.parse(bar.dataset.to)];
+    bar.value = Math.min(100, Math.max(0, ((now - from) / (to - from)) * 100));
+  }
+}
+
+tick();
+setInterval(tick, 1000);
+document.addEventListener("visibilitychange", tick);
+onFragments(tick);

@@ -1,0 +1,6 @@
+// The console's script: what makes an open page live. Pages work without it; then they are as old as their loading.
+import "./actions.js";
+import "./ages.js";
+import "./details.js";
+import "./filters.js";
+import "./live.js";

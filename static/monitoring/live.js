@@ -1,0 +1,103 @@
+// The socket: repaints the diagram at once on a hint, then fetches the fragments. Hints may be lost; the page still
+// converges, because it also fetches after a gap, a reconnect, when the tab is shown, and every ten seconds.
+import { paint, hint, movable } from "./diagram.js";
+import { main, onFragments, refresh } from "./page.js";
+
+const RESYNC = 10_000;
+const SILENCE = 50_000;
+const FRESH = 15_000;
+const SETTLED = 1_500; // by then every worker knows that this page listens
+const DRAWING = 700; // between two looks whether a large diagram has been laid out
+const CLOSED = [4401, 4403];
+
+const light = document.getElementById("live");
+const quick = Boolean(document.getElementById("state")?.dataset.id);
+let socket = null;
+let failures = 0;
+let heard = Date.now();
+let fresh = new Date();
+let timer = null;
+let last = 0;
+
+function show(state) {
+  if (!light || light.dataset.state === state) return;
+  light.dataset.state = state;
+  const words = light.dataset[state];
+  light.firstElementChild.textContent = state === "stale" ? `${words} ${fresh.toLocaleTimeString("en-GB")}` : words;
+  document.documentElement.dataset.live = state;
+}
+
+/** Fetches soon: at once after a quiet time, else after a pause, so that a busy process costs a few requests a second. */
+function soon() {
+  if (timer || document.hidden) return;
+  const pause = quick ? 120 : 700;
+  timer = setTimeout(catchUp, Math.max(0, last + pause - Date.now()));
+}
+
+async function catchUp() {
+  clearTimeout(timer);
+  timer = null;
+  const begun = (last = Date.now());
+  const answer = await refresh();
+  last += Date.now() - begun; // a page that is long to fetch is fetched less often
+  if (answer === "fresh") fresh = new Date();
+  if (answer !== "closed" && undrawn()) setTimeout(soon, DRAWING);
+  if (answer === "closed") close();
+  else if (answer === "failed") show("stale");
+  else show(socket?.readyState === WebSocket.OPEN ? "live" : "reconnecting");
+}
+
+function undrawn() {
+  return document.querySelector("[data-undrawn]");
+}
+
+function close() {
+  const gone = socket;
+  socket = null;
+  gone?.close();
+  show("closed");
+}
+
+function connect() {
+  const address = new URL("/ws/live/", location.href);
+  address.protocol = address.protocol.replace("http", "ws");
+  for (const subject of main.dataset.watch.split(" ")) address.searchParams.append("watch", subject);
+  const mine = (socket = new WebSocket(address));
+  mine.addEventListener("open", () => {
+    failures = 0;
+    heard = Date.now();
+    show("live");
+    soon();
+    setTimeout(soon, SETTLED);
+  });
+  mine.addEventListener("message", (event) => {
+    heard = Date.now();
+    const change = JSON.parse(event.data);
+    if (document.hidden || !("revision" in change)) return;
+    hint(change);
+    soon();
+  });
+  mine.addEventListener("close", (event) => {
+    if (mine !== socket) return;
+    if (CLOSED.includes(event.code)) return close();
+    failures += 1;
+    show(Date.now() - fresh > FRESH ? "stale" : "reconnecting");
+    setTimeout(connect, Math.min(8000, 400 * 2 ** failures) * (0.5 + Math.random() / 2));
+  });
+}
+
+if (main) {
+  onFragments(movable);
+  onFragments(paint);
+  if (undrawn()) setTimeout(catchUp, DRAWING);
+  paint();
+  connect();
+  document.addEventListener("visibilitychange", () => document.hidden || catchUp());
+  window.addEventListener("online", () => soon());
+  window.addEventListener("pageshow", (event) => event.persisted && catchUp());
+  setInterval(() => {
+    if (document.hidden || !socket) return;
+    soon();
+    if (socket.readyState === WebSocket.OPEN && Date.now() - heard > SILENCE) socket.close();
+  }, RESYNC);
+}
