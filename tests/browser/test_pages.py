@@ -1,0 +1,208 @@
+"""What must hold on every page: readable by everybody, at every width, and nothing in the data is taken for markup."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Browser, Page
+
+from examples.order_listing.models import Order
+from tests.browser.conftest import live
+from tests.browser.gallery import HARMFUL, orders
+from tests.services.site import Site
+
+AXE = Path(__file__).parent / "vendor/axe-core-4.14.1/axe.min.js"
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+
+
+@pytest.fixture
+def placed(transactional_db: None) -> dict[str, Order]:
+    return orders()
+
+
+def addresses(placed: dict[str, Order]) -> list[str]:
+    return [
+        "/",
+        "/definitions/order-listing/",
+        "/definitions/order-listing/?step=AwaitingExternalCreation",
+        "/processes/",
+        "/processes/?status=paused&q=nothing",
+        *(f"/processes/{order.process_id}/" for order in placed.values()),
+        "/events/?tab=parked",
+        "/events/?tab=rejected",
+        "/failures/",
+        "/nothing-here/",
+    ]
+
+
+@pytest.fixture(params=["light", "dark"])
+def coloured(
+    request: pytest.FixtureRequest, browser: Browser, live_site: Site, operator: User
+) -> Iterator[Page]:
+    """A signed-in page in one of the two colour schemes, that may be given scripts to run."""
+    context = browser.new_context(
+        base_url=live_site.url,
+        color_scheme=request.param,
+        bypass_csp=True,
+        reduced_motion="reduce",
+    )
+    page = context.new_page()
+    page.goto(live_site.link(operator))
+    yield page
+    context.close()
+
+
+def complaints(page: Page) -> list[str]:
+    """What axe finds on the page, one line each."""
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("async () => (await axe.run()).violations")
+    return [
+        f"{violation['id']}: {node['html'][:200]} {json.dumps(node['any'][:1])[:300]}"
+        for violation in found
+        for node in violation["nodes"]
+    ]
+
+
+def test_axe_finds_nothing(coloured: Page, placed: dict[str, Order]) -> None:
+    found = {}
+    for address in addresses(placed):
+        coloured.goto(address)
+        if complaint := complaints(coloured):
+            found[address] = complaint
+    assert found == {}
+
+
+def test_axe_finds_nothing_in_an_open_dialog(
+    coloured: Page, placed: dict[str, Order]
+) -> None:
+    coloured.goto(f"/processes/{placed['failed'].process_id}/")
+    live(coloured)
+    coloured.click("#retry-button")
+
+    assert complaints(coloured) == []
+
+
+def test_axe_finds_nothing_on_the_sign_in_page(coloured: Page) -> None:
+    coloured.context.clear_cookies()
+    coloured.goto("/sign-in/")
+    coloured.fill("#id_username", "nobody")
+    coloured.fill("#id_password", "wrong")
+    coloured.click("button.primary")
+    coloured.wait_for_selector("#wrong")
+
+    assert complaints(coloured) == []
+
+
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+def test_nothing_scrolls_sideways(
+    width: int, signed_in: Page, placed: dict[str, Order]
+) -> None:
+    signed_in.set_viewport_size({"width": width, "height": 900})
+    for address in addresses(placed):
+        signed_in.goto(address)
+        assert signed_in.evaluate("document.documentElement.scrollWidth") <= width, (
+            address
+        )
+
+
+def test_on_a_phone_now_comes_before_the_diagram_and_the_ledger(
+    signed_in: Page, placed: dict[str, Order]
+) -> None:
+    signed_in.set_viewport_size({"width": 390, "height": 844})
+    signed_in.goto(f"/processes/{placed['failed'].process_id}/")
+
+    tops = [
+        signed_in.locator(part).bounding_box()
+        for part in ("#retry-button", "#now", ".of-diagram", "#ledger")
+    ]
+
+    heights = [box["y"] for box in tops if box]
+    assert len(heights) == 4
+    assert heights == sorted(heights)
+
+
+def test_harmful_texts_are_shown_as_texts(signed_in: Page) -> None:
+    alarms: list[str] = []
+    signed_in.on("dialog", lambda dialog: alarms.append(dialog.message))
+    signed_in.on("console", lambda line: alarms.append(line.text))
+    signed_in.on("pageerror", lambda error: alarms.append(str(error)))
+    placed = [orders(text, text[:30] if text.isprintable() else "") for text in HARMFUL]
+    for some in placed:
+        signed_in.goto(f"/processes/{some['completed'].process_id}/")
+    for address in addresses(placed[0]):
+        signed_in.goto(address)
+    signed_in.goto("/processes/")
+    live(signed_in)
+
+    assert [alarm for alarm in alarms if "404" not in alarm] == []
+    assert signed_in.locator("#planted").count() == 0
+    assert HARMFUL[0] in signed_in.inner_text("#rows")
+
+
+def test_a_step_of_the_map_is_chosen_by_a_click_and_by_the_keyboard(
+    signed_in: Page, placed: dict[str, Order]
+) -> None:
+    signed_in.goto("/definitions/order-listing/")
+
+    signed_in.click("#n_AwaitingExternalCreation")
+
+    signed_in.wait_for_url("**/?step=AwaitingExternalCreation")
+    assert signed_in.locator(".chip.filter").inner_text().startswith("Step")
+    assert signed_in.locator("#rows tr").count() == 2
+    signed_in.go_back()
+    signed_in.locator("a:has(#n_Completed)").focus()
+    signed_in.keyboard.press("Enter")
+    signed_in.wait_for_url("**/?step=Completed")
+
+
+def test_new_processes_are_announced_and_move_no_row(
+    signed_in: Page, placed: dict[str, Order]
+) -> None:
+    signed_in.goto("/processes/")
+    live(signed_in)
+    rows = (
+        "() => [...document.querySelectorAll('[data-row]')].map(row => row.dataset.row)"
+    )
+    before = signed_in.evaluate(rows)
+
+    orders()
+    signed_in.wait_for_selector("#new a")
+
+    assert signed_in.inner_text("#new").startswith("3 new")
+    assert signed_in.evaluate(rows) == before
+
+
+FAINT = """() => {
+    const channels = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).map((value) => {
+        const part = value / 255;
+        return part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    });
+    const light = (colour) => channels(colour).reduce((sum, part, i) => sum + part * [0.2126, 0.7152, 0.0722][i], 0);
+    const contrast = (one, other) => {
+        const [dark, bright] = [light(one), light(other)].sort((a, b) => a - b);
+        return (bright + 0.05) / (dark + 0.05);
+    };
+    const paper = getComputedStyle(document.querySelector(".diagram")).backgroundColor;
+    return [...document.querySelectorAll(".picture .move > text, .picture .step > text")]
+        .map((text) => {
+            const node = text.closest(".step")?.querySelector("path");
+            const ground = node ? getComputedStyle(node).fill : paper;
+            return [text.textContent, contrast(getComputedStyle(text).fill, ground)];
+        })
+        .filter(([, ratio]) => ratio < 4.5);
+}"""
+
+
+def test_every_label_of_a_diagram_can_be_read(
+    coloured: Page, placed: dict[str, Order]
+) -> None:
+    for address in [
+        "/",
+        *(f"/processes/{order.process_id}/" for order in placed.values()),
+    ]:
+        coloured.goto(address)
+        assert coloured.locator(".picture .move > text").count() > 10
+        assert coloured.evaluate(FAINT) == [], address

@@ -1,0 +1,223 @@
+"""Fixtures by layer: services, other processes, people, browser.
+
+Which database a run uses is said by DATABASE_URL; without it, a SQLite file in the run's temporary data folder.
+"""
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import Permission, User
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from orchestrator.engine import backoff, stored_definitions
+from orchestrator.engine.invariants import violations
+from tests.services import chromium, emptying
+from tests.services.site import Site
+from tests.services.valkey import ValkeyServer
+from tests.services.workers import Workers
+
+HERE = Path(__file__).parent
+REAL = ("integration", "reliability", "browser")
+MARKED = ("reliability", "browser")
+OPERATOR_MAY = (
+    "view_processinstance",
+    "view_inboxevent",
+    "retry_processinstance",
+    "escalate_processinstance",
+    "cancel_processinstance",
+    "redo_processinstance",
+    "resume_processinstance",
+    "skip_processinstance",
+    "decide_processinstance",
+    "restart_processinstance",
+    "redeliver_inboxevent",
+    "discard_inboxevent",
+)
+
+
+emptying.quicken()
+
+
+def folder(path: Path) -> str:
+    """Return the folder of tests/ that the test file `path` is in, "" for tests/ itself."""
+    parts = path.relative_to(HERE).parts
+    return parts[0] if len(parts) > 1 else ""
+
+
+def runs_once(item: pytest.Item) -> bool:
+    """Tell whether the test does not depend on the database."""
+    return folder(item.path) not in REAL or item.get_closest_marker("once") is not None
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Mark tests by their folder; leave those out that do not depend on the database, if they have run before."""
+    again = os.environ.get("PROCESSION_TESTS") == "again"
+    left_out = [item for item in items if again and runs_once(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+    for item in items:
+        if folder(item.path) in MARKED:
+            item.add_marker(folder(item.path))
+
+
+# Services
+
+
+@pytest.fixture(scope="session")
+def valkey() -> Iterator[ValkeyServer]:
+    """Run the Valkey that the settings point at."""
+    server = ValkeyServer(settings.DATA_DIR, settings.VALKEY_SOCKET)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(autouse=True)
+def real_services(request: pytest.FixtureRequest) -> None:
+    """Give the tests that go beyond one process a running, empty Valkey."""
+    if folder(request.path) in REAL:
+        server: ValkeyServer = request.getfixturevalue("valkey")
+        server.start()
+        server.forget_everything()
+
+
+@pytest.fixture(autouse=True)
+def forgotten_definitions() -> None:
+    """Forget the keys of stored definitions: the database of this test is not the one of the last."""
+    stored_definitions.forget()
+
+
+@pytest.fixture
+def spread(monkeypatch: pytest.MonkeyPatch) -> random.Random:
+    """Let pauses between attempts be spread by chance again."""
+    monkeypatch.setattr(backoff, "spread", random.Random())
+    return backoff.spread
+
+
+@pytest.fixture(autouse=True)
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Let every pause between attempts be the longest possible; return these.
+
+    One that chance makes next to nothing would be over before a test has looked.
+    """
+    found: list[float] = []
+
+    class Longest(random.Random):
+        def uniform(self, low: float, high: float) -> float:
+            found.append(high)
+            return high
+
+    monkeypatch.setattr(backoff, "spread", Longest())
+    return found
+
+
+@pytest.fixture(autouse=True)
+def invariants(request: pytest.FixtureRequest, real_services: None) -> Iterator[None]:
+    """After each test that uses the database for real, ask whether anything broke that must hold always."""
+    if folder(request.path) not in REAL or not request.node.get_closest_marker(
+        "django_db"
+    ):
+        yield
+        return
+    request.getfixturevalue("db")  # and so is still there when the test is over
+    yield
+    assert violations() == []
+
+
+# Other processes
+
+
+@pytest.fixture(scope="session")
+def live_site(
+    django_db_setup: None, django_db_blocker: object, valkey: ValkeyServer
+) -> Iterator[Site]:
+    """Serve the test database with the real web server; tests that use it need a transactional database."""
+    site = Site()
+    site.start()
+    yield site
+    site.stop()
+
+
+@pytest.fixture
+def workers(transactional_db: None, valkey: ValkeyServer) -> Iterator[Workers]:
+    """Run a supervisor with two workers on the test database."""
+    workers = Workers(processes=2)
+    workers.start()
+    yield workers
+    workers.stop()
+
+
+# People
+
+
+def person(name: str, *permissions: str) -> User:
+    user = User.objects.create_user(name)
+    allowed = Permission.objects.filter(
+        content_type__app_label="orchestrator", codename__in=permissions
+    )
+    assert {permission.codename for permission in allowed} == set(permissions)
+    user.user_permissions.set(allowed)
+    return user
+
+
+@pytest.fixture
+def viewer(db: None) -> User:
+    """Return somebody who may look at everything and change nothing."""
+    return person("viewer", "view_processinstance", "view_inboxevent")
+
+
+@pytest.fixture
+def operator(db: None) -> User:
+    """Return somebody who may look, and use every button."""
+    return person("operator", *OPERATOR_MAY)
+
+
+@pytest.fixture
+def administrator(db: None) -> User:
+    """Return somebody who may do everything."""
+    return User.objects.create_superuser("administrator")
+
+
+@pytest.fixture
+def stranger(db: None) -> User:
+    """Return somebody who may sign in and nothing else."""
+    return User.objects.create_user("stranger")
+
+
+# Browser
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Run a real Chromium.
+
+    Not for the whole session: while it lives, its event loop keeps asynchronous tests from having their own.
+    """
+    path = chromium.chromium()
+    assert path, chromium.REMEDY
+    # Django would take Playwright's event loop in this thread for asynchronous code of the test.
+    before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=path, args=list(chromium.FLAGS)
+        )
+        yield browser
+        browser.close()
+    if before is None:
+        del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+@pytest.fixture
+def page(browser: Browser, live_site: Site) -> Iterator[Page]:
+    """Open an empty page of a fresh browser profile; addresses may be relative to the live site."""
+    context = browser.new_context(base_url=live_site.url)
+    context.set_default_timeout(30_000)
+    yield context.new_page()
+    context.close()

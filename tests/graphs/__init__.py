@@ -1,0 +1,1 @@
+"""Workflows whose graphs are made from dice, for tests under harm."""

@@ -1,0 +1,294 @@
+"""Who may open what: every route of the site against every kind of person."""
+
+import re
+from collections.abc import Iterator
+from uuid import UUID
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+
+from examples.order_listing.messages import Destination, ListedOnInternal
+from examples.order_listing.orders import place_order
+from orchestrator import send_event, start_process
+from orchestrator.engine.drain import drain
+from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance, StepRun
+from tests.helpdesk.fixtures import helpdesk
+from tests.helpdesk.processes import Inquiry
+
+__all__ = ["helpdesk"]
+
+pytestmark = pytest.mark.django_db
+
+SIGN_IN, FORBIDDEN, SHOWN = 302, 403, 200
+
+PAGES = {
+    "definitions": [],
+    "definition": ["order-listing"],
+    "picture": ["order-listing", "svg"],
+    "instances": [],
+    "instance": ["process"],
+    "instance-picture": ["process"],
+    "decisions": [],
+    "events": [],
+    "failures": [],
+}
+BUTTONS = {
+    "retry": ["process"],
+    "escalate": ["process"],
+    "redeliver": ["event"],
+    "discard": ["event"],
+}
+ELSEWHERE = {"find"}  # leads on to a page of the table above
+OF_WORKFLOWS = {
+    "step-result": ["process", "run"],
+    "cancel": ["process"],
+    "redo": ["process"],
+    "resume": ["process"],
+    "restart": ["process"],
+    "skip": ["process", "run"],
+    "decide": ["process", "run"],
+}
+
+
+@pytest.fixture
+def targets() -> dict[str, UUID | int]:
+    """A process that has failed, and an event that came too early for it."""
+    order = place_order(Destination.BOTH, "50 MWh")
+    drain()
+    send_event(
+        ListedOnInternal(order.order_id),
+        id="early",
+        source="exchange",
+        process_id=order.process_id,
+    )
+    drain()
+    event = InboxEvent.objects.get(event_id="early")
+    return {"process": order.process_id, "event": event.pk}
+
+
+def address(name: str, words: list[str], targets: dict[str, UUID | int]) -> str:
+    return reverse(f"monitoring:{name}", args=[targets.get(w, w) for w in words])
+
+
+def names(patterns: list[URLPattern | URLResolver]) -> Iterator[str]:
+    for pattern in patterns:
+        if isinstance(pattern, URLPattern):
+            yield str(pattern.name)
+        else:
+            yield from names(pattern.url_patterns)
+
+
+def test_every_route_of_the_console_is_in_the_table() -> None:
+    console = next(
+        pattern
+        for pattern in get_resolver().url_patterns
+        if isinstance(pattern, URLResolver) and pattern.namespace == "monitoring"
+    )
+
+    known = PAGES.keys() | BUTTONS.keys() | OF_WORKFLOWS.keys() | ELSEWHERE
+    assert set(names(console.url_patterns)) == known
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(
+    ("person", "status"),
+    [
+        ("", SIGN_IN),
+        ("stranger", FORBIDDEN),
+        ("viewer", SHOWN),
+        ("operator", SHOWN),
+        ("administrator", SHOWN),
+    ],
+)
+def test_pages(
+    name: str,
+    person: str,
+    status: int,
+    targets: dict[str, UUID | int],
+    client: Client,
+    request: pytest.FixtureRequest,
+) -> None:
+    if person:
+        client.force_login(request.getfixturevalue(person))
+
+    assert client.get(address(name, PAGES[name], targets)).status_code == status
+
+
+@pytest.mark.parametrize("name", BUTTONS)
+@pytest.mark.parametrize(
+    ("person", "status"),
+    [
+        ("", SIGN_IN),
+        ("stranger", FORBIDDEN),
+        ("viewer", FORBIDDEN),
+        ("operator", SHOWN),
+        ("administrator", SHOWN),
+    ],
+)
+def test_buttons(
+    name: str,
+    person: str,
+    status: int,
+    targets: dict[str, UUID | int],
+    client: Client,
+    request: pytest.FixtureRequest,
+) -> None:
+    if person:
+        client.force_login(request.getfixturevalue(person))
+    form = {"key": "0193a1b2c3d47e5f8a9b0c1d2e3f4a5b", "reason": "because"}
+
+    answer = client.post(
+        address(name, BUTTONS[name], targets), form, headers={"HX-Request": "true"}
+    )
+
+    assert answer.status_code == status
+    assert OperatorAction.objects.filter(result="done").exists() is (status == SHOWN)
+
+
+@pytest.fixture
+def watcher(operator: User) -> User:
+    """Somebody who may do what an operator may, but not look at events."""
+    operator.user_permissions.remove(Permission.objects.get(codename=LOOK_AT_EVENTS))
+    return operator
+
+
+LOOK_AT_EVENTS = "view_inboxevent"
+
+
+@pytest.mark.parametrize("headers", [{}, {"HX-Request": "true"}], ids=["page", "live"])
+def test_events_are_shown_only_to_those_who_may_look_at_events(
+    headers: dict[str, str], watcher: User, client: Client
+) -> None:
+    client.force_login(watcher)
+
+    answer = client.get("/events/?since=1", headers=headers)
+
+    assert answer.status_code == FORBIDDEN
+    home = client.get("/").content.decode()
+    assert 'href="/events/' not in home
+    assert 'aria-disabled="true" title="Your account may not see this"' in home
+
+
+@pytest.mark.parametrize("name", ["redeliver", "discard"])
+def test_events_are_acted_on_only_by_those_who_may_look_at_them(
+    name: str, targets: dict[str, UUID | int], watcher: User, client: Client
+) -> None:
+    client.force_login(watcher)
+    form = {"key": "0193a1b2c3d47e5f8a9b0c1d2e3f4a5b", "reason": "because"}
+
+    answer = client.post(address(name, ["event"], targets), form)
+
+    assert answer.status_code == FORBIDDEN
+    assert not OperatorAction.objects.exists()
+
+
+@pytest.mark.parametrize("name", BUTTONS)
+def test_buttons_do_nothing_on_get(
+    name: str, targets: dict[str, UUID | int], operator: User, client: Client
+) -> None:
+    client.force_login(operator)
+
+    assert client.get(address(name, BUTTONS[name], targets)).status_code == 405
+
+
+@pytest.fixture
+def asking(helpdesk: None) -> dict[str, UUID | int]:
+    """A workflow that waits for a decision."""
+    receipt = start_process(Inquiry, Inquiry.Input("T-1"))
+    drain()
+    run = StepRun.objects.get(instance=receipt.process_id, node="verdict")
+    return {"process": receipt.process_id, "run": run.pk}
+
+
+@pytest.mark.parametrize("name", OF_WORKFLOWS)
+@pytest.mark.parametrize(
+    ("person", "shown"),
+    [("", SIGN_IN), ("stranger", FORBIDDEN), ("viewer", FORBIDDEN)],
+)
+def test_buttons_of_workflows_are_for_operators(
+    name: str,
+    person: str,
+    shown: int,
+    asking: dict[str, UUID | int],
+    client: Client,
+    request: pytest.FixtureRequest,
+) -> None:
+    if person:
+        client.force_login(request.getfixturevalue(person))
+    form = {"key": "0193a1b2c3d47e5f8a9b0c1d2e3f4a5b", "reason": "because"}
+    more = {"node": "classify", "to": "1", "choice": "accept", "json": "null"}
+    place = address(name, OF_WORKFLOWS[name], asking)
+
+    if name == "step-result":
+        answer = client.get(place)
+        shown = SHOWN if person == "viewer" else shown
+    else:
+        answer = client.post(place, {**form, **more}, headers={"HX-Request": "true"})
+
+    assert answer.status_code == shown
+    assert not OperatorAction.objects.filter(result="done").exists()
+
+
+def test_a_viewer_sees_the_buttons_of_a_workflow_with_the_reason_why_not(
+    asking: dict[str, UUID | int], viewer: User, client: Client
+) -> None:
+    client.force_login(viewer)
+
+    text = client.get(address("instance", ["process"], asking)).content.decode()
+
+    buttons = re.findall(r'<button type="button"[^>]*data-opens[^>]*>', text)
+    assert len(buttons) > 6
+    assert all('aria-disabled="true"' in button for button in buttons)
+
+
+def test_buttons_refuse_what_another_site_posts(
+    targets: dict[str, UUID | int], operator: User
+) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(operator)
+
+    answer = client.post(address("escalate", ["process"], targets), {"reason": "x"})
+
+    assert answer.status_code == 403
+    assert ProcessInstance.objects.get().escalation_level == 0
+
+
+def test_a_viewer_sees_the_buttons_with_the_reason_why_not(
+    targets: dict[str, UUID | int], viewer: User, client: Client
+) -> None:
+    client.force_login(viewer)
+
+    text = client.get(address("instance", ["process"], targets)).content.decode()
+
+    assert text.count('aria-disabled="true"') == 2
+    assert "Your account may not do this." in text
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/processes/0193a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b/",
+        "/definitions/nothing/",
+        "/definitions/order-listing/?version=99",
+        "/definitions/order-listing/picture.png",
+    ],
+)
+def test_what_does_not_exist_is_not_found(
+    address: str, targets: dict[str, UUID | int], operator: User, client: Client
+) -> None:
+    client.force_login(operator)
+
+    assert client.get(address).status_code == 404
+
+
+def test_every_page_brings_the_strict_policy(
+    targets: dict[str, UUID | int], operator: User, client: Client
+) -> None:
+    client.force_login(operator)
+    for name, words in PAGES.items():
+        policy = client.get(address(name, words, targets))["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "script-src 'self'" in policy or "sandbox" in policy
+        assert "unsafe-eval" not in policy

@@ -1,0 +1,148 @@
+"""The buttons' answers: stale pages, double presses, missing reasons, and the admin's way of asking."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from examples.order_listing.messages import Destination
+from examples.order_listing.orders import place_order
+from orchestrator.engine.drain import drain
+from orchestrator.models import OperatorAction, ProcessInstance
+
+pytestmark = pytest.mark.django_db
+
+FRAGMENTS = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def process() -> ProcessInstance:
+    """A process whose call to the exchange has failed."""
+    order = place_order(Destination.BOTH, "50 MWh")
+    drain()
+    return ProcessInstance.objects.get(pk=order.process_id)
+
+
+@pytest.fixture
+def signed_in(client: Client, operator: User) -> Client:
+    client.force_login(operator)
+    return client
+
+
+def form(process: ProcessInstance, **changed: Any) -> dict[str, Any]:
+    return {
+        "key": uuid4().hex,
+        "revision": process.revision,
+        "reason": "because",
+        **changed,
+    }
+
+
+def test_a_stale_page_is_refused_with_what_changed_and_the_page_as_it_is_now(
+    process: ProcessInstance, signed_in: Client
+) -> None:
+    address = f"/processes/{process.pk}/escalate/"
+    signed_in.post(address, form(process), headers=FRAGMENTS)
+
+    answer = signed_in.post(address, form(process), headers=FRAGMENTS)
+
+    assert answer.status_code == 409
+    text = answer.content.decode()
+    assert "The process has changed since the page was loaded" in text
+    assert "operator did escalate" in text
+    assert f'data-revision="{process.revision + 1}"' in text
+    process.refresh_from_db()
+    assert process.escalation_level == 1
+
+
+def test_the_same_press_twice_acts_once_and_is_answered_alike(
+    process: ProcessInstance, signed_in: Client
+) -> None:
+    address, pressed = f"/processes/{process.pk}/escalate/", form(process)
+
+    answers = [signed_in.post(address, pressed, headers=FRAGMENTS) for _ in range(3)]
+
+    assert {answer.status_code for answer in answers} == {200}
+    process.refresh_from_db()
+    assert process.escalation_level == 1
+    assert OperatorAction.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"reason": ""}, {"reason": "  "}, {"key": "no"}, {"key": ""}, {"revision": "-1"}],
+)
+def test_an_incomplete_form_is_refused_and_does_nothing(
+    wrong: dict[str, str], process: ProcessInstance, signed_in: Client
+) -> None:
+    answer = signed_in.post(
+        f"/processes/{process.pk}/escalate/", form(process, **wrong), headers=FRAGMENTS
+    )
+
+    assert answer.status_code == 400
+    assert not OperatorAction.objects.exists()
+
+
+def test_a_browser_without_scripts_is_led_back_to_the_page(
+    process: ProcessInstance, signed_in: Client
+) -> None:
+    answer = signed_in.post(
+        f"/processes/{process.pk}/escalate/", form(process), follow=True
+    )
+
+    assert answer.redirect_chain == [(f"/processes/{process.pk}/", 302)]
+    assert "Escalated." in answer.content.decode()
+
+
+def test_a_browser_without_scripts_reads_why_it_was_refused(
+    process: ProcessInstance, signed_in: Client
+) -> None:
+    place = f"/processes/{process.pk}/escalate/"
+    answer = signed_in.post(place, form(process, revision=99))
+
+    assert answer.status_code == 409
+    assert "the page showed 99" in answer.content.decode()
+
+
+def test_the_admin_asks_for_a_reason_and_then_acts_on_every_chosen_row(
+    process: ProcessInstance, client: Client, administrator: User
+) -> None:
+    client.force_login(administrator)
+    address = "/admin/orchestrator/processinstance/"
+    chosen = {"action": "escalate", "_selected_action": [str(process.pk)]}
+
+    asked = client.post(address, chosen)
+    more = {"key": uuid4().hex, f"revision-{process.pk}": process.revision}
+    done = client.post(address, {**chosen, **more, "reason": "checked"}, follow=True)
+
+    assert 'name="reason"' in asked.content.decode()
+    assert "done" in done.content.decode()
+    process.refresh_from_db()
+    assert process.escalation_level == 1
+    assert OperatorAction.objects.get().reason == "checked"
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "definition",
+        "processinstance",
+        "inboxevent",
+        "steprun",
+        "checkpoint",
+        "issuedcommand",
+        "incident",
+        "operatoraction",
+        "worker",
+    ],
+)
+def test_the_admin_shows_every_table_and_changes_none(
+    table: str, process: ProcessInstance, client: Client, administrator: User
+) -> None:
+    client.force_login(administrator)
+    address = f"/admin/orchestrator/{table}/"
+
+    assert client.get(address, {"q": "A-1"}).status_code == 200
+    assert client.get(f"{address}add/").status_code == 403

@@ -1,0 +1,146 @@
+"""Pictures: what is drawn is what was declared, and no text leaves its place."""
+
+import re
+from io import StringIO
+from xml.etree import ElementTree as ET
+
+import pytest
+from django.core.management import CommandError, call_command
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from examples.order_listing.processes import OrderListing
+from monitoring.diagrams import DiagramState, Drawing, NodeState, transition_table
+from orchestrator.definition.graph import Edge, Graph, Node
+from tests.browser.gallery import HARMFUL
+
+TAGS = {
+    "svg",
+    "g",
+    "path",
+    "polygon",
+    "polyline",
+    "ellipse",
+    "text",
+    "title",
+    "circle",
+    "rect",
+    "a",
+}
+ATTRIBUTES = {
+    "viewBox", "class", "width", "height", "transform", "id", "data-node", "data-edge", "data-len", "d", "points",
+    "x", "y", "cx", "cy", "r", "rx", "ry", "text-anchor", "font-size", "role", "aria-label", "href",
+}  # fmt: skip
+TEXTS = st.one_of(
+    st.sampled_from(HARMFUL),
+    st.text(min_size=1, max_size=40),
+    st.text(alphabet='\\"<>&;{}[]|\n\r\t\x00lnrGNTEH%', min_size=1, max_size=30),
+)
+
+
+def graph(*texts: str) -> Graph:
+    """Two steps and a loop whose every text is given."""
+    label, event, guard, command = (*texts, "x", "x", "x", "x")[:4]
+    nodes = (Node(label, label, "start"), Node("Last", "Last", "final"))
+    edges = (
+        Edge("e0", label, "Last", "event", event, guard, (command, event)),
+        Edge("e1", label, label, "deadline", event, guard, (), True),
+    )
+    return Graph("drawn", 1, "process_manager", nodes, edges)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(TEXTS, min_size=4, max_size=4))
+def test_no_text_becomes_anything_but_text(texts: list[str]) -> None:
+    drawn = graph(*texts)
+
+    picture = ET.fromstring(Drawing(drawn).svg(linked=True, label=texts[0]))  # noqa: S314
+
+    assert {element.tag for element in picture.iter()} <= TAGS
+    assert {name for element in picture.iter() for name in element.attrib} <= ATTRIBUTES
+    links = [element.get("href", "") for element in picture.iter("a")]
+    assert all(link.startswith("?step=") for link in links)
+    groups = [g for g in picture.iter("g") if g.get("data-node") or g.get("data-edge")]
+    assert len(groups) == len(drawn.nodes) + len(drawn.edges)
+
+
+def test_labels_are_in_uml_order() -> None:
+    picture = ET.fromstring(Drawing(OrderListing.graph()).svg())  # noqa: S314
+    lines = {
+        " ".join(text.text or "" for text in group.iter("text"))
+        for group in picture.iter("g")
+        if group.get("data-edge")
+    }
+
+    assert (
+        "OrderCreated [destination = both, external] / RequestExternalCreation" in lines
+    )
+    assert "after 10 minutes / escalate" in lines
+
+
+def test_every_step_has_a_stable_id_and_places_for_mark_and_badges() -> None:
+    picture = ET.fromstring(Drawing(OrderListing.graph()).svg())  # noqa: S314
+
+    for node in OrderListing.graph().nodes:
+        group = picture.find(f".//g[@id='n_{node.id}']")
+        assert group is not None
+        assert [part.get("class") for part in group.findall("g")] == [
+            "mark",
+            "badge bad",
+            "badge count",
+        ]
+
+
+def test_painting_moves_nothing() -> None:
+    drawing = Drawing(OrderListing.graph())
+    state = DiagramState(
+        {"Completed": NodeState(("is-done",), "12", "3", "twelve")},
+        {"e0": ("is-done",)},
+    )
+
+    plain, painted = drawing.svg(), drawing.svg(state)
+
+    places = r' (?:d|points|x|y|transform|viewBox)="[^"]*"'
+    assert re.findall(places, plain) == re.findall(places, painted)
+    assert plain != painted
+
+
+def test_two_steps_of_like_names_have_ids_of_their_own() -> None:
+    nodes = (
+        Node("a b", "a b", "start"),
+        Node("a-b", "a-b", "step"),
+        Node("é", "é", "final"),
+    )
+
+    picture = Drawing(Graph("likes", 1, "process_manager", nodes, ())).svg()
+
+    assert len(set(re.findall(r' id="(n_[^"]+)"', picture))) == 3
+
+
+def test_the_table_has_a_cell_for_every_edge() -> None:
+    graph = OrderListing.graph()
+
+    table = transition_table(graph)
+
+    drawn = [
+        edge for _, cells in table.rows for cell in cells for edge, _ in cell.moves
+    ]
+    assert sorted(edge.id for edge in drawn) == sorted(edge.id for edge in graph.edges)
+
+
+@pytest.mark.parametrize(
+    ("form", "beginning"),
+    [("svg", "<?xml"), ("dot", "digraph"), ("table", "| step | OrderCreated |")],
+)
+def test_the_command_draws(
+    form: str, beginning: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("draw", "order-listing", "--format", form)
+
+    assert capsys.readouterr().out.startswith(beginning)
+
+
+@pytest.mark.django_db
+def test_the_command_says_which_definitions_there_are() -> None:
+    with pytest.raises(CommandError, match="order-listing"):
+        call_command("draw", "nothing", stdout=StringIO())

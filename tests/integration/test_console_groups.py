@@ -1,0 +1,104 @@
+"""Several steps that are drawn as one: from their box to the table of them."""
+
+import re
+from collections.abc import Iterator
+from html import unescape
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from orchestrator.models import ProcessInstance
+from tests.flows.desk import finished
+from tests.flows.ways import MANY, Broad
+from tests.parcels.fixtures import known
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("broad")]
+
+NAMES = [one.name for one in MANY]
+
+
+@pytest.fixture(scope="module")
+def broad() -> Iterator[None]:
+    yield from known(Broad)
+
+
+@pytest.fixture
+def process(client: Client, viewer: User) -> ProcessInstance:
+    client.force_login(viewer)
+    return finished(Broad, 1)
+
+
+def page(client: Client, address: str) -> str:
+    answer = client.get(address)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def box(text: str) -> str:
+    """Return the address that the box leads to."""
+    (found,) = re.findall(r'<a href="([^"]*group=[^"]*)"', text)
+    return unescape(found)
+
+
+def steps_in(text: str, table: str) -> set[str]:
+    part = text.partition(f'id="{table}"')[2].partition("</section>")[0]
+    return set(re.findall(r"<code>(\w+)</code>", part))
+
+
+def test_the_box_of_a_definition_leads_to_the_rows_of_its_steps(
+    process: ProcessInstance, client: Client
+) -> None:
+    home = f"/definitions/{Broad.name}/"
+
+    place = box(page(client, home))
+    shown = page(client, home + place)
+
+    assert place.endswith("#all-steps")
+    assert steps_in(shown, "all-steps") == set(NAMES)
+    assert steps_in(page(client, home), "all-steps") == {"begin", *NAMES, "close"}
+
+
+def test_searching_stays_within_the_box(
+    process: ProcessInstance, client: Client
+) -> None:
+    home = f"/definitions/{Broad.name}/"
+    query = box(page(client, home)).partition("#")[0]
+
+    shown = page(client, f"{home}{query}&search=e")
+
+    assert steps_in(shown, "all-steps") == set()
+
+
+def test_the_box_of_an_older_version_stays_with_it(
+    process: ProcessInstance, client: Client
+) -> None:
+    text = page(client, f"/definitions/{Broad.name}/?version=1")
+
+    assert box(text).startswith("?version=1&group=")
+    assert '<a href="?version=1&amp;step=begin"' in text
+
+
+def test_the_box_of_a_process_leads_to_the_runs_of_its_steps(
+    process: ProcessInstance, client: Client
+) -> None:
+    home = f"/processes/{process.pk}/"
+
+    place = box(page(client, home))
+    shown = page(client, home + place)
+
+    assert place.endswith("#runs")
+    runs = steps_in(shown, "runs")
+    assert runs
+    assert runs <= set(NAMES)
+    older = re.search(r'href="(\?[^"]*runs=\d+)#runs"', shown)
+    assert older is not None
+    assert steps_in(page(client, home + unescape(older[1])), "runs") <= set(NAMES)
+
+
+def test_a_box_that_is_unknown_narrows_nothing(
+    process: ProcessInstance, client: Client
+) -> None:
+    shown = page(client, f"/definitions/{Broad.name}/?group=siblings:nothing")
+
+    assert "begin" in steps_in(shown, "all-steps")

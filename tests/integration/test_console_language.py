@@ -1,0 +1,121 @@
+"""The console in Japanese."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import translation
+
+from examples.order_listing.messages import Destination
+from examples.order_listing.orders import place_order
+from monitoring.diagrams import drawing_of
+from monitoring.diagrams.drawing import Drawing, level_plan, plan
+from orchestrator.definition.graph import Graph
+from orchestrator.engine.drain import drain
+from tests.flows.ways import Broad
+from tests.unit.test_diagram_workflows import every_pattern
+
+MESSAGES = (
+    Path(__file__).parents[2] / "monitoring/locale/ja/LC_MESSAGES/django.po"
+).read_text()
+IN_TEMPLATES = re.compile(r"""\{% translate (?:"([^"]+)"|'([^']+)')""")
+TEMPLATES = Path(__file__).parents[2] / "templates"
+
+
+@pytest.fixture(autouse=True)
+def english_again() -> Iterator[None]:
+    """The language of a request stays that of its thread."""
+    with translation.override("en"):
+        yield
+
+
+@pytest.mark.django_db
+def test_pages_speak_the_readers_language(client: Client, operator: User) -> None:
+    order = place_order(Destination.BOTH, "50 MWh")
+    drain()
+    client.force_login(operator)
+
+    text = client.get(
+        f"/processes/{order.process_id}/", headers={"Accept-Language": "ja"}
+    ).content.decode()
+
+    assert '<html lang="ja"' in text
+    for word in ("台帳", "リトライ", "エスカレーション", "現在のステップ"):
+        assert word in text
+
+
+def words(graph: Graph) -> str:
+    """What can be read on a workflow's picture and in its tooltips."""
+    found = ET.fromstring(drawing_of(graph).svg())  # noqa: S314  it is ours
+    texts = ("".join(one.itertext()) for one in found.iter() if one.tag in TEXTS)
+    return " | ".join(texts)
+
+
+TEXTS = ("text", "title")
+OWN_WORDS = {
+    "start": "開始",
+    "end": "終了",
+    "all branches": "すべての分岐",
+    "2 of 3": "3 中 2",
+    "otherwise": "それ以外",
+    "undone by forget": "forget で取り消し",
+}
+
+
+def test_a_picture_speaks_the_readers_language_and_both_are_kept() -> None:
+    graph = every_pattern()
+
+    english = words(graph)
+    with translation.override("ja"):
+        japanese = words(graph)
+
+    for word, other in OWN_WORDS.items():
+        assert word in english
+        assert word not in japanese
+        assert other in japanese
+    for said in ("CorruptVideo", "is urgent (10)", "Frames", "billing"):
+        assert said in japanese
+    assert words(graph) == english
+
+
+def test_parts_that_stand_for_several_steps_are_named_in_the_readers_language() -> None:
+    graph = Broad.graph()
+
+    with translation.override("ja"):
+        folded = Drawing(graph, plan(graph)).svg()
+        levels = Drawing(graph, level_plan(graph)).svg()
+
+    assert "並行する 70 ステップ" in folded
+    assert "レベル 2" in levels
+
+
+@pytest.mark.django_db
+def test_the_words_of_a_state_machine_are_in_the_readers_language(
+    client: Client, viewer: User
+) -> None:
+    order = place_order(Destination.EXTERNAL, "50 MWh")
+    drain()
+    client.force_login(viewer)
+
+    text = client.get(
+        f"/processes/{order.process_id}/", headers={"Accept-Language": "ja"}
+    ).content.decode()
+
+    drawn = text.partition('class="picture"')[2].partition("</svg>")[0]
+    assert "/ エスカレーション" in drawn
+    assert "Completed: まだ可能" in drawn
+
+
+def test_every_text_of_the_templates_is_translated() -> None:
+    texts = {
+        one or other
+        for template in TEMPLATES.rglob("*.html")
+        for one, other in IN_TEMPLATES.findall(template.read_text())
+    }
+
+    assert {text for text in texts if f'msgid "{text}"' not in MESSAGES} == set()
+    assert 'msgstr ""' not in MESSAGES.partition("\n\n")[2]

@@ -1,0 +1,192 @@
+"""The lists: filters that live in the URL, pages by key, rows that stay in their places."""
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.http import QueryDict
+from django.test import Client
+from django.utils import timezone
+from uuid6 import uuid7
+
+from examples.order_listing.messages import Destination
+from examples.order_listing.models import Order
+from examples.order_listing.orders import place_order
+from monitoring.queries.bounded import capped, grouped
+from monitoring.queries.definitions import counts_of
+from monitoring.queries.instances import Filters, page_of, same_rows
+from orchestrator.engine.drain import drain
+from orchestrator.models import Definition, ProcessInstance, Status
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def orders() -> dict[str, Order]:
+    """One that has completed, one that has failed, one that waits and was escalated."""
+    placed = {
+        "completed": place_order(Destination.INTERNAL, "one", "A-1"),
+        "failed": place_order(Destination.BOTH, "two", "A-2"),
+    }
+    drain()
+    return placed
+
+
+def keys(query: str) -> list[str]:
+    filters = Filters.from_query(QueryDict(query))
+    return [row.correlation_key for row in page_of(filters).rows]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", ["A-2", "A-1"]),
+        ("status=completed", ["A-1"]),
+        ("status=failed", ["A-2"]),
+        ("status=live", ["A-2"]),
+        ("step=Completed", ["A-1"]),
+        ("definition=order-listing&version=1", ["A-2", "A-1"]),
+        ("definition=other", []),
+        ("version=2", []),
+        ("escalated=1", []),
+        ("q=A-1", ["A-1"]),
+        ("q=A-", ["A-2", "A-1"]),
+        ("q=%00", ["A-2", "A-1"]),
+        ("q=%25", []),
+        ("status=nonsense", ["A-2", "A-1"]),
+    ],
+)
+def test_filters(query: str, expected: list[str], orders: dict[str, Order]) -> None:
+    assert keys(query) == expected
+
+
+def test_a_process_is_found_by_its_id(orders: dict[str, Order]) -> None:
+    assert keys(f"q={orders['failed'].process_id}") == ["A-2"]
+    assert keys(f"q={orders['failed'].process_id.hex}") == ["A-2"]
+
+
+def test_finding_one_process_leads_to_it(
+    orders: dict[str, Order], client: Client, operator: User
+) -> None:
+    client.force_login(operator)
+
+    one, many = client.get("/find/?q=A-1"), client.get("/find/?q=A-")
+
+    assert one["Location"] == f"/processes/{orders['completed'].process_id}/"
+    assert many["Location"] == "/processes/?q=A-"
+
+
+def many(number: int) -> None:
+    definition = Definition.objects.get()
+    now = timezone.now()
+    ProcessInstance.objects.bulk_create(
+        ProcessInstance(
+            id=uuid7(),
+            definition=definition,
+            name="order-listing",
+            correlation_key=f"M-{index}",
+            status=Status.COMPLETED,
+            step="Completed",
+            started_at=now,
+            changed_at=now,
+            finished_at=now + timedelta(seconds=1),
+        )
+        for index in range(number)
+    )
+
+
+def test_pages_follow_each_other_without_gap_or_repeat() -> None:
+    place_order(Destination.INTERNAL, "one", "A-1")
+    drain()
+    many(100)
+    seen, before = [], ""
+    while True:
+        page = page_of(Filters(), before, size=30)
+        seen += [row.correlation_key for row in page.rows]
+        if not (before := page.older):
+            break
+    ProcessInstance.objects.filter(correlation_key__startswith="M-").delete()
+
+    assert seen == [f"M-{index}" for index in reversed(range(100))] + ["A-1"]
+
+
+def test_an_open_list_keeps_its_rows_and_counts_what_is_new() -> None:
+    place_order(Destination.INTERNAL, "one", "A-1")
+    drain()
+    shown = [str(row.pk) for row in page_of(Filters()).rows]
+    many(100)
+    same = same_rows(Filters(), shown)
+    ProcessInstance.objects.filter(correlation_key__startswith="M-").delete()
+
+    assert [str(row.pk) for row in same.rows] == shown
+    assert same.new == 100
+
+
+def test_a_full_page_is_told_of_newer_rows_only() -> None:
+    place_order(Destination.INTERNAL, "one", "A-1")
+    drain()
+    many(30)
+    shown = [str(row.pk) for row in page_of(Filters(), size=20).rows]
+    same = same_rows(Filters(), shown, 20)
+    older = same_rows(Filters(), shown[5:], 15, before=shown[4])
+    ProcessInstance.objects.filter(correlation_key__startswith="M-").delete()
+
+    assert (same.new, older.new) == (0, 0)
+
+
+def test_a_row_that_no_longer_matches_stays_and_is_marked(
+    orders: dict[str, Order],
+) -> None:
+    shown = [str(order.process_id) for order in orders.values()]
+
+    same = same_rows(Filters(status="failed"), shown)
+
+    assert [str(row.pk) for row in same.rows] == shown
+    assert same.gone == {orders["completed"].process_id}
+
+
+def test_counts_agree_with_the_lists_they_lead_to(orders: dict[str, Order]) -> None:
+    counts = counts_of("order-listing")
+
+    for status, number in counts.by_status():
+        listed = Filters(definition="order-listing", status=status).applied().count()
+        assert str(number) == str(listed)
+
+
+def test_counts_stop_at_their_cap(orders: dict[str, Order]) -> None:
+    assert str(capped(ProcessInstance.objects.all(), 1)) == "1+"
+    assert str(capped(ProcessInstance.objects.all(), 3)) == "2"
+    assert grouped(ProcessInstance.objects.all(), "name", cap=1) == [
+        ("order-listing", 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/",
+        "/definitions/order-listing/",
+        "/processes/",
+        "/processes/{failed}/",
+        "/events/",
+        "/failures/",
+    ],
+)
+def test_a_page_takes_few_queries(
+    address: str,
+    orders: dict[str, Order],
+    client: Client,
+    operator: User,
+    django_assert_max_num_queries: object,
+) -> None:
+    client.force_login(operator)
+    place = address.format(failed=orders["failed"].process_id)
+    client.get(place)
+
+    with django_assert_max_num_queries(48):  # type: ignore[operator]
+        assert client.get(place).status_code == 200
+        fragments = client.get(f"{place}?since=1", headers={"HX-Request": "true"})
+
+    assert fragments.content.count(b"<hx-partial") == fragments.content.count(
+        b"</hx-partial>"
+    )

@@ -1,0 +1,75 @@
+"""The transition table: every event in every step has its answer, also where nothing moves."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from monitoring.diagrams import transition_table
+from monitoring.management.commands.draw import drawn
+from orchestrator.definition.graph import Graph
+from orchestrator.models import Definition
+from tests.parcels.processes import Shipping
+
+GRAPH = Shipping.graph()
+
+
+def answers(graph: Graph, step: str) -> dict[str, str]:
+    """What the table says of a step's events that it does not move for."""
+    cells = next(
+        cells for node, cells in transition_table(graph).rows if node.id == step
+    )
+    return {cell.column: cell.otherwise for cell in cells if not cell.moves}
+
+
+def test_the_table_says_which_events_a_step_ignores_and_rejects() -> None:
+    assert answers(GRAPH, "Packing") == {
+        "ParcelOrdered": "",
+        "ParcelScanned": "",
+        "CourierBooked": "",
+        "ParcelDelivered": "",
+        "after 3 days": "",
+        "ParcelWeighed": "ignored",
+        "LabelTorn": "rejected",
+    }
+
+
+def test_a_stored_definition_keeps_what_it_ignores_and_rejects() -> None:
+    assert answers(Graph.from_json(GRAPH.to_json()), "Packing") == answers(
+        GRAPH, "Packing"
+    )
+
+
+def test_the_picture_has_no_edge_for_what_changes_nothing() -> None:
+    assert "ParcelWeighed" not in drawn(GRAPH, "svg")
+
+
+def test_the_table_as_text_says_it_too() -> None:
+    lines = drawn(GRAPH, "table").splitlines()
+
+    assert lines[3].startswith("| Packing |")
+    assert lines[3].endswith("| ignored | rejected |")
+    assert "An event whose cell is empty is parked" in lines[-2]
+
+
+@pytest.mark.django_db
+def test_the_page_of_a_definition_shows_them_and_says_what_an_empty_cell_means(
+    viewer: User, client: Client
+) -> None:
+    Definition.objects.create(
+        name=GRAPH.name,
+        version=GRAPH.version,
+        kind=GRAPH.kind,
+        graph=GRAPH.to_json(),
+        fingerprint=GRAPH.fingerprint(),
+    )
+    client.force_login(viewer)
+
+    text = client.get(f"/definitions/{GRAPH.name}/").content.decode()
+
+    table = text.partition('class="transitions"')[2].partition("</section>")[0]
+    packing = table.partition('<th scope="row">Packing</th>')[2].partition("</tr>")[0]
+    for column, word in (("ParcelWeighed", "Ignored"), ("LabelTorn", "Rejected")):
+        cell = packing.partition(f'data-label="{column}"')[2].partition("</td>")[0]
+        assert cell.endswith(f"{word}</div>")
+    assert "An event whose cell is empty is parked" in table
+    assert '<th scope="col">Parcel<wbr>Weighed</th>' in table

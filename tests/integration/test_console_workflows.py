@@ -1,0 +1,499 @@
+"""The console's pages about workflows: where an instance stands, what it did, what an operator can do with it."""
+
+import json
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.http import QueryDict
+from django.test import Client
+
+from monitoring.diagrams import NodeState
+from monitoring.queries.decisions import number_asked
+from monitoring.queries.definitions import counts_of
+from monitoring.queries.instances import Filters
+from monitoring.queries.runs import RunFilters
+from monitoring.queries.workflow import workflow_view
+from orchestrator import start_process
+from orchestrator.engine.drain import drain
+from orchestrator.models import OperatorAction, ProcessInstance, StepRun
+from tests.helpdesk.fixtures import helpdesk
+from tests.helpdesk.processes import Inquiry, Lattice
+from tests.services.patience import SHARED
+
+__all__ = ["helpdesk"]
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("helpdesk")]
+
+FRAGMENTS = {"HX-Request": "true"}
+SOON = 0.3
+"""Seconds in which a page must be answered on a quiet machine."""
+
+
+def inquiry(ticket: str = "T-1", **more: Any) -> ProcessInstance:
+    """An inquiry that has gone as far as it goes by itself."""
+    receipt = start_process(Inquiry, Inquiry.Input(ticket, **more))
+    drain()
+    return ProcessInstance.objects.get(pk=receipt.process_id)
+
+
+def stands(instance: ProcessInstance) -> dict[str, NodeState]:
+    return dict(workflow_view(instance, RunFilters()).state.nodes)
+
+
+def edges(instance: ProcessInstance) -> dict[tuple[str, str], str]:
+    """The class of each drawn edge, by its ends."""
+    view = workflow_view(instance, RunFilters())
+    ends = {edge.id: (edge.source, edge.target) for edge in Inquiry.graph().edges}
+    return {
+        ends[name]: classes[0]
+        for name, classes in view.state.edges.items()
+        if name in ends
+    }
+
+
+def form(instance: ProcessInstance, **more: Any) -> dict[str, Any]:
+    return {
+        "key": uuid4().hex,
+        "revision": instance.revision,
+        "reason": "because",
+        **more,
+    }
+
+
+@pytest.fixture
+def signed_in(client: Client, operator: User) -> Client:
+    client.force_login(operator)
+    return client
+
+
+@pytest.fixture
+def page(signed_in: Client) -> Callable[..., str]:
+    """Reads an instance's page."""
+
+    def read(instance: ProcessInstance, query: str = "") -> str:
+        answer = signed_in.get(f"/processes/{instance.pk}/{query}")
+        assert answer.status_code == 200
+        return answer.content.decode()
+
+    return read
+
+
+# Where it stands
+
+
+def test_an_inquiry_that_waits_for_a_verdict_stands_there() -> None:
+    found = stands(inquiry())
+
+    assert found["verdict"].classes == ("is-waiting", "is-current")
+    assert found["merge"].classes == ("is-done",)
+    assert found["payment"].classes == ("is-possible",)
+
+
+def test_a_loop_counts_its_visits() -> None:
+    found = stands(inquiry())
+
+    assert found["draft"].count == "2\N{MULTIPLICATION SIGN}"
+    assert edges(inquiry("T-2"))[("draft", "draft")] == "is-done"
+
+
+def test_a_map_shows_what_is_done_and_what_failed() -> None:
+    found = stands(inquiry(pages=5, trouble="page"))
+
+    assert found["read_page"].classes == ("is-done",)
+    assert found["read_page"].failed == "\N{MULTIPLICATION SIGN}1"
+    assert found["read_page"].part == pytest.approx(0.8)
+    assert found["read_page"].lost == pytest.approx(0.2)
+
+
+def test_a_failure_that_was_caught_shows_as_handled() -> None:
+    found = stands(inquiry(trouble="text"))
+
+    assert found["read_text"].classes == ("is-handled",)
+    assert found["apologise"].classes == ("is-done",)
+
+
+def test_edges_that_were_not_taken_are_told_from_those_that_were() -> None:
+    found = edges(inquiry())
+
+    assert found[("classify", "read_text")] == "is-done"
+    assert found[("read_text", "apologise")] == "is-off"
+    assert found[("verdict", "reply")] == "is-possible"
+
+
+def test_an_error_route_that_was_taken_is_drawn_so() -> None:
+    assert edges(inquiry(trouble="text"))[("read_text", "apologise")] == "is-done"
+
+
+def test_several_steps_are_current_at_once() -> None:
+    receipt = start_process(Inquiry, Inquiry.Input("T-1"))
+    instance = ProcessInstance.objects.get(pk=receipt.process_id)
+    StepRun.objects.filter(instance=instance).update(queue="elsewhere")
+    drain()
+
+    shown = [
+        name for name, node in stands(instance).items() if "is-current" in node.classes
+    ]
+
+    StepRun.objects.filter(instance=instance).update(queue="default")
+    assert shown == ["classify"]
+
+
+# The page
+
+
+def test_the_page_shows_what_is_open_and_offers_the_choices(
+    page: Callable[..., str],
+) -> None:
+    text = page(inquiry())
+
+    assert text.count('data-opens="decide-dialog"') == 2
+    for choice in ("accept", "refuse"):
+        assert f'data-given="{choice}"' in text
+
+
+def test_the_table_of_steps_is_narrowed_by_step_status_and_text(
+    page: Callable[..., str],
+) -> None:
+    instance = inquiry(pages=5, trouble="page")
+
+    def rows(query: str) -> int:
+        return len(re.findall(r'id="run-\d+"', page(instance, query)))
+
+    assert rows("?step=read_page") == 6
+    assert rows("?state=failed") == 1
+    assert rows("?search=torn") == 1
+    assert rows("?search=%234") == 1
+    assert rows("?search=nothing-like-it") == 0
+    assert rows("?state=open") == 1
+
+
+def test_the_history_tells_of_elements_together(page: Callable[..., str]) -> None:
+    text = page(inquiry(pages=20))
+
+    assert re.search(r"Read page</b>\s*<span class=\"soft\">\d+ elements", text)
+
+
+def test_what_moved_while_its_page_was_read_is_read_again(
+    page: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the page would offer the choices of a newer step under an older revision, which is refused."""
+    receipt = start_process(Inquiry, Inquiry.Input("T-1"))
+    drain(stop=ProcessInstance.objects.exists)  # it has begun, and has much to do
+    process = ProcessInstance.objects.get(pk=receipt.process_id)
+    readings = []
+
+    def read_late(*given: Any) -> Any:
+        readings.append(drain())
+        return workflow_view(*given)
+
+    monkeypatch.setattr("monitoring.queries.instance.workflow_view", read_late)
+    text = page(process)
+
+    now = ProcessInstance.objects.get(pk=process.pk)
+    assert now.revision > process.revision
+    assert f'data-revision="{now.revision}"' in text
+    assert "data-given=accept" in text.replace('"', "")
+    assert len(readings) == 2
+
+
+def test_a_long_result_is_cut_and_can_be_had_whole(
+    page: Callable[..., str], signed_in: Client
+) -> None:
+    instance = inquiry(pages=500)
+    text = page(instance, "?step=collect")
+    run = StepRun.objects.get(instance=instance, node="collect")
+
+    whole = signed_in.get(f"/processes/{instance.pk}/steps/{run.pk}/result.json")
+
+    assert "PAGE 500" not in text
+    assert "PAGE 500" in json.loads(whole.content)
+    assert "attachment" in whole["Content-Disposition"]
+
+
+def test_a_sub_process_is_linked_both_ways(
+    page: Callable[..., str], signed_in: Client
+) -> None:
+    instance = inquiry()
+    decide(signed_in, instance, "accept")
+    drain()
+    skip(signed_in, instance, "payment", '{"ticket": "T-1"}')
+    drain()
+    child = ProcessInstance.objects.get(name="helpdesk-billing")
+
+    assert f"/processes/{child.pk}/" in page(instance)
+    assert f"/processes/{instance.pk}/" in page(child)
+    instance.refresh_from_db()
+    assert instance.status == "completed"
+    assert "booked T-1" in page(instance)
+
+
+def test_the_fragments_are_well_formed(signed_in: Client) -> None:
+    instance = inquiry()
+
+    text = signed_in.get(
+        f"/processes/{instance.pk}/?since=1", headers=FRAGMENTS
+    ).content
+
+    assert text.count(b"<hx-partial") == text.count(b"</hx-partial>") == 8
+
+
+def test_the_definition_counts_who_stands_where() -> None:
+    inquiry("T-1")
+    inquiry("T-2")
+
+    counts = counts_of("helpdesk-inquiry")
+
+    assert counts.steps["verdict"] == {"waiting": 2}
+    listed = Filters.from_query(QueryDict("definition=helpdesk-inquiry&step=verdict"))
+    assert listed.applied().count() == 2
+
+
+def test_the_definition_page_has_a_table_of_steps_with_policies(
+    signed_in: Client,
+) -> None:
+    inquiry()
+
+    text = signed_in.get("/definitions/helpdesk-inquiry/").content.decode()
+
+    assert "0 retries" in text
+    assert "undone by retract" in text
+    assert "until is clear, at most 3 times" in text
+
+
+# Buttons
+
+
+def decide(client: Client, instance: ProcessInstance, choice: str, **more: Any) -> Any:
+    instance.refresh_from_db()
+    run = StepRun.objects.get(instance=instance, node="verdict", finished_at=None)
+    address = f"/processes/{instance.pk}/steps/{run.pk}/decide/"
+    return client.post(
+        address, form(instance, choice=choice, **more), headers=FRAGMENTS
+    )
+
+
+def skip(client: Client, instance: ProcessInstance, step: str, given: str) -> Any:
+    instance.refresh_from_db()
+    run = StepRun.objects.get(instance=instance, node=step, finished_at=None)
+    address = f"/processes/{instance.pk}/steps/{run.pk}/skip/"
+    return client.post(address, form(instance, json=given), headers=FRAGMENTS)
+
+
+def test_a_decision_moves_the_process_on(signed_in: Client) -> None:
+    instance = inquiry()
+
+    answer = decide(signed_in, instance, "refuse")
+    drain()
+
+    assert answer.status_code == 200
+    instance.refresh_from_db()
+    assert instance.status == "completed"
+    assert OperatorAction.objects.get().action == "decide"
+
+
+def test_a_choice_that_is_none_is_refused(signed_in: Client) -> None:
+    instance = inquiry()
+
+    assert decide(signed_in, instance, "perhaps").status_code == 409
+    assert stands(instance)["verdict"].classes[0] == "is-waiting"
+
+
+def test_a_stale_decision_is_refused(signed_in: Client) -> None:
+    instance = inquiry()
+
+    answer = decide(signed_in, instance, "accept", revision=instance.revision - 1)
+
+    assert answer.status_code == 409
+    assert "has changed since the page was loaded" in answer.content.decode()
+
+
+def test_deciding_twice_decides_once(signed_in: Client) -> None:
+    instance = inquiry()
+    run = StepRun.objects.get(instance=instance, node="verdict")
+    pressed = form(instance, choice="accept")
+    address = f"/processes/{instance.pk}/steps/{run.pk}/decide/"
+
+    answers = [signed_in.post(address, pressed, headers=FRAGMENTS) for _ in range(2)]
+
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert OperatorAction.objects.count() == 1
+
+
+def test_questions_are_listed_until_they_are_answered(signed_in: Client) -> None:
+    instance = inquiry()
+    assert str(number_asked()) == "1"
+    assert "T-1" in signed_in.get("/decisions/").content.decode()
+
+    run = StepRun.objects.get(instance=instance, node="verdict")
+    answer = signed_in.post(
+        f"/processes/{instance.pk}/steps/{run.pk}/decide/",
+        form(instance, choice="refuse"),
+        headers={**FRAGMENTS, "HX-Current-URL": "http://testserver/decisions/"},
+    )
+
+    assert "Nothing is waiting for a decision." in answer.content.decode()
+    assert not number_asked()
+
+
+def test_a_failed_step_is_skipped_with_a_result(signed_in: Client) -> None:
+    instance = inquiry(trouble="reply")
+    decide(signed_in, instance, "accept")
+    drain()
+    assert stands(instance)["reply"].classes == ("is-failed", "is-current")
+
+    answer = skip(signed_in, instance, "reply", '"sent by hand"')
+    drain()
+
+    assert answer.status_code == 200
+    assert stands(instance)["reply"].classes == ("is-skipped",)
+    assert stands(instance)["payment"].classes[0] == "is-waiting"
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "said"),
+    [
+        ("{", 400, "This is not JSON"),
+        ('{"a": 1, "a": 2}', 400, "This is not JSON"),
+        ("17", 409, "no result of payment"),
+        ('{"tocket": "T-1"}', 409, "no result of payment"),
+    ],
+)
+def test_a_result_that_is_none_is_refused_with_the_place(
+    given: str, status: int, said: str, signed_in: Client
+) -> None:
+    instance = inquiry()
+    decide(signed_in, instance, "accept")
+    drain()
+
+    answer = skip(signed_in, instance, "payment", given)
+
+    assert answer.status_code == status
+    assert said in answer.content.decode()
+
+
+def test_a_step_is_redone(signed_in: Client) -> None:
+    instance = inquiry()
+
+    answer = signed_in.post(
+        f"/processes/{instance.pk}/redo/",
+        form(instance, node="find_pages"),
+        headers=FRAGMENTS,
+    )
+    drain()
+
+    assert answer.status_code == 200
+    assert StepRun.objects.filter(instance=instance, node="find_pages").count() == 2
+
+
+def test_a_process_resumes_from_a_checkpoint(signed_in: Client) -> None:
+    instance = inquiry()
+
+    answer = signed_in.post(
+        f"/processes/{instance.pk}/resume/", form(instance, to=2), headers=FRAGMENTS
+    )
+    drain()
+
+    assert answer.status_code == 200
+    assert stands(instance)["verdict"].classes == ("is-waiting", "is-current")
+
+
+def test_what_was_given_up_by_resuming_is_not_drawn(signed_in: Client) -> None:
+    instance = inquiry()
+    decide(signed_in, instance, "accept")
+    drain()
+    before = StepRun.objects.get(instance=instance, node="verdict").entered
+    assert stands(instance)["reply"].classes == ("is-done",)
+    instance.refresh_from_db()
+
+    signed_in.post(
+        f"/processes/{instance.pk}/resume/",
+        form(instance, to=before),
+        headers=FRAGMENTS,
+    )
+
+    assert stands(instance)["verdict"].classes == ("is-waiting", "is-current")
+    assert stands(instance)["reply"].classes == ("is-possible",)
+    assert edges(instance)[("verdict", "reply")] == "is-possible"
+
+
+def test_a_process_is_cancelled(signed_in: Client) -> None:
+    instance = inquiry()
+
+    answer = signed_in.post(
+        f"/processes/{instance.pk}/cancel/", form(instance), headers=FRAGMENTS
+    )
+    drain()
+
+    assert answer.status_code == 200
+    instance.refresh_from_db()
+    assert instance.status == "cancelled"
+
+
+def test_restarting_leads_to_the_new_process(signed_in: Client) -> None:
+    instance = inquiry()
+    signed_in.post(
+        f"/processes/{instance.pk}/cancel/", form(instance), headers=FRAGMENTS
+    )
+    instance.refresh_from_db()
+    given = json.dumps({**instance.data, "pages": 7})
+
+    answer = signed_in.post(
+        f"/processes/{instance.pk}/restart/",
+        form(instance, json=given),
+        headers=FRAGMENTS,
+    )
+    drain()
+
+    new = ProcessInstance.objects.exclude(pk=instance.pk).get()
+    assert new.data["pages"] == 7
+    assert f'href="/processes/{new.pk}/"' in answer.content.decode()
+
+
+def test_bad_input_of_a_restart_is_refused_with_its_place(signed_in: Client) -> None:
+    instance = inquiry()
+    given = json.dumps({**instance.data, "pages": "many"})
+
+    answer = signed_in.post(
+        f"/processes/{instance.pk}/restart/",
+        form(instance, json=given),
+        headers=FRAGMENTS,
+    )
+
+    assert answer.status_code == 409
+    assert "pages" in answer.content.decode()
+
+
+# Size
+
+
+def test_the_page_of_two_thousand_steps_is_answered_at_once(signed_in: Client) -> None:
+    receipt = start_process(Lattice, Lattice.Input(100, 20))
+    address = f"/processes/{receipt.process_id}/"
+    signed_in.get("/failures/")  # what only the first page of a process costs
+    began = time.thread_time()
+
+    text = signed_in.get(address).content.decode()
+
+    assert time.thread_time() - began < SOON * SHARED
+    assert "2000 steps" in text or "2,000 steps" in text
+    ProcessInstance.objects.get(pk=receipt.process_id)
+
+
+def test_the_steps_of_a_large_definition_are_paged_and_searched(
+    signed_in: Client,
+) -> None:
+    start_process(Lattice, Lattice.Input(30, 10))
+    address = "/definitions/helpdesk-lattice/"
+
+    first = signed_in.get(address).content.decode()
+    third = signed_in.get(f"{address}?page=3").content.decode()
+    found = signed_in.get(f"{address}?search=work+29+9").content.decode()
+
+    assert "1\N{EN DASH}100" in first
+    assert "201\N{EN DASH}300" in third
+    assert found.count("<code>work_") == 1

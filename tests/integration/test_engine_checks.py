@@ -1,0 +1,232 @@
+"""System checks: what only the whole project can know, said before it runs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pytest
+from django.core.checks import CheckMessage, run_checks
+from pytest_django import Settings
+
+from orchestrator import registry
+from orchestrator.definition import (
+    Command,
+    Event,
+    ProcessManager,
+    Workflow,
+    during,
+    step,
+    then,
+    undo,
+    when,
+)
+from orchestrator.models import Definition
+from tests.parcels.desk import place, tell, underway
+from tests.parcels.fixtures import SetHandler
+from tests.parcels.messages import BookCourier, ParcelDelivered, ParcelPacked
+from tests.parcels.processes import Shipping
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
+
+
+@pytest.fixture(autouse=True)
+def unchanged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let the test change what is registered."""
+    monkeypatch.setattr(registry, "twins", [])
+    known = dict(registry.definitions)
+    yield
+    registry.definitions.clear()
+    registry.definitions.update(known)
+
+
+def found(*, databases: bool = False) -> list[CheckMessage]:
+    messages = run_checks(databases=["default"] if databases else None)
+    return [m for m in messages if str(m.id).startswith("orchestrator.")]
+
+
+def ids(*, databases: bool = False) -> list[str]:
+    return [str(message.id) for message in found(databases=databases)]
+
+
+class Begun(Event):
+    pass
+
+
+class Sweep(Command):
+    pass
+
+
+def cleaning(
+    name: str = "cleaning", event: type[Event] = Begun
+) -> type[ProcessManager]:
+    class Cleaning(ProcessManager):
+        class Step(StrEnum):
+            NEW = "New"
+            DONE = "Done"
+
+        @dataclass(frozen=True)
+        class Data:
+            room: str = ""
+
+        transitions = [during(Step.NEW, when(event).issue(Sweep).go_to(Step.DONE))]
+
+    Cleaning.name = name
+    return Cleaning
+
+
+def test_the_project_itself_is_in_order() -> None:
+    assert found(databases=True) == []
+
+
+def test_a_command_without_a_handler_is_an_error() -> None:
+    registry.register(cleaning())
+
+    [message] = found()
+    assert message.id == "orchestrator.E001"
+    assert message.msg == "Cleaning issues Sweep, which has no handler."
+    assert "@handles(Sweep)" in str(message.hint)
+
+
+def test_a_command_with_two_handlers_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    [entry] = registry.command_handlers["BookCourier"]
+    monkeypatch.setitem(registry.command_handlers, "BookCourier", [entry, entry])
+
+    [message] = found()
+    assert message.id == "orchestrator.E002"
+    assert message.msg.startswith(f"{BookCourier.__name__} has 2 handlers: tests.")
+
+
+def test_two_definitions_of_one_name_and_version_are_an_error() -> None:
+    registry.register(Shipping)
+    assert ids() == []
+    registry.register(cleaning("shipping"))
+
+    [message] = found()
+    assert message.id == "orchestrator.E003"
+    assert "are both shipping version 1" in message.msg
+    assert registry.definition("shipping") is Shipping
+
+
+def test_two_versions_of_one_name_are_in_order() -> None:
+    other = cleaning("shipping")
+    other.version = 2
+    registry.register(other)
+
+    assert "orchestrator.E003" not in ids()
+    assert registry.definition("shipping") is other
+    assert registry.definition("shipping", 1) is Shipping
+
+
+def test_two_event_classes_of_one_name_are_an_error() -> None:
+    twin = type("ParcelPacked", (Event,), {"__module__": "elsewhere"})
+    registry.register(cleaning(event=twin))
+
+    [message] = [m for m in found() if m.id == "orchestrator.E004"]
+    assert "The event name ParcelPacked stands for" in message.msg
+    assert ParcelPacked.__module__ in message.msg
+
+
+def test_a_definition_that_changed_under_live_processes_is_an_error() -> None:
+    place()
+    Definition.objects.filter(name="shipping").update(fingerprint="0" * 64)
+    found_ = found(databases=True)
+    Definition.objects.filter(name="shipping").update(
+        fingerprint=Shipping.graph().fingerprint()
+    )
+
+    [message] = found_
+    assert message.id == "orchestrator.E005"
+    assert "Shipping has changed, but 1 live instances run on version 1" in message.msg
+
+
+def test_a_definition_that_changed_after_its_processes_ended_is_in_order() -> None:
+    tell(underway(), ParcelDelivered("P-1"))
+    Definition.objects.filter(name="shipping").update(fingerprint="0" * 64)
+
+    assert ids(databases=True) == []
+
+
+def test_a_queue_that_takes_pickle_is_warned_of(settings: Settings) -> None:
+    settings.RQ_QUEUES = {"default": {"URL": "redis://127.0.0.1:1/0"}}
+
+    assert ids() == ["orchestrator.W001"]
+
+
+def sweep_floor() -> None:
+    """Be a step."""
+
+
+def mop_floor() -> None:
+    """Be the next one."""
+
+
+def litter() -> None:
+    """Take the sweeping back."""
+
+
+class Mopping(Workflow):
+    """A step on a queue of its own."""
+
+    flow = (then(sweep_floor, step(mop_floor, "mop", queue="wet")),)
+
+
+def test_a_step_on_a_queue_that_does_not_exist_is_an_error(settings: Settings) -> None:
+    registry.register(Mopping)
+    settings.RQ_QUEUES = {**settings.RQ_QUEUES, "dry": settings.RQ_QUEUES["default"]}
+
+    [message] = found()
+    assert message.id == "orchestrator.E006"
+    assert message.msg == (
+        "The step mop of Mopping is to run on the queue wet, which does not exist; known queues: default, dry."
+    )
+
+
+def test_a_step_on_a_queue_that_exists_is_in_order(settings: Settings) -> None:
+    registry.register(Mopping)
+    settings.RQ_QUEUES = {**settings.RQ_QUEUES, "wet": settings.RQ_QUEUES["default"]}
+
+    assert found() == []
+
+
+class Littering(Workflow):
+    """What undoes a step is on a queue of its own."""
+
+    flow = (then(sweep_floor, mop_floor), undo(sweep_floor, by=step(litter, queue="wet")))  # fmt: skip
+
+
+def test_undoing_on_a_queue_that_does_not_exist_is_an_error() -> None:
+    registry.register(Littering)
+
+    [message] = found()
+    assert message.msg.startswith(
+        "What undoes sweep_floor of Littering is to run on the queue wet"
+    )
+
+
+def test_a_definition_on_a_queue_that_does_not_exist_is_an_error() -> None:
+    other = cleaning("shipping")
+    other.version, other.queue = 2, "wet"
+    registry.register(other)
+
+    assert "Cleaning is to run on the queue wet" in found()[-1].msg
+
+
+def test_a_handler_on_a_queue_that_does_not_exist_is_an_error(
+    handler: SetHandler,
+) -> None:
+    handler(BookCourier, lambda command: None, after_commit=True, queue="wet")
+
+    [message] = found()
+    assert message.msg.startswith("The handler tests.integration.test_engine_checks.")
+    assert "is to run on the queue wet" in message.msg
+
+
+def test_the_newest_version_is_the_one_that_starts() -> None:
+    other = cleaning("shipping")
+    other.version = 2
+    registry.register(other)
+
+    assert list(registry.newest()).count(Shipping) == 0
+    assert other in registry.newest()

@@ -1,0 +1,191 @@
+"""The management commands that look at the engine and feed it: status, send_event."""
+
+import json
+from io import BytesIO, StringIO, TextIOWrapper
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from orchestrator.engine.drain import drain
+from orchestrator.models import InboxEvent, ProcessInstance, Worker
+from tests.parcels.desk import accept, place, tell, underway
+from tests.parcels.messages import ParcelDelivered, ParcelPacked, ParcelScanned
+from tests.services.valkey import ValkeyServer
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
+
+ORDER = '{"parcel_id": "P-1", "courier": "own"}'
+
+
+def run(*words: str) -> str:
+    out = StringIO()
+    call_command(*words, stdout=out)
+    return out.getvalue()
+
+
+def status() -> dict[str, Any]:
+    return dict(json.loads(run("status", "--json")))
+
+
+def shipping() -> dict[str, Any]:
+    [row] = [row for row in status()["definitions"] if row["name"] == "shipping"]
+    return dict(row)
+
+
+# status
+
+
+def test_status_counts_processes_by_status_and_step() -> None:
+    place("P-1")
+    underway("P-2")
+    tell(underway("P-3"), ParcelDelivered("P-3"))
+
+    assert shipping() == {
+        "name": "shipping",
+        "version": 1,
+        "statuses": {"waiting": 2, "completed": 1},
+        "steps": {"Packing": 1, "OnTheWay": 1},
+    }
+
+
+def test_status_names_definitions_without_a_process() -> None:
+    assert shipping()["statuses"] == {}
+
+
+def test_status_counts_workers_that_have_been_seen_lately() -> None:
+    now = timezone.now()
+    for name, seen in (("A", now), ("B", now.replace(year=2020))):
+        Worker.objects.create(
+            id=name,
+            supervisor="S",
+            host="here",
+            pid=1,
+            queue="default",
+            started_at=seen,
+            seen_at=seen,
+            swept_at=seen,
+        )
+
+    found = status()
+    assert found["workers"] == 1
+    assert 0 <= found["sweep_lag_seconds"] < 60
+
+
+def test_status_says_that_nobody_has_swept() -> None:
+    assert status()["sweep_lag_seconds"] is None
+
+
+def test_status_shows_what_is_due_on_each_queue() -> None:
+    accept(underway(), ParcelScanned("P-1", "Nagoya"))
+
+    queue = status()["queues"]["default"]
+    assert queue["due"] == 1
+    assert queue["oldest_seconds"] >= 0
+    drain()
+    assert status()["queues"]["default"]["due"] == 0
+
+
+def test_status_says_that_redis_is_away(valkey: ValkeyServer) -> None:
+    valkey.stop()
+
+    assert status()["queues"]["default"]["bells"] is None
+    assert "Redis is away" in run("status")
+
+
+def test_status_reads_well() -> None:
+    place()
+
+    assert "shipping version 1\n  statuses: waiting 1\n  steps: Packing 1\n" in (
+        run("status")
+    )
+
+
+# send_event
+
+
+def test_an_event_is_sent_from_the_command_line() -> None:
+    said = run("send_event", "ParcelOrdered", ORDER, "--id", "1")
+    drain()
+
+    assert said == f"receipt {InboxEvent.objects.get().pk}: received\n"
+    assert ProcessInstance.objects.get().correlation_key == "P-1"
+    assert InboxEvent.objects.get().source == "command line"
+
+
+def test_an_event_is_sent_to_a_process_or_a_key() -> None:
+    first, second = place("P-1"), place("P-2")
+    run("send_event", "ParcelPacked", '{"weight": 3}', "--process", str(first.pk))
+    run("send_event", "ParcelPacked", '{"weight": 3}', "--key", "P-2")
+    drain()
+
+    first.refresh_from_db()
+    second.refresh_from_db()
+    assert (first.step, second.step) == ("OnTheWay", "OnTheWay")
+
+
+def test_a_repeat_says_so() -> None:
+    for _ in range(2):
+        said = run("send_event", "ParcelOrdered", ORDER, "--id", "1")
+
+    assert said.endswith(": received, received before\n")
+    assert InboxEvent.objects.count() == 1
+
+
+def test_the_data_may_come_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(ORDER.encode())))
+    run("send_event", "ParcelOrdered", "-")
+
+    assert InboxEvent.objects.get().body["parcel_id"] == "P-1"
+
+
+DEEP = "[" * 1000 + "]" * 1000
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["ParcelEaten", "{}"], "knows the event type 'ParcelEaten'"),
+        (["ParcelOrdered", "{}"], "parcel_id: Field required"),
+        (["ParcelOrdered", '{"parcel_id": 7}'], "parcel_id: Input should be a valid"),
+        (["ParcelOrdered", '{"parcel_id": "P-1", "x": 1}'], "x: Unexpected keyword"),
+        (["ParcelOrdered", '{"parcel_id": "P-1", "parcel_id": "P-2"}'], "occurs twice"),
+        (["ParcelOrdered", "{parcel_id}"], "not JSON"),
+        (["ParcelOrdered", "[]"], "the data must be a JSON object"),
+        (["ParcelOrdered", '{"parcel_id": NaN}'], "NaN is not a JSON number"),
+        (["ParcelOrdered", '{"parcel_id": "a\\u0000"}'], "NUL"),
+        (["ParcelOrdered", '{"parcel_id": "\\ud800"}'], "surrogates"),
+        (["ParcelOrdered", f'{{"parcel_id": {DEEP}}}'], "nested deeper than 64"),
+        (["ParcelOrdered", '"' + "x" * 1_048_576 + '"'], "larger than 256 KiB"),
+        (["ParcelOrdered", "\udcff"], "not UTF-8"),
+        (["ParcelOrdered", ORDER, "--process", "7"], "must be a UUID"),
+        (["ParcelOrdered", ORDER, "--id", "a\nb"], "printable characters"),
+    ],
+    ids=lambda value: str(value)[:40] if isinstance(value, str) else "",
+)
+def test_bad_input_is_one_line_and_stores_nothing(words: list[str], said: str) -> None:
+    with pytest.raises(CommandError) as refused:
+        run("send_event", *words)
+
+    line = str(refused.value)
+    assert line.startswith("not sent: ")
+    assert said in line
+    assert "\n" not in line
+    assert len(line) < 300
+    assert not InboxEvent.objects.exists()
+
+
+def test_an_id_that_was_used_for_something_else_is_refused() -> None:
+    run("send_event", "ParcelOrdered", ORDER, "--id", "1")
+
+    with pytest.raises(CommandError, match="sent event id '1' before with another"):
+        run("send_event", "ParcelDelivered", '{"parcel_id": "P-1"}', "--id", "1")
+
+
+def test_what_was_sent_is_of_the_declared_form() -> None:
+    run("send_event", "ParcelOrdered", '{"parcel_id": "P-1"}')
+    drain()
+    tell(ProcessInstance.objects.get(), ParcelPacked(3))
+
+    assert ProcessInstance.objects.get().step == "OnTheWay"

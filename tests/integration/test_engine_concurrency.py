@@ -1,0 +1,166 @@
+"""Many at once on one process: one after the other, none lost, none twice."""
+
+from functools import partial
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import IntegrityError, transaction
+
+from orchestrator import send_event
+from orchestrator.engine.delivery import deliver
+from orchestrator.engine.drain import drain
+from orchestrator.engine.operations import ActionRequest, escalate
+from orchestrator.engine.transition import Transition, events, instances
+from orchestrator.exceptions import LeaseLost
+from orchestrator.models import Checkpoint, InboxEvent, ProcessInstance, Status, Verdict
+from tests.parcels.desk import accept, finish, place, tell, underway
+from tests.parcels.fixtures import SetHandler
+from tests.parcels.messages import (
+    CountScan,
+    PackParcel,
+    ParcelDelivered,
+    ParcelOrdered,
+    ParcelPacked,
+    ParcelScanned,
+)
+from tests.parcels.together import raised, together
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("parcels"),
+]
+
+SENDERS = 32
+WORKERS = 4
+
+
+def test_events_sent_at_once_into_one_process_make_a_dense_history() -> None:
+    parcel = underway()
+
+    def send(number: int) -> None:
+        event = ParcelScanned("P-1", f"place {number}")
+        send_event(event, id=f"scan {number}", source="depot", process_id=parcel.pk)
+
+    sent = together(*[partial(send, number) for number in range(SENDERS)])
+    results = together(*[drain] * WORKERS)
+    finish()
+
+    assert raised(sent) + raised(results) == []
+    parcel.refresh_from_db()
+    assert parcel.revision == 2 + SENDERS
+    revisions = Checkpoint.objects.filter(instance=parcel).order_by("revision")
+    assert list(revisions.values_list("revision", flat=True)) == list(
+        range(1, 3 + SENDERS)
+    )
+    assert Group.objects.filter(name__startswith="scan P-1").count() == SENDERS
+
+
+def test_events_taken_while_they_are_sent_are_handled_once_each() -> None:
+    parcels = [underway(f"P-{number}") for number in range(4)]
+
+    def send(parcel: ProcessInstance) -> None:
+        for number in range(8):
+            event = ParcelScanned(parcel.correlation_key, f"place {number}")
+            accept(parcel, event)
+            drain()
+
+    results = together(*[partial(send, parcel) for parcel in parcels])
+    finish()
+
+    assert raised(results) == []
+    revisions = ProcessInstance.objects.values_list("revision", flat=True)
+    assert list(revisions) == [10] * 4
+    assert not InboxEvent.objects.filter(verdict=Verdict.RECEIVED).exists()
+
+
+def test_of_two_transitions_from_one_revision_one_wins() -> None:
+    """The row lock is the first net; here it is cut, and the revision holds."""
+    parcel = place()
+    first, now = instances.lock(parcel.pk)
+    second, _ = instances.lock(parcel.pk)
+    assert first is not None
+    assert second is not None
+    winner = Transition(first, "failure:test:1", now)
+    loser = Transition(second, "failure:test:2", now)
+    winner.write()
+
+    with pytest.raises((LeaseLost, IntegrityError)), transaction.atomic():
+        loser.write()
+    parcel.refresh_from_db()
+    assert parcel.revision == 2
+
+
+def test_a_step_that_is_left_twice_at_once_is_left_once(handler: SetHandler) -> None:
+    """Both events would leave the step; the second finds the step behind it."""
+    handler(PackParcel, lambda command: None)
+    parcels = [underway(f"P-{number}") for number in range(6)]
+    for parcel in parcels:
+        for number in range(2):
+            event = ParcelDelivered(parcel.correlation_key)
+            accept(parcel, event, f"delivered {parcel.correlation_key} {number}")
+    taken = [events.claim("default", name, 6, 10) for name in ("A", "B")]
+    calls = [partial(deliver, claimed.work) for batch in taken for claimed in batch]
+    results = together(*calls)
+    finish()
+
+    assert raised(results) == []
+    for parcel in parcels:
+        parcel.refresh_from_db()
+        assert (parcel.status, parcel.revision) == (Status.COMPLETED, 3)
+        verdicts = InboxEvent.objects.filter(process=parcel, type="ParcelDelivered")
+        assert sorted(verdicts.values_list("verdict", flat=True)) == [
+            Verdict.MOVED,
+            Verdict.UNEXPECTED,
+        ]
+
+
+def test_a_follow_up_never_meets_the_old_step(handler: SetHandler) -> None:
+    """The event that a command caused is not there before the new step is."""
+    handler(PackParcel, lambda command: ParcelPacked(3))
+    handler(CountScan, lambda command: ParcelDelivered(command.parcel_id))
+
+    def ship(number: int) -> None:
+        key = f"P-{number}"
+        send_event(ParcelOrdered(key), id=f"order {key}")
+        drain()
+        event = ParcelScanned(key, "door")
+        send_event(event, id=f"scan {key}", correlation_key=key)
+        drain()
+
+    results = together(*[partial(ship, number) for number in range(10)])
+    finish()
+
+    assert raised(results) == []
+    assert ProcessInstance.objects.filter(status=Status.COMPLETED).count() == 10
+    followed = InboxEvent.objects.filter(source="command")
+    assert followed.count() == 20
+    assert not followed.exclude(verdict=Verdict.MOVED).exists()
+
+
+def test_an_operator_and_events_at_once_keep_the_history_dense(
+    operator: object,
+) -> None:
+    from uuid import uuid4
+
+    parcel = underway()
+    for number in range(8):
+        accept(parcel, ParcelScanned("P-1", f"place {number}"))
+    presses = [
+        partial(escalate, parcel.pk, request=ActionRequest(operator, uuid4(), "why"))
+        for _ in range(8)
+    ]
+    results = together(drain, drain, *presses)
+    finish()
+
+    assert raised(results) == []
+    parcel.refresh_from_db()
+    assert (parcel.revision, parcel.escalation_level) == (18, 8)
+
+
+def test_an_event_after_another_finds_what_that_one_wrote() -> None:
+    parcel = place()
+    tell(parcel, ParcelPacked(3))
+    tell(parcel, ParcelScanned("P-1", "Nagoya"))
+
+    rows = Checkpoint.objects.filter(instance=parcel).order_by("revision")
+    assert [row.data["place"] for row in rows] == ["", "", "Nagoya"]

@@ -1,0 +1,256 @@
+"""Deadlines of a step: several, each once, in their order, never after the step was left."""
+
+from datetime import timedelta
+from functools import partial
+
+import pytest
+from django.contrib.auth.models import Group
+
+from orchestrator import Permanent
+from orchestrator.conf import conf
+from orchestrator.engine.drain import drain
+from orchestrator.models import (
+    Checkpoint,
+    InboxEvent,
+    Incident,
+    IssuedCommand,
+    ProcessInstance,
+    Status,
+    StepRun,
+    Verdict,
+)
+from tests.parcels.desk import accept, age, let_pass, place, tell, underway
+from tests.parcels.fixtures import SetHandler
+from tests.parcels.messages import (
+    Courier,
+    PackParcel,
+    ParcelDelivered,
+    ParcelPacked,
+    ParcelScanned,
+    RemindPacker,
+    TraceParcel,
+)
+from tests.parcels.together import raised, together
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
+
+HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+
+
+def visit(parcel: ProcessInstance) -> StepRun:
+    return StepRun.objects.get(instance=parcel, finished_at=None)
+
+
+def test_entering_a_step_arms_its_first_deadline() -> None:
+    run = visit(place())
+
+    assert run.wake_at == run.started_at + HOUR
+    assert run.deadlines_fired == 0
+
+
+def test_a_deadline_that_is_not_due_does_nothing() -> None:
+    parcel = place()
+    let_pass(59 * MINUTE)
+
+    assert visit(parcel).deadlines_fired == 0
+    assert not Group.objects.filter(name="reminded P-1").exists()
+
+
+def test_a_due_deadline_issues_its_commands() -> None:
+    parcel = place()
+    let_pass(61 * MINUTE)
+
+    parcel.refresh_from_db()
+    assert Group.objects.filter(name="reminded P-1").exists()
+    assert (parcel.step, parcel.revision) == ("Packing", 2)
+    run = visit(parcel)
+    checkpoint = Checkpoint.objects.get(instance=parcel, revision=2)
+    assert checkpoint.cause == f"deadline:{run.pk}:0"
+    assert checkpoint.edge == "e3"
+    assert IssuedCommand.objects.get(revision=2).type == "RemindPacker"
+
+
+def test_each_deadline_of_a_step_fires_once_and_in_its_order() -> None:
+    parcel = place("P-1", Courier.PARTNER)
+    for hours in (1, 2, 3):
+        let_pass(HOUR + MINUTE)
+        parcel.refresh_from_db()
+        assert visit(parcel).deadlines_fired == hours
+    let_pass(10 * HOUR)
+
+    parcel.refresh_from_db()
+    assert (parcel.revision, parcel.escalation_level) == (4, 2)
+    assert visit(parcel).wake_at is None
+
+
+def test_deadlines_that_are_due_together_fire_one_after_the_other() -> None:
+    parcel = place("P-1", Courier.PARTNER)
+    let_pass(10 * HOUR)
+
+    parcel.refresh_from_db()
+    assert (parcel.revision, parcel.escalation_level) == (4, 2)
+
+
+def test_a_deadline_whose_guard_does_not_hold_passes_silently() -> None:
+    parcel = place("P-1", Courier.OWN)
+    let_pass(2 * HOUR + MINUTE)
+
+    parcel.refresh_from_db()
+    assert (parcel.revision, parcel.escalation_level) == (2, 0)
+    assert visit(parcel).deadlines_fired == 2
+    let_pass(HOUR)
+
+    parcel.refresh_from_db()
+    assert parcel.escalation_level == 1
+
+
+def test_a_deadline_escalates() -> None:
+    parcel = place()
+    let_pass(4 * HOUR)
+
+    parcel.refresh_from_db()
+    assert parcel.escalation_level == 1
+    assert parcel.escalated_at is not None
+    assert (parcel.status, parcel.step) == (Status.WAITING, "Packing")
+
+
+def test_a_deadline_goes_to_another_step() -> None:
+    parcel = underway()
+    let_pass(73 * HOUR)
+
+    parcel.refresh_from_db()
+    assert parcel.step == "Missing"
+    assert visit(parcel).wake_at is None
+    tell(parcel, ParcelScanned("P-1", "Nagoya"))
+    assert parcel.step == "OnTheWay"
+    assert visit(parcel).wake_at is not None
+
+
+def test_leaving_the_step_disarms_its_deadlines() -> None:
+    parcel = place()
+    tell(parcel, ParcelPacked(3))
+    let_pass(10 * HOUR)
+
+    parcel.refresh_from_db()
+    assert (parcel.revision, parcel.escalation_level) == (2, 0)
+
+
+def test_staying_in_the_step_does_not_move_its_deadlines() -> None:
+    parcel = underway()
+    before = visit(parcel).wake_at
+    tell(parcel, ParcelScanned("P-1", "Nagoya"))
+
+    assert visit(parcel).wake_at == before
+
+
+def test_a_parked_event_is_offered_again_after_a_deadline() -> None:
+    parcel = underway()
+    let_pass(71 * HOUR + 59 * MINUTE)
+    event = tell(parcel, ParcelPacked(3))
+    assert event.verdict == Verdict.PARKED
+    InboxEvent.objects.filter(pk=event.pk).update(patience_until=None)
+    let_pass(2 * MINUTE)
+
+    event.refresh_from_db()
+    parcel.refresh_from_db()
+    assert parcel.step == "Missing"
+    assert event.handled_at is not None
+    assert event.handled_at >= parcel.changed_at
+
+
+# Failing
+
+
+def test_a_deadline_whose_command_fails_is_tried_again(handler: SetHandler) -> None:
+    def fail(command: RemindPacker) -> None:
+        Group.objects.create(name="half done")
+        raise ConnectionError("no line")
+
+    handler(RemindPacker, fail)
+    parcel = place()
+    let_pass(61 * MINUTE)
+
+    run = visit(parcel)
+    parcel.refresh_from_db()
+    assert (run.deadlines_fired, run.attempt, run.owner) == (0, 1, "")
+    assert "no line" in run.error
+    assert parcel.status == Status.RETRYING
+    assert not Group.objects.filter(name="half done").exists()
+    handler(RemindPacker, lambda command: None)
+    let_pass(10 * MINUTE)
+
+    parcel.refresh_from_db()
+    assert (visit(parcel).deadlines_fired, parcel.status) == (1, Status.WAITING)
+
+
+def test_in_the_end_a_failing_deadline_is_an_incident(handler: SetHandler) -> None:
+    def fail(command: RemindPacker) -> None:
+        raise Permanent("no packer")
+
+    handler(RemindPacker, fail)
+    parcel = place()
+    let_pass(61 * MINUTE)
+
+    parcel.refresh_from_db()
+    assert (parcel.status, parcel.step) == (Status.FAILED, "Packing")
+    incident = Incident.objects.open().get()
+    assert (incident.kind, incident.step_run_id) == (
+        "deadline_failed",
+        visit(parcel).pk,
+    )
+
+
+def test_a_process_whose_deadline_failed_still_takes_its_events(
+    handler: SetHandler,
+) -> None:
+    def fail(command: RemindPacker) -> None:
+        raise Permanent("no packer")
+
+    handler(RemindPacker, fail)
+    parcel = place()
+    let_pass(61 * MINUTE)
+    tell(parcel, ParcelPacked(3))
+
+    assert (parcel.step, parcel.status) == ("OnTheWay", Status.WAITING)
+    assert not Incident.objects.open().exists()
+
+
+# At the same moment
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_event_and_a_deadline_at_the_same_moment_have_one_outcome(
+    handler: SetHandler,
+) -> None:
+    """Whichever comes first wins; the other finds the new step, or nothing at all."""
+    handler(PackParcel, lambda command: None)
+    handler(TraceParcel, lambda command: None)
+    parcels = [underway(f"P-{number}") for number in range(8)]
+    age(73 * HOUR)
+    for parcel in parcels:
+        accept(parcel, ParcelDelivered(parcel.correlation_key))
+    results = together(drain, drain, drain)
+    drain()
+
+    assert raised(results) == []
+    for parcel in parcels:
+        parcel.refresh_from_db()
+        assert parcel.status == Status.COMPLETED
+        causes = Checkpoint.objects.filter(instance=parcel, revision__gt=2)
+        kinds = [row.cause.partition(":")[0] for row in causes.order_by("revision")]
+        assert kinds in (["event"], ["deadline", "event"])
+        assert not StepRun.objects.filter(instance=parcel).exclude(owner="").exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_deadline_fires_once_however_many_look(handler: SetHandler) -> None:
+    handler(PackParcel, lambda command: None)
+    parcels = [place(f"P-{number}") for number in range(5)]
+    age(61 * MINUTE)
+    results = together(*[partial(drain)] * 4)
+
+    assert raised(results) == []
+    for parcel in parcels:
+        assert Checkpoint.objects.filter(instance=parcel).count() == 2
+    assert conf().EVENT_ATTEMPTS > 1

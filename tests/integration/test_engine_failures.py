@@ -1,0 +1,217 @@
+"""A handler that raises inside the transaction: everything is rolled back, tried again, and in the end an incident."""
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import connection
+from django.utils import timezone
+
+from orchestrator import Permanent, start_process
+from orchestrator.conf import conf
+from orchestrator.engine.backoff import delay
+from orchestrator.engine.drain import drain
+from orchestrator.models import (
+    Checkpoint,
+    InboxEvent,
+    Incident,
+    IssuedCommand,
+    ProcessInstance,
+    Status,
+    Verdict,
+)
+from tests.parcels.desk import accept, let_pass, place, tell, underway
+from tests.parcels.fixtures import SetHandler
+from tests.parcels.messages import (
+    BookCourier,
+    CountScan,
+    Courier,
+    PackParcel,
+    ParcelDelivered,
+    ParcelOrdered,
+    ParcelPacked,
+    ParcelScanned,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
+
+LONG = timedelta(minutes=10)
+SCANNED = ParcelScanned("P-1", "Nagoya")
+
+
+def write_and_fail(command: object) -> None:
+    Group.objects.create(name="half done")
+    raise ConnectionError("the printer is off")
+
+
+@pytest.fixture
+def failing(handler: SetHandler) -> ProcessInstance:
+    """Return a process whose scans cannot be counted."""
+    handler(CountScan, write_and_fail)
+    return underway()
+
+
+def test_a_failing_handler_rolls_everything_back(failing: ProcessInstance) -> None:
+    Group.objects.all().delete()
+    event = tell(failing, SCANNED)
+
+    assert (failing.step, failing.data["place"]) == ("OnTheWay", "")
+    assert not Group.objects.exists()
+    assert not IssuedCommand.objects.filter(type="CountScan").exists()
+    assert (event.verdict, event.attempt, event.owner) == (Verdict.RECEIVED, 1, "")
+    assert "ConnectionError: the printer is off" in event.error
+
+
+def test_the_process_shows_that_something_is_tried_again(
+    failing: ProcessInstance,
+) -> None:
+    tell(failing, SCANNED)
+
+    assert failing.status == Status.RETRYING
+    checkpoint = Checkpoint.objects.get(instance=failing, revision=3)
+    assert checkpoint.cause.startswith("failure:inboxevent:")
+    assert (checkpoint.status, checkpoint.steps) == ("retrying", ["OnTheWay"])
+
+
+def test_the_next_attempt_is_stored_with_a_backoff(failing: ProcessInstance) -> None:
+    event = tell(failing, SCANNED)
+
+    assert event.wake_at is not None
+    latest = timezone.now() + timedelta(seconds=conf().BACKOFF_SECONDS)
+    assert event.wake_at <= latest
+
+
+def test_it_is_tried_again_and_all_is_well(
+    failing: ProcessInstance, handler: SetHandler
+) -> None:
+    event = tell(failing, SCANNED)
+    handler(CountScan, lambda command: None)
+    let_pass(LONG)
+
+    event.refresh_from_db()
+    failing.refresh_from_db()
+    assert (event.verdict, event.attempt, event.error) == (Verdict.MOVED, 2, "")
+    assert (failing.status, failing.data["place"]) == (Status.WAITING, "Nagoya")
+
+
+def test_after_the_last_attempt_it_is_an_incident_and_the_step_unchanged(
+    failing: ProcessInstance,
+) -> None:
+    event = tell(failing, SCANNED)
+    for _ in range(conf().EVENT_ATTEMPTS):
+        let_pass(LONG)
+
+    event.refresh_from_db()
+    failing.refresh_from_db()
+    assert (event.verdict, event.attempt, event.wake_at) == (
+        Verdict.FAILED,
+        conf().EVENT_ATTEMPTS,
+        None,
+    )
+    assert (failing.step, failing.status) == ("OnTheWay", Status.FAILED)
+    incident = Incident.objects.open().get()
+    assert (incident.kind, incident.event_id, incident.instance_id, incident.step) == (
+        "event_failed",
+        event.pk,
+        failing.pk,
+        "OnTheWay",
+    )
+    assert incident.message == "ConnectionError: the printer is off"
+
+
+def test_a_permanent_error_is_not_tried_again(handler: SetHandler) -> None:
+    def refuse(command: CountScan) -> None:
+        raise Permanent("no such place")
+
+    handler(CountScan, refuse)
+    event = tell(underway(), SCANNED)
+
+    assert (event.verdict, event.attempt) == (Verdict.FAILED, 1)
+
+
+def test_a_start_that_fails_leaves_no_process(handler: SetHandler) -> None:
+    def refuse(command: PackParcel) -> None:
+        raise Permanent("no boxes")
+
+    handler(PackParcel, refuse)
+    start_process("shipping", ParcelOrdered("P-1"))
+    drain()
+
+    assert not ProcessInstance.objects.exists()
+    assert InboxEvent.objects.get().verdict == Verdict.FAILED
+    assert Incident.objects.open().get().instance_id is None
+
+
+def test_other_events_of_the_process_go_on(failing: ProcessInstance) -> None:
+    tell(failing, SCANNED)
+    tell(failing, ParcelDelivered("P-1"))
+
+    assert failing.status == Status.COMPLETED
+
+
+def test_a_failure_after_the_end_is_not_shown_by_the_process(
+    failing: ProcessInstance,
+) -> None:
+    event = tell(failing, SCANNED)
+    tell(failing, ParcelDelivered("P-1"))
+    let_pass(LONG)
+
+    event.refresh_from_db()
+    failing.refresh_from_db()
+    assert event.verdict == Verdict.UNEXPECTED
+    assert failing.status == Status.COMPLETED
+
+
+def test_a_process_is_well_again_when_the_event_that_failed_is_parked(
+    handler: SetHandler,
+) -> None:
+    """Another event took the process on meanwhile, and the new step does not expect the one that failed."""
+    handler(BookCourier, write_and_fail)
+    parcel = place("P-1", Courier.PARTNER)
+    event = tell(parcel, ParcelPacked(3))
+    assert parcel.status == Status.RETRYING
+    handler(BookCourier, lambda command: None)
+    tell(parcel, ParcelPacked(4))
+    let_pass(LONG)
+
+    event.refresh_from_db()
+    parcel.refresh_from_db()
+    assert event.verdict == Verdict.PARKED
+    assert (parcel.step, parcel.status) == ("OnTheWay", Status.WAITING)
+
+
+def test_neighbours_are_not_touched(failing: ProcessInstance) -> None:
+    other = underway("P-2")
+    accept(failing, SCANNED)
+    tell(other, ParcelDelivered("P-2"))
+
+    assert other.status == Status.COMPLETED
+
+
+def test_an_error_in_sql_rolls_back_and_is_charged(handler: SetHandler) -> None:
+    """On SQLite a table that is not there is an OperationalError, like a lock; it must not be tried for ever."""
+
+    def ask_nonsense(command: CountScan) -> None:
+        connection.cursor().execute("SELECT 1 FROM nowhere")
+
+    handler(CountScan, ask_nonsense)
+    event = tell(underway(), SCANNED)
+    for _ in range(conf().EVENT_ATTEMPTS):
+        let_pass(LONG)
+
+    event.refresh_from_db()
+    assert event.verdict == Verdict.FAILED
+    assert "nowhere" in Incident.objects.open().get().message
+
+
+@pytest.mark.usefixtures("spread")
+def test_backoff_doubles_up_to_a_limit_and_is_spread() -> None:
+    settings = conf()
+    for attempt in (1, 2, 3, 50):
+        longest = min(
+            settings.BACKOFF_CAP_SECONDS, settings.BACKOFF_SECONDS * 2 ** (attempt - 1)
+        )
+        waits = [delay(attempt).total_seconds() for _ in range(200)]
+        assert max(waits) <= longest
+        assert max(waits) > longest / 2
+        assert min(waits) < longest / 2

@@ -1,0 +1,427 @@
+"""Claims, leases and fences: who holds the work may settle it, and nobody else; what is given back is uncharged."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from itertools import count
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+
+from orchestrator import Answer, CommandContext
+from orchestrator.conf import conf
+from orchestrator.engine import drain as draining
+from orchestrator.engine import leases
+from orchestrator.engine.deadlines import fire
+from orchestrator.engine.delivery import deliver
+from orchestrator.engine.drain import drain
+from orchestrator.engine.leases import name_of
+from orchestrator.engine.outbox import carry_out
+from orchestrator.engine.shift import Alive
+from orchestrator.engine.tables import Table
+from orchestrator.engine.transition import commands, events, step_runs
+from orchestrator.models import (
+    Checkpoint,
+    CommandStatus,
+    InboxEvent,
+    Incident,
+    IssuedCommand,
+    ProcessInstance,
+    StepRun,
+    Verdict,
+)
+from orchestrator.queue import depth
+from orchestrator.workers.current import Current
+from tests.parcels.desk import accept, age, place, underway
+from tests.parcels.fixtures import SetHandler
+from tests.parcels.messages import (
+    BookCourier,
+    CountScan,
+    Courier,
+    ParcelPacked,
+    ParcelScanned,
+)
+from tests.parcels.together import raised, together
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
+
+LEASE = timedelta(seconds=conf().LEASE_SECONDS)
+SECOND = timedelta(seconds=1)
+SCANNED = ParcelScanned("P-1", "Nagoya")
+
+
+def claim(table: Table[Any], owner: str, limit: int = 8) -> list[Any]:
+    taken = table.claim("default", owner, limit, conf().LEASE_SECONDS)
+    return [claimed.work for claimed in taken]
+
+
+def waiting_scan() -> tuple[ProcessInstance, int]:
+    parcel = underway()
+    return parcel, accept(parcel, SCANNED)
+
+
+# Claims
+
+
+def test_a_claim_raises_the_attempt_and_sets_owner_and_lease() -> None:
+    waiting_scan()
+    [event] = claim(events, "A")
+
+    assert (event.attempt, event.owner) == (1, "A")
+    stored = InboxEvent.objects.get(pk=event.pk)
+    assert (stored.attempt, stored.owner, stored.wake_at) == (1, "A", event.wake_at)
+    assert stored.wake_at is not None
+    ends = stored.wake_at - stored.received_at
+    assert abs(ends - LEASE) < 5 * SECOND
+
+
+def test_what_one_holds_another_does_not_get() -> None:
+    waiting_scan()
+
+    assert len(claim(events, "A")) == 1
+    assert claim(events, "B") == []
+
+
+def test_work_of_another_queue_is_left_alone() -> None:
+    waiting_scan()
+
+    assert events.claim("other", "A", 8, 10) == []
+
+
+def test_work_that_is_not_due_is_left_alone() -> None:
+    place()
+
+    assert claim(step_runs, "A") == []
+
+
+def test_the_oldest_work_is_taken_first_and_no_more_than_asked_for() -> None:
+    parcels = [underway(f"P-{number}") for number in range(3)]
+    numbers = [
+        accept(parcel, ParcelScanned(parcel.correlation_key, "x")) for parcel in parcels
+    ]
+
+    assert [event.pk for event in claim(events, "A", 2)] == numbers[:2]
+    assert [event.pk for event in claim(events, "B", 2)] == numbers[2:]
+
+
+def test_an_event_does_not_overtake_an_older_one_of_its_process() -> None:
+    parcel, first = waiting_scan()
+    [held] = claim(events, "A")
+    second = accept(parcel, SCANNED)
+    drain(owner="B")
+
+    waiting = InboxEvent.objects.get(pk=second)
+    assert (waiting.verdict, waiting.attempt, waiting.owner) == (
+        Verdict.RECEIVED,
+        0,
+        "",
+    )
+    assert held.pk == first
+    deliver(held)
+    age(SECOND)
+    drain(owner="B")
+    waiting.refresh_from_db()
+    assert (waiting.verdict, waiting.revision) == (Verdict.MOVED, 4)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_each_piece_of_work_is_claimed_once_however_many_claim() -> None:
+    for number in range(12):
+        parcel = underway(f"P-{number}")
+        accept(parcel, ParcelScanned(parcel.correlation_key, "x"))
+    owners = count()
+
+    def claim_some() -> list[int]:
+        return [event.pk for event in claim(events, f"worker {next(owners)}", 3)]
+
+    results = together(*[claim_some] * 6)
+    drain()
+
+    assert raised(results) == []
+    taken = [pk for result in results for pk in result]
+    assert len(taken) == len(set(taken))
+    age(LEASE + SECOND)
+    drain()
+
+
+# The end of a lease
+
+
+def test_after_the_lease_another_may_take_it_as_a_further_attempt() -> None:
+    waiting_scan()
+    claim(events, "A")
+    age(LEASE + SECOND)
+    [event] = claim(events, "B")
+
+    assert (event.attempt, event.owner) == (2, "B")
+    age(LEASE + SECOND)
+    drain()
+
+
+def test_an_event_that_another_has_settled_is_refused_to_the_first(
+    handler: SetHandler,
+) -> None:
+    counted: list[CommandContext] = []
+
+    def count_scan(command: CountScan, context: CommandContext) -> None:
+        counted.append(context)
+        Group.objects.create(name=f"call {len(counted)}")
+
+    handler(CountScan, count_scan)
+    parcel, number = waiting_scan()
+    [held] = claim(events, "A")
+    age(LEASE + SECOND)
+    drain(owner="B")
+    deliver(held)
+
+    parcel.refresh_from_db()
+    event = InboxEvent.objects.get(pk=number)
+    assert (event.verdict, event.attempt, event.error) == (Verdict.MOVED, 2, "")
+    assert parcel.revision == 3
+    assert len(counted) == 2
+    assert {context.command_id for context in counted[:1]} == {
+        IssuedCommand.objects.get(type="CountScan").pk
+    }
+    assert Group.objects.filter(name="call 1").exists()
+    assert not Group.objects.filter(name="call 2").exists()
+
+
+def test_an_event_that_another_holds_is_refused_to_the_first() -> None:
+    parcel, number = waiting_scan()
+    [held] = claim(events, "A")
+    age(LEASE + SECOND)
+    [taken] = claim(events, "B")
+    deliver(held)
+
+    event = InboxEvent.objects.get(pk=number)
+    assert (event.verdict, event.owner) == (Verdict.RECEIVED, "B")
+    deliver(taken)
+    parcel.refresh_from_db()
+    assert parcel.revision == 3
+
+
+def test_a_failure_of_the_first_is_refused_too(handler: SetHandler) -> None:
+    def fail(command: CountScan) -> None:
+        raise ConnectionError("no line")
+
+    parcel, number = waiting_scan()
+    [held] = claim(events, "A")
+    age(LEASE + SECOND)
+    drain(owner="B")
+    handler(CountScan, fail)
+    deliver(held)
+
+    assert InboxEvent.objects.get(pk=number).error == ""
+    parcel.refresh_from_db()
+    assert parcel.status == "waiting"
+    assert not Incident.objects.exists()
+
+
+def test_a_command_that_another_has_settled_is_refused_to_the_first(
+    handler: SetHandler,
+) -> None:
+    keys: list[Any] = []
+
+    def book(command: BookCourier, context: CommandContext) -> Answer:
+        keys.append(context.command_id)
+        return Answer(f"call {len(keys)}")
+
+    handler(BookCourier, book, after_commit=True)
+    place("P-1", Courier.PARTNER)
+    accept(ProcessInstance.objects.get(), ParcelPacked(3))
+    deliver(claim(events, "A")[0])
+    [held] = claim(commands, "A")
+    age(LEASE + SECOND)
+    drain(owner="B")
+    carry_out(held)
+
+    command = IssuedCommand.objects.get(type="BookCourier")
+    assert (command.status, command.answer) == (CommandStatus.DONE, "call 1")
+    assert keys == [command.pk, command.pk]
+
+
+def test_a_deadline_that_another_has_fired_is_refused_to_the_first() -> None:
+    parcel = place()
+    age(timedelta(minutes=61))
+    [held] = claim(step_runs, "A")
+    age(LEASE + SECOND)
+    drain(owner="B")
+    fire(held)
+
+    assert Checkpoint.objects.filter(instance=parcel).count() == 2
+    run = StepRun.objects.get(instance=parcel, finished_at=None)
+    assert (run.deadlines_fired, run.error) == (1, "")
+
+
+@pytest.mark.parametrize("what", ["event", "command", "deadline"])
+def test_work_whose_workers_died_in_every_attempt_is_set_aside(what: str) -> None:
+    place("P-1", Courier.PARTNER)
+    parcel = ProcessInstance.objects.get()
+    tables: dict[str, Table[Any]] = {
+        "event": events,
+        "command": commands,
+        "deadline": step_runs,
+    }
+    table = tables[what]
+    if what == "deadline":
+        age(timedelta(minutes=61))
+    else:
+        accept(parcel, ParcelPacked(3))
+    if what == "command":
+        deliver(claim(events, "A")[0])
+    attempts = 2 if what == "command" else conf().EVENT_ATTEMPTS
+    for number in range(attempts):
+        assert len(claim(table, f"dying {number}")) == 1
+        age(LEASE + SECOND)
+    drain()
+
+    incident = Incident.objects.open().get()
+    assert incident.message.startswith("WorkerDied: the worker died")
+    assert f"each of {attempts} attempts" in incident.message
+    parcel.refresh_from_db()
+    assert parcel.status == "failed"
+
+
+# Renewing and ending
+
+
+def test_a_renewed_lease_lasts_longer() -> None:
+    waiting_scan()
+    claim(events, "A")
+    age(LEASE - SECOND)
+    leases.renew("default", ["A"])
+    age(LEASE - SECOND)
+
+    assert claim(events, "B") == []
+    age(3 * SECOND)
+    assert len(claim(events, "B")) == 1
+    age(LEASE + SECOND)
+    drain()
+
+
+def test_only_the_work_of_those_who_live_is_renewed() -> None:
+    waiting_scan()
+    claim(events, "A")
+    age(LEASE - SECOND)
+    leases.renew("default", ["B"])
+    age(2 * SECOND)
+
+    assert len(claim(events, "C")) == 1
+    age(LEASE + SECOND)
+    drain()
+
+
+def test_an_ended_lease_frees_the_work_at_once_and_uncharged() -> None:
+    waiting_scan()
+    claim(events, "A")
+    leases.end("default", ["A"])
+    event = InboxEvent.objects.get(type="ParcelScanned")
+
+    assert (event.owner, event.attempt) == ("", 0)
+    assert len(claim(events, "B")) == 1
+    age(LEASE + SECOND)
+    drain()
+
+
+def test_the_work_that_a_dead_worker_had_in_hand_is_charged_and_no_other() -> None:
+    """Work that kills its worker must not use up its neighbours' attempts."""
+    parcels = [underway(f"P-{number}") for number in range(3)]
+    numbers = [
+        accept(parcel, ParcelScanned(parcel.correlation_key, "x")) for parcel in parcels
+    ]
+    assert len(claim(events, "A")) == 3
+    leases.end("default", ["A"], in_hand={name_of(events, numbers[1]): "WorkerDied"})
+
+    attempts = InboxEvent.objects.filter(pk__in=numbers).order_by("pk")
+    assert list(attempts.values_list("attempt", "owner")) == [(0, ""), (1, ""), (0, "")]
+    drain()
+
+
+def test_what_a_lost_answer_left_in_a_workers_name_is_freed() -> None:
+    """The commit that settled one piece of work may have taken up the next, and the worker never heard of it."""
+    worker = Current()
+    waiting_scan()
+    assert len(claim(events, worker.owner)) == 1
+    leases.doubt()
+
+    worker.drain("default")
+
+    event = InboxEvent.objects.get(type="ParcelScanned")
+    assert (event.verdict, event.owner) == (Verdict.MOVED, "")
+
+
+def test_a_command_in_hand_is_charged_too() -> None:
+    place("P-1", Courier.PARTNER)
+    accept(ProcessInstance.objects.get(), ParcelPacked(3))
+    deliver(claim(events, "A")[0])
+    [held] = claim(commands, "A")
+    leases.end("default", ["A"], in_hand={name_of(commands, held.pk): "WorkerDied"})
+
+    held.refresh_from_db()
+    assert (held.attempt, held.owner) == (1, "")
+
+
+# Draining
+
+
+def test_a_worker_that_is_asked_to_stop_gives_back_what_it_has_not_begun() -> None:
+    parcels = [underway(f"P-{number}") for number in range(3)]
+    for parcel in parcels:
+        accept(parcel, ParcelScanned(parcel.correlation_key, "x"))
+    answers = iter([False, True, True, True])
+    done = drain(stop=lambda: next(answers))
+
+    assert done == 1
+    left = InboxEvent.objects.filter(type="ParcelScanned", verdict=Verdict.RECEIVED)
+    assert list(left.values_list("attempt", "owner")) == [(0, "")] * 2
+    assert drain() == 2
+
+
+def test_a_batch_that_takes_long_is_given_back_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(draining, "HOLD_SECONDS", -1.0)
+    parcels = [underway(f"P-{number}") for number in range(3)]
+    for parcel in parcels:
+        accept(parcel, ParcelScanned(parcel.correlation_key, "x"))
+    drain()
+
+    attempts = InboxEvent.objects.filter(type="ParcelScanned")
+    assert list(attempts.values_list("attempt", "verdict")) == [(1, Verdict.MOVED)] * 3
+
+
+def test_a_time_slice_ends_and_the_bell_is_rung_for_the_rest() -> None:
+    waiting_scan()
+    assert drain(seconds=0) == 0
+
+    assert depth("default") == 1
+    drain()
+
+
+def test_each_piece_of_work_says_how_long_it_may_take() -> None:
+    limits: list[float] = []
+
+    @contextmanager
+    def watch(
+        seconds: float, work: str, heartbeat: float | None = None
+    ) -> Iterator[Alive]:
+        limits.append(seconds)
+        assert work
+        yield lambda: None
+
+    place("P-1", Courier.PARTNER)
+    accept(ProcessInstance.objects.get(), ParcelPacked(3))
+    drain(watch=watch)
+
+    event, command = conf().EVENT_TIMEOUT, 1
+    assert limits == [event, command, event]
+
+
+def test_draining_takes_events_commands_and_deadlines() -> None:
+    parcel = place("P-1", Courier.PARTNER)
+    age(timedelta(minutes=61))
+    accept(parcel, ParcelPacked(3))
+    drain()
+
+    assert IssuedCommand.objects.get(type="BookCourier").status == CommandStatus.DONE

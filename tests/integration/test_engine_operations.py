@@ -1,0 +1,565 @@
+"""What operators do: allowed, on the page they saw, once however often they press, with a reason, in the audit."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.contrib.auth.models import AnonymousUser, User
+from uuid6 import uuid7
+
+from orchestrator import Permanent, start_process
+from orchestrator.engine.drain import drain
+from orchestrator.engine.operations import (
+    ActionRequest,
+    discard,
+    escalate,
+    possible,
+    redeliver,
+    retry,
+)
+from orchestrator.exceptions import (
+    OperationRefused,
+    PermissionMissing,
+    StaleRevision,
+)
+from orchestrator.models import (
+    Checkpoint,
+    CommandStatus,
+    InboxEvent,
+    Incident,
+    IssuedCommand,
+    OperatorAction,
+    ProcessInstance,
+    Status,
+    StepRun,
+    Verdict,
+)
+from tests.parcels.desk import let_pass, place, tell, underway, unknown
+from tests.parcels.fixtures import SetHandler
+from tests.parcels.messages import (
+    BookCourier,
+    CountScan,
+    Courier,
+    LabelTorn,
+    PackParcel,
+    ParcelDelivered,
+    ParcelOrdered,
+    ParcelPacked,
+    ParcelScanned,
+    RemindPacker,
+)
+from tests.parcels.together import raised, together
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
+
+Operation = Callable[..., OperatorAction]
+PATIENCE = timedelta(seconds=61)
+ADDRESS = "192.0.2.7"
+
+
+def asked(
+    actor: Any, *, key: UUID | None = None, seen: int | None = None, reason: str = "why"
+) -> ActionRequest:
+    return ActionRequest(actor, key or uuid4(), reason, seen, ADDRESS)
+
+
+def refuse(command: object) -> None:
+    raise Permanent("no")
+
+
+@pytest.fixture
+def failed(handler: SetHandler) -> ProcessInstance:
+    """Return a process whose booking has failed for good; a second attempt would work."""
+    handler(BookCourier, refuse, after_commit=True)
+    parcel = underway("P-1", Courier.PARTNER)
+    parcel.refresh_from_db()
+    assert parcel.status == Status.FAILED
+    handler(BookCourier, lambda command: None, after_commit=True)
+    return parcel
+
+
+# Retry
+
+
+def test_retry_has_a_failed_command_tried_again(
+    failed: ProcessInstance, operator: User
+) -> None:
+    retry(failed.pk, request=asked(operator))
+    command = IssuedCommand.objects.get(type="BookCourier")
+    assert (command.status, command.attempt) == (CommandStatus.READY, 0)
+    drain()
+
+    command.refresh_from_db()
+    failed.refresh_from_db()
+    assert command.status == CommandStatus.DONE
+    assert failed.status == Status.WAITING
+    assert not Incident.objects.open().exists()
+
+
+def test_retry_is_a_transition_of_its_own(
+    failed: ProcessInstance, operator: User
+) -> None:
+    action = retry(failed.pk, request=asked(operator))
+
+    checkpoint = Checkpoint.objects.latest("revision")
+    assert checkpoint.cause == f"operator:{action.key}"
+    assert checkpoint.revision == failed.revision + 1
+    assert checkpoint.status == Status.WAITING
+
+
+def test_retry_does_not_wait_for_the_backoff_of_a_command(
+    handler: SetHandler, operator: User
+) -> None:
+    def fail(command: object) -> None:
+        raise ConnectionError("no line")
+
+    handler(BookCourier, fail, after_commit=True)
+    parcel = underway("P-1", Courier.PARTNER)
+    handler(BookCourier, lambda command: None, after_commit=True)
+    retry(parcel.pk, request=asked(operator))
+    drain()
+
+    assert IssuedCommand.objects.get(type="BookCourier").status == CommandStatus.DONE
+
+
+def test_retry_does_not_wait_for_the_backoff_of_an_event(
+    handler: SetHandler, operator: User
+) -> None:
+    def fail(command: object) -> None:
+        raise ConnectionError("no line")
+
+    handler(CountScan, fail)
+    parcel = underway()
+    event = tell(parcel, ParcelScanned("P-1", "Nagoya"))
+    InboxEvent.objects.filter(pk=event.pk).update(
+        wake_at=event.received_at + timedelta(hours=1)
+    )
+    handler(CountScan, lambda command: None)
+    retry(parcel.pk, request=asked(operator))
+    drain()
+
+    event.refresh_from_db()
+    parcel.refresh_from_db()
+    assert (event.verdict, parcel.status) == (Verdict.MOVED, Status.WAITING)
+
+
+def test_retry_has_a_failed_event_tried_again(
+    handler: SetHandler, operator: User
+) -> None:
+    handler(CountScan, refuse)
+    parcel = underway()
+    event = tell(parcel, ParcelScanned("P-1", "Nagoya"))
+    assert parcel.status == Status.FAILED
+    handler(CountScan, lambda command: None)
+    retry(parcel.pk, request=asked(operator))
+    drain()
+
+    event.refresh_from_db()
+    parcel.refresh_from_db()
+    assert (event.verdict, parcel.data["place"]) == (Verdict.MOVED, "Nagoya")
+    assert parcel.status == Status.WAITING
+    assert not Incident.objects.open().exists()
+
+
+def test_retry_has_a_failed_deadline_tried_again(
+    handler: SetHandler, operator: User
+) -> None:
+    handler(RemindPacker, refuse)
+    parcel = place()
+    let_pass(timedelta(minutes=61))
+    handler(RemindPacker, lambda command: None)
+    retry(parcel.pk, request=asked(operator))
+    drain()
+
+    parcel.refresh_from_db()
+    assert parcel.status == Status.WAITING
+    run = StepRun.objects.get(instance=parcel, finished_at=None)
+    assert (run.deadlines_fired, run.error) == (1, "")
+    assert not Incident.objects.open().exists()
+
+
+def test_what_fails_again_after_a_retry_is_one_open_incident(
+    failed: ProcessInstance, operator: User, handler: SetHandler
+) -> None:
+    handler(BookCourier, refuse, after_commit=True)
+    retry(failed.pk, request=asked(operator))
+    drain()
+
+    failed.refresh_from_db()
+    assert failed.status == Status.FAILED
+    assert Incident.objects.open().count() == 1
+
+
+def test_there_is_nothing_to_retry_where_nothing_has_failed(operator: User) -> None:
+    with pytest.raises(OperationRefused, match="Nothing has failed"):
+        retry(place().pk, request=asked(operator))
+
+
+# Escalate
+
+
+def test_escalate_raises_the_level_and_nothing_else(operator: User) -> None:
+    parcel = place()
+    escalate(parcel.pk, request=asked(operator))
+    escalate(parcel.pk, request=asked(operator))
+
+    parcel.refresh_from_db()
+    assert (parcel.escalation_level, parcel.step, parcel.revision) == (2, "Packing", 3)
+    assert parcel.escalated_at is not None
+    assert set(ProcessInstance.objects.escalated()) == {parcel}
+
+
+def test_an_ended_process_cannot_be_escalated(operator: User) -> None:
+    parcel = underway()
+    tell(parcel, ParcelDelivered("P-1"))
+
+    with pytest.raises(OperationRefused, match="The process has ended"):
+        escalate(parcel.pk, request=asked(operator))
+
+
+def test_an_unknown_process_cannot_be_operated_on(operator: User) -> None:
+    with pytest.raises(OperationRefused, match="there is no process"):
+        escalate(unknown().pk, request=asked(operator))
+
+
+# Redeliver and discard
+
+
+@pytest.fixture
+def unexpected() -> InboxEvent:
+    """Return an event that its process did not expect."""
+    event = tell(place(), ParcelDelivered("P-1"))
+    let_pass(PATIENCE)
+    event.refresh_from_db()
+    assert event.verdict == Verdict.UNEXPECTED
+    return event
+
+
+def test_a_redelivered_event_is_offered_again(
+    unexpected: InboxEvent, operator: User
+) -> None:
+    parcel = ProcessInstance.objects.get()
+    tell(parcel, ParcelPacked(3))
+    redeliver(unexpected.pk, request=asked(operator))
+    drain()
+
+    unexpected.refresh_from_db()
+    parcel.refresh_from_db()
+    assert unexpected.verdict == Verdict.MOVED
+    assert parcel.status == Status.COMPLETED
+    assert not Incident.objects.open().exists()
+
+
+def test_a_redelivered_event_has_fresh_patience(
+    unexpected: InboxEvent, operator: User
+) -> None:
+    redeliver(unexpected.pk, request=asked(operator))
+    drain()
+
+    unexpected.refresh_from_db()
+    assert unexpected.verdict == Verdict.PARKED
+    assert not Incident.objects.open().exists()
+
+
+def test_a_discarded_event_is_kept_and_offered_no_more(
+    unexpected: InboxEvent, operator: User
+) -> None:
+    discard(unexpected.pk, request=asked(operator))
+    tell(ProcessInstance.objects.get(), ParcelPacked(3))
+
+    unexpected.refresh_from_db()
+    assert (unexpected.verdict, unexpected.wake_at) == (Verdict.DISCARDED, None)
+    assert not Incident.objects.open().exists()
+    assert ProcessInstance.objects.get().step == "OnTheWay"
+
+
+def test_a_parked_event_can_be_discarded(operator: User) -> None:
+    event = tell(place(), ParcelDelivered("P-1"))
+    discard(event.pk, request=asked(operator))
+    let_pass(PATIENCE)
+
+    event.refresh_from_db()
+    assert event.verdict == Verdict.DISCARDED
+
+
+def test_a_rejected_event_can_be_discarded(operator: User) -> None:
+    event = tell(place(), LabelTorn())
+    discard(event.pk, request=asked(operator))
+
+    assert not Incident.objects.open().exists()
+
+
+def test_a_failed_event_can_be_discarded_and_its_process_is_well(
+    handler: SetHandler, operator: User
+) -> None:
+    handler(CountScan, refuse)
+    parcel = underway()
+    event = tell(parcel, ParcelScanned("P-1", "Nagoya"))
+    discard(event.pk, request=asked(operator))
+
+    parcel.refresh_from_db()
+    assert (parcel.status, parcel.data["place"]) == (Status.WAITING, "")
+
+
+def test_a_failed_start_can_be_redelivered(handler: SetHandler, operator: User) -> None:
+    handler(PackParcel, refuse)
+    receipt = start_process("shipping", ParcelOrdered("P-1"))
+    drain()
+    handler(PackParcel, lambda command: None)
+    redeliver(receipt.number, request=asked(operator))
+    drain()
+
+    assert ProcessInstance.objects.get().pk == receipt.process_id
+    assert not Incident.objects.open().exists()
+
+
+@pytest.mark.parametrize("operation", [redeliver, discard])
+def test_a_settled_event_is_left_alone(operation: Operation, operator: User) -> None:
+    parcel = place()
+    event = tell(parcel, ParcelPacked(3))
+
+    with pytest.raises(StaleRevision, match="settled meanwhile: moved a process"):
+        operation(event.pk, request=asked(operator))
+
+
+@pytest.mark.parametrize("operation", [redeliver, discard])
+def test_an_unknown_event_cannot_be_operated_on(
+    operation: Operation, operator: User
+) -> None:
+    with pytest.raises(OperationRefused, match="there is no event 12345"):
+        operation(12345, request=asked(operator))
+
+
+# Who may
+
+
+@pytest.mark.parametrize("name", ["viewer", "stranger"])
+@pytest.mark.parametrize("operation", [retry, escalate])
+def test_who_may_not_is_refused_and_nothing_is_done(
+    operation: Operation,
+    name: str,
+    failed: ProcessInstance,
+    request: pytest.FixtureRequest,
+) -> None:
+    with pytest.raises(PermissionMissing, match="Your account may not do this"):
+        operation(failed.pk, request=asked(request.getfixturevalue(name)))
+
+    revision = failed.revision
+    failed.refresh_from_db()
+    assert failed.revision == revision
+
+
+@pytest.mark.parametrize("operation", [redeliver, discard])
+def test_events_need_a_permission_too(
+    operation: Operation, unexpected: InboxEvent, viewer: User
+) -> None:
+    with pytest.raises(PermissionMissing):
+        operation(unexpected.pk, request=asked(viewer))
+
+
+def test_nobody_in_particular_may_do_nothing() -> None:
+    with pytest.raises(PermissionMissing):
+        escalate(place().pk, request=asked(AnonymousUser()))
+
+    assert OperatorAction.objects.get().actor is None
+
+
+def test_what_is_possible_is_said_with_its_reason(
+    failed: ProcessInstance, operator: User, viewer: User
+) -> None:
+    said = possible(failed, operator)
+    assert (said["retry"], said["escalate"]) == ("", "")
+    said = possible(place("P-2"), operator)
+    assert (said["retry"], said["escalate"]) == ("Nothing has failed", "")
+    no = "Your account may not do this."
+    assert set(possible(failed, viewer).values()) == {no}
+
+
+# The page they saw
+
+
+def test_a_page_that_is_not_up_to_date_is_refused_with_what_changed(
+    operator: User,
+) -> None:
+    parcel = place()
+    tell(parcel, ParcelPacked(3))
+
+    with pytest.raises(StaleRevision) as refused:
+        escalate(parcel.pk, request=asked(operator, seen=1))
+    assert "The process has changed since the page was loaded: ParcelPacked" in str(
+        refused.value
+    )
+    assert "now at revision 2, the page showed 1" in str(refused.value)
+
+
+def test_who_was_faster_is_named(operator: User, administrator: User) -> None:
+    parcel = place()
+    escalate(parcel.pk, request=asked(administrator, seen=1))
+
+    with pytest.raises(StaleRevision, match="administrator did escalate at"):
+        escalate(parcel.pk, request=asked(operator, seen=1))
+
+
+def test_the_revision_that_was_seen_is_accepted(operator: User) -> None:
+    parcel = place()
+
+    assert escalate(parcel.pk, request=asked(operator, seen=1)).result == "done"
+
+
+# Once
+
+
+def test_the_same_press_again_gives_the_first_answer(
+    failed: ProcessInstance, operator: User
+) -> None:
+    request = asked(operator, seen=failed.revision)
+    first = retry(failed.pk, request=request)
+    drain()
+    second = retry(failed.pk, request=request)
+
+    assert second.pk == first.pk
+    assert Checkpoint.objects.filter(cause__startswith="operator:").count() == 1
+
+
+def test_a_refused_press_again_gets_the_first_refusal(operator: User) -> None:
+    parcel = place()
+    request = asked(operator)
+    for _ in range(2):
+        with pytest.raises(OperationRefused, match="Nothing has failed"):
+            retry(parcel.pk, request=request)
+
+    assert OperatorAction.objects.count() == 1
+
+
+def test_a_key_stands_for_one_action(operator: User) -> None:
+    first, second = place("P-1"), place("P-2")
+    request = asked(operator)
+    escalate(first.pk, request=request)
+
+    with pytest.raises(OperationRefused, match="this key was used for another action"):
+        escalate(second.pk, request=request)
+    with pytest.raises(OperationRefused, match="this key was used for another action"):
+        retry(first.pk, request=request)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("seen", [None, 1])
+def test_twenty_presses_at_the_same_moment_have_one_effect(
+    seen: int | None, operator: User
+) -> None:
+    parcel = place()
+    press = partial(escalate, parcel.pk, request=asked(operator, seen=seen))
+    answers = together(*[press] * 20)
+
+    assert raised(answers) == []
+    assert len({answer.pk for answer in answers}) == 1
+    parcel.refresh_from_db()
+    assert (parcel.escalation_level, parcel.revision) == (1, 2)
+    assert OperatorAction.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_twenty_presses_of_retry_have_one_effect(
+    failed: ProcessInstance, operator: User
+) -> None:
+    request = asked(operator, seen=failed.revision)
+    answers = together(*[partial(retry, failed.pk, request=request)] * 20)
+
+    assert raised(answers) == []
+    assert len({answer.pk for answer in answers}) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_twenty_presses_of_discard_have_one_effect(
+    unexpected: InboxEvent, operator: User
+) -> None:
+    request = asked(operator)
+    answers = together(*[partial(discard, unexpected.pk, request=request)] * 20)
+
+    assert raised(answers) == []
+    assert len({answer.pk for answer in answers}) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_operators_at_the_same_moment_one_wins_and_the_other_is_told(
+    operator: User, administrator: User
+) -> None:
+    parcel = place()
+    calls = [
+        partial(escalate, parcel.pk, request=asked(actor, seen=1))
+        for actor in (operator, administrator)
+    ]
+    answers = together(*calls)
+
+    [error] = raised(answers)
+    assert isinstance(error, StaleRevision)
+    assert "did escalate at" in str(error)
+    results = OperatorAction.objects.values_list("result", flat=True)
+    assert sorted(results) == ["done", "refused"]
+
+
+# The audit
+
+
+def test_each_action_leaves_one_row(failed: ProcessInstance, operator: User) -> None:
+    request = asked(operator, seen=failed.revision, reason="the line is back")
+    action = retry(failed.pk, request=request)
+
+    row = OperatorAction.objects.get()
+    assert row == action
+    assert (row.action, row.actor, row.actor_name) == ("retry", operator, "operator")
+    assert (row.reason, row.address, row.key) == (
+        "the line is back",
+        ADDRESS,
+        request.key,
+    )
+    assert (row.instance_id, row.expected_revision) == (failed.pk, failed.revision)
+    assert row.before["status"] == "failed"
+    assert row.after["status"] == "waiting"
+    assert row.after["revision"] == failed.revision + 1
+
+
+def test_a_refusal_leaves_a_row_too(viewer: User) -> None:
+    parcel = place()
+    with pytest.raises(PermissionMissing):
+        escalate(parcel.pk, request=asked(viewer))
+
+    row = OperatorAction.objects.get()
+    assert (row.result, row.actor, row.instance_id) == ("refused", viewer, parcel.pk)
+    assert row.detail == "Your account may not do this."
+
+
+@pytest.mark.parametrize("reason", ["", "  \n", "x" * 2001])
+def test_a_reason_is_given(reason: str, operator: User) -> None:
+    parcel = place()
+
+    with pytest.raises(OperationRefused, match="say why, in at most 2000 characters"):
+        escalate(parcel.pk, request=asked(operator, reason=reason))
+    parcel.refresh_from_db()
+    assert parcel.escalation_level == 0
+
+
+def test_a_reason_that_no_database_takes_is_made_storable(operator: User) -> None:
+    escalate(place().pk, request=asked(operator, reason="a\0b\ud800"))
+
+    assert OperatorAction.objects.get().reason == "a\ufffdb?"
+
+
+def test_an_action_is_undone_with_its_audit_row(
+    operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parcel = place()
+
+    def fail(*args: object, **kwargs: object) -> None:
+        raise RuntimeError("the database went away")
+
+    monkeypatch.setattr(OperatorAction.objects, "create", fail)
+    with pytest.raises(RuntimeError):
+        escalate(parcel.pk, request=asked(operator))
+    parcel.refresh_from_db()
+
+    assert (parcel.escalation_level, parcel.revision) == (0, 1)
+    assert isinstance(uuid7(), UUID)

@@ -1,0 +1,253 @@
+"""Accepting an event: stored once, whatever is repeated, and only if the caller's own transaction is."""
+
+from functools import partial
+
+import pytest
+from django.db import transaction
+
+from orchestrator import send_event, start_process
+from orchestrator.engine.drain import drain
+from orchestrator.exceptions import ConflictingEvent, InvalidMessage
+from orchestrator.models import (
+    Checkpoint,
+    Definition,
+    InboxEvent,
+    IssuedCommand,
+    ProcessInstance,
+    Verdict,
+)
+from orchestrator.queue import depth
+from tests.parcels.desk import place, underway, unknown
+from tests.parcels.messages import (
+    DepotOpened,
+    ParcelDelivered,
+    ParcelOrdered,
+    ParcelPacked,
+    ParcelScanned,
+)
+from tests.parcels.processes import Shipping
+from tests.parcels.together import raised, together
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
+
+ORDERED = ParcelOrdered("P-1")
+
+
+# Repeats
+
+
+def test_a_repeat_gets_the_first_receipt_again() -> None:
+    parcel = place()
+    first = send_event(ParcelPacked(3), id="1", source="depot", process_id=parcel.pk)
+    drain()
+    second = send_event(ParcelPacked(3), id="1", source="depot", process_id=parcel.pk)
+    drain()
+
+    assert (second.number, second.process_id) == (first.number, first.process_id)
+    assert (first.repeated, second.repeated) == (False, True)
+    assert second.verdict == Verdict.MOVED
+
+
+def test_a_repeat_is_counted_and_changes_nothing_else() -> None:
+    parcel = underway()
+    event = ParcelScanned("P-1", "Nagoya")
+    for _ in range(3):
+        send_event(event, id="scan", source="depot", process_id=parcel.pk)
+        drain()
+
+    parcel.refresh_from_db()
+    assert parcel.revision == 3
+    assert InboxEvent.objects.get(event_id="scan").repeats == 2
+
+
+def test_a_repeated_start_gives_the_process_id_of_the_first() -> None:
+    first = start_process(Shipping, ORDERED, id="web-1", source="web")
+    second = start_process(Shipping, ORDERED, id="web-1", source="web")
+    drain()
+
+    assert second.process_id == first.process_id
+    assert second.repeated
+    assert ProcessInstance.objects.get().pk == first.process_id
+
+
+def test_the_same_id_from_another_source_is_another_event() -> None:
+    parcel = underway()
+    for source in ("depot", "van"):
+        event = ParcelScanned("P-1", source)
+        send_event(event, id="scan", source=source, process_id=parcel.pk)
+    drain()
+
+    parcel.refresh_from_db()
+    assert parcel.revision == 4
+
+
+def test_the_same_id_with_another_body_is_refused() -> None:
+    parcel = place()
+    send_event(ParcelPacked(3), id="1", source="depot", process_id=parcel.pk)
+
+    with pytest.raises(ConflictingEvent, match="depot sent event id '1' before"):
+        send_event(ParcelPacked(4), id="1", source="depot", process_id=parcel.pk)
+    assert InboxEvent.objects.get(event_id="1").repeats == 0
+
+
+def test_the_same_id_with_another_type_is_refused() -> None:
+    parcel = place()
+    send_event(ParcelPacked(3), id="1", source="depot", process_id=parcel.pk)
+
+    with pytest.raises(ConflictingEvent):
+        send_event(ORDERED, id="1", source="depot", process_id=parcel.pk)
+
+
+def test_the_same_id_for_another_process_is_refused() -> None:
+    first, second = place("P-1"), place("P-2")
+    send_event(ParcelPacked(3), id="1", source="depot", process_id=first.pk)
+
+    with pytest.raises(ConflictingEvent):
+        send_event(ParcelPacked(3), id="1", source="depot", process_id=second.pk)
+
+
+def test_the_same_id_by_process_and_by_key_is_refused() -> None:
+    parcel = place("P-1")
+    send_event(ParcelPacked(3), id="1", source="depot", process_id=parcel.pk)
+
+    with pytest.raises(ConflictingEvent):
+        send_event(ParcelPacked(3), id="1", source="depot", correlation_key="P-1")
+    assert InboxEvent.objects.filter(event_id="1").count() == 1
+
+
+def test_a_refused_event_leaves_nothing_behind() -> None:
+    send_event(DepotOpened("east"), id="1", source="depot")
+
+    with pytest.raises(ConflictingEvent):
+        send_event(DepotOpened("west"), id="1", source="depot")
+    assert IssuedCommand.objects.count() == 1
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("given_", "said"),
+    [
+        ({"id": ""}, "the id must be a text that is not empty"),
+        ({"id": "x" * 201}, "the id must have at most 200 characters"),
+        ({"id": "a\0"}, "the id must have printable characters only"),
+        ({"id": "a\nb"}, "the id must have printable characters only"),
+        ({"id": "\ud800"}, "the id must have printable characters only"),
+        ({"id": None}, "the id must be a text that is not empty"),
+        ({"id": "1", "source": ""}, "the source must be a text that is not empty"),
+        ({"id": "1", "source": "x" * 101}, "the source must have at most 100"),
+        ({"id": "1", "correlation_key": "x" * 201}, "key must have at most 200"),
+        ({"id": "1", "correlation_key": "\0"}, "key must have printable"),
+    ],
+)
+def test_names_that_cannot_be_stored_are_refused(
+    given_: dict[str, str], said: str
+) -> None:
+    with pytest.raises(InvalidMessage, match=said):
+        send_event(ORDERED, **given_)
+
+    assert not InboxEvent.objects.exists()
+
+
+def test_a_key_read_from_the_event_is_looked_at_too() -> None:
+    with pytest.raises(InvalidMessage, match="at most 200"):
+        send_event(ParcelDelivered("x" * 201), id="1")
+    with pytest.raises(InvalidMessage, match="at most 200"):
+        start_process(Shipping, ParcelOrdered("x" * 201), id="1")
+
+
+@pytest.mark.parametrize("note", ["a\0b", "\ud800"])
+def test_text_that_no_database_takes_is_refused(note: str) -> None:
+    with pytest.raises(InvalidMessage):
+        start_process(Shipping, ParcelOrdered("P-1", note=note))
+
+    assert not InboxEvent.objects.exists()
+
+
+# The caller's transaction
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_start_is_undone_with_its_callers_transaction() -> None:
+    with transaction.atomic():
+        start_process(Shipping, ORDERED, id="1")
+        send_event(ParcelPacked(3), id="2", process_id=unknown().pk)
+        transaction.set_rollback(True)
+
+    assert not InboxEvent.objects.exists()
+    assert depth("default") == 0
+    assert drain() == 0
+    assert not ProcessInstance.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_bell_rings_after_the_callers_commit_and_not_before() -> None:
+    with transaction.atomic():
+        start_process(Shipping, ORDERED, id="1")
+        assert depth("default") == 0
+
+    assert depth("default") == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_refused_event_does_not_spoil_the_callers_transaction() -> None:
+    send_event(DepotOpened("east"), id="1")
+    with transaction.atomic():
+        with pytest.raises(ConflictingEvent):
+            send_event(DepotOpened("west"), id="1")
+        start_process(Shipping, ORDERED, id="2")
+
+    assert InboxEvent.objects.filter(event_id="2").exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_first_process_of_a_definition_may_be_undone() -> None:
+    parcel_id = "P-1"
+
+    def fail(*args: object, **kwargs: object) -> None:
+        raise RuntimeError("the database went away")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("orchestrator.engine.transition.Transition.write", fail)
+        start_process(Shipping, ParcelOrdered(parcel_id), id="1")
+        drain()
+    assert not Definition.objects.exists()
+    InboxEvent.objects.update(wake_at=InboxEvent.objects.get().received_at)
+    drain()
+
+    assert ProcessInstance.objects.get().definition == Definition.objects.get()
+
+
+# At the same moment
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_same_start_at_the_same_moment_gives_one_process() -> None:
+    start = partial(start_process, Shipping, ORDERED, id="web-1", source="web")
+    receipts = together(*[start] * 20)
+    drain()
+
+    assert raised(receipts) == []
+    assert len({receipt.process_id for receipt in receipts}) == 1
+    assert len({receipt.number for receipt in receipts}) == 1
+    assert sum(not receipt.repeated for receipt in receipts) == 1
+    assert InboxEvent.objects.get().repeats == 19
+    assert ProcessInstance.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_same_event_at_the_same_moment_moves_once() -> None:
+    parcel = underway()
+    send = partial(
+        send_event,
+        ParcelScanned("P-1", "Nagoya"),
+        id="scan",
+        source="depot",
+        process_id=parcel.pk,
+    )
+    receipts = together(*[send] * 10)
+    drain()
+
+    assert raised(receipts) == []
+    assert Checkpoint.objects.filter(instance=parcel).count() == 3

@@ -1,0 +1,215 @@
+"""An event whose process is unknown is kept, matched when the process starts, and after its patience shown."""
+
+from datetime import timedelta
+
+import pytest
+from uuid6 import uuid7
+
+from orchestrator import send_event, start_process
+from orchestrator.conf import conf
+from orchestrator.engine.drain import drain
+from orchestrator.models import InboxEvent, Incident, ProcessInstance, Status, Verdict
+from tests.parcels.desk import age, early, let_pass, place, tell, unknown
+from tests.parcels.fixtures import SetHandler
+from tests.parcels.messages import (
+    PackParcel,
+    ParcelDelivered,
+    ParcelOrdered,
+    ParcelPacked,
+    ParcelScanned,
+)
+from tests.parcels.processes import Shipping
+from tests.parcels.together import raised, together
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
+
+PATIENCE = timedelta(seconds=conf().PATIENCE_SECONDS)
+SECOND = timedelta(seconds=1)
+ORDERED = ParcelOrdered("P-1")
+
+
+def test_an_event_of_an_unknown_process_is_kept() -> None:
+    event = tell_unknown()
+
+    assert event.verdict == Verdict.UNROUTED
+    assert event.wake_at is not None
+    assert not Incident.objects.exists()
+
+
+def test_an_event_of_an_unknown_key_is_kept() -> None:
+    event = early("P-1", ParcelPacked(3))
+
+    assert (event.verdict, event.target) == (Verdict.UNROUTED, "shipping")
+
+
+def test_an_event_without_any_address_is_kept() -> None:
+    number = send_event(ParcelPacked(3), id="1").number
+    drain()
+
+    assert InboxEvent.objects.get(pk=number).verdict == Verdict.UNROUTED
+
+
+def tell_unknown() -> InboxEvent:
+    number = send_event(ParcelPacked(3), id="1", process_id=unknown().pk).number
+    drain()
+    return InboxEvent.objects.get(pk=number)
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ({"process_id": uuid7()}, "there is no process "),
+        ({"correlation_key": "P-9"}, "there is no shipping with the key 'P-9'"),
+        ({}, "it names no process and carries no correlation key"),
+    ],
+    ids=["process", "key", "nothing"],
+)
+def test_after_its_patience_it_is_shown_with_the_reason(
+    address: dict[str, object], said: str
+) -> None:
+    number = send_event(ParcelPacked(3), id="1", **address).number
+    drain()
+    let_pass(PATIENCE + SECOND)
+
+    event = InboxEvent.objects.get(pk=number)
+    assert (event.verdict, event.wake_at) == (Verdict.UNROUTED, None)
+    incident = Incident.objects.open().get()
+    assert (incident.kind, incident.event_id) == ("unrouted_event", number)
+    assert incident.message.startswith(f"no process takes ParcelPacked: {said}")
+
+
+def test_it_is_looked_at_again_ever_less_often() -> None:
+    event = tell_unknown()
+    looks = 0
+    while event.wake_at is not None:
+        age(event.wake_at - event.received_at + SECOND / 10)
+        looks += drain()
+        event.refresh_from_db()
+        assert looks < 20
+
+    assert looks > 2
+
+
+def test_it_is_matched_by_process_id_when_the_process_starts() -> None:
+    chosen = uuid7()
+    number = send_event(ParcelPacked(3), id="1", process_id=chosen).number
+    drain()
+    start_process(Shipping, ORDERED, process_id=chosen)
+    drain()
+
+    assert InboxEvent.objects.get(pk=number).verdict == Verdict.MOVED
+    assert ProcessInstance.objects.get().step == "OnTheWay"
+
+
+def test_it_is_matched_by_key_when_the_process_starts() -> None:
+    event = early("P-1", ParcelPacked(3))
+    other = early("P-2", ParcelPacked(3))
+    parcel = place("P-1")
+
+    event.refresh_from_db()
+    other.refresh_from_db()
+    assert (event.verdict, event.process_id) == (Verdict.MOVED, parcel.pk)
+    assert other.verdict == Verdict.UNROUTED
+
+
+def test_several_early_events_are_matched_in_the_order_of_their_arrival() -> None:
+    for where in ("Nagoya", "Osaka"):
+        early("P-1", ParcelScanned("P-1", where))
+    early("P-1", ParcelDelivered("P-1"))
+    early("P-1", ParcelPacked(3))
+    parcel = place("P-1")
+
+    assert (parcel.status, parcel.data["place"]) == (Status.COMPLETED, "Osaka")
+
+
+def test_an_early_event_that_its_process_does_not_expect_yet_is_parked() -> None:
+    event = early("P-1", ParcelDelivered("P-1"))
+    place("P-1")
+
+    event.refresh_from_db()
+    assert event.verdict == Verdict.PARKED
+
+
+def test_it_is_still_matched_after_it_was_shown() -> None:
+    event = early("P-1", ParcelPacked(3))
+    let_pass(PATIENCE + SECOND)
+    assert Incident.objects.open().count() == 1
+    place("P-1")
+
+    event.refresh_from_db()
+    assert event.verdict == Verdict.MOVED
+    assert not Incident.objects.open().exists()
+
+
+def test_it_is_in_order_again_when_its_process_may_still_expect_it() -> None:
+    event = early("P-1", ParcelDelivered("P-1"))
+    let_pass(PATIENCE + SECOND)
+    parcel = place("P-1")
+    event.refresh_from_db()
+
+    assert (event.verdict, event.process_id) == (Verdict.PARKED, parcel.pk)
+    assert not Incident.objects.open().exists()
+    tell(parcel, ParcelPacked(3))
+    assert parcel.status == Status.COMPLETED
+
+
+def test_only_starting_events_start_a_process_under_a_process_id() -> None:
+    number = send_event(ORDERED, id="1", process_id=unknown().pk).number
+    drain()
+
+    assert InboxEvent.objects.get(pk=number).verdict == Verdict.UNROUTED
+    assert not ProcessInstance.objects.exists()
+
+
+def test_an_event_of_an_ended_process_goes_to_it() -> None:
+    parcel = place("P-1")
+    tell(parcel, ParcelPacked(3))
+    tell(parcel, ParcelDelivered("P-1"))
+    event = early("P-1", ParcelScanned("P-1", "Nagoya"))
+
+    assert (event.verdict, event.process_id) == (Verdict.UNEXPECTED, parcel.pk)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_start_and_its_event_at_the_same_moment_find_each_other(
+    handler: SetHandler,
+) -> None:
+    handler(PackParcel, lambda command: None)
+    keys = [f"P-{number}" for number in range(20)]
+
+    def starts() -> None:
+        for key in keys:
+            start_process(Shipping, ParcelOrdered(key), id=f"order {key}")
+            drain()
+
+    def packs() -> None:
+        for key in keys:
+            send_event(ParcelPacked(3), id=f"pack {key}", correlation_key=key)
+            drain()
+
+    results = together(starts, packs)
+    for _ in range(3):
+        let_pass(2 * SECOND)
+
+    assert raised(results) == []
+    steps = ProcessInstance.objects.values_list("step", flat=True)
+    assert list(steps) == ["OnTheWay"] * len(keys)
+    assert not InboxEvent.objects.exclude(
+        verdict__in=[Verdict.STARTED, Verdict.MOVED]
+    ).exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_starts_of_one_key_at_the_same_moment_give_one_process(
+    handler: SetHandler,
+) -> None:
+    handler(PackParcel, lambda command: None)
+    for number in range(2):
+        send_event(ORDERED, id=f"{number}", source="web")
+    results = together(drain, drain)
+    let_pass(5 * SECOND)
+
+    assert raised(results) == []
+    assert ProcessInstance.objects.count() == 1
+    verdicts = set(InboxEvent.objects.values_list("verdict", flat=True))
+    assert verdicts == {Verdict.STARTED, Verdict.PARKED}

@@ -1,0 +1,346 @@
+"""The simulated exchange as a process of its own, alone and end to end: request out, signed call back."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+
+from examples.order_listing.messages import Destination
+from examples.order_listing.models import HistoryEntry, Order
+from examples.order_listing.orders import place_order
+from examples.order_listing.promise import disagreements
+from orchestrator.models import (
+    CommandStatus,
+    InboxEvent,
+    Incident,
+    IssuedCommand,
+    ProcessInstance,
+    Status,
+    StepRun,
+)
+from orchestrator.serving import port
+from tests.services.exchange import ExchangeProcess, post_json
+from tests.services.patience import wait_for
+from tests.services.workers import Workers
+
+WHAT = "50 MWh base load, Tokyo area"
+ORDER = {"request_id": "r-1", "order_id": "O-1", "description": WHAT}
+REQUESTS = IssuedCommand.objects.filter(type="RequestExternalCreation")
+
+
+class Client(HTTPServer):
+    """A webhook that takes down the ids and bodies it gets; it answers 503 to the first few."""
+
+    def __init__(self, number: int, failures: int = 0) -> None:
+        super().__init__(("127.0.0.1", number), Taker)
+        self.failures = failures
+        self.taken: list[tuple[str, dict[str, object]]] = []
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+
+class Taker(BaseHTTPRequestHandler):
+    server: Client
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.taken.append((self.headers["webhook-id"], body))
+        refused = len(self.server.taken) <= self.server.failures
+        self.send_response(503 if refused else 202)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    client = Client(0)
+    yield client
+    client.shutdown()
+    client.server_close()
+
+
+@pytest.fixture
+def lone_exchange(client: Client) -> Iterator[ExchangeProcess]:
+    exchange = ExchangeProcess(
+        f"http://127.0.0.1:{client.server_port}/hook", shortest=0, longest=0.05
+    )
+    exchange.start()
+    yield exchange
+    exchange.stop()
+
+
+def order(exchange: ExchangeProcess, key: str = "k-1") -> dict[str, object]:
+    return post_json(f"{exchange.url}/orders", ORDER, **{"Idempotency-Key": key})
+
+
+# Alone
+
+
+def test_an_order_is_taken_at_once_and_announced_with_its_request_id(
+    lone_exchange: ExchangeProcess, client: Client
+) -> None:
+    answer = order(lone_exchange)
+
+    wait_for(lambda: len(client.taken) == 1, 5)
+    assert answer["request_id"] == "r-1"
+    assert client.taken[0][1] == {
+        "type": "ExternalOrderCreated",
+        "process_id": "r-1",
+        "data": {
+            "order_id": "O-1",
+            "external_id": answer["external_id"],
+            "description": WHAT,
+        },
+    }
+
+
+def test_the_same_idempotency_key_never_makes_a_second_order(
+    lone_exchange: ExchangeProcess, client: Client
+) -> None:
+    answers = [order(lone_exchange), order(lone_exchange), order(lone_exchange, "k-2")]
+
+    wait_for(lambda: len(client.taken) == 2, 5)
+    assert answers[0] == answers[1]
+    assert answers[0]["external_id"] != answers[2]["external_id"]
+
+
+def test_a_message_said_twice_keeps_its_id(
+    lone_exchange: ExchangeProcess, client: Client
+) -> None:
+    lone_exchange.behave(twice=True)
+
+    order(lone_exchange)
+
+    wait_for(lambda: len(client.taken) == 2, 5)
+    assert client.taken[0] == client.taken[1]
+
+
+def test_a_message_is_sent_until_it_is_taken(
+    lone_exchange: ExchangeProcess, client: Client
+) -> None:
+    client.failures = 2
+
+    order(lone_exchange)
+
+    wait_for(lambda: len(client.taken) == 3, 10)
+    assert client.taken[0] == client.taken[1] == client.taken[2]
+
+
+def test_a_client_that_is_away_gets_its_messages_later() -> None:
+    number = port.free()
+    exchange = ExchangeProcess(f"http://127.0.0.1:{number}/hook", shortest=0, longest=0)
+    exchange.start()
+    order(exchange)
+
+    client = Client(number)
+
+    wait_for(lambda: len(client.taken) == 1, 10)
+    client.shutdown()
+    client.server_close()
+    exchange.stop()
+
+
+def test_a_lost_answer_is_an_order_all_the_same(
+    lone_exchange: ExchangeProcess, client: Client
+) -> None:
+    lone_exchange.behave(lose=True)
+
+    with pytest.raises(HTTPError, match="503"):
+        order(lone_exchange)
+
+    wait_for(lambda: len(client.taken) == 1, 5)
+    assert order(lone_exchange)["request_id"] == "r-1"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "sent", "status"),
+    [
+        ("/orders", ORDER, {}, 400),
+        ("/orders", {"request_id": "r-1"}, {"Idempotency-Key": "k"}, 422),
+        ("/orders", ["r-1"], {"Idempotency-Key": "k"}, 422),
+        ("/behaviour", {"fale": 1}, {}, 422),
+        ("/behaviour", {"fail": 2}, {}, 422),
+        ("/behaviour", {"shortest": 5, "longest": 1}, {}, 422),
+        ("/behaviour", None, {}, 422),
+        ("/elsewhere", {}, {}, 404),
+        ("/orders", {"x": "y" * 70_000}, {"Idempotency-Key": "k"}, 413),
+    ],
+)
+def test_a_request_of_another_form_is_refused(
+    lone_exchange: ExchangeProcess,
+    path: str,
+    body: object,
+    sent: dict[str, str],
+    status: int,
+) -> None:
+    with pytest.raises(HTTPError, match=str(status)):
+        post_json(lone_exchange.url + path, body, **sent)
+
+
+def test_what_is_not_json_is_refused(lone_exchange: ExchangeProcess) -> None:
+    request = Request(f"{lone_exchange.url}/orders", b"{", {"Idempotency-Key": "k"})  # noqa: S310
+
+    with pytest.raises(HTTPError, match="400"):
+        urlopen(request, timeout=5)  # noqa: S310
+
+
+def test_it_stops_at_once_whatever_it_still_has_to_say(
+    lone_exchange: ExchangeProcess,
+) -> None:
+    lone_exchange.behave(longest=60, shortest=60, born=5)
+    order(lone_exchange)
+    began = time.monotonic()
+
+    assert lone_exchange.stop() == 0
+    assert time.monotonic() - began < 30  # seconds; it still had things to say for 60
+
+
+def test_a_missing_key_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PROCESSION_WEBHOOK_SECRET_EXCHANGE")
+    exchange = ExchangeProcess("http://127.0.0.1:1/hook")
+
+    exchange.program.start()
+    wait_for(lambda: not exchange.program.alive, 10)
+
+    assert exchange.stop() == 1
+    assert (
+        exchange.program.log.read_text()
+        .splitlines()[-1]
+        .startswith("The signing key is missing")
+    )
+
+
+# End to end
+
+
+def completed(count: int) -> None:
+    ended = ProcessInstance.objects.filter(status=Status.COMPLETED)
+    wait_for(
+        lambda: ended.count() == count,
+        45,
+        lambda: list(ProcessInstance.objects.values_list("step", "status")),
+    )
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_order_for_both_markets_goes_out_comes_back_and_completes(
+    exchange: ExchangeProcess, workers: Workers
+) -> None:
+    entered = place_order(Destination.BOTH, WHAT)
+
+    completed(1)
+
+    request = REQUESTS.get()
+    steps = StepRun.objects.order_by("id").values_list("node", flat=True)
+    final = Order.objects.get(pk=entered.pk)
+    assert list(steps) == [
+        "NotStarted",
+        "AwaitingExternalCreation",
+        "AwaitingExternalListing",
+        "AwaitingInternalListing",
+        "Completed",
+    ]
+    assert (request.status, request.answer, request.attempt) == (
+        CommandStatus.DONE,
+        "HTTP 202",
+        1,
+    )
+    assert final.external_id.startswith("EX-")
+    assert final.external_listed_at
+    assert final.internal_listed_at
+    assert final.notice == "Listed: both markets"
+    assert HistoryEntry.objects.get().text == f"Entered: {WHAT}"
+    assert disagreements() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_rejected_order_completes_with_the_reason(
+    exchange: ExchangeProcess, workers: Workers
+) -> None:
+    exchange.behave(reject=True)
+    entered = place_order(Destination.EXTERNAL, WHAT)
+
+    completed(1)
+
+    final = Order.objects.get(pk=entered.pk)
+    assert (final.notice, final.external_listed_at) == ("Refused by the exchange", None)
+    assert final.reason
+    assert ProcessInstance.objects.get().data["reason"] == final.reason
+    assert disagreements() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_order_born_on_the_exchange_is_taken_over(
+    exchange: ExchangeProcess, workers: Workers
+) -> None:
+    exchange.behave(born=20)
+    wait_for(InboxEvent.objects.exists, 10)
+    exchange.behave(born=0)
+    wait_for(
+        lambda: ProcessInstance.objects.live().count() == 0 and Order.objects.exists(),
+        45,
+    )
+
+    born = Order.objects.first()
+    assert born is not None
+    assert (born.destination, born.order_id) == (Destination.EXTERNAL, born.external_id)
+    assert (
+        ProcessInstance.objects.get(pk=born.process_id).data["destination"]
+        == "external"
+    )
+    assert disagreements() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_call_that_fails_is_tried_again_under_the_same_key(
+    exchange: ExchangeProcess, workers: Workers
+) -> None:
+    exchange.behave(fail=True)
+    place_order(Destination.EXTERNAL, WHAT)
+    wait_for(lambda: REQUESTS.filter(attempt__gte=2).exists(), 15)
+
+    exchange.behave(fail=False)
+
+    completed(1)
+    assert REQUESTS.get().status == CommandStatus.DONE
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_refused_call_is_not_tried_again_and_needs_a_person(
+    exchange: ExchangeProcess, workers: Workers
+) -> None:
+    exchange.behave(refuse=True)
+    place_order(Destination.EXTERNAL, WHAT)
+
+    wait_for(lambda: ProcessInstance.objects.filter(status=Status.FAILED).exists(), 15)
+
+    request, incident = REQUESTS.get(), Incident.objects.get()
+    assert (request.status, request.attempt) == (CommandStatus.FAILED, 1)
+    assert "HTTP 403" in incident.message
+    assert ProcessInstance.objects.get().step == "AwaitingExternalCreation"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_with_every_trouble_at_once_each_order_ends_once(
+    exchange: ExchangeProcess, workers: Workers
+) -> None:
+    exchange.behave(fail=0.2, lose=0.3, early=0.3, twice=0.5, late=0.3, reject=0.2)
+    destinations = [Destination.BOTH, Destination.EXTERNAL, Destination.INTERNAL] * 5
+    for destination in destinations:
+        place_order(destination, WHAT)
+
+    completed(len(destinations))
+
+    announced = InboxEvent.objects.filter(source="exchange", verdict="moved").count()
+    assert announced == sum(
+        destination != Destination.INTERNAL for destination in destinations
+    )
+    assert disagreements() == []
+    assert not Incident.objects.open().exists()

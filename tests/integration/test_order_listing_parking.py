@@ -1,0 +1,230 @@
+"""What the table leaves empty, through the engine: kept, offered again after every transition, and in the end shown."""
+
+import time
+from collections.abc import Callable
+from uuid import UUID
+
+import pytest
+from pytest_django import Settings
+from uuid6 import uuid7
+
+from examples.order_listing.messages import Destination
+from examples.order_listing.processes import OrderListing
+from orchestrator import Answer, registry, send_event, start_process
+from orchestrator.definition import Event
+from orchestrator.engine.drain import drain
+from orchestrator.models import InboxEvent, Incident, ProcessInstance, Verdict
+from tests.services.patience import SHARED
+from tests.unit.test_order_listing_table import (
+    CREATED_BOTH,
+    CREATED_THERE,
+    EMPTY,
+    LISTED_HERE,
+    LISTED_THERE,
+    REJECTED_THERE,
+    named,
+)
+
+pytestmark = pytest.mark.django_db
+
+Step = OrderListing.Step
+WAY = [
+    (Step.NOT_STARTED, CREATED_BOTH),
+    (Step.AWAITING_EXTERNAL_CREATION, CREATED_THERE),
+    (Step.AWAITING_EXTERNAL_LISTING, LISTED_THERE),
+    (Step.AWAITING_INTERNAL_LISTING, LISTED_HERE),
+]
+"""The steps of an order for both markets, and the event that ends each."""
+
+WAITING = [
+    (step, event)
+    for step, _, event in EMPTY
+    if step not in (Step.NOT_STARTED, Step.COMPLETED)
+]
+EARLY = [event for step, _, event in EMPTY if step is Step.NOT_STARTED]
+LATE = [event for step, _, event in EMPTY if step is Step.COMPLETED]
+
+
+@pytest.fixture(autouse=True)
+def markets_answer_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the listing events come when the test sends them, not from the command handlers themselves."""
+    for command, handlers in list(registry.command_handlers.items()):
+        silent = registry.Handler(
+            silenced(handlers[0].function), handlers[0].message, False, 1, 5, "default"
+        )
+        monkeypatch.setitem(registry.command_handlers, command, [silent])
+
+
+def silenced(function: Callable[..., object]) -> Callable[..., Answer]:
+    def handler(command: object, context: object) -> Answer:
+        if function.__name__ != "request_external_creation":
+            function(command, context)
+        return Answer("")
+
+    return handler
+
+
+def reach(step: OrderListing.Step, process_id: UUID) -> None:
+    """Bring the process to a step."""
+    for passed, event in WAY:
+        if passed is step:
+            return
+        leave(passed, event, process_id)
+
+
+def leave(step: OrderListing.Step, event: Event, process_id: UUID) -> None:
+    """Let the process leave a step by its event."""
+    if step is Step.NOT_STARTED:
+        start_process(OrderListing, event, id="start", process_id=process_id)
+    else:
+        send_event(event, id=f"leave {step}", source="way", process_id=process_id)
+    drain()
+
+
+def send(event: Event, process_id: UUID) -> InboxEvent:
+    """Send the event under test and have it handled."""
+    number = send_event(
+        event, id="out of place", source="test", process_id=process_id
+    ).number
+    drain()
+    return InboxEvent.objects.get(pk=number)
+
+
+def after_its_patience(event: InboxEvent) -> InboxEvent:
+    """Run what is ready until the event's patience is over."""
+    deadline = time.monotonic() + 5 * SHARED
+    while (
+        event.verdict in (Verdict.PARKED, Verdict.RECEIVED)
+        and time.monotonic() < deadline
+    ):
+        time.sleep(0.05)
+        drain()
+        event.refresh_from_db()
+    return event
+
+
+def test_every_empty_cell_is_looked_at() -> None:
+    assert len(WAITING) + len(EARLY) + len(LATE) == len(EMPTY) == 19
+
+
+@pytest.mark.parametrize(("step", "event"), WAITING, ids=named)
+def test_an_event_out_of_place_is_parked_and_moves_nothing(
+    step: OrderListing.Step, event: Event
+) -> None:
+    process_id = uuid7()
+    reach(step, process_id)
+    before = ProcessInstance.objects.get()
+
+    row = send(event, process_id)
+
+    after = ProcessInstance.objects.get()
+    assert row.verdict == Verdict.PARKED
+    assert (after.step, after.revision, after.data) == (
+        step,
+        before.revision,
+        before.data,
+    )
+    assert not Incident.objects.exists()
+
+
+@pytest.mark.parametrize(("step", "event"), WAITING, ids=named)
+def test_it_is_offered_again_after_a_transition(
+    step: OrderListing.Step, event: Event
+) -> None:
+    process_id = uuid7()
+    reach(step, process_id)
+    parked = send(event, process_id)
+
+    leave(step, dict(WAY)[step], process_id)
+
+    row = InboxEvent.objects.get(pk=parked.pk)
+    reached = list(Step)[list(Step).index(step) + 1]
+    assert parked.handled_at is not None
+    assert row.handled_at is not None
+    assert row.handled_at > parked.handled_at
+    assert row.verdict == expected(reached, event)
+    if row.verdict == Verdict.PARKED:
+        assert ProcessInstance.objects.get().step == reached
+        assert row.patience_until == parked.patience_until
+
+
+def expected(step: OrderListing.Step, event: Event) -> Verdict:
+    if step is Step.COMPLETED:
+        return Verdict.UNEXPECTED
+    return Verdict.MOVED if OrderListing.rows_for(step, type(event)) else Verdict.PARKED
+
+
+@pytest.mark.parametrize(("step", "event"), WAITING, ids=named)
+def test_when_its_patience_is_over_it_is_shown_as_unexpected(
+    step: OrderListing.Step, event: Event, settings: Settings
+) -> None:
+    settings.PROCESSION = {"PATIENCE_SECONDS": 0.3}
+    process_id = uuid7()
+    reach(step, process_id)
+
+    row = after_its_patience(send(event, process_id))
+
+    incident = Incident.objects.get()
+    reason = f"{type(event).__name__} is not expected in step {step}"
+    assert (row.verdict, row.error) == (Verdict.UNEXPECTED, reason)
+    assert (incident.kind, incident.event_id) == (
+        Incident.Kind.UNEXPECTED_EVENT,
+        row.pk,
+    )
+    assert (incident.instance_id, incident.step, incident.message) == (
+        process_id,
+        step,
+        reason,
+    )
+    assert ProcessInstance.objects.get().step == step
+
+
+@pytest.mark.parametrize("event", EARLY, ids=named)
+def test_an_event_before_its_process_is_kept_offered_at_the_start_and_in_the_end_shown(
+    event: Event, settings: Settings
+) -> None:
+    settings.PROCESSION = {"PATIENCE_SECONDS": 1}
+    process_id = uuid7()
+    early = send(event, process_id)
+
+    leave(Step.NOT_STARTED, CREATED_BOTH, process_id)
+    offered = InboxEvent.objects.get(pk=early.pk)
+    final = after_its_patience(InboxEvent.objects.get(pk=early.pk))
+
+    assert early.verdict == Verdict.UNROUTED
+    assert offered.verdict == expected(Step.AWAITING_EXTERNAL_CREATION, event)
+    assert final.verdict == (
+        Verdict.MOVED if event is REJECTED_THERE else Verdict.UNEXPECTED
+    )
+
+
+@pytest.mark.parametrize("event", LATE, ids=named)
+def test_an_event_after_the_end_of_its_process_is_shown_at_once(event: Event) -> None:
+    process_id = uuid7()
+    reach(Step.COMPLETED, process_id)
+
+    row = send(event, process_id)
+
+    incident = Incident.objects.get()
+    assert (row.verdict, row.error) == (
+        Verdict.UNEXPECTED,
+        f"{row.type} came after the process had ended",
+    )
+    assert (incident.kind, incident.event_id) == (
+        Incident.Kind.UNEXPECTED_EVENT,
+        row.pk,
+    )
+    assert ProcessInstance.objects.get().finished_at is not None
+
+
+def test_the_walk_that_these_tests_use_goes_through_every_step() -> None:
+    process_id = uuid7()
+    order = OrderListing.Data("O-1", Destination.BOTH, CREATED_BOTH.description, "EX-1")
+
+    reach(Step.COMPLETED, process_id)
+
+    instance = ProcessInstance.objects.get()
+    assert [run.node for run in instance.step_runs.order_by("id")] == [
+        str(step) for step in Step
+    ]
+    assert instance.summary == OrderListing.summary(order)

@@ -1,0 +1,115 @@
+"""Signing in by link."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.core import signing
+from django.db import connection
+from django.test import Client
+
+from orchestrator import sign_in
+from orchestrator.sign_in import LinkRefused, redeem, sign_in_path
+
+pytestmark = pytest.mark.django_db
+
+
+def token(user: User) -> str:
+    return sign_in_path(user).split("/")[-2]
+
+
+def test_a_link_signs_its_user_in(viewer: User, client: Client) -> None:
+    client.get(sign_in_path(viewer))
+
+    assert client.session["_auth_user_id"] == str(viewer.pk)
+
+
+def test_a_used_link_is_refused(viewer: User) -> None:
+    link = sign_in_path(viewer)
+    Client().get(link)
+    client = Client()
+
+    assert client.get(link).status_code == 403
+    assert "_auth_user_id" not in client.session
+
+
+def test_a_sign_in_voids_the_links_made_before(viewer: User) -> None:
+    earlier = token(viewer)
+    redeem(token(viewer))
+
+    with pytest.raises(LinkRefused):
+        redeem(earlier)
+
+
+def test_a_link_of_yesterday_is_refused(
+    viewer: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sign_in, "LIFETIME", timedelta(seconds=-1))
+
+    with pytest.raises(LinkRefused):
+        redeem(token(viewer))
+
+
+def test_a_link_that_was_changed_is_refused(viewer: User) -> None:
+    with pytest.raises(LinkRefused):
+        redeem(token(viewer)[:-1] + "x")
+
+
+def test_a_link_signed_for_another_purpose_is_refused(viewer: User) -> None:
+    with pytest.raises(LinkRefused):
+        redeem(signing.dumps([viewer.pk, ""], salt="something else"))
+
+
+def test_a_user_who_was_deactivated_is_refused(viewer: User) -> None:
+    link = token(viewer)
+    User.objects.filter(pk=viewer.pk).update(is_active=False)
+
+    with pytest.raises(LinkRefused):
+        redeem(link)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_uses_at_once_one_wins(viewer: User) -> None:
+    link = token(viewer)
+
+    def use(_: int) -> bool:
+        try:
+            redeem(link)
+        except LinkRefused:
+            return False
+        finally:
+            connection.close()
+        return True
+
+    with ThreadPoolExecutor(8) as threads:
+        won = list(threads.map(use, range(8)))
+
+    assert sum(won) == 1
+
+
+def test_signing_out_takes_a_form_post(viewer: User, client: Client) -> None:
+    client.force_login(viewer)
+
+    assert client.get("/sign-out/").status_code == 405
+    assert "_auth_user_id" in client.session
+    client.post("/sign-out/")
+    assert "_auth_user_id" not in client.session
+
+
+def test_every_page_brings_its_policy(client: Client) -> None:
+    policy = client.get("/sign-in/").headers["Content-Security-Policy"]
+
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+
+
+def test_the_queue_dashboard_is_for_superusers(
+    operator: User, administrator: User, valkey: object, client: Client
+) -> None:
+    User.objects.filter(pk=operator.pk).update(is_staff=True)
+    client.force_login(operator)
+    assert client.get("/admin/rq/").status_code == 302
+
+    client.force_login(administrator)
+    assert client.get("/admin/rq/").status_code == 200

@@ -1,0 +1,254 @@
+"""`manage.py up`: started, looked at, restarted and ended as a newcomer would."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from http.cookiejar import CookieJar
+from pathlib import Path
+from urllib.request import HTTPCookieProcessor, build_opener
+
+import psutil
+import pytest
+from django.conf import settings
+from django.db import connection
+
+from orchestrator.serving import port
+from tests.services.patience import SHARED
+from tests.services.program import environ
+
+pytestmark = pytest.mark.django_db(transaction=True)
+MANAGE = [sys.executable, str(settings.BASE_DIR / "manage.py")]
+
+
+class Up:
+    """One `manage.py up` on a data folder of its own."""
+
+    def __init__(self, data_dir: Path, number: int = 0) -> None:
+        self.data_dir = data_dir
+        self.port = number or port.free()
+        self.command = [
+            *MANAGE,
+            "up",
+            "--port",
+            str(self.port),
+            "--data-dir",
+            str(data_dir),
+            "--workers",
+            "1",
+        ]
+        self.environ = environ()
+        if connection.vendor == "sqlite":
+            del self.environ["DATABASE_URL"]  # the data folder has its own
+        self.output = ""
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self) -> "Up":
+        self.process = subprocess.Popen(
+            self.command,
+            env=self.environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert self.process.stdout
+        for line in self.process.stdout:
+            self.output += line
+            if "Ctrl-C stops everything" in line:
+                return self
+        raise AssertionError(self.output)
+
+    def refused(self) -> tuple[int, str]:
+        """Start what must not start; return its exit code and what it said."""
+        run = subprocess.run(
+            self.command,
+            env=self.environ,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+        return run.returncode, run.stdout + run.stderr
+
+    @property
+    def link(self) -> str:
+        found = re.search(rf"http://127\.0\.0\.1:{self.port}/sign-in/\S+", self.output)
+        assert found, self.output
+        return found.group()
+
+    @property
+    def children(self) -> list[psutil.Process]:
+        """All processes below: Valkey, web, supervisor and its worker, once they are all there."""
+        assert self.process
+        deadline = time.monotonic() + 10 * SHARED
+        while time.monotonic() < deadline:
+            up = psutil.Process(self.process.pid)
+            children: list[psutil.Process] = up.children(recursive=True)
+            if len(children) >= 4:
+                return children
+            time.sleep(0.05)
+        raise AssertionError(children)
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Send the signal `number`; return the exit code."""
+        assert self.process
+        self.process.send_signal(number)
+        with self.process:  # closes its output too
+            return self.process.wait(10 * SHARED)
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[Up]:
+    up = Up(tmp_path / "data").start()
+    yield up
+    if up.process and up.process.poll() is None:
+        up.stop()
+
+
+def gone(processes: list[psutil.Process], patience: float = 5 * SHARED) -> bool:
+    """Tell whether all `processes` have ended, at the latest after `patience` seconds."""
+    _, alive = psutil.wait_procs(processes, timeout=patience)
+    return not alive
+
+
+def opened(link: str) -> int:
+    """Open `link` in a new browser profile; return the status of the page it leads to."""
+    try:
+        with build_opener(HTTPCookieProcessor(CookieJar())).open(
+            link, timeout=10
+        ) as page:
+            status: int = page.status
+            return status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_the_sign_in_link_works_once(up: Up) -> None:
+    assert opened(up.link) == 200
+    assert opened(up.link) == 403
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_every_child_within_five_seconds(up: Up, number: int) -> None:
+    lasted: list[float] = []
+    # Others' load only ever makes an end slower, so the quickest of three is our own.
+    while len(lasted) < 3 and not (lasted and lasted[-1] < 5):
+        if lasted:
+            up.start()
+        children = up.children
+        begun = time.monotonic()
+
+        code = up.stop(number)
+
+        lasted.append(time.monotonic() - begun)
+        assert code == 0
+        assert gone(children, patience=0)
+    assert min(lasted) < 5
+
+
+@pytest.mark.once
+def test_children_end_when_up_is_killed(up: Up) -> None:
+    children = up.children
+
+    up.stop(signal.SIGKILL)
+
+    assert gone(children)
+
+
+@pytest.mark.once
+def test_a_child_that_dies_is_started_again(up: Up) -> None:
+    [web] = [
+        child for child in up.children if "orchestrator.serving.web" in child.cmdline()
+    ]
+
+    web.kill()
+
+    # The port stays open in between: this request waits for the new server.
+    assert opened(f"http://127.0.0.1:{up.port}/sign-in/") == 200
+
+
+def test_data_and_sessions_survive_a_restart(up: Up) -> None:
+    browser = build_opener(HTTPCookieProcessor(CookieJar()))
+    browser.open(up.link, timeout=10)
+    up.stop()
+
+    again = Up(up.data_dir, up.port).start()
+
+    with browser.open(f"http://127.0.0.1:{up.port}/", timeout=10) as page:
+        assert "/sign-in/" not in page.geturl()
+    assert again.stop() == 0
+
+
+@pytest.mark.once
+def test_a_second_up_on_the_same_data_is_refused_and_told_whose_they_are(
+    up: Up,
+) -> None:
+    assert up.process
+
+    code, words = Up(up.data_dir).refused()
+
+    assert code == 1
+    assert f"as process {up.process.pid}." in words
+    assert len(words.splitlines()) == 1
+
+
+@pytest.mark.once
+def test_a_port_in_use_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind((port.LOOPBACK, 0))
+        other.listen()
+
+        code, words = Up(tmp_path / "data", other.getsockname()[1]).refused()
+
+    assert code == 1
+    assert words.startswith("Port ")
+    assert len(words.splitlines()) == 1
+    assert not list((tmp_path / "data").glob("db*"))
+
+
+@pytest.mark.once
+def test_a_read_only_folder_is_refused(read_only: Path) -> None:
+    code, words = Up(read_only).refused()
+
+    assert code == 1
+    assert words.startswith("Cannot ")
+    assert str(read_only) in words
+    assert len(words.splitlines()) == 1
+
+
+@pytest.fixture
+def read_only(tmp_path: Path) -> Path:
+    """Return a folder that nobody may write to; for root, who may write anywhere, one of the kernel's."""
+    tmp_path.chmod(0o555)
+    return Path("/proc") if os.access(tmp_path, os.W_OK) else tmp_path / "data"
+
+
+@pytest.mark.once
+def test_a_wrong_database_address_is_refused(tmp_path: Path) -> None:
+    up = Up(tmp_path / "data")
+    up.environ["DATABASE_URL"] = "mysql://somewhere/something"
+
+    code, words = up.refused()
+
+    assert code == 1
+    assert words.startswith("DATABASE_URL must look like")
+    assert len(words.splitlines()) == 1
+
+
+@pytest.mark.once
+def test_a_database_that_does_not_answer_is_refused(tmp_path: Path) -> None:
+    up = Up(tmp_path / "data")
+    up.environ["DATABASE_URL"] = f"postgresql://{port.LOOPBACK}:{port.free()}/nothing"
+
+    code, words = up.refused()
+
+    assert code == 1
+    assert words.splitlines()[-1].startswith("The database does not answer: ")
+    assert "Traceback" not in words

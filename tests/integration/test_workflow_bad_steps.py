@@ -1,0 +1,280 @@
+"""Steps and inputs that are as bad as can be: people are told in words, neighbours are unaffected, workers go on."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import connection, transaction
+
+from orchestrator import start_process
+from orchestrator.definition import Workflow, then
+from orchestrator.engine.drain import drain
+from orchestrator.exceptions import (
+    ConflictingEvent,
+    InvalidDefinition,
+    InvalidMessage,
+    KeyTaken,
+)
+from orchestrator.models import (
+    Incident,
+    ProcessInstance,
+    Status,
+    StepRun,
+    StepStatus,
+)
+from tests.flows import misbehaving, unstorable
+from tests.flows import patterns as p
+from tests.flows.desk import complaint, finished, launch, results, visit
+from tests.flows.fixtures import Start, flows, said, start
+from tests.flows.ledger import noted
+from tests.services.patience import wait_for
+
+__all__ = ["flows", "start"]
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("flows"),
+]
+
+LATE = "TimedOut: it ran longer than it may, or did not report in time, 2 times"
+DEAD = "WorkerDied: the worker died or was killed in each of 2 attempts"
+ENDS = "which ends programs; a step fails by raising an Exception"
+COMPLAINTS = {
+    "swallow": LATE,
+    "hold the interpreter": LATE,
+    "exit the process": DEAD,
+    "exit": f"ExitRefused: misbehave raised SystemExit: 3, {ENDS}",
+    "interrupt": f"ExitRefused: misbehave raised KeyboardInterrupt, {ENDS}",
+    "end a generator": f"ExitRefused: misbehave raised GeneratorExit, {ENDS}",
+    "cancel": f"ExitRefused: misbehave raised CancelledError, {ENDS}",
+    "recursion": "RecursionError: maximum recursion depth exceeded",
+    "memory": "MemoryError: ",
+    "without words": "Unspeakable: its text cannot be had (RuntimeError)",
+    "open transaction": "Permanent: misbehave left a database transaction open; what it wrote there is undone",
+}
+FINE = {"fork": "by the worker", "broken connection": "None", "": "well"}
+
+
+def settled() -> bool:
+    """Whether every process waits for people, and has nothing more to run: branches beside a failed step go on."""
+    live = ProcessInstance.objects.live()
+    to_do = (StepStatus.READY, StepStatus.RUNNING, StepStatus.RETRYING)
+    return not (
+        live.exclude(status=Status.FAILED).exists()
+        or StepRun.objects.filter(status__in=to_do).exists()
+    )
+
+
+def test_workers_survive_whatever_steps_do_and_say_what_it_was(start: Start) -> None:
+    how = [*COMPLAINTS, *FINE, *[""] * 5]
+    processes = {launch(misbehaving.Misbehaving, one): one for one in how}
+    workers = start(2)
+    wait_for(settled, 25, lambda: said(workers))
+
+    incidents = {
+        processes[incident.instance]: incident.message
+        for incident in Incident.objects.open().select_related("instance")
+    }
+    assert set(incidents) == set(COMPLAINTS)
+    for one, message in COMPLAINTS.items():
+        assert incidents[one].startswith(message), one
+    for process, one in processes.items():
+        process.refresh_from_db()
+        if one in FINE:
+            assert results(process)["follow"] == FINE[one]
+    expected = {"followed well": 6, "followed by the worker": 1, "followed None": 1}
+    assert noted() == expected
+    wait_for(lambda: len(workers.pids) == 2, 5)
+
+
+def test_a_worker_that_dies_before_the_commit_has_used_an_attempt_up(
+    start: Start,
+) -> None:
+    settling, charging = (
+        launch(misbehaving.Settling, "die"),
+        launch(misbehaving.Charging, "die"),
+    )
+    workers = start(1)
+    wait_for(settled, 15, lambda: said(workers))
+
+    assert noted() == {"settled": 2, "charged": 1}
+    assert complaint(settling).message == DEAD
+    assert complaint(charging).message.startswith("Interrupted: ")
+
+
+def test_elements_that_must_not_run_twice_do_not_when_another_ends_the_worker(
+    start: Start,
+) -> None:
+    process = launch(misbehaving.Sending, [0, 1, 2, 3])
+    workers = start(1)
+    wait_for(settled, 15, lambda: said(workers))
+
+    assert noted() == {f"sent {number}": 1 for number in range(4)}
+    assert complaint(process).message.startswith("Interrupted: ")
+
+
+# Without workers: the same failures where the engine runs in another program
+
+
+def test_what_would_end_the_program_is_a_failed_attempt() -> None:
+    process = finished(misbehaving.Misbehaving, "interrupt")
+
+    assert process.status == Status.FAILED
+    assert complaint(process).message == COMPLAINTS["interrupt"]
+    assert visit(process, "misbehave").attempt == 2
+
+
+def test_a_transaction_that_a_step_left_open_is_undone() -> None:
+    process = finished(misbehaving.Misbehaving, "open transaction")
+
+    assert process.status == Status.FAILED
+    assert not connection.in_atomic_block
+    assert noted() == {}
+    assert finished(p.Chain, 1).status == Status.COMPLETED
+
+
+# Results
+
+
+REASONS = {
+    "an object": "Unable to serialize unknown type",
+    "a set of objects": "Unable to serialize unknown type",
+    "NaN": "NaN and Infinity are not JSON numbers",
+    "2 MB": "it has 2,000,002 bytes as JSON, at most 262,144 are stored",
+    "NUL": "text must not contain the NUL character",
+    "a lone surrogate": "surrogate",
+    "depth 100": "nested deeper than 64 levels",
+    "depth 1000": "depth exceeded",
+    "a generator": "a generator has no value yet",
+    "an awaitable": "a coroutine has no value yet",
+    "itself inside": "Circular reference",
+    "a large number": "too many digits",
+}
+
+
+def test_a_result_that_cannot_be_stored_is_told_at_once() -> None:
+    for how, reason in REASONS.items():
+        process = finished(unstorable.HandingOver, how)
+
+        incident = complaint(process)
+        assert (incident.step, visit(process, "hand_over").attempt) == ("hand_over", 1)
+        assert incident.message.startswith(
+            "InvalidMessage: the result of hand_over: "
+        ), how
+        assert reason in incident.message, how
+    assert noted() == {}
+
+
+@pytest.mark.parametrize("workflow", [unstorable.WrongType, unstorable.WrongField])
+def test_a_result_of_another_type_than_declared_is_told_at_once(
+    workflow: type[Workflow],
+) -> None:
+    process = finished(workflow, "text")
+
+    incident = complaint(process)
+    assert incident.step in ("wrong_type", "wrong_field")
+    assert f"the result of {incident.step}" in incident.message
+    assert "valid integer" in incident.message or "`int`" in incident.message
+
+
+def test_an_asynchronous_step_is_refused_when_it_is_declared() -> None:
+    with pytest.raises(InvalidDefinition, match="later is asynchronous"):
+
+        class Awaiting(Workflow):
+            Input = p.Number
+            flow = (then(p.same, unstorable.later),)
+
+
+# Inputs
+
+
+def nothing_is_stored() -> bool:
+    return not ProcessInstance.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (p.Number(1), "keyed starts with Order, not with"),
+        ({"order": "A"}, "keyed starts with Order, not with"),
+        (unstorable.Order("A", "many"), "Expected `int`"),  # type: ignore[arg-type]
+        (unstorable.Order("A", note="x" * 300_000), "at most"),
+        (unstorable.Order("A", note="\0"), "NUL"),
+    ],
+    ids=["class", "dict", "field", "size", "NUL"],
+)
+def test_a_process_does_not_start_with_a_bad_input(given: Any, reason: str) -> None:
+    with pytest.raises(InvalidMessage, match=reason):
+        start_process(unstorable.Keyed, given)
+
+    assert nothing_is_stored()
+
+
+def test_the_same_start_again_gives_the_first_receipt() -> None:
+    first = start_process(unstorable.Keyed, unstorable.Order("A"), id="1")
+    second = start_process(unstorable.Keyed, unstorable.Order("A"), id="1")
+
+    assert (first.process_id, first.repeated) == (second.process_id, False)
+    assert second.repeated
+    assert ProcessInstance.objects.count() == 1
+
+
+def test_the_same_id_with_another_input_is_a_conflict() -> None:
+    start_process(unstorable.Keyed, unstorable.Order("A"), id="1")
+
+    with pytest.raises(ConflictingEvent, match="with another input"):
+        start_process(unstorable.Keyed, unstorable.Order("A", 2), id="1")
+
+
+def test_the_same_process_id_for_another_workflow_is_a_conflict() -> None:
+    chosen = uuid4()
+    start_process(unstorable.Keyed, unstorable.Order("A"), process_id=chosen)
+
+    with pytest.raises(ConflictingEvent):
+        start_process(p.Chain, p.Number(1), process_id=chosen)
+
+
+def test_a_key_belongs_to_one_live_process_at_a_time() -> None:
+    start_process(unstorable.Keyed, unstorable.Order("A"), id="1")
+
+    with pytest.raises(KeyTaken, match="live keyed with the key 'A'"):
+        start_process(unstorable.Keyed, unstorable.Order("A"), id="2")
+    start_process(unstorable.Keyed, unstorable.Order("B"), id="3")
+
+
+def test_a_start_is_undone_with_the_transaction_around_it() -> None:
+    class Undone(Exception):
+        pass
+
+    def start_and_give_up() -> None:
+        with transaction.atomic():
+            Group.objects.create(name="mine")
+            start_process(p.Layered, p.Size(2))
+            raise Undone
+
+    with pytest.raises(Undone):
+        start_and_give_up()
+
+    assert nothing_is_stored()
+    assert not Group.objects.exists()
+    drain()
+    assert finished(p.Layered, 2).status == Status.COMPLETED
+
+
+def test_a_start_that_is_refused_leaves_the_transaction_around_it_usable() -> None:
+    start_process(unstorable.Keyed, unstorable.Order("A"), id="1")
+
+    with transaction.atomic():
+        with pytest.raises(KeyTaken):
+            start_process(unstorable.Keyed, unstorable.Order("A"), id="2")
+        Group.objects.create(name="mine")
+
+    assert Group.objects.filter(name="mine").exists()
+
+
+def test_a_graph_that_contradicts_itself_is_refused_at_the_start() -> None:
+    with pytest.raises(InvalidDefinition):
+        start_process(unstorable.Circular, p.Number(1))
+
+    assert nothing_is_stored()

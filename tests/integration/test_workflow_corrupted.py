@@ -1,0 +1,189 @@
+"""Results that went bad and cannot be computed again: an event's is taken from the event, else people are told."""
+
+from typing import Any
+
+import pytest
+
+from orchestrator import send_event
+from orchestrator.engine.operations import cancel, decide, resume, retry, skip
+from orchestrator.models import (
+    InboxEvent,
+    Incident,
+    ProcessInstance,
+    Status,
+    StepRun,
+    StepStatus,
+)
+from tests.flows import failing, lost
+from tests.flows import patterns as p
+from tests.flows.desk import complaint, finished, go_on, results, visit, visits
+from tests.flows.fixtures import flows, press
+from tests.flows.ledger import noted
+from tests.trips.fixtures import Ask, asked
+
+__all__ = ["asked", "flows", "press"]
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("flows"),
+]
+
+WAIT = "wait_for_approved"
+
+
+def approve(process: ProcessInstance, by: str) -> ProcessInstance:
+    send_event(p.Approved(by), id=f"from {by}", process_id=process.pk)
+    return go_on(process)
+
+
+def told() -> ProcessInstance:
+    """Run a process until its event is there, and a step on another queue is to run before it is read."""
+    return approve(finished(lost.Told), "Ada")
+
+
+def spoil(process: ProcessInstance, node: str, **values: Any) -> None:
+    """Change what is stored of a step as no engine would."""
+    run = visits(process, node)[-1]
+    StepRun.objects.filter(pk=run.pk).update(**values or {"result": 999})
+
+
+def read(process: ProcessInstance) -> ProcessInstance:
+    """Run the step on the other queue, and then the one that reads."""
+    return go_on(go_on(process, "press"))
+
+
+def held_up(asked: Ask) -> ProcessInstance:
+    """Run a process whose decision went bad until the step that reads it."""
+    process = finished(lost.Answered)
+    decide(process.pk, visit(process, "answer").pk, "yes", request=asked())
+    spoil(process, "answer")
+    return read(process)
+
+
+# An event
+
+
+@pytest.mark.parametrize("bad", [{"result": 999}, {"checksum": "0" * 64}])
+def test_what_an_event_gave_is_taken_from_the_event_again(
+    bad: dict[str, Any], press: str
+) -> None:
+    process = told()
+    spoil(process, WAIT, **bad)
+
+    process = read(process)
+
+    assert (process.status, results(process)["after_event"]) == ("completed", "Ada")
+    second = visits(process, WAIT)[1]
+    assert (second.round, second.redo, second.status) == (2, True, "done")
+    assert (second.result, second.left) == ({"by": "Ada"}, second.entered)
+    assert visit(process, "after_event").attempt == 1
+    assert not Incident.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "body", [{"by": "Mallory"}, {"by": 5}, None], ids=["another", "no such", "gone"]
+)
+def test_an_event_that_is_bad_too_is_not_taken_and_people_are_told(
+    body: Any, press: str, asked: Ask
+) -> None:
+    process = told()
+    spoil(process, WAIT)
+    event = InboxEvent.objects.filter(process=process)
+    event.update(body=body) if body else event.update(verdict="discarded")
+
+    process = read(process)
+
+    assert process.status == Status.FAILED
+    incident = complaint(process)
+    assert (incident.kind, incident.step) == ("corrupted_data", "after_event")
+    assert f"the stored result of {WAIT} does not match" in incident.message
+    assert f"have {WAIT} sent another one, or skip it" in incident.message
+    event.update(body={"by": "Ada"}, verdict="moved")
+    process = approve(process, "Bo")
+    assert (process.status, results(process)["after_event"]) == ("completed", "Bo")
+    assert not Incident.objects.open().exists()
+
+
+def test_what_a_person_gave_in_place_of_an_event_is_not_taken_from_one(
+    press: str, asked: Ask
+) -> None:
+    process = finished(lost.Told)
+    skip(process.pk, visit(process, WAIT).pk, {"by": "Ada"}, request=asked())
+    spoil(process, WAIT)
+
+    process = read(go_on(process))
+
+    assert (process.status, complaint(process).kind) == ("failed", "corrupted_data")
+    again = visits(process, WAIT)[-1]
+    skip(process.pk, again.pk, {"by": "Bo"}, request=asked())
+    assert results(go_on(process))["after_event"] == "Bo"
+
+
+def test_an_event_that_a_step_does_not_believe_is_not_given_to_it_again(
+    asked: Ask,
+) -> None:
+    process = approve(finished(lost.Disbelieving), "Eve")
+
+    assert (process.status, complaint(process).kind) == ("failed", "corrupted_data")
+    assert "Eve may not approve" in complaint(process).message
+    process = approve(process, "Ada")
+    assert (process.status, results(process)["disbelieve"]) == ("completed", "Ada")
+
+
+# A decision
+
+
+def test_a_decision_that_went_bad_is_made_again_by_a_person(
+    press: str, asked: Ask
+) -> None:
+    process = held_up(asked)
+
+    assert process.status == Status.FAILED
+    incident = complaint(process)
+    assert (incident.kind, incident.step) == ("corrupted_data", "after_answer")
+    assert "decide answer again, or skip it with its result" in incident.message
+    question = visits(process, "answer")[-1]
+    assert (question.status, question.redo) == (StepStatus.WAITING, True)
+    decide(process.pk, question.pk, "no", request=asked())
+    process = go_on(process)
+    assert (process.status, results(process)["after_answer"]) == ("completed", "no")
+    assert not Incident.objects.open().exists()
+    assert visit(process, "after_answer").attempt == 1
+
+
+def test_trying_again_without_deciding_changes_nothing(press: str, asked: Ask) -> None:
+    process = held_up(asked)
+    retry(process.pk, request=asked())
+    process = go_on(process)
+
+    assert (process.status, complaint(process).kind) == ("failed", "corrupted_data")
+    assert [run.status for run in visits(process, "answer")] == ["done", "waiting"]
+    retry(process.pk, request=asked())
+    decide(process.pk, visits(process, "answer")[-1].pk, "yes", request=asked())
+    process = go_on(process)
+    assert (process.status, results(process)["after_answer"]) == ("completed", "yes")
+    assert visit(process, "after_answer").attempt == 1
+
+
+def test_a_process_that_needs_a_decision_again_can_be_resumed_or_cancelled(
+    press: str, asked: Ask
+) -> None:
+    process, other = held_up(asked), held_up(asked)
+    resume(process.pk, 1, request=asked())
+    cancel(other.pk, request=asked())
+
+    assert go_on(process).status == Status.WAITING
+    decide(process.pk, visits(process, "answer")[-1].pk, "no", request=asked())
+    assert results(read(go_on(process)))["after_answer"] == "no"
+    assert go_on(other).status == Status.CANCELLED
+    assert not Incident.objects.open().exists()
+
+
+# Computed results
+
+
+def test_a_result_that_stays_bad_is_told_as_corrupted() -> None:
+    process = finished(failing.Doubting, -1)
+
+    assert noted()["measure"] == 4
+    assert complaint(process).kind == "corrupted_data"

@@ -1,0 +1,112 @@
+"""How far a step is: stored, not more often than people can see, and announced."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from orchestrator.engine.drain import drain
+from orchestrator.models import StepKind
+from orchestrator.signals import Change, committed
+from tests.flows import patterns as p
+from tests.flows import reporting
+from tests.flows.desk import complaint, finished, launch, visit
+from tests.flows.fixtures import flows
+
+__all__ = ["flows"]
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("flows"),
+]
+
+
+@pytest.fixture
+def changes() -> Iterator[list[Change]]:
+    """Return what is announced."""
+    found: list[Change] = []
+
+    def hear(change: Change, **signal: Any) -> None:
+        found.append(change)
+
+    committed.connect(hear)
+    yield found
+    committed.disconnect(hear)
+
+
+def running(changes: list[Change], node: str) -> int:
+    """Return how often it was announced that a step is running."""
+    return sum(change.steps.get(node) == "running" for change in changes)
+
+
+def test_progress_is_stored_with_the_step() -> None:
+    process = finished(reporting.Counting, 40)
+
+    assert visit(process, "count").progress == {
+        "done": 40,
+        "total": 40,
+        "message": "page 40",
+    }
+
+
+def test_progress_is_announced_while_the_step_runs(changes: list[Change]) -> None:
+    process = launch(reporting.Counting, 3)
+    changes.clear()
+    drain()
+
+    assert running(changes, "count") == 3  # when it is taken up, and twice as it goes
+    assert {change.process_id for change in changes} == {process.pk}
+    assert changes[-1].steps == {"count": "done"}
+
+
+def test_progress_is_stored_no_more_often_than_people_can_see(
+    changes: list[Change], django_assert_max_num_queries: Any
+) -> None:
+    launch(reporting.Counting, 2000)
+    changes.clear()
+    with django_assert_max_num_queries(40):
+        drain()
+
+    assert 2 <= running(changes, "count") <= 10
+
+
+def test_the_end_is_told_once(changes: list[Change]) -> None:
+    finished(reporting.Repeating)
+
+    assert running(changes, "repeat_the_end") <= 4
+
+
+def test_progress_that_is_no_number_fails_the_step() -> None:
+    process = finished(reporting.Miscounting)
+
+    assert "NaN" in complaint(process).message
+
+
+def test_a_step_asks_whether_it_is_still_its_own() -> None:
+    process = finished(reporting.Asking)
+
+    assert visit(process, "ask_twice").result == [True, False]
+
+
+def test_the_key_for_effects_outside_is_the_same_in_every_attempt() -> None:
+    process = finished(reporting.Keeping)
+
+    before, after = visit(process, "keep").result or ("", "other")
+    assert before == after
+
+
+def test_what_a_step_saves_is_checked_like_a_result() -> None:
+    process = finished(reporting.Saving)
+
+    assert "at most 262,144 are stored" in complaint(process).message
+    assert visit(process, "save_much").saved is None
+
+
+def test_a_map_counts_its_elements(changes: list[Change]) -> None:
+    process = finished(p.Tolerant, [1, -2, 3, 4])
+
+    head = process.step_runs.get(kind=StepKind.MAP)
+    assert head.progress == {"done": 3, "failed": 1, "total": 4}
+    assert head.expected == 4
+    assert running(changes, "square") >= 1
+    assert "done" in {change.steps.get("square") for change in changes}

@@ -1,0 +1,286 @@
+"""Steps that wait for something outside: events that come early, late or twice, decisions, deadlines."""
+
+from datetime import timedelta
+from functools import partial
+from itertools import count
+
+import pytest
+from django.contrib.auth.models import User
+
+from orchestrator import send_event
+from orchestrator.definition import Event
+from orchestrator.engine.drain import drain
+from orchestrator.engine.operations import cancel, decide, retry
+from orchestrator.models import Checkpoint, InboxEvent, Incident, ProcessInstance
+from tests.flows.desk import finished, go_on, launch, let_pass, results, statuses, visit
+from tests.parcels.together import raised, together
+from tests.trips import journal, processes, steps
+from tests.trips.fixtures import Ask, asked, known, trips
+from tests.trips.journal import done
+from tests.trips.steps import VisaGranted
+
+__all__ = ["asked", "known", "trips"]
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("trips")]
+
+DAYS = timedelta(days=2, seconds=1)
+numbers = count(1)
+
+
+def tell(process: ProcessInstance, event: Event) -> InboxEvent:
+    """Send an event to a process; nothing is run."""
+    name = f"event {next(numbers)}"
+    send_event(event, id=name, source="consulate", process_id=process.pk)
+    return InboxEvent.objects.get(event_id=name)
+
+
+def verdict(event: InboxEvent) -> str:
+    event.refresh_from_db()
+    return event.verdict
+
+
+# Events
+
+
+def test_the_event_is_the_result_of_the_step_that_waited() -> None:
+    process = finished(processes.Visa)
+    assert (process.status, process.step) == ("waiting", "wait_for_visa_granted")
+    event = tell(process, VisaGranted("V-1"))
+    process = go_on(process)
+
+    assert (process.status, results(process)["show"]) == ("completed", "V-1")
+    assert results(process)["wait_for_visa_granted"] == {"number": "V-1"}
+    assert verdict(event) == "moved"
+    checkpoint = Checkpoint.objects.get(cause=f"event:{event.pk}")
+    assert checkpoint.revision == event.revision
+
+
+def test_an_event_finds_its_process_by_the_correlation_key() -> None:
+    send_event(VisaGranted("V-1"), id="1", source="x", correlation_key="Ito")
+    process = finished(processes.Visa)
+
+    assert (process.status, results(process)["show"]) == ("completed", "V-1")
+
+
+def test_an_event_that_comes_before_the_step_waits_is_kept_for_it() -> None:
+    process = launch(processes.Visa)
+    event = tell(process, VisaGranted("V-1"))
+    process = go_on(process)
+
+    assert (process.status, verdict(event)) == ("completed", "moved")
+    assert not Incident.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_event_that_comes_while_the_step_before_runs_is_kept_for_it() -> None:
+    process = launch(processes.Visa)
+    told: list[InboxEvent] = []
+
+    def meanwhile() -> None:
+        told.append(tell(process, VisaGranted("V-1")))
+        drain()  # another worker
+        assert verdict(told[0]) == "parked"
+
+    steps.during["apply"] = meanwhile
+    process = go_on(process)
+
+    assert (process.status, verdict(told[0])) == ("completed", "moved")
+
+
+def test_an_event_that_nothing_waits_for_is_shown_after_its_patience() -> None:
+    process = launch(processes.Visa)
+
+    def meanwhile() -> None:
+        tell(process, VisaGranted("V-1"))
+        tell(process, VisaGranted("V-2"))
+
+    steps.during["apply"] = meanwhile
+    process = go_on(process)
+    first, second = InboxEvent.objects.order_by("pk")
+
+    assert (first.verdict, second.verdict) == ("moved", "unexpected")
+    assert "came after the process had ended" in second.error
+
+
+def test_an_event_to_a_process_that_has_ended_is_shown() -> None:
+    process = finished(processes.Choice)
+    visa = finished(processes.Visa)
+    tell(visa, VisaGranted("V-1"))
+    visa = go_on(visa)
+    late = [tell(visa, VisaGranted("V-2")), tell(process, VisaGranted("V-3"))]
+    go_on(process)
+
+    assert [verdict(event) for event in late] == ["unexpected", "unexpected"]
+    assert Incident.objects.filter(kind="unexpected_event").count() == 2
+    assert process.status == "completed"
+
+
+def test_two_waits_for_one_event_take_one_each_the_older_wait_first() -> None:
+    process = finished(processes.TwoVisas)
+    tell(process, VisaGranted("V-1"))
+    process = go_on(process)
+    assert (statuses(process)["first"], statuses(process)["second"]) == (
+        "done",
+        "waiting",
+    )
+    tell(process, VisaGranted("V-2"))
+    process = go_on(process)
+
+    assert results(process)["show_both"] == ["V-1", "V-2"]
+
+
+def test_two_events_that_came_early_are_taken_in_their_order() -> None:
+    process = launch(processes.TwoVisas)
+    tell(process, VisaGranted("V-1"))
+    tell(process, VisaGranted("V-2"))
+    process = go_on(process)
+
+    assert (process.status, results(process)["show_both"]) == (
+        "completed",
+        ["V-1", "V-2"],
+    )
+
+
+def test_a_graph_made_from_the_input_waits_for_the_events_that_its_class_names() -> (
+    None
+):
+    send_event(VisaGranted("V-1"), id="1", source="x", correlation_key="Ito")
+    process = finished(processes.Countries, "Ito", 2)
+    drain()
+    process.refresh_from_db()
+    assert (process.status, process.step) == ("waiting", "visa_2")
+    tell(process, VisaGranted("V-2"))
+    process = go_on(process)
+
+    assert (process.status, results(process)["travel"]) == ("completed", "Ito is away")
+    numbers = [results(process)[f"visa_{number}"]["number"] for number in (1, 2)]
+    assert numbers == ["V-1", "V-2"]
+
+
+def test_a_repeated_event_is_taken_once() -> None:
+    process = finished(processes.TwoVisas)
+    for _ in range(2):
+        send_event(VisaGranted("V-1"), id="1", source="x", process_id=process.pk)
+    process = go_on(process)
+
+    assert statuses(process)["second"] == "waiting"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_events_that_come_at_the_same_moment_settle_one_wait_each() -> None:
+    process = finished(processes.TwoVisas)
+    for number in range(4):
+        tell(process, VisaGranted(f"V-{number}"))
+    assert not raised(together(drain, drain, drain))
+    process = go_on(process)
+
+    assert process.status == "completed"
+    verdicts = InboxEvent.objects.values_list("verdict", flat=True)
+    assert sorted(verdicts) == ["moved", "moved", "unexpected", "unexpected"]
+    assert done.count("show_both") == 1
+
+
+# Deadlines
+
+
+def test_after_its_deadline_a_wait_goes_the_other_way() -> None:
+    process = finished(processes.Patient)
+    let_pass(DAYS)
+    process = go_on(process)
+
+    assert (process.status, results(process)["close"]) == ("completed", "reminded Ito")
+    assert statuses(process)["reminded"] == "cancelled"
+    assert statuses(process)["show"] == "not_taken"
+    assert process.escalation_level == 0
+
+
+def test_an_event_before_the_deadline_goes_the_usual_way() -> None:
+    process = finished(processes.Patient)
+    tell(process, VisaGranted("V-1"))
+    process = go_on(process)
+    let_pass(DAYS)
+
+    assert results(process)["close"] == "V-1"
+    assert statuses(process)["remind"] == "not_taken"
+    assert "remind" not in done
+
+
+def test_an_event_after_the_deadline_is_not_taken() -> None:
+    process = finished(processes.Patient)
+    let_pass(DAYS)
+    event = tell(process, VisaGranted("V-1"))
+    process = go_on(process)
+
+    assert (results(process)["close"], verdict(event)) == ("reminded Ito", "unexpected")
+
+
+def test_without_another_way_people_are_told_and_it_waits_on() -> None:
+    process = finished(processes.Pressed)
+    let_pass(DAYS)
+    process = go_on(process)
+    run = visit(process, "wait_for_visa_granted")
+    assert (process.status, process.escalation_level) == ("waiting", 1)
+    assert (run.status, run.wake_at, run.deadlines_fired) == ("waiting", None, 1)
+    let_pass(DAYS)
+    assert go_on(process).escalation_level == 1
+
+    tell(process, VisaGranted("V-1"))
+    assert go_on(process).status == "completed"
+
+
+def test_a_question_has_a_deadline_too() -> None:
+    process = finished(processes.Asked)
+    let_pass(DAYS)
+    process = go_on(process)
+
+    assert (process.status, done) == ("completed", ["apply", "rest"])
+    assert statuses(process)["answer"] == "cancelled"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_a_deadline_and_a_decision_one_wins(asked: Ask, operator: User) -> None:
+    for _ in range(5):
+        journal.forget()
+        process = finished(processes.Asked)
+        run = visit(process, "answer")
+        process.step_runs.filter(pk=run.pk).update(wake_at=process.started_at)
+        answer = partial(decide, process.pk, run.pk, "yes", request=asked())
+        together(drain, answer)
+        process = go_on(process)
+
+        assert process.status == "completed"
+        assert done in (["apply", "rest"], ["apply", "travel"])
+
+
+def test_a_deadline_that_this_code_cannot_carry_out_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, asked: Ask
+) -> None:
+    process = finished(processes.Patient)
+
+    def broken(*args: object) -> None:
+        raise ValueError("not today")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("orchestrator.engine.waits._late", broken)
+        let_pass(DAYS)
+    run = visit(process, "reminded")
+    assert run.status == "waiting"
+    assert "not today" in run.error
+    assert run.wake_at is not None
+    process.refresh_from_db()
+    retry(process.pk, request=asked())
+
+    assert results(go_on(process))["close"] == "reminded Ito"
+    assert not Incident.objects.open().exists()
+
+
+# Cancelled
+
+
+def test_a_cancelled_process_takes_no_event(asked: Ask) -> None:
+    process = finished(processes.Visa)
+    cancel(process.pk, request=asked())
+    event = tell(process, VisaGranted("V-1"))
+
+    assert go_on(process).status == "cancelled"
+    assert verdict(event) == "unexpected"

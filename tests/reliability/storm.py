@@ -1,0 +1,72 @@
+"""Harm that is done at fixed intervals while a test runs."""
+
+import os
+import random
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from uuid import uuid4
+
+from django.contrib.auth.models import User
+from django.db import connection
+
+from orchestrator.engine.operations import ActionRequest, retry
+from orchestrator.exceptions import OperationRefused
+from orchestrator.models import Incident
+from tests.services.workers import Workers
+
+
+class Storm:
+    """Does harm in threads of its own, at fixed intervals, until it is over."""
+
+    def __init__(self) -> None:
+        self.over = threading.Event()
+        self.counts: Counter[str] = Counter()
+        self.failures: list[BaseException] = []
+        self.threads: list[threading.Thread] = []
+
+    def every(self, seconds: float, name: str, act: Callable[[], None]) -> None:
+        """Repeat an act in a thread."""
+        self.threads.append(
+            threading.Thread(target=self._repeat, args=(seconds, name, act))
+        )
+
+    def _repeat(self, seconds: float, name: str, act: Callable[[], None]) -> None:
+        try:
+            while not self.over.wait(seconds):
+                act()
+                self.counts[name] += 1
+        except BaseException as error:  # noqa: BLE001  shown by the test
+            self.failures.append(error)
+        finally:
+            connection.close()
+
+    @contextmanager
+    def raging(self) -> Iterator[None]:
+        for thread in self.threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self.over.set()
+            for thread in self.threads:
+                thread.join()
+
+
+def kill_one(workers: Workers, dice: random.Random) -> None:
+    """End a random worker by SIGKILL."""
+    pids = workers.pids
+    if pids:
+        with suppress(ProcessLookupError):
+            os.kill(dice.choice(pids), signal.SIGKILL)
+
+
+def press_retry(person: User) -> None:
+    """Do what people do about work that has lost its worker in each of its attempts; about nothing else."""
+    lost = Incident.objects.open().filter(message__contains="the worker died")
+    for incident in lost.exclude(instance=None):
+        request = ActionRequest(person, uuid4(), "the storm has killed its worker")
+        with suppress(OperationRefused):
+            retry(incident.instance_id, request=request)

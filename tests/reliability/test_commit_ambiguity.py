@@ -1,0 +1,389 @@
+"""PostgreSQL fails at the worst moment: in the middle of a transaction, and while a COMMIT is on its way.
+
+What was committed is never done twice, what was not is done again, and nobody's attempt is charged for it.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from functools import partial
+from itertools import product
+from uuid import uuid4
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import Group, User
+from django.db import DatabaseError, OperationalError, connection
+
+from orchestrator import Answer, CommandContext, start_process
+from orchestrator.engine.drain import drain
+from orchestrator.engine.operations import ActionRequest, escalate
+from orchestrator.models import (
+    Checkpoint,
+    CommandStatus,
+    InboxEvent,
+    Incident,
+    IssuedCommand,
+    OperatorAction,
+    ProcessInstance,
+    Verdict,
+)
+from orchestrator.workers.current import Current
+from tests.parcels.desk import accept, finish, let_pass, place, underway
+from tests.parcels.fixtures import SetHandler
+from tests.parcels.messages import (
+    BookCourier,
+    CountScan,
+    Courier,
+    ParcelOrdered,
+    ParcelPacked,
+    ParcelScanned,
+)
+from tests.parcels.together import raised, together
+from tests.reliability.cut_line import CutLine
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("parcels"),
+    pytest.mark.skipif(
+        "postgresql" not in settings.DATABASES["default"]["ENGINE"],
+        reason="SQLite is in this process: there is no line to cut",
+    ),
+]
+
+SCANNED = ParcelScanned("P-1", "Nagoya")
+
+
+def elsewhere() -> psycopg.Connection:
+    """Return a connection of its own to the test database, past Django's."""
+    given = connection.get_connection_params()
+    wanted = ("dbname", "user", "password", "host", "port")
+    words = {name: given[name] for name in wanted if given.get(name)}
+    return psycopg.connect(**words, autocommit=True)
+
+
+def cut_own_session() -> None:
+    """End this thread's session from another one."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        [pid] = cursor.fetchone()
+    with elsewhere() as other:
+        other.execute("SELECT pg_terminate_backend(%s)", [pid])
+        while other.execute(
+            "SELECT 1 FROM pg_stat_activity WHERE pid = %s", [pid]
+        ).fetchone():
+            time.sleep(0.005)
+
+
+class Once:
+    """Does something the first time only, and notes the calls."""
+
+    def __init__(self, what: Callable[[], object]) -> None:
+        self.what = what
+        self.keys: list[object] = []
+
+    def __call__(self, command: object, context: CommandContext) -> Answer:
+        Group.objects.create(name=f"call {len(self.keys)}")
+        self.keys.append(context.command_id)
+        if len(self.keys) == 1:
+            self.what()
+        return Answer("done")
+
+
+def moved_once(event: InboxEvent, revision: int = 3) -> None:
+    event.refresh_from_db()
+    parcel = event.process
+    assert parcel is not None
+    assert (event.verdict, event.attempt, event.error, event.owner) == (
+        Verdict.MOVED,
+        1,
+        "",
+        "",
+    )
+    assert (parcel.revision, parcel.data["place"]) == (revision, "Nagoya")
+    assert Checkpoint.objects.filter(instance=parcel).count() == revision
+    assert not Incident.objects.exists()
+
+
+# In the middle of a transaction
+
+
+def test_a_session_that_ends_inside_a_transaction_is_nobodys_failure(
+    handler: SetHandler,
+) -> None:
+    def cut_and_ask() -> None:
+        cut_own_session()
+        Group.objects.count()
+
+    calls = Once(cut_and_ask)
+    handler(CountScan, calls)
+    parcel = underway()
+    event = InboxEvent.objects.get(pk=accept(parcel, SCANNED))
+    finish()
+
+    moved_once(event)
+    assert len(calls.keys) == 2
+    assert len(set(calls.keys)) == 1
+    assert not Group.objects.filter(name="call 0").exists()
+    assert Group.objects.filter(name="call 1").exists()
+
+
+def test_a_handler_that_swallows_the_loss_changes_nothing_either(
+    handler: SetHandler,
+) -> None:
+    def cut_and_go_on() -> None:
+        cut_own_session()
+        with pytest.raises(DatabaseError):
+            Group.objects.count()
+
+    calls = Once(cut_and_go_on)
+    handler(CountScan, calls)
+    parcel = underway()
+    event = InboxEvent.objects.get(pk=accept(parcel, SCANNED))
+    finish()
+
+    moved_once(event)
+    assert not Group.objects.filter(name="call 0").exists()
+
+
+@pytest.fixture
+def failing_checkpoints() -> Iterator[None]:
+    """Let the first three checkpoints fail: serialization, deadlock, disk full. A sequence does not roll back."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            CREATE SEQUENCE fault_seq;
+            CREATE FUNCTION fault() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN
+                CASE nextval('fault_seq')
+                    WHEN 1 THEN RAISE EXCEPTION 'injected' USING ERRCODE = '40001';
+                    WHEN 2 THEN RAISE EXCEPTION 'injected' USING ERRCODE = '40P01';
+                    WHEN 3 THEN RAISE EXCEPTION 'injected' USING ERRCODE = '53100';
+                    ELSE RETURN NEW;
+                END CASE;
+            END $$;
+            CREATE TRIGGER fault BEFORE INSERT ON orchestrator_checkpoint
+                FOR EACH ROW EXECUTE FUNCTION fault();
+            """
+        )
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            DROP TRIGGER fault ON orchestrator_checkpoint;
+            DROP FUNCTION fault();
+            DROP SEQUENCE fault_seq;
+            """
+        )
+
+
+@pytest.mark.usefixtures("failing_checkpoints")
+def test_errors_that_pass_by_themselves_are_retried_uncharged() -> None:
+    receipt = start_process("shipping", ParcelOrdered("P-1"))
+    finish()
+
+    event = InboxEvent.objects.get(pk=receipt.number)
+    assert (event.verdict, event.attempt, event.error) == (Verdict.STARTED, 1, "")
+    assert Checkpoint.objects.count() == 1
+    assert Group.objects.filter(name="packed P-1").count() == 1
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT last_value FROM fault_seq")
+        assert cursor.fetchone() == (4,)
+
+
+def test_a_command_whose_outcome_could_not_be_stored_is_done_again_by_the_same_key(
+    handler: SetHandler,
+) -> None:
+    """At least once: the effect outside cannot be rolled back, so it is repeated under its key."""
+    calls = Once(cut_own_session)
+    handler(BookCourier, calls, after_commit=True, attempts=2)
+    parcel = place("P-1", Courier.PARTNER)
+    accept(parcel, ParcelPacked(3))
+    finish()
+    deadline = time.monotonic() + 5
+    while len(calls.keys) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+        drain()
+
+    command = IssuedCommand.objects.get(type="BookCourier")
+    assert (command.status, command.attempt) == (CommandStatus.DONE, 1)
+    assert calls.keys == [command.pk, command.pk]
+
+
+# While a COMMIT is on its way
+
+
+@pytest.fixture
+def line(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutLine]:
+    """Lead Django's connections over a line that can be cut."""
+    params = connection.get_connection_params()
+    line = CutLine(params.get("host") or "127.0.0.1", int(params.get("port") or 5432))
+    given = connection.settings_dict
+    plain = {**given["OPTIONS"], "sslmode": "disable", "gssencmode": "disable"}
+    connection.close()
+    with monkeypatch.context() as patch:
+        patch.setitem(given, "HOST", "127.0.0.1")
+        patch.setitem(given, "PORT", str(line.port))
+        patch.setitem(given, "OPTIONS", plain)
+        yield line
+        connection.close()
+    line.close()
+
+
+both = pytest.mark.parametrize("when", ["before", "after"])
+
+
+@both
+def test_an_event_whose_commit_was_cut_off_moves_its_process_once(
+    line: CutLine, when: str
+) -> None:
+    parcel = underway()
+    event = InboxEvent.objects.get(pk=accept(parcel, SCANNED))
+    line.armed = when  # type: ignore[assignment]
+    finish()
+
+    assert line.cuts == 1
+    moved_once(event)
+    assert Group.objects.filter(name__startswith="scan P-1").count() == 1
+
+
+@both
+def test_a_start_whose_commit_was_cut_off_starts_one_process(
+    line: CutLine, when: str
+) -> None:
+    start_process("shipping", ParcelOrdered("P-1"))
+    line.armed = when  # type: ignore[assignment]
+    finish()
+
+    assert line.cuts == 1
+    assert ProcessInstance.objects.get().revision == 1
+    assert Group.objects.filter(name="packed P-1").count() == 1
+
+
+@both
+def test_a_sender_whose_commit_was_cut_off_may_send_again(
+    line: CutLine, when: str
+) -> None:
+    send = partial(
+        start_process, "shipping", ParcelOrdered("P-1"), id="1", source="web"
+    )
+    line.armed = when  # type: ignore[assignment]
+    with pytest.raises(OperationalError):
+        send()
+    connection.close()
+    receipt = send()
+    finish()
+
+    assert line.cuts == 1
+    assert receipt.repeated is (when == "after")
+    assert InboxEvent.objects.filter(event_id="1").count() == 1
+    assert ProcessInstance.objects.get().pk == receipt.process_id
+
+
+@both
+def test_an_operator_whose_commit_was_cut_off_may_press_again(
+    line: CutLine, when: str, operator: User
+) -> None:
+    parcel = place()
+    press = partial(
+        escalate, parcel.pk, request=ActionRequest(operator, uuid4(), "late", 1)
+    )
+    assert operator.has_perm("orchestrator.escalate_processinstance")
+    line.armed = when  # type: ignore[assignment]
+    with pytest.raises(OperationalError):
+        press()
+    connection.close()
+    press()
+
+    parcel.refresh_from_db()
+    assert line.cuts == 1
+    assert (parcel.escalation_level, parcel.revision) == (1, 2)
+    assert OperatorAction.objects.get().result == "done"
+
+
+@both
+def test_a_command_whose_outcome_was_cut_off_is_settled_once(
+    line: CutLine, when: str, handler: SetHandler
+) -> None:
+    calls: list[object] = []
+
+    def book(command: BookCourier, context: CommandContext) -> Answer:
+        calls.append(context.command_id)
+        if len(calls) == 1:
+            line.armed = when  # type: ignore[assignment]
+        return Answer("done", ParcelScanned("P-1", "Nagoya"))
+
+    handler(BookCourier, book, after_commit=True)
+    parcel = place("P-1", Courier.PARTNER)
+    accept(parcel, ParcelPacked(3))
+    finish()
+    deadline = time.monotonic() + 5
+    while IssuedCommand.objects.exclude(wake_at=None).exists():
+        assert time.monotonic() < deadline
+        finish()
+        drain()
+        time.sleep(0.05)
+    finish()
+
+    assert line.cuts == 1
+    command = IssuedCommand.objects.get(type="BookCourier")
+    assert (command.status, command.attempt) == (CommandStatus.DONE, 1)
+    assert calls == [command.pk] * (1 if when == "after" else 2)
+    assert InboxEvent.objects.filter(type="ParcelScanned").count() == 1
+
+
+# All the time
+
+
+class Cutting:
+    """Ends every session but its own, again and again, as long as the block runs."""
+
+    def __enter__(self) -> "Cutting":
+        self.cut = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(elsewhere(),))
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join()
+        connection.close()
+
+    def _run(self, own: psycopg.Connection) -> None:
+        with own:
+            while not self._over.wait(0.05):
+                rows = own.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
+                    "datname = current_database() AND pid <> pg_backend_pid()"
+                )
+                self.cut += len(rows.fetchall())
+
+
+def work_until_quiet() -> None:
+    """Run what is ready as a worker does, until nothing has been ready for a while."""
+    worker, quiet = Current(), 0
+    deadline = time.monotonic() + 20
+    while quiet < 15 and time.monotonic() < deadline:
+        quiet = 0 if worker.drain("default") else quiet + 1
+        time.sleep(0.05)
+
+
+def test_sessions_that_end_again_and_again_lose_and_double_nothing() -> None:
+    parcels = [underway(f"P-{number}") for number in range(6)]
+    for parcel, number in product(parcels, range(5)):
+        accept(parcel, ParcelScanned(parcel.correlation_key, f"place {number}"))
+    with Cutting() as cutting:
+        results = together(work_until_quiet, work_until_quiet)
+    # What was held when its worker's session ended comes back with its lease.
+    let_pass(timedelta(seconds=11))
+    finish()
+
+    assert raised(results) == []
+    assert cutting.cut > 5
+    revisions = ProcessInstance.objects.values_list("revision", flat=True)
+    assert list(revisions) == [7] * 6
+    assert Group.objects.filter(name__startswith="scan ").count() == 30
+    assert not Incident.objects.exists()

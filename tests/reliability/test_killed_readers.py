@@ -1,0 +1,103 @@
+"""Inquiries and films are read while a worker is killed every second: each gets as far as it does on a quiet day."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from django.contrib.auth.models import User
+
+from examples.support_inquiry.intake import take_in
+from examples.support_inquiry.models import Ticket
+from examples.video_analysis.processes import VideoAnalysis
+from orchestrator import start_process
+from orchestrator.engine.invariants import violations
+from orchestrator.models import Incident, ProcessInstance, Status, StepKind, StepRun
+from tests.flows.desk import results
+from tests.reliability.storm import Storm, kill_one, press_retry
+from tests.services.patience import wait_for
+from tests.services.workers import Workers
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(400)]
+
+Standing = Ticket.Status
+INQUIRIES: list[tuple[str, list[str], Standing]] = [
+    ("Thank you, everything works very well now!", [], Standing.ANSWERED),
+    ("My parcel is late.", [], Standing.ASSIGNED),
+    ("Please look at this.", ["damaged-scan.png"], Standing.ASSIGNED),
+    (
+        "Where is it?",
+        ["late-order.flac", "overdue-invoice.png", "complaint.pdf"],
+        Standing.ESCALATED,
+    ),
+]
+FILMS = {"notice.webm": "document", "team.webm": "faces", "shapes.webm": "general"}
+ROUNDS = 2
+
+
+@pytest.fixture
+def readers(
+    monkeypatch: pytest.MonkeyPatch, transactional_db: None
+) -> Iterator[Workers]:
+    """Return two workers with light readers; the test starts them."""
+    monkeypatch.setenv("PROCESSION_APPS", "tests.reliability.lanterns")
+    monkeypatch.setenv("PROCESSION_BACKOFF_SECONDS", "0.1")
+    workers = Workers(processes=2)
+    yield workers
+    workers.stop()
+
+
+def hand_in() -> dict[str, Standing]:
+    """Hand in inquiries and films; return how each inquiry's ticket should stand in the end."""
+    expected = {}
+    for _ in range(ROUNDS):
+        for text, attachments, standing in INQUIRIES:
+            expected[take_in("Mia Sato", text, attachments).ticket] = standing
+        for film in FILMS:
+            start_process(VideoAnalysis, VideoAnalysis.Input(film))
+    return expected
+
+
+def asking() -> set[object]:
+    """Return the ids of the processes that wait for a decision."""
+    runs = StepRun.objects.filter(kind=StepKind.ASK, finished_at=None)
+    return set(runs.values_list("instance_id", flat=True))
+
+
+def all_have_come_as_far_as_they_do(person: User) -> bool:
+    press_retry(person)
+    open_ones = ProcessInstance.objects.exclude(status=Status.COMPLETED)
+    waiting = open_ones.filter(status=Status.WAITING).values_list("pk", flat=True)
+    return len(waiting) == open_ones.count() and set(waiting) <= asking()
+
+
+def unfinished(workers: Workers) -> str:
+    statuses = Counter(ProcessInstance.objects.values_list("name", "step", "status"))
+    incidents = Incident.objects.open().values_list("message", flat=True)[:5]
+    said = workers.supervisor.log.read_text()[-1500:]
+    return f"{dict(statuses)}; {list(incidents)}; workers: {said}"
+
+
+def test_media_are_read_to_the_end_while_workers_are_killed(
+    readers: Workers, administrator: User
+) -> None:
+    dice = random.Random(3)
+    storm = Storm()
+    storm.every(1.0, "kills", lambda: kill_one(readers, dice))
+    expected = hand_in()
+    readers.start()
+
+    with storm.raging():
+        wait_for(
+            lambda: all_have_come_as_far_as_they_do(administrator),
+            75,
+            lambda: unfinished(readers),
+        )
+
+    assert storm.failures == []
+    assert StepRun.objects.filter(attempt__gt=1).exists()
+    assert dict(Ticket.objects.values_list("ticket", "status")) == expected
+    for process in ProcessInstance.objects.filter(name=VideoAnalysis.name):
+        assert results(process)["report"]["kind"] == FILMS[process.data["video"]]
+    assert not Incident.objects.open().exists()
+    assert violations() == []

@@ -1,0 +1,90 @@
+"""Processes that a step has started end with the worker that ran it, however that ends."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+
+import psutil
+import pytest
+
+from orchestrator import start_process
+from orchestrator.definition import Workflow
+from orchestrator.models import ProcessInstance, Status
+from tests.reliability.harbour.crew import sailors
+from tests.reliability.harbour.fixtures import hands, harbour
+from tests.reliability.harbour.processes import Endless, Overrun
+from tests.services.patience import wait_for
+from tests.services.workers import Workers
+
+__all__ = ["hands", "harbour"]
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("harbour"),
+]
+
+
+@pytest.fixture
+def crew(hands: Workers) -> Iterator[Workers]:
+    """Return the workers, running; nobody whom their steps have started is left behind, whatever the test finds."""
+    before = signal.signal(
+        signal.SIGHUP, signal.SIG_DFL
+    )  # the tests may be run by nohup
+    hands.start()
+    signal.signal(signal.SIGHUP, before)
+    yield hands
+    for pid in sailors():
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def aboard(definition: type[Workflow]) -> int:
+    """Start a process whose step starts another process; return that one's id."""
+    start_process(definition, definition.Input())
+    wait_for(lambda: len(sailors()) == 1, 20)
+    [pid] = sailors()
+    return pid
+
+
+def gone(pid: int) -> bool:
+    """Tell whether a process has ended, whoever has still to be told of it."""
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
+def worker_of(pid: int) -> int:
+    found = psutil.Process(pid).ppid()
+    assert isinstance(found, int)
+    return found
+
+
+def test_what_a_step_started_ends_when_the_step_overruns_its_time(
+    crew: Workers,
+) -> None:
+    sailor = aboard(Overrun)
+    failed = ProcessInstance.objects.filter(status=Status.FAILED)
+    wait_for(failed.exists, 20)
+
+    wait_for(lambda: gone(sailor), 5)
+
+
+def test_what_a_step_started_ends_when_its_worker_is_killed(crew: Workers) -> None:
+    sailor = aboard(Endless)
+    os.kill(worker_of(sailor), signal.SIGKILL)
+
+    wait_for(lambda: gone(sailor), 5)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_what_a_step_started_ends_when_the_workers_are_stopped(
+    crew: Workers, number: int
+) -> None:
+    sailor = aboard(Endless)
+    os.kill(crew.supervisor.pid, number)
+    wait_for(lambda: not crew.supervisor.alive, 5)
+
+    wait_for(lambda: gone(sailor), 5)
+    assert crew.stop() == 0

@@ -1,0 +1,170 @@
+"""200 random graphs while a worker is killed every second: all complete, and no step is run again once it is done."""
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator import registry, start_process
+from orchestrator.engine.drain import drain
+from orchestrator.engine.invariants import violations
+from orchestrator.models import (
+    Incident,
+    ProcessInstance,
+    Status,
+    StepKind,
+    StepRun,
+    StepStatus,
+)
+from tests.graphs import steps
+from tests.graphs.processes import RandomGraph
+from tests.graphs.steps import Call, Dice
+from tests.reliability.storm import Storm, kill_one
+from tests.services.patience import wait_for
+from tests.services.valkey import ValkeyServer
+from tests.services.workers import Workers
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("graphs"),
+    pytest.mark.timeout(300),
+]
+
+GRAPHS = 200
+SIZE = 12
+QUICK = {"PROCESSION_APPS": "tests.graphs", steps.PAUSE: "0.01"}
+
+CLOCKS = 0.05
+"""Seconds by which the times that a busy worker and the database tell may differ."""
+
+Visit = tuple[str, str, int, int | None]
+"""Process, step, visit and element."""
+
+
+@pytest.fixture(scope="module")
+def graphs() -> Iterator[None]:
+    """Let the running code have the random graphs; for a whole module, as the invariants need it after each test."""
+    before = dict(registry.definitions)
+    registry.register(RandomGraph)
+    yield
+    registry.definitions.clear()
+    registry.definitions.update(before)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file in which the steps note their calls."""
+    path = tmp_path / "calls"
+    monkeypatch.setenv(steps.LEDGER, str(path))
+    return path
+
+
+@pytest.fixture
+def gardeners(
+    ledger: Path, monkeypatch: pytest.MonkeyPatch, transactional_db: None
+) -> Iterator[Workers]:
+    """Return two workers who know the graphs; the test starts them."""
+    for name, value in QUICK.items():
+        monkeypatch.setenv(name, value)
+    workers = Workers(processes=2)
+    yield workers
+    workers.stop()
+
+
+def plant(number: int) -> None:
+    """Start so many graphs."""
+    for seed in range(number):
+        start_process(RandomGraph, Dice(seed, SIZE))
+
+
+def completed() -> int:
+    return ProcessInstance.objects.filter(status=Status.COMPLETED).count()
+
+
+def unfinished(workers: Workers) -> str:
+    live = ProcessInstance.objects.live()
+    seeds = [instance.data["seed"] for instance in live[:10]]
+    incidents = Incident.objects.open().values_list("message", flat=True)[:5]
+    said = workers.supervisor.log.read_text()[-1500:]
+    return f"{live.count()} live, seeds {seeds}; {list(incidents)}; workers: {said}"
+
+
+def by_visit(calls: list[Call]) -> dict[Visit, list[Call]]:
+    found: dict[Visit, list[Call]] = defaultdict(list)
+    for call in calls:
+        found[call.process, call.step, call.visit, call.item].append(call)
+    return found
+
+
+def settled() -> dict[Visit, StepRun]:
+    """Return the visits of functions whose end is stored."""
+    runs = StepRun.objects.filter(kind__in=[StepKind.STEP, StepKind.ITEM])
+    return {
+        (str(run.instance_id), run.node, run.visit, run.item): run
+        for run in runs.exclude(finished_at=None)
+    }
+
+
+def assert_nothing_was_run_again(ledger: Path) -> None:
+    """Every finished visit was called, always with one key, and never after its result was stored."""
+    calls, runs = by_visit(steps.calls(ledger)), settled()
+    done = {key for key, run in runs.items() if run.status == StepStatus.DONE}
+
+    assert done <= calls.keys()
+    assert calls.keys() <= runs.keys()
+    assert [key for key, made in calls.items() if len({c.key for c in made}) > 1] == []
+    assert [
+        (key, call.at, runs[key].finished_at)
+        for key in done
+        for call in calls[key]
+        if call.at > _moment(runs[key]) + CLOCKS
+    ] == []
+
+
+def _moment(run: StepRun) -> float:
+    assert run.finished_at is not None
+    return run.finished_at.timestamp()
+
+
+def test_one_worker_leads_every_graph_to_its_end(ledger: Path) -> None:
+    plant(60)
+    wait_for(lambda: drain() == 0 and completed() == 60, 60, completed)
+
+    assert_nothing_was_run_again(ledger)
+    assert not Incident.objects.open().exists()
+
+
+def test_all_graphs_complete_while_workers_are_killed(
+    valkey: ValkeyServer, gardeners: Workers, ledger: Path
+) -> None:
+    dice = random.Random(7)
+    storm = Storm()
+    storm.every(1.0, "kills", lambda: kill_one(gardeners, dice))
+    storm.every(3.0, "flushes", valkey.forget_everything)
+    plant(GRAPHS)
+    gardeners.start()
+
+    with storm.raging():
+        wait_for(lambda: completed() == GRAPHS, 150, lambda: unfinished(gardeners))
+
+    assert storm.failures == []
+    assert storm.counts["kills"] >= 10
+    assert storm.counts["flushes"] >= 3
+    assert_nothing_was_run_again(ledger)
+    assert not Incident.objects.open().exists()
+    assert violations() == []
+
+
+def test_graphs_complete_without_valkey(
+    valkey: ValkeyServer, gardeners: Workers, ledger: Path
+) -> None:
+    valkey.stop()
+    gardeners.start()
+    plant(40)
+    wait_for(lambda: completed() == 40, 90, lambda: unfinished(gardeners))
+
+    assert not valkey.running
+    assert_nothing_was_run_again(ledger)
+    assert not Incident.objects.open().exists()

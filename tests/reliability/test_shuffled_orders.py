@@ -1,0 +1,244 @@
+"""1,000 orders, their events delivered by four senders at once, each 1 to 3 times, shuffled: all end as the table says.
+
+Beside what the exchange says, somebody says again, in any order, what the order's own handlers say: most of it comes
+before its step, all of it once too often. It must wait, be taken at most once, and in the end be shown, not lost.
+"""
+
+import random
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from uuid import UUID
+
+import pytest
+from django.db import connection
+from uuid6 import uuid7
+
+from examples.order_listing.messages import (
+    Destination,
+    ExternalOrderCreated,
+    ExternalOrderRejected,
+    ListedOnExternal,
+    ListedOnInternal,
+    OrderCreated,
+)
+from examples.order_listing.processes import OrderListing
+from examples.order_listing.promise import disagreements
+from orchestrator import send_event, start_process
+from orchestrator.definition import Event
+from orchestrator.models import (
+    Checkpoint,
+    InboxEvent,
+    IssuedCommand,
+    ProcessInstance,
+    Status,
+    StepRun,
+    Worker,
+)
+from tests.services.exchange import ExchangeProcess
+from tests.services.patience import wait_for
+from tests.services.workers import Workers
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(400)]
+
+ORDERS, SENDERS, SEED = 1_000, 4, 20
+WHAT = "50 MWh base load, Tokyo area"
+INTERNAL, EXTERNAL, BOTH = Destination.INTERNAL, Destination.EXTERNAL, Destination.BOTH
+
+PATHS = {
+    (INTERNAL, False): "NotStarted AwaitingInternalListing Completed",
+    (
+        EXTERNAL,
+        False,
+    ): "NotStarted AwaitingExternalCreation AwaitingExternalListing Completed",
+    (
+        BOTH,
+        False,
+    ): "NotStarted AwaitingExternalCreation AwaitingExternalListing AwaitingInternalListing Completed",
+    (EXTERNAL, True): "NotStarted AwaitingExternalCreation Completed",
+    (BOTH, True): "NotStarted AwaitingExternalCreation Completed",
+}
+COMMANDS = {
+    (INTERNAL, False): "ListOnInternal NotifyCreationSucceeded",
+    (EXTERNAL, False): "ListOnExternal NotifyCreationSucceeded RequestExternalCreation",
+    (
+        BOTH,
+        False,
+    ): "ListOnExternal ListOnInternal NotifyCreationSucceeded RequestExternalCreation",
+    (EXTERNAL, True): "NotifyCreationFailed RequestExternalCreation",
+    (BOTH, True): "NotifyCreationFailed RequestExternalCreation",
+}
+"""Destination and whether the exchange rejects the order -> what the table says happens, each once."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One order and what the world says about it."""
+
+    order_id: str
+    destination: Destination
+    rejected: bool
+    process_id: UUID = field(default_factory=uuid7)
+
+    @property
+    def start(self) -> OrderCreated:
+        return OrderCreated(self.order_id, self.destination, WHAT)
+
+    @property
+    def later(self) -> list[Event]:
+        said: list[Event] = [
+            ListedOnExternal(self.order_id),
+            ListedOnInternal(self.order_id),
+        ]
+        if self.rejected:
+            said.append(ExternalOrderRejected("credit limit reached"))
+        elif self.destination != INTERNAL:
+            said.append(
+                ExternalOrderCreated(self.order_id, f"EX-{self.order_id}", WHAT)
+            )
+        return said
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """One sending of one event."""
+
+    case: Case
+    event: Event
+
+    @property
+    def id(self) -> str:
+        return f"{self.case.order_id} {type(self.event).__name__}"
+
+    def send(self) -> None:
+        if isinstance(self.event, OrderCreated):
+            start_process(
+                OrderListing,
+                self.event,
+                id=self.id,
+                source="senders",
+                process_id=self.case.process_id,
+            )
+        else:
+            send_event(
+                self.event,
+                id=self.id,
+                source="senders",
+                process_id=self.case.process_id,
+            )
+
+
+def cases(dice: random.Random) -> list[Case]:
+    found = []
+    for number in range(ORDERS):
+        destination = dice.choice([INTERNAL, EXTERNAL, BOTH, BOTH])
+        rejected = destination != INTERNAL and dice.random() < 0.2
+        found.append(Case(f"O-{number}", destination, rejected))
+    return found
+
+
+def shuffled(orders: list[Case], dice: random.Random) -> list[Delivery]:
+    """Return all deliveries: the orders mixed with each other, each order's start first, the rest in any order."""
+    queues = []
+    for case in orders:
+        rest = [Delivery(case, case.start)] * dice.randint(0, 2)
+        rest += [
+            Delivery(case, event)
+            for event in case.later
+            for _ in range(dice.randint(1, 3))
+        ]
+        dice.shuffle(rest)
+        queues.append([*rest, Delivery(case, case.start)])
+    turns = [queue for queue in queues for _ in queue]
+    dice.shuffle(turns)
+    return [queue.pop() for queue in turns]
+
+
+def send_all(deliveries: list[Delivery]) -> None:
+    """Deliver with four senders at once, as fast as each can."""
+    left, failures = SimpleQueue[Delivery](), list[BaseException]()
+    for delivery in deliveries:
+        left.put(delivery)
+
+    def sender() -> None:
+        try:
+            while True:
+                left.get_nowait().send()
+        except Empty:
+            pass
+        except BaseException as error:  # noqa: BLE001  shown by the test
+            failures.append(error)
+        finally:
+            connection.close()
+
+    senders = [threading.Thread(target=sender) for _ in range(SENDERS)]
+    for thread in senders:
+        thread.start()
+    for thread in senders:
+        thread.join()
+    assert failures == []
+
+
+def unfinished(workers: Workers) -> str:
+    statuses = Counter(ProcessInstance.objects.values_list("step", "status"))
+    verdicts = Counter(InboxEvent.objects.values_list("verdict", flat=True))
+    said = workers.supervisor.log.read_text()[-1500:]
+    return f"{dict(statuses)} {dict(verdicts)}; workers alive: {workers.supervisor.alive}; they said: {said}"
+
+
+def assert_as_the_table_says(orders: list[Case]) -> None:
+    paths, issued = dict[UUID, list[str]](), dict[UUID, list[str]]()
+    for process_id, node in StepRun.objects.order_by("id").values_list(
+        "instance_id", "node"
+    ):
+        paths.setdefault(process_id, []).append(node)
+    commands = IssuedCommand.objects.exclude(instance=None).order_by("type")
+    for process_id, command in commands.values_list("instance_id", "type"):
+        issued.setdefault(process_id, []).append(command)
+    for case in orders:
+        kind = (case.destination, case.rejected)
+        assert " ".join(paths[case.process_id]) == PATHS[kind], case
+        assert " ".join(issued[case.process_id]) == COMMANDS[kind], case
+
+
+def test_every_order_ends_as_the_table_says(
+    exchange: ExchangeProcess, workers: Workers
+) -> None:
+    exchange.behave(
+        longest=3600, shortest=3600
+    )  # it takes the orders; the senders speak for it
+    dice = random.Random(SEED)
+    orders = cases(dice)
+    deliveries = shuffled(orders, dice)
+    due = InboxEvent.objects.filter(wake_at__isnull=False)
+
+    wait_for(lambda: Worker.objects.count() == 2, 30, lambda: unfinished(workers))
+    send_all(deliveries)
+    wait_for(
+        lambda: ProcessInstance.objects.ended().count() == ORDERS and not due.exists(),
+        240,
+        lambda: unfinished(workers),
+    )
+
+    # Every order ended, by the way and with the commands that the table says.
+    assert set(ProcessInstance.objects.values_list("status", "step")) == {
+        (Status.COMPLETED, "Completed")
+    }
+    assert_as_the_table_says(orders)
+    # Nothing is missing from the inbox: a row for every event, counting how often it was repeated.
+    sent = Counter(delivery.id for delivery in deliveries)
+    kept = dict(
+        InboxEvent.objects.filter(source="senders").values_list("event_id", "repeats")
+    )
+    assert kept == {id: times - 1 for id, times in sent.items()}
+    # Nothing was applied twice: as many events moved a process as there are transitions, the others are shown.
+    moves = sum(
+        len(PATHS[case.destination, case.rejected].split()) - 1 for case in orders
+    )
+    verdicts = Counter(InboxEvent.objects.values_list("verdict", flat=True))
+    assert verdicts["started"] == ORDERS
+    assert verdicts["started"] + verdicts["moved"] == moves
+    assert Checkpoint.objects.exclude(edge="").count() == moves
+    assert verdicts.keys() == {"started", "moved", "unexpected"}
+    assert disagreements() == []

@@ -1,0 +1,87 @@
+"""40 voyages sink while a worker is killed twice a second: each finished step is undone once, the last one first."""
+
+import random
+from collections import Counter, defaultdict
+
+import pytest
+from django.contrib.auth.models import User
+
+from orchestrator import start_process
+from orchestrator.engine.invariants import violations
+from orchestrator.models import (
+    Incident,
+    ProcessInstance,
+    Status,
+    StepKind,
+    StepRun,
+    StepStatus,
+)
+from tests.reliability.harbour.fixtures import hands, harbour
+from tests.reliability.harbour.processes import Voyage
+from tests.reliability.harbour.voyage import Cargo, traces
+from tests.reliability.storm import Storm, kill_one, press_retry
+from tests.services.patience import wait_for
+from tests.services.workers import Workers
+
+__all__ = ["hands", "harbour"]
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("harbour"),
+    pytest.mark.timeout(400),
+]
+
+VOYAGES = 40
+CRATES = 3
+
+
+def all_are_taken_back(person: User) -> bool:
+    press_retry(person)
+    return ProcessInstance.objects.filter(status=Status.CANCELLED).count() == VOYAGES
+
+
+def unfinished(workers: Workers) -> str:
+    statuses = Counter(ProcessInstance.objects.values_list("status", flat=True))
+    incidents = Incident.objects.open().values_list("message", flat=True)[:5]
+    said = workers.supervisor.log.read_text()[-1500:]
+    return f"{dict(statuses)}; {list(incidents)}; workers: {said}"
+
+
+def finished(process: ProcessInstance) -> list[str]:
+    """Return what was done and can be undone, in the order in which it was settled."""
+    runs = process.step_runs.filter(status=StepStatus.DONE)
+    runs = runs.filter(kind__in=[StepKind.STEP, StepKind.ITEM])
+    return [
+        run.node if run.item is None else f"{run.node} {run.item}"
+        for run in runs.order_by("left", "pk")
+    ]
+
+
+def test_every_finished_step_is_undone_once_and_in_reverse_order(
+    hands: Workers, administrator: User
+) -> None:
+    dice = random.Random(5)
+    storm = Storm()
+    storm.every(0.5, "kills", lambda: kill_one(hands, dice))
+    for number in range(VOYAGES):
+        start_process(Voyage, Cargo(f"ship {number}", CRATES))
+    hands.start()
+
+    with storm.raging():
+        wait_for(
+            lambda: all_are_taken_back(administrator), 75, lambda: unfinished(hands)
+        )
+
+    assert storm.failures == []
+    interrupted = StepRun.objects.filter(kind=StepKind.UNDO, attempt__gt=1)
+    assert interrupted.exists()
+    done: dict[str, list[str]] = defaultdict(list)
+    for ship, entry in traces():
+        done[ship].append(entry)
+    for process in ProcessInstance.objects.all():
+        settled, traced = finished(process), done[process.data["ship"]]
+        assert sorted(traced[: len(settled)]) == sorted(settled)
+        assert traced[len(settled) :] == [f"undo {one}" for one in reversed(settled)]
+        assert len(settled) == 5 + CRATES
+    assert not Incident.objects.open().exists()
+    assert violations() == []

@@ -1,0 +1,1 @@
+"""Real services for the tests, started and ended by them."""

@@ -1,0 +1,60 @@
+"""Finds a real Chromium, and installs one where there is none."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+REMEDY = "No Chromium: install it (apt-get install chromium, or python -m playwright install chromium) and start again."
+
+
+class NoChromium(Exception):
+    """No Chromium: install one with `apt-get install chromium` or `python -m playwright install chromium`."""
+
+
+def chromium() -> Path | None:
+    """Return the path of an installed Chromium: the system's, one on the PATH, or Playwright's; None without any."""
+    usual = Path("/usr/bin/chromium")
+    if usual.exists():
+        return usual
+    for name in NAMES:
+        if found := shutil.which(name):
+            return Path(found)
+    return of_playwright()
+
+
+def of_playwright() -> Path | None:
+    """Return the Chromium that Playwright has downloaded; None if it has not."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        path = Path(playwright.chromium.executable_path)
+    return path if path.exists() else None
+
+
+def install() -> Path:
+    """Install Chromium, as a system package where that is allowed.
+
+    Raises:
+        NoChromium: that did not work.
+    """
+    commands = [[sys.executable, "-m", "playwright", "install", "chromium"]]
+    if os.geteuid() == 0 and shutil.which("apt-get"):
+        commands.insert(0, ["apt-get", "install", "-y", "chromium"])
+    for command in commands:
+        subprocess.run(command, check=False)
+        if path := chromium():
+            return path
+    raise NoChromium(REMEDY)

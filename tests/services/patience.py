@@ -1,0 +1,44 @@
+"""Waiting for what other processes do, on machines that others use too."""
+
+import time
+from collections.abc import Callable
+
+SHARED = 4.0
+"""How many times longer than on a quiet machine something may take on one that has much else to do."""
+
+
+def wait_for(
+    ready: Callable[[], bool], seconds: float, what: Callable[[], object] = lambda: ""
+) -> None:
+    """Wait until `ready`, looking again every 50 ms.
+
+    Args:
+        ready: what is waited for.
+        seconds: how long that takes at most on a quiet machine.
+        what: what to say when it does not happen.
+
+    Raises:
+        TimeoutError: it did not happen; with what `what` says then.
+    """
+    deadline = time.monotonic() + seconds * SHARED
+    while not ready():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {seconds * SHARED:g} s: {what()}")
+        time.sleep(0.05)
+
+
+def quickest(
+    action: Callable[[], object],
+    seconds: float,
+    clock: Callable[[], float] = time.monotonic,
+) -> float:
+    """Time an action up to three times, until it takes less than so many seconds; return the least that it took.
+
+    Others' load only ever makes something slower, so the quickest is the action's own.
+    """
+    lasted: list[float] = []
+    while len(lasted) < 3 and not (lasted and lasted[-1] < seconds):
+        begun = clock()
+        action()
+        lasted.append(clock() - begun)
+    return min(lasted)

@@ -1,0 +1,32 @@
+"""The web site in a process of its own."""
+
+import sys
+
+from django.contrib.auth.models import User
+
+from orchestrator.serving import port, web
+from orchestrator.sign_in import sign_in_path
+from tests.services.program import Program
+
+
+class Site:
+    """The real web server on the test database."""
+
+    def __init__(self) -> None:
+        self.listener = port.taken(0)
+        self.url = f"http://{port.LOOPBACK}:{self.listener.getsockname()[1]}"
+        descriptor = self.listener.fileno()
+        command = [sys.executable, "-m", "orchestrator.serving.web", str(descriptor)]
+        self.program = Program("site", command, keep=[descriptor])
+
+    def start(self) -> None:
+        self.program.start()
+        self.program.wait_until(lambda: web.answers(self.url))
+
+    def stop(self) -> None:
+        self.program.stop()
+        self.listener.close()
+
+    def link(self, user: User) -> str:
+        """Return a link that signs `user` in, once."""
+        return self.url + sign_in_path(user)

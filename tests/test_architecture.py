@@ -1,0 +1,214 @@
+"""The shape of the code: what a program would notice only when it is too late."""
+
+import ast
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import orchestrator
+from orchestrator import definition
+from orchestrator.conf import Conf
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("orchestrator", "monitoring", "examples")
+PUBLIC = {
+    "orchestrator",
+    "orchestrator.definition",
+    "orchestrator.exceptions",
+    "orchestrator.signals",
+}
+LONGEST_MODULE = 300  # lines
+NAMES_NOT_USED = {
+    "utils",
+    "helpers",
+    "misc",
+    "common",
+    "task",
+    "tasks",
+    "saga",
+    "sagas",
+}
+
+
+def modules(*packages: str) -> Iterator[Path]:
+    for package in packages:
+        yield from (
+            path
+            for path in (ROOT / package).rglob("*.py")
+            if "migrations" not in path.parts
+        )
+
+
+def test_the_language_is_this_list_of_names() -> None:
+    assert definition.__all__ == [
+        "Command",
+        "Decision",
+        "Event",
+        "Failure",
+        "ProcessManager",
+        "StepContext",
+        "Workflow",
+        "after",
+        "ask",
+        "case",
+        "catch",
+        "during",
+        "each",
+        "fork",
+        "ignore",
+        "join",
+        "needs",
+        "reject",
+        "repeat",
+        "route",
+        "run",
+        "start",
+        "step",
+        "stored",
+        "then",
+        "undo",
+        "wait",
+        "when",
+    ]
+
+
+def test_what_applications_call_is_this_list_of_names() -> None:
+    assert orchestrator.__all__ == [
+        "Answer",
+        "CommandContext",
+        "CorruptInput",
+        "Permanent",
+        "Retry",
+        "Skip",
+        "handles",
+        "reacts_to",
+        "send_event",
+        "start_process",
+    ]
+
+
+@pytest.mark.parametrize(
+    "package", [orchestrator, definition], ids=lambda package: package.__name__
+)
+def test_every_public_name_exists(package: object) -> None:
+    for name in package.__all__:  # type: ignore[attr-defined]
+        assert getattr(package, name)
+
+
+def test_the_language_can_be_used_where_django_is_not_installed() -> None:
+    program = """
+import sys
+for name in ("django", "rq", "django_rq", "redis", "channels", "graphviz", "pygraphviz"):
+    sys.modules[name] = None  # importing it now fails
+import orchestrator.definition
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert run.stderr == ""
+
+
+def test_examples_import_public_names_only() -> None:
+    private = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in modules("examples")
+        for name in imported(path)
+        if name.split(".")[0] in ("orchestrator", "monitoring") and name not in PUBLIC
+    ]
+
+    assert private == []
+
+
+def imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+def test_modules_are_named_after_what_they_are() -> None:
+    assert [
+        path for path in modules(*PACKAGES, "tests") if path.stem in NAMES_NOT_USED
+    ] == []
+
+
+def test_no_module_is_long() -> None:
+    long = {
+        str(path.relative_to(ROOT)): lines(path)
+        for path in modules(*PACKAGES)
+        if lines(path) > LONGEST_MODULE
+    }
+
+    assert long == {}
+
+
+def lines(path: Path) -> int:
+    return len(path.read_text().splitlines())
+
+
+@pytest.mark.parametrize("folder", ["static/vendor", "tests/browser/vendor"])
+def test_vendored_files_are_what_their_list_says(folder: str) -> None:
+    vendor = ROOT / folder
+    listed = json.loads((vendor / "vendor.json").read_text())
+
+    for entry in listed:
+        path = vendor / entry["file"]
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == entry["sha256"], path
+        assert list(path.parent.glob("LICEN[CS]E*")), f"{path.parent} lacks its licence"
+    scripts = {str(path.relative_to(vendor)) for path in vendor.rglob("*.js")}
+    assert scripts == {entry["file"] for entry in listed}
+
+
+def test_lock_files_name_no_addresses() -> None:
+    for lock in ROOT.glob("requirements*.lock"):
+        assert "://" not in lock.read_text()
+
+
+def test_the_tests_run_on_the_versions_that_are_delivered() -> None:
+    assert pins("requirements.lock").items() <= pins("requirements-dev.lock").items()
+
+
+def pins(lock: str) -> dict[str, str]:
+    return dict(
+        re.findall(
+            r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==(\S+)",
+            (ROOT / lock).read_text(),
+            re.MULTILINE,
+        )
+    )
+
+
+def test_nothing_unpickles() -> None:
+    users = [
+        path
+        for path in modules(*PACKAGES)
+        if {"pickle", "marshal", "shelve"} & set(imported(path))
+    ]
+
+    assert users == []
+
+
+def test_every_variable_is_documented() -> None:
+    source = (ROOT / "orchestrator" / "settings.py").read_text()
+    named = set(
+        re.findall(
+            r'"((?:PROCESSION|ORDER_LISTING)_[A-Z_]+|DATABASE_URL|REDIS_URL)"', source
+        )
+    )
+    named |= {f"PROCESSION_{field.name}" for field in fields(Conf)}
+    manual = (ROOT / "docs" / "settings.md").read_text()
+
+    assert {name for name in named if f"`{name}" not in manual} == set()

@@ -1,0 +1,337 @@
+"""The documentation is true: its examples run, its links lead somewhere, and nothing public is left unmentioned."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from django.core.management import call_command, get_commands
+from django.test import Client, override_settings
+
+import orchestrator
+from orchestrator import checks, definition, exceptions, registry
+from orchestrator.conf import Conf
+from orchestrator.engine import invariants, stored_definitions
+from orchestrator.engine.drain import drain
+from orchestrator.exceptions import InvalidDefinition
+from orchestrator.models import (
+    CommandStatus,
+    Delivery,
+    Incident,
+    ProcessInstance,
+    Status,
+    StepStatus,
+    Verdict,
+)
+
+ROOT = Path(__file__).resolve().parent.parent
+MANUAL = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(MANUAL.glob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+PATIENCE = 120.0  # seconds, on a machine that has much else to do
+
+page = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [text for kind, text in BLOCK.findall(page.read_text()) if kind == language]
+
+
+def manual() -> str:
+    return "\n".join(path.read_text() for path in PAGES)
+
+
+def mentioned(name: str) -> bool:
+    return f"`{name}" in manual()
+
+
+# Examples
+
+
+@pytest.fixture
+def registered() -> Iterator[None]:
+    """Forget afterwards what an example has registered."""
+    stores: list[dict[Any, Any]] = [
+        registry.definitions,
+        registry.command_handlers,
+        registry.reactions,
+    ]
+    kept = [copied(store) for store in stores]
+    yield
+    for store, before in zip(stores, kept, strict=True):
+        store.clear()
+        for name, found in before.items():
+            store[name] = found
+    stored_definitions.forget()
+
+
+def copied(store: dict[Any, Any]) -> dict[Any, Any]:
+    return {
+        name: list(found) if isinstance(found, list) else found
+        for name, found in store.items()
+    }
+
+
+def run_blocks(page: Path) -> dict[str, Any]:
+    """Run a page's Python blocks one after the other, as one module; return its names.
+
+    A block whose first line is "# refused: …" must raise InvalidDefinition with these words.
+    """
+    module = ModuleType(f"page_{page.stem}")
+    sys.modules[module.__name__] = module
+    for block in blocks(page, "python"):
+        refused = re.match(r"# refused: (.*)\n", block)
+        code = compile(block, str(page), "exec")
+        if refused:
+            with pytest.raises(InvalidDefinition, match=re.escape(refused[1])):
+                exec(code, vars(module))  # noqa: S102  our own page
+        else:
+            exec(code, vars(module))  # noqa: S102  our own page
+    return vars(module)
+
+
+def test_the_language_page_runs(registered: None) -> None:
+    run_blocks(MANUAL / "language.md")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_claim_of_the_language_page_is_settled(registered: None) -> None:
+    example = run_blocks(MANUAL / "language.md")
+    stored_definitions.forget()
+    registry.register(example["Claim"])
+
+    process_id = example["file_claim"]("C-1", 900)
+    example["assessed"](process_id, 1, True, "message-1")
+    drain()
+
+    claim = ProcessInstance.objects.get(pk=process_id)
+    assert (claim.status, claim.step) == ("completed", "Settled")
+
+
+@pytest.fixture
+def newcomer(tmp_path: Path) -> dict[str, str]:
+    """Lay the README's app out beside nothing but the project; return the environment to use it in."""
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    (shop / "__init__.py").touch()
+    (shop / "processes.py").write_text(blocks(ROOT / "README.md", "python")[0])
+    return {
+        **os.environ,
+        "PYTHONPATH": str(tmp_path),
+        "PROCESSION_DATA_DIR": str(tmp_path / "data"),
+        "PROCESSION_APPS": "shop",
+        "DATABASE_URL": "",
+        "REDIS_URL": "",
+    }
+
+
+def manage(environ: dict[str, str], *words: str) -> str:
+    run = subprocess.run(
+        [sys.executable, "manage.py", *words],
+        cwd=ROOT,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def readme_commands() -> Iterator[list[str]]:
+    """Give the words after `python3 manage.py` of the README's lines that send an event."""
+    for block in blocks(ROOT / "README.md", "sh"):
+        for line in block.splitlines():
+            if "send_event" in line:
+                yield shlex.split(line)[2:]
+
+
+def deliveries(environ: dict[str, str]) -> dict[str, int]:
+    rows = json.loads(manage(environ, "status", "--json"))["definitions"]
+    return next(row["statuses"] for row in rows if row["name"] == "delivery")
+
+
+@pytest.mark.timeout(2 * PATIENCE)
+def test_the_readme_process_runs_as_printed(
+    newcomer: dict[str, str], tmp_path: Path
+) -> None:
+    log = (tmp_path / "up.log").open("w")
+    up = subprocess.Popen(
+        [sys.executable, "manage.py", "up", "--port", "0"],
+        cwd=ROOT,
+        env=newcomer,
+        stdout=log,
+        stderr=log,
+    )
+    try:
+        until = time.monotonic() + PATIENCE
+        while "sign in" not in Path(log.name).read_text():
+            assert up.poll() is None, Path(log.name).read_text()
+            assert time.monotonic() < until, Path(log.name).read_text()
+            time.sleep(0.1)
+
+        for words in readme_commands():
+            manage(newcomer, *words)
+        manage(newcomer, "shell", "-c", blocks(ROOT / "README.md", "python")[1])
+
+        while deliveries(newcomer) != {"completed": 2}:
+            assert time.monotonic() < until, manage(newcomer, "status")
+        assert "0 violations" in manage(newcomer, "check_invariants")
+    finally:
+        up.terminate()
+        up.wait(10)
+        log.close()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_webhook_example_signs_what_the_site_accepts(client: Client) -> None:
+    key = "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ="
+    body = json.dumps({"type": "ListedOnInternal", "data": {"order_id": "A-1"}})
+    sign = run_blocks(MANUAL / "operating.md")["signed_headers"]
+    headers = {
+        f"HTTP_{name.upper().replace('-', '_')}": value
+        for name, value in sign(key, "m-1", body).items()
+    }
+
+    with override_settings(WEBHOOK_SOURCES={"bank": [key]}):
+        answers = [
+            client.post(
+                "/hooks/bank/", body, content_type="application/json", **headers
+            ).status_code
+            for _ in range(2)
+        ]
+
+    assert answers == [202, 200]
+
+
+def test_the_picture_and_table_of_the_order_listing_are_of_today(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    call_command("draw", "order-listing", format="table")
+    table = capsys.readouterr().out
+    call_command("draw", "order-listing", format="svg")
+    picture = capsys.readouterr().out
+
+    assert table in (MANUAL / "lifecycle.md").read_text()
+    stored = (MANUAL / "images" / "order-listing.svg").read_text()
+    assert titles(picture) == titles(stored)
+
+
+def titles(svg: str) -> list[str]:
+    return re.findall("<title>(.*?)</title>", svg)
+
+
+# Completeness
+
+
+def test_every_command_is_described() -> None:
+    ours = ("orchestrator", "monitoring", "examples.order_listing")
+    commands = [name for name, app in get_commands().items() if app in ours]
+
+    assert {"up", "work", "draw"} <= set(commands)
+    assert [name for name in commands if not mentioned(name)] == []
+
+
+def test_every_setting_is_described() -> None:
+    settings = (MANUAL / "settings.md").read_text()
+    rows = [
+        (f"`PROCESSION_{field.name}`", f"| {field.default} |") for field in fields(Conf)
+    ]
+
+    for name, default in rows:
+        assert any(
+            name in line and line.endswith(default) for line in settings.splitlines()
+        ), name
+
+
+def test_every_system_check_is_described() -> None:
+    source = Path(checks.__file__).read_text()
+    ids = set(re.findall(r"orchestrator\.[EW]\d{3}", source))
+
+    assert ids
+    assert {name for name in ids if not mentioned(name)} == set()
+
+
+@pytest.mark.parametrize("name", [*definition.__all__, *orchestrator.__all__], ids=str)
+def test_every_construct_is_shown_in_use(name: str) -> None:
+    shown = "\n".join(blocks(MANUAL / "language.md", "python"))
+
+    assert re.search(rf"\b{name}\b", shown)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [Status, StepStatus, Verdict, CommandStatus, Delivery],
+    ids=lambda values: str(values.__name__),
+)
+def test_every_status_is_in_the_lifecycle(values: Any) -> None:
+    lifecycle = (MANUAL / "lifecycle.md").read_text()
+
+    assert [value for value in values.values if f"`{value}`" not in lifecycle] == []
+
+
+def test_every_kind_of_incident_has_a_remedy() -> None:
+    rows = (MANUAL / "operating.md").read_text()
+
+    assert [kind for kind in Incident.Kind.values if f"| `{kind}` |" not in rows] == []
+
+
+def test_every_invariant_is_described_under_its_number() -> None:
+    rows = (MANUAL / "reliability.md").read_text()
+
+    for check in invariants.CHECKS:
+        number = (check.__doc__ or "").partition(":")[0]
+        assert f"| {number} | `{check.__name__}` |" in rows
+
+
+def test_every_error_that_senders_meet_is_named() -> None:
+    for error in (
+        exceptions.InvalidDefinition,
+        exceptions.InvalidMessage,
+        exceptions.UnknownEventType,
+        exceptions.UnknownDefinition,
+        exceptions.ConflictingEvent,
+        exceptions.Permanent,
+    ):
+        assert error.__name__ in manual()
+
+
+# Form
+
+
+@page
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for link in LINK.findall(page.read_text()):
+        if link.startswith("https://"):
+            continue
+        path, _, heading = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.is_file(), link
+        assert not heading or heading in headings(target), link
+
+
+def headings(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@page
+def test_no_page_names_a_place_on_somebodys_machine(page: Path) -> None:
+    assert not re.search(r"(?:/work|/home|/root|/Users|/tmp)\b", page.read_text())
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    linked = set(LINK.findall((ROOT / "README.md").read_text()))
+
+    assert {f"docs/{path.name}" for path in MANUAL.glob("*.md")} <= linked

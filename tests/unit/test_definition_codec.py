@@ -1,0 +1,339 @@
+"""Messages and data as JSON: strictly, the same on every database, or refused with the path of what is wrong."""
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from enum import IntEnum, StrEnum
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orchestrator.definition import Event
+from orchestrator.definition.codec import (
+    MAX_DEPTH,
+    canonical,
+    check,
+    decode,
+    digest,
+    encode,
+)
+from orchestrator.definition.messages import STRICT
+from orchestrator.exceptions import InvalidMessage
+
+
+class Colour(StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Size(IntEnum):
+    SMALL = 1
+    LARGE = 2
+
+
+@dataclass(frozen=True)
+class Line:
+    article: str
+    price: Decimal
+    pieces: int = 1
+
+
+class Everything(Event):
+    text: str
+    number: int
+    ratio: float
+    yes: bool
+    price: Decimal
+    at: datetime
+    day: date
+    id: UUID
+    colour: Colour
+    size: Size
+    line: Line
+    maybe: str | None
+    lines: list[Line]
+    pair: tuple[int, str]
+    counts: dict[str, int]
+
+
+class Note(Event):
+    text: str = ""
+    number: int = 0
+    ratio: float = 0.0
+    lines: list[Line] = field(default_factory=list)
+
+
+class Anything(Event):
+    value: Any
+
+
+EVERYTHING = Everything(
+    "ü",
+    3,
+    0.5,
+    True,
+    Decimal("1.10"),
+    datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC),
+    date(2026, 3, 1),
+    UUID(int=7),
+    Colour.BLUE,
+    Size.LARGE,
+    Line("nut", Decimal("0.01")),
+    None,
+    [Line("bolt", Decimal(2), 5)],
+    (1, "a"),
+    {"b": 2},
+)
+
+
+def stored(value: object) -> Any:
+    """Return JSON values as a text column would give them back."""
+    return json.loads(canonical(value))
+
+
+# There and back
+
+
+def test_a_message_of_every_type_comes_back_as_it_was() -> None:
+    assert decode(Everything, stored(encode(EVERYTHING))) == EVERYTHING
+
+
+def test_the_stored_form_is_plain_json() -> None:
+    assert encode(Note("ü", 1, 2.5, [Line("nut", Decimal("0.10"))])) == {
+        "text": "ü",
+        "number": 1,
+        "ratio": 2.5,
+        "lines": [{"article": "nut", "price": "0.10", "pieces": 1}],
+    }
+
+
+texts = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20
+)
+floats = st.floats(allow_nan=False, allow_infinity=False)
+decimals = st.decimals(allow_nan=False, allow_infinity=False)
+lines = st.builds(Line, texts, decimals, st.integers())
+everything = st.builds(
+    Everything,
+    texts,
+    st.integers(),
+    floats,
+    st.booleans(),
+    decimals,
+    st.datetimes(timezones=st.just(UTC)),
+    st.dates(),
+    st.uuids(),
+    st.sampled_from(Colour),
+    st.sampled_from(Size),
+    lines,
+    st.none() | texts,
+    st.lists(lines, max_size=3),
+    st.tuples(st.integers(), texts),
+    st.dictionaries(texts, st.integers(), max_size=3),
+)
+
+
+@settings(deadline=None)
+@given(everything)
+def test_whatever_can_be_encoded_comes_back_as_it_was(message: Everything) -> None:
+    assert decode(Everything, stored(encode(message))) == message
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | floats | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=10,
+)
+
+
+@settings(deadline=None)
+@given(values)
+def test_any_json_is_taken_as_it_is_or_refused(value: Any) -> None:
+    try:
+        body = encode(Anything(value))
+    except InvalidMessage:
+        return
+
+    assert encode(decode(Anything, stored(body))) == body
+
+
+# What no database would take, or not every one
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+def test_numbers_that_json_does_not_have_are_refused(number: float) -> None:
+    with pytest.raises(InvalidMessage, match=r"^ratio: "):
+        decode(Note, {"ratio": number})
+    with pytest.raises(InvalidMessage):
+        encode(Note(ratio=number))
+
+
+def test_the_nul_character_is_refused() -> None:
+    with pytest.raises(InvalidMessage, match=r"^text: text must not contain the NUL"):
+        encode(Note("a\0b"))
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\udfff", "ü\ud83d"])
+def test_half_a_surrogate_pair_is_refused(text: str) -> None:
+    with pytest.raises(InvalidMessage):
+        encode(Note(text))
+    with pytest.raises(InvalidMessage, match=r"^text: text must not contain lone"):
+        decode(Note, {"text": text})
+
+
+def test_bad_text_is_refused_in_keys_too() -> None:
+    with pytest.raises(InvalidMessage, match="NUL"):
+        encode(Anything({"a\0b": 1}))
+
+
+@pytest.mark.parametrize("key", [1, None, True, (1, 2)])
+def test_keys_are_text(key: object) -> None:
+    with pytest.raises(InvalidMessage, match="must be text"):
+        check({"counts": {key: 1}})
+
+
+def nested(levels: int) -> object:
+    value: object = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def test_nesting_to_the_limit_is_taken() -> None:
+    check(nested(MAX_DEPTH))
+
+
+@pytest.mark.parametrize("levels", [MAX_DEPTH + 1, 1_000, 100_000])
+def test_deeper_nesting_is_refused(levels: int) -> None:
+    with pytest.raises(InvalidMessage, match="nested deeper than 64 levels"):
+        check(nested(levels))
+    with pytest.raises(InvalidMessage, match=r"nested deeper|depth|recursion"):
+        encode(Anything(nested(levels)))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_number_that_python_will_not_read_again_is_refused(sign: int) -> None:
+    number = sign * 10**5_000
+
+    with pytest.raises(InvalidMessage, match=r"^number: .*too many digits"):
+        encode(Note(number=number))
+    with pytest.raises(InvalidMessage, match=r"^number: .*too many digits"):
+        decode(Note, {"number": number})
+
+
+@pytest.mark.parametrize("value", [{1, 2}, b"a", object(), 1 + 2j])
+def test_what_is_no_json_value_is_refused(value: object) -> None:
+    with pytest.raises(InvalidMessage, match=r"^a\.0: .* is not a JSON value"):
+        check({"a": [value]})
+
+
+@pytest.mark.parametrize(
+    "number", [1e16, 1e22, 1e23, -1.5e300, 1.7976931348623157e308, -0.0]
+)
+def test_a_number_is_stored_in_the_form_that_every_database_gives_back(
+    number: float,
+) -> None:
+    body = encode(Note(ratio=number))
+
+    assert "e+" not in canonical(body)
+    assert canonical(body["ratio"]) != "-0.0"
+    assert decode(Note, stored(body)).ratio == number
+
+
+# What does not have the declared form
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"text": 3}, "text: Input should be a valid string"),
+        ({"number": "3"}, "number: Input should be a valid integer"),
+        ({"number": 3.0}, "number: Input should be a valid integer"),
+        ({"number": True}, "number: Input should be a valid integer"),
+        ({"ratio": "0.5"}, "ratio: Input should be a valid number"),
+        ({"colour": "red"}, "colour: Unexpected keyword argument"),
+        ({"lines": [{"article": "nut"}]}, "lines.0.price: Field required"),
+        (
+            {"lines": [{"article": "nut", "price": "1", "colour": "red"}]},
+            "lines.0.colour: Unexpected keyword argument",
+        ),
+        (
+            {"lines": [{"article": "nut", "price": "1", "pieces": "5"}]},
+            "lines.0.pieces: Input should be a valid integer",
+        ),
+        ({"text": None}, "text: Input should be a valid string"),
+        ([], "Input should be"),
+        ("text", "Input should be"),
+        (None, "Input should be"),
+    ],
+)
+def test_what_does_not_fit_is_named_by_its_path(body: object, said: str) -> None:
+    with pytest.raises(InvalidMessage) as refused:
+        decode(Note, body)
+
+    assert str(refused.value).startswith(said)
+
+
+def test_a_missing_field_is_named() -> None:
+    with pytest.raises(InvalidMessage, match=r"^text: Field required"):
+        decode(Everything, {})
+
+
+def test_further_mistakes_are_counted() -> None:
+    with pytest.raises(InvalidMessage, match=r"^text: .* \(and 1 more\)$"):
+        decode(Note, {"text": 1, "number": "2"})
+
+
+@pytest.mark.parametrize("day", ["2026-02-30", "yesterday", 20260301, 1e9])
+def test_a_day_that_is_none_is_refused(day: object) -> None:
+    with pytest.raises(InvalidMessage, match=r"^day: "):
+        decode(Everything, {**encode(EVERYTHING), "day": day})
+
+
+def test_an_unknown_value_of_an_enumeration_is_refused() -> None:
+    with pytest.raises(
+        InvalidMessage, match=r"^colour: Input should be 'red' or 'blue"
+    ):
+        decode(Everything, {**encode(EVERYTHING), "colour": "green"})
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Note(text=3),  # type: ignore[arg-type]
+        Note(number="3"),  # type: ignore[arg-type]
+        Note(lines=[{"article": "nut"}]),  # type: ignore[list-item]
+        Anything({1, 2, object()}),
+        Anything(timedelta),
+    ],
+)
+def test_a_value_of_another_type_than_declared_is_not_written(message: Event) -> None:
+    with pytest.raises(InvalidMessage):
+        encode(message)
+
+
+# The one way to write a value
+
+
+def test_equal_values_have_equal_text() -> None:
+    assert canonical({"b": [1, 2.5], "a": "ü"}) == '{"a":"ü","b":[1,2.5]}'
+    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+    assert digest({"a": 1}) != digest({"a": "1"})
+
+
+@dataclass(frozen=True)
+class Shallow:
+    __pydantic_config__ = STRICT
+    line: Line
+
+
+def test_strictness_reaches_what_is_nested() -> None:
+    with pytest.raises(InvalidMessage, match=r"^line.price: "):
+        decode(Shallow, {"line": {"article": "nut", "price": "cheap"}})

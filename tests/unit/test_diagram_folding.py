@@ -1,0 +1,199 @@
+"""Large workflows are drawn too: what repeats is one part, what does not is shown by levels, and no page waits."""
+
+import itertools
+import random
+import time
+from collections.abc import Callable
+
+import pytest
+
+from monitoring.diagrams import gallery
+from monitoring.diagrams.drawing import level_plan, plan
+from monitoring.diagrams.folding import by_level, folded
+from monitoring.diagrams.gallery import drawing_of
+from orchestrator.definition.graph import Edge, Graph, Node
+from tests.services.patience import SHARED
+
+SOON = 0.3
+"""Seconds in which a page must have something to show."""
+
+
+def workflow(pairs: list[tuple[str, str]], **kinds: str) -> Graph:
+    """A workflow of plain edges between these steps; some steps of other kinds."""
+    names = list(dict.fromkeys(name for pair in pairs for name in pair))
+    nodes = tuple(
+        Node(name, name, kinds.get(name, "step"), entry=name == names[0])  # type: ignore[arg-type]
+        for name in names
+    )
+    edges = (
+        Edge(f"e{i}", source, target, "flow")
+        for i, (source, target) in enumerate(pairs)
+    )
+    return Graph(f"large-{len(nodes)}", 1, "workflow", nodes, tuple(edges))
+
+
+def chain(length: int) -> list[tuple[str, str]]:
+    return [(f"c{i}", f"c{i + 1}") for i in range(length - 1)]
+
+
+def alike_branches(branches: int, length: int) -> list[tuple[str, str]]:
+    pairs = []
+    for b in range(branches):
+        names = ["begin", *(f"b{b}_{i}" for i in range(length)), "finish"]
+        pairs += list(itertools.pairwise(names))
+    return pairs
+
+
+def layers(count: int, width: int) -> list[tuple[str, str]]:
+    dice = random.Random(1)
+    return [
+        (f"s{layer - 1}_{source}", f"s{layer}_{target}")
+        for layer in range(1, count)
+        for target in range(width)
+        for source in dice.sample(range(width), 2)
+    ]
+
+
+def test_steps_in_a_row_are_one_part() -> None:
+    groups = folded(workflow(chain(70)))
+
+    assert [len(some) for some in groups.values()] == [70]
+
+
+def test_steps_side_by_side_are_one_part() -> None:
+    groups = folded(workflow(alike_branches(40, 1)))
+
+    assert list(groups) == ["siblings:b0_0"]
+    assert len(groups["siblings:b0_0"]) == 40
+
+
+def test_branches_of_several_steps_fold_into_one_part() -> None:
+    groups = folded(workflow(alike_branches(40, 5)))
+
+    assert list(map(len, groups.values())) == [200]
+
+
+def test_steps_of_a_kind_of_their_own_stay_visible() -> None:
+    groups = folded(workflow(chain(70), c35="ask"))
+
+    assert sorted(len(some) for some in groups.values()) == [34, 35]
+    assert all("c35" not in some for some in groups.values())
+
+
+def test_levels_hold_every_step_once_in_order() -> None:
+    graph = workflow(layers(100, 20))
+
+    groups = by_level(graph)
+
+    held = [name for some in groups.values() for name in some]
+    assert sorted(held) == sorted(node.id for node in graph.nodes)
+    assert len(groups) <= 12
+    assert next(iter(groups)) == "levels:1-9"
+
+
+def test_a_small_workflow_is_not_folded() -> None:
+    assert not plan(workflow(chain(30))).folded
+
+
+def test_every_edge_of_a_folded_workflow_is_inside_a_part_or_on_a_line() -> None:
+    graph = workflow(alike_branches(40, 5))
+
+    sketch = plan(graph)
+
+    drawn = {edge for line in sketch.lines for edge in line.edges}
+    members = {n: part.id for part in sketch.steps() for n in part.members}
+    inside = {e.id for e in graph.edges if members[e.source] == members[e.target]}
+    assert {edge.id for edge in graph.edges} <= drawn | inside
+
+
+def test_lines_between_levels_join_neighbours_only() -> None:
+    sketch = level_plan(workflow(layers(100, 20)))
+
+    order = [part.id for part in sketch.parts]
+    between = [line for line in sketch.lines if "levels" in line.source + line.target]
+    assert all(
+        order.index(line.target) == order.index(line.source) + 1 for line in between
+    )
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
+    """What would be done in the background."""
+    jobs: list[Callable[[], None]] = []
+
+    class Later:
+        def __init__(
+            self, target: Callable[..., None], args: tuple[object, ...], daemon: bool
+        ) -> None:
+            self.job = lambda: target(*args)
+
+        def start(self) -> None:
+            jobs.append(self.job)
+
+    monkeypatch.setattr(gallery, "Thread", Later)
+    return jobs
+
+
+def test_a_large_workflow_shows_levels_until_it_is_laid_out(
+    later: list[Callable[[], None]],
+) -> None:
+    graph = workflow(layers(10, 20))
+
+    first = drawing_of(graph, "layers-10-20")
+    again = drawing_of(graph, "layers-10-20")
+    assert first is again
+    assert first.pending
+    assert len(later) == 1
+    later[0]()
+
+    laid_out = drawing_of(graph, "layers-10-20")
+    assert not laid_out.pending
+    assert not laid_out.levels
+    assert laid_out.sketch is not None
+    assert len(list(laid_out.sketch.steps())) == len(graph.nodes)
+
+
+def test_a_layout_that_takes_too_long_leaves_the_levels(
+    later: list[Callable[[], None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(dot: str) -> str:
+        raise TimeoutError
+
+    monkeypatch.setattr(gallery, "laid_out_apart", never)
+    graph = workflow(layers(11, 20))
+    drawing_of(graph, "layers-11-20")
+
+    later[0]()
+
+    drawing = drawing_of(graph, "layers-11-20")
+    assert drawing.levels
+    assert not drawing.pending
+
+
+@pytest.mark.parametrize(
+    ("pairs", "drawn"),
+    [
+        (chain(10_000), 1),
+        (alike_branches(100, 20), 3),
+        (layers(100, 20), 12),
+        (layers(100, 100), 12),
+    ],
+    ids=["10,000 in a row", "2,000 in branches", "2,000 in layers", "10,000 in layers"],
+)
+def test_no_page_waits_for_a_large_workflow(
+    pairs: list[tuple[str, str]], drawn: int, later: list[Callable[[], None]]
+) -> None:
+    graph = workflow(pairs)
+    key = f"{graph.name}-{drawn}"
+    began = time.thread_time()
+
+    drawing_of(graph, key)
+
+    assert time.thread_time() - began < SOON * SHARED
+    for job in later:
+        job()
+    drawing = drawing_of(graph, key)
+    assert not drawing.pending
+    assert drawing.sketch is not None
+    assert len(list(drawing.sketch.steps())) == drawn
+    assert "data-node" in drawing.svg()

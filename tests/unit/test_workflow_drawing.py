@@ -1,0 +1,277 @@
+"""A workflow's graph shows every pattern, and is the same whenever it is made."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+import pytest
+
+from orchestrator.definition import (
+    Workflow,
+    ask,
+    case,
+    catch,
+    each,
+    fork,
+    join,
+    needs,
+    repeat,
+    route,
+    run,
+    start,
+    step,
+    then,
+    undo,
+    wait,
+)
+from orchestrator.definition.graph import Edge, Graph, Node
+from tests.unit.flows import (
+    Approved,
+    Input,
+    Medium,
+    Priority,
+    define,
+    enough,
+    huge,
+    large,
+    look,
+    steps,
+    work,
+)
+
+a, b, c, d, e, x = steps("a b c d e x")
+
+
+def graph_of(*rows: Any) -> Graph:
+    return define(*rows).graph()
+
+
+def node(graph: Graph, name: str) -> Node:
+    (found,) = (node for node in graph.nodes if node.id == name)
+    return found
+
+
+def edge(graph: Graph, source: str, target: str) -> Edge:
+    (found,) = (
+        edge
+        for edge in graph.edges
+        if (edge.source, edge.target) == (source, target) and edge.kind != "repeat"
+    )
+    return found
+
+
+def test_nodes_are_steps_and_edges_lead_from_one_to_the_next() -> None:
+    graph = graph_of(then(step(work, "read_the_text"), b))
+
+    assert (graph.kind, graph.name, graph.version) == ("workflow", "flow", 1)
+    assert graph.nodes[0] == Node("read_the_text", "Read the text", "step", entry=True)
+    assert edge(graph, "read_the_text", "b").kind == "flow"
+
+
+def test_a_graph_is_stored_and_read_again() -> None:
+    graph = graph_of(fork(a, into=[b, c]), join(b, c, into=d, wait_for="any"))
+
+    assert Graph.from_json(json.loads(json.dumps(graph.to_json()))) == graph
+
+
+@pytest.mark.parametrize(
+    ("policy", "shown"),
+    [
+        ({}, ""),
+        ({"wait_for": "any"}, "any"),
+        ({"wait_for": 2}, "2 of 3"),
+        ({"on_failure": "fail_fast"}, "fail fast"),
+        ({"wait_for": "any", "rest": "cancel"}, "any"),
+    ],
+)
+def test_a_join_shows_what_it_waits_for(policy: dict[str, Any], shown: str) -> None:
+    graph = graph_of(fork(a, into=[b, c, d]), join(b, c, d, into=e, **policy))
+
+    assert node(graph, "e").join == shown
+
+
+def test_branches_show_the_value_or_the_condition_they_are_taken_for() -> None:
+    graph = graph_of(
+        fork(look, on="media", into={Medium.TEXT: a}, otherwise=b),
+        fork(look, into=[c, case(large, to=d)]),
+    )
+
+    assert [(e.target, e.kind, e.guard) for e in graph.edges] == [
+        ("a", "case", "media has text"),
+        ("b", "default", "otherwise"),
+        ("c", "flow", ""),
+        ("d", "case", "large"),
+    ]
+
+
+def test_a_route_shows_its_cases_in_the_order_they_are_tried() -> None:
+    graph = graph_of(
+        route(
+            look,
+            case(large, to=a, priority=5),
+            case(huge, to=b, priority=10),
+            otherwise=c,
+        )
+    )
+
+    assert [(e.target, e.kind, e.guard) for e in graph.edges] == [
+        ("b", "case", "huge (10)"),
+        ("a", "case", "large (5)"),
+        ("c", "default", "otherwise"),
+    ]
+
+
+def test_a_route_by_value_shows_the_values() -> None:
+    graph = graph_of(
+        route(look, on="priority", to={Priority.LOW: a, Priority.URGENT: b})
+    )
+
+    assert edge(graph, "look", "b").guard == "priority is urgent"
+
+
+def test_a_loop_shows_its_way_back_its_condition_and_its_bound() -> None:
+    graph = graph_of(repeat(a, b, until=enough, at_most=4, then=c, otherwise=d))
+
+    (back,) = (edge for edge in graph.edges if edge.kind == "repeat")
+    assert (back.source, back.target) == ("b", "a")
+    assert "until enough, at most 4" in back.guard
+    assert (edge(graph, "b", "c").kind, edge(graph, "b", "c").guard) == (
+        "case",
+        "enough",
+    )
+    assert edge(graph, "b", "d").kind == "default"
+
+
+def double(item: int) -> int:
+    return item
+
+
+@pytest.mark.parametrize(
+    ("more", "detail"),
+    [
+        ({}, "each of pages"),
+        ({"window": 4}, "each of pages, 4 at once"),
+        ({"tolerate": 2}, "each of pages, 2 may fail"),
+        ({"window": 4, "tolerate": 0.05}, "each of pages, 4 at once, 5% may fail"),
+    ],
+)
+def test_a_map_is_one_node(more: dict[str, Any], detail: str) -> None:
+    graph = graph_of(each(look, over="pages", do=double, into=a, **more))
+
+    assert (node(graph, "double").kind, node(graph, "double").detail) == ("map", detail)
+
+
+class Reading(Workflow):
+    @dataclass(frozen=True)
+    class Input:
+        item: int
+
+    flow = (a,)
+
+
+def test_a_map_of_sub_processes_names_what_it_runs() -> None:
+    graph = graph_of(each(look, over="pages", do=run(Reading), into=a, window=2))
+
+    drawn = node(graph, "reading")
+    assert (drawn.kind, drawn.detail) == ("map", "reading for each of pages, 2 at once")
+
+
+class Verdict(StrEnum):
+    YES = "approve"
+    NO = "reject"
+
+
+class Child(Workflow):
+    flow = (a,)
+
+
+DAYS = timedelta(days=2)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "kind", "detail"),
+    [
+        (wait(Approved, "w"), "wait", "for Approved"),
+        (wait(Approved, "w", deadline=DAYS), "wait", "for Approved, at most 2 days"),
+        (ask("w", Verdict), "ask", "approve or reject"),
+        (ask("w", Verdict, deadline=DAYS), "ask", "approve or reject, at most 2 days"),
+        (run(Child, "w"), "run", "child"),
+    ],
+)
+def test_what_a_step_waits_for_is_said(waiting: Any, kind: str, detail: str) -> None:
+    shown = node(graph_of(then(a, waiting)), "w")
+
+    assert (shown.kind, shown.detail) == (kind, detail)
+
+
+def test_ways_after_a_failure_or_a_deadline_are_marked() -> None:
+    graph = graph_of(
+        then(wait(Approved, "w", deadline=DAYS, late=x), a),
+        catch(a, error=ValueError, to=b),
+    )
+
+    late, error = edge(graph, "w", "x"), edge(graph, "a", "b")
+    assert (late.kind, late.event) == ("deadline", "after 2 days")
+    assert (error.kind, error.event) == ("error", "ValueError")
+
+
+def take_back(a: int) -> None:
+    """Undo."""
+
+
+def test_what_undoes_a_step_is_shown_on_it() -> None:
+    assert node(graph_of(then(a, b), undo(a, by=take_back)), "a").undo == "take_back"
+
+
+def test_all_steps_that_begin_are_entries() -> None:
+    graph = graph_of(start(a, b), needs(c, [a, b]))
+
+    assert [n.id for n in graph.nodes if n.entry] == ["a", "b"]
+
+
+def test_the_fingerprint_tells_of_rows_not_of_policies() -> None:
+    graph = graph_of(then(a, b))
+
+    assert graph_of(then(a, b)).fingerprint() == graph.fingerprint()
+    assert graph_of(then(a, step(work, "b", retries=9))) == graph
+    assert graph_of(then(a, c)).fingerprint() != graph.fingerprint()
+    assert replace(graph, version=2).fingerprint() != graph.fingerprint()
+
+
+def test_a_graph_that_comes_with_the_input_is_drawn_from_its_plan() -> None:
+    def flow(input: Input) -> Any:
+        return [then(a, b)]
+
+    made = define(flow=flow)
+
+    assert made.graph().nodes == ()
+    assert [n.id for n in made.graph(made.plan(Input("T-1"))).nodes] == ["a", "b"]
+
+
+SCRIPT = """
+from tests.unit.flows import *
+from orchestrator.definition import *
+a, b, c, d = steps("a b c d")
+branches = {Medium.TEXT: a, Medium.IMAGE: b, Medium.AUDIO: c}
+rows = fork(look, on="media", into=branches), join(a, b, c, into=d, rest="cancel", wait_for="any")
+print(define(*rows).graph().fingerprint())
+"""
+
+
+def test_the_fingerprint_is_the_same_in_every_process() -> None:
+    found = set()
+    for seed in ("1", "2"):
+        ran = subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found.add(ran.stdout)
+
+    assert len(found) == 1

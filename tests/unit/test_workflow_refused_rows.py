@@ -1,0 +1,288 @@
+"""What a row or a step cannot be, said at import with class, row and reason. One rule a test case."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from functools import partial
+from typing import Any
+
+import pytest
+
+from orchestrator.definition import (
+    Workflow,
+    ask,
+    case,
+    catch,
+    each,
+    fork,
+    join,
+    needs,
+    repeat,
+    route,
+    run,
+    start,
+    step,
+    then,
+    undo,
+    wait,
+)
+from tests.unit import shop
+from tests.unit.flows import (
+    Approved,
+    Input,
+    Inquiry,
+    Priority,
+    define,
+    enough,
+    large,
+    look,
+    refusal,
+    steps,
+    work,
+)
+
+a, b, c, d = steps("a b c d")
+Shop = shop.define()
+HOUR = timedelta(hours=1)
+
+
+class Empty(StrEnum):
+    pass
+
+
+class Choice(StrEnum):
+    YES = "yes"
+    NO = "no"
+
+
+async def later() -> int:
+    return 1
+
+
+def many() -> Iterator[int]:
+    yield 1
+
+
+def no_argument() -> bool:
+    return True
+
+
+def two(one: int, other: int) -> bool:
+    return True
+
+
+def element(item: int) -> int:
+    return item
+
+
+def total(element: list[int]) -> int:
+    return sum(element)
+
+
+def run_it(index: int) -> Callable[[], Any]:
+    return lambda: index
+
+
+anonymous: Any = run_it(1)
+untrue: Any = no_argument
+unfit: Any = two
+pages: Any = partial(each, look, over="pages", do=element, into=total)
+first: Any = partial(repeat, until=enough, at_most=2, then=d)
+
+ROWS: list[tuple[Any, str]] = [
+    ("then", "it is not a row"),
+    (Inquiry, "it is not a row"),
+    (start(), "name the steps that start"),
+    (start(a, a), "a is named twice"),
+    (then(a), "name at least two steps"),
+    (then(a, 7), "7 cannot be a step: a function is needed"),  # type: ignore[arg-type]
+    (then(a, anonymous), "a step is a named function"),
+    (then(a, Approved), "write wait(Approved) to wait for an event"),
+    (then(a, Inquiry), "cannot be a step: a function is needed"),
+    (needs(a, []), "name what a needs"),
+    (needs(a, [b, b]), "b is named twice"),
+    (fork(a, into=[]), "name the branches"),
+    (fork(a, into=[b, b]), "b is named twice"),
+    (fork(a, into={1: b}), "into={value: step} and on=... belong together"),
+    (fork(a, on="x", into=[b]), "into={value: step} and on=... belong together"),
+    (fork(a, into=[b], otherwise=c), "otherwise needs branches with a condition"),
+    (fork(look, into=[case(anonymous, to=b)]), "a condition is a named function"),
+    (join(b, into=c), "name at least two steps that come together"),
+    (join(b, b, into=c), "b is named twice"),
+    (join(a, b, into=c, wait_for=0), "wait_for=0 must be"),
+    (join(a, b, into=c, wait_for=3), "wait_for=3 is more than the 2 steps"),
+    (join(a, b, into=c, wait_for=True), "wait_for=True must be"),
+    (join(a, b, into=c, wait_for="some"), "wait_for='some' must be"),  # type: ignore[arg-type]
+    (join(a, b, into=c, on_failure="stop"), "on_failure='stop' must be"),  # type: ignore[arg-type]
+    (join(a, b, into=c, rest="drop"), "rest='drop' must be"),  # type: ignore[arg-type]
+    (pages(window=0), "window=0 must be a whole number from 1"),
+    (pages(tolerate=-1), "tolerate=-1 must be a whole number from 0, or a share"),
+    (pages(tolerate=1.5), "tolerate=1.5 must be a whole number from 0, or a share"),
+    (pages(item="the item"), "item='the item' must be the name of a parameter"),
+    (pages(over=1), "over is the name of a field"),
+    (fork(look, on=1, into={1: a}), "on=1 must be the name of a field"),  # type: ignore[arg-type]
+    (route(look, on=1, to={1: a}), "on=1 must be the name of a field"),  # type: ignore[arg-type]
+    (route(look, on="size", to=[a]), "to={value: step} maps the field's values"),  # type: ignore[arg-type]
+    (
+        route(look, case(large, to=a, priority="high"), otherwise=b),  # type: ignore[arg-type]
+        "priority='high' must be a whole number",
+    ),
+    (route(look), "give either on=... with to={value: step}, or cases"),
+    (route(look, on="size"), "give either on=... with to={value: step}, or cases"),
+    (route(look, a), "a needs a condition: case(predicate, to=a)"),  # type: ignore[arg-type]
+    (route(look, case(large, to=b)), "predicates may all fail"),
+    (route(look, case(untrue, to=b), otherwise=c), "must take one argument"),
+    (route(look, case(unfit, to=b), otherwise=c), "must take one argument"),
+    (first(), "name the steps that are repeated"),
+    (first(a, a), "a is named twice"),
+    (first(a, at_most=0), "at_most=0 must be a whole number from 1"),
+    (first(a, at_most=None), "at_most=None must be a whole number from 1"),
+    (first(a, until=anonymous), "a condition is a named function"),
+    (catch(error=ValueError, to=b), "name the steps whose failure is caught"),
+    (catch(a, error=KeyboardInterrupt, to=b), "is not an Exception class"),
+    (catch(a, error="ValueError", to=b), "is not an Exception class"),  # type: ignore[arg-type]
+    (catch(a, error=ValueError, to=a), "a cannot catch its own failure"),
+    (undo(a, by=None), "cannot be what undoes a step"),  # type: ignore[arg-type]
+    (undo(a, by=anonymous), "what undoes a step is a named function"),
+    (
+        undo(a, by=wait(Approved)),
+        "None cannot be what undoes a step: a function is needed",
+    ),
+    (
+        undo(a, by=step(work, retries=-1)),
+        "work: retries=-1 must be a whole number from 0",
+    ),
+]
+
+
+@pytest.mark.parametrize(("row", "reason"), ROWS, ids=str)
+def test_a_row_that_makes_no_sense_is_refused(row: Any, reason: str) -> None:
+    refused = refusal(row)
+
+    assert reason in refused.reason
+    assert refused.row == str(row)
+
+
+class Child(Workflow):
+    flow = (a,)
+
+
+class Shared(Workflow):
+    """No flow: it only shares attributes."""
+
+
+STEPS: list[tuple[Any, str]] = [
+    (step(work, "n" * 101), "has 101 characters, at most 100 are stored"),
+    (step(work, "a\nb"), "must be printable text"),
+    (step(work, " "), "must be printable text"),
+    (step(work, gives="n" * 101), "has 101 characters"),
+    (step(work, retries=-1), "retries=-1 must be a whole number from 0"),
+    (step(work, retries={ValueError: -2}), "retries=-2 must be a whole number"),
+    (step(work, retries={int: 1}), "retries by error: int is not an Exception"),  # type: ignore[dict-item]
+    (step(work, timeout=0), "timeout=0 must be seconds, more than 0"),
+    (step(work, timeout=float("inf")), "timeout=inf must be seconds"),
+    (step(work, timeout=None), "timeout=None must be seconds"),  # type: ignore[arg-type]
+    (step(work, heartbeat=-1), "heartbeat=-1 must be seconds"),
+    (step(work, timeout=10, heartbeat=10), "heartbeat=10 must be less than timeout=10"),
+    (step(work, backoff=0), "backoff=0 must be seconds"),
+    (step(work, concurrency=0), "concurrency=0 must be a whole number from 1"),
+    (step(work, queue=None), "queue=None must be the name of a queue"),  # type: ignore[arg-type]
+    (step(later), "later is asynchronous"),
+    (step(many), "many yields: a step returns one result"),
+    (step(anonymous, "x"), "a step is a named function"),
+    (wait(Inquiry), "is not an Event class"),  # type: ignore[arg-type]
+    (wait(Approved, deadline=-HOUR), "must be a timedelta of more than 0"),
+    (wait(Approved, deadline=60), "must be a timedelta of more than 0"),  # type: ignore[arg-type]
+    (wait(Approved, late=a), "late=... needs a deadline"),
+    (wait(Approved, deadline=HOUR, late=7), "7 cannot be a step"),  # type: ignore[arg-type]
+    (ask("decide", Empty), "choices is a StrEnum with members"),
+    (ask("decide", Priority.LOW), "choices is a StrEnum with members"),  # type: ignore[arg-type]
+    (run(Inquiry), "is not a Workflow with a flow"),  # type: ignore[arg-type]
+    (run(Shared), "is not a Workflow with a flow"),
+    (run(Shop), "start it in a step with start_process(Shop, ...), then wait(...)"),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("one", "reason"), STEPS, ids=str)
+def test_a_step_that_makes_no_sense_is_refused(one: Any, reason: str) -> None:
+    assert reason in refusal(one).reason
+    assert reason in refusal(then(step(work, "before"), one)).reason
+
+
+def test_a_workflow_as_a_step_is_written_with_run() -> None:
+    assert "write run(Child)" in refusal(then(a, Child)).reason
+
+
+def test_a_process_manager_is_started_in_a_step_and_waited_for() -> None:
+    assert "start_process(Shop, ...)" in refusal(then(a, Shop)).reason
+
+
+def other_work() -> int:
+    return 2
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        step(other_work, "work"),
+        step(work, gives="number"),
+        ask("work", Choice),
+    ],
+)
+def test_two_steps_cannot_have_one_name(second: Any) -> None:
+    refused = refusal(step(work, retries=1), then(second, b))
+
+    assert refused.reason == "two steps are called work; give one another name"
+
+
+def test_a_function_and_the_same_one_with_a_policy_are_one_step() -> None:
+    plan = define(then(work, b), step(work, retries=7)).plan()
+
+    assert plan["work"].step.policy.retries == 7
+    assert len(plan.vertices) == 2
+
+
+def test_two_steps_cannot_give_one_result() -> None:
+    refused = refusal(then(step(work, "x", gives="n"), step(work, "y", gives="n")))
+
+    assert refused.reason == "x and y both give n"
+
+
+# The class
+
+
+@dataclass(frozen=True)
+class Odd:
+    call: Callable[[], int]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "reason"),
+    [
+        ({"name": "a name"}, "the name 'a name' must be 1 to 100 letters"),
+        ({"name": "n" * 101}, "must be 1 to 100 letters"),
+        ({"version": 0}, "the version 0 must be a whole number from 1"),
+        ({"queue": ""}, "the queue '' must be the name of a queue"),
+        ({"Input": int}, "declare `Input` as a dataclass"),
+        ({"Input": Input("T-1")}, "declare `Input` as a dataclass"),
+        ({"Input": Odd}, "Input cannot be written as JSON"),
+        ({"correlation": "order"}, "the correlation field 'order' is not in its Input"),
+        ({"flow": ()}, "the flow has no steps"),
+        ({"flow": then(a, b)}, "flow holds rows: flow = (then(...), ...)"),
+        ({"flow": 7}, "flow holds rows: flow = (then(...), ...)"),
+    ],
+    ids=str,
+)
+def test_a_class_that_makes_no_sense_is_refused(
+    attributes: dict[str, Any], reason: str
+) -> None:
+    refused = refusal(**{"flow": (a,), **attributes})
+
+    assert reason in refused.reason
+    assert refused.row == ""
+
+
+def test_the_name_is_that_of_the_class_unless_it_is_given() -> None:
+    assert define(a).name == "flow"
+    assert define(a, name="other").name == "other"

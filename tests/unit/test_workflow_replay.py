@@ -1,0 +1,119 @@
+"""Where a process stands, told from its history alone."""
+
+import pytest
+
+from orchestrator.definition import catch, fork, join, repeat, start, then
+from orchestrator.definition.workflow.advance import Arrivals, Settled
+from orchestrator.definition.workflow.plan import Plan
+from orchestrator.definition.workflow.replay import replayed
+from orchestrator.exceptions import NoCase
+from tests.unit.flows import Process, enough, plan_of, steps
+
+a, b, c, d, e, x = steps("a b c d e x")
+
+
+def diamond() -> Plan:
+    return plan_of(fork(a, into=[b, c]), join(b, c, into=d))
+
+
+def test_without_a_history_it_has_just_begun() -> None:
+    standing = replayed(diamond(), [])
+
+    assert list(standing.open) == [("a", 1)]
+    assert standing.joins == {}
+
+
+def test_after_some_steps_their_followers_are_open() -> None:
+    standing = replayed(diamond(), [Settled("a"), Settled("c")])
+
+    assert list(standing.open) == [("b", 1)]
+    assert standing.settled == {("a", 1): "done", ("c", 1): "done"}
+    assert standing.joins == {"d": Arrivals(1, 1)}
+    assert list(standing.waiting) == ["d"]
+
+
+def test_a_join_that_has_started_waits_no_more() -> None:
+    standing = replayed(diamond(), map(Settled, "abc"))
+
+    assert list(standing.open) == [("d", 1)]
+    assert standing.joins["d"].fired
+    assert standing.waiting == {}
+
+
+def test_at_the_end_nothing_is_open() -> None:
+    standing = replayed(diamond(), map(Settled, "acbd"))
+
+    assert list(standing.open) == []
+    assert len(standing.taken) == 4
+
+
+def test_visits_of_a_loop_are_told_apart() -> None:
+    plan = plan_of(repeat(a, b, until=enough, at_most=3, then=c))
+    history = [Settled("a", 1), Settled("b", 1, result=0), Settled("a", 2)]
+
+    assert list(replayed(plan, history).open) == [("b", 2)]
+
+
+def test_branches_that_were_not_taken_are_told() -> None:
+    plan = plan_of(then(a, b), catch(a, error=ValueError, to=x))
+    failed = Settled("a", outcome="failed", error=ValueError())
+
+    assert replayed(plan, [Settled("a")]).not_taken == ["x"]
+    assert replayed(plan, [failed]).not_taken == ["b"]
+    assert replayed(plan, [failed]).settled == {("a", 1): "failed"}
+
+
+def test_what_is_to_be_cancelled_is_told_until_it_is() -> None:
+    plan = plan_of(
+        fork(a, into=[b, c]), join(b, c, into=d, wait_for="any", rest="cancel")
+    )
+    history = [Settled("a"), Settled("b")]
+
+    assert replayed(plan, history).given_up == {("c", 1)}
+
+    standing = replayed(plan, [*history, Settled("c", outcome="cancelled")])
+    assert standing.given_up == set()
+    assert list(standing.open) == [("d", 1)]
+
+
+@pytest.mark.parametrize(
+    "wrong", [Settled("b"), Settled("a", 2), Settled("d"), Settled("nowhere")]
+)
+def test_a_visit_that_was_not_open_is_stray_and_has_no_effect(wrong: Settled) -> None:
+    standing = replayed(diamond(), [wrong, Settled("a")])
+
+    assert standing.stray == [(wrong.step, wrong.visit)]
+    assert list(standing.open) == [("b", 1), ("c", 1)]
+
+
+def test_a_visit_settled_twice_is_stray() -> None:
+    standing = replayed(diamond(), [Settled("a"), Settled("b"), Settled("b")])
+
+    assert standing.stray == [("b", 1)]
+    assert list(standing.open) == [("c", 1)]
+
+
+def test_a_result_that_takes_no_way_is_no_history() -> None:
+    plan = plan_of(repeat(a, until=enough, at_most=1, then=b))
+
+    with pytest.raises(NoCase):
+        replayed(plan, [Settled("a", result=0)])
+
+
+def test_it_stands_as_the_process_itself_did() -> None:
+    process = Process(
+        start(a),
+        fork(a, into=[b, c]),
+        catch(b, error=ValueError, to=x),
+        join(b, c, x, into=d),
+        then(d, e),
+    )
+    process.done("a")
+    process.fail("b")
+    process.done("x", "c")
+
+    standing = replayed(process.plan, process.history)
+
+    assert list(standing.open) == list(process.open)
+    assert standing.joins == process.joins
+    assert standing.not_taken == process.not_taken
