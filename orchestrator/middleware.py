@@ -1,6 +1,9 @@
-"""The header that confines a page to what this site serves."""
+"""What every response brings, and what a request that nobody has signed in for gets."""
 
-from django.http import HttpRequest, HttpResponse
+from typing import Any
+
+from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.deprecation import MiddlewareMixin
 
 # 'self' in connect-src covers the WebSocket of the same host and port.
@@ -28,3 +31,18 @@ class ContentSecurityPolicyMiddleware(MiddlewareMixin):
     ) -> HttpResponse:
         response.headers.setdefault("Content-Security-Policy", POLICY)
         return response
+
+
+class SignInRequiredMiddleware(LoginRequiredMiddleware):
+    """Sends whoever has not signed in to the sign-in page, and tells a script so in one word.
+
+    A script cannot show that page. Fetching it would do harm: every answer with a form may bring a new CSRF cookie,
+    and would void the form that another tab has open.
+    """
+
+    def handle_no_permission(
+        self, request: HttpRequest, view_func: Any
+    ) -> HttpResponseBase:
+        if "HX-Request" in request.headers:
+            return HttpResponse(status=401)
+        return super().handle_no_permission(request, view_func)

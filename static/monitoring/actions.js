@@ -45,12 +45,24 @@ document.addEventListener("submit", async (event) => {
   event.preventDefault();
   if (form.dataset.busy) return;
   form.dataset.busy = "true";
+  const result = form.querySelector(".result");
+  result.replaceChildren();
   try {
-    await post(form);
+    const answer = await post(form);
+    if (!result.firstElementChild) result.replaceChildren(unanswered(form, answer));
   } finally {
     delete form.dataset.busy;
   }
 });
+
+/** What to do when the server has said nothing of its own: it was not reached, or does not know who asks. */
+function unanswered(form, answer) {
+  const notice = document.createElement("p");
+  notice.className = "notice bad";
+  notice.role = "alert";
+  notice.textContent = answer === "closed" ? form.dataset.closed : form.dataset.failed;
+  return notice;
+}
 
 onFragments(() => {
   const dialog = document.querySelector("dialog[open]");

@@ -3,9 +3,9 @@ import htmx from "../vendor/htmx.org-4.0.1/htmx.esm.min.js";
 
 export const main = document.getElementById("main");
 
+const answers = new WeakMap(); // what the last request of an element came to
 let running = false;
 let again = false;
-let answered = null;
 
 /** Fetches what has changed since the revision shown; resolves to "fresh", "failed" or "closed". */
 export async function refresh() {
@@ -14,9 +14,9 @@ export async function refresh() {
     return "fresh";
   }
   running = true;
-  answered = "failed";
+  let answer;
   try {
-    await htmx.ajax("GET", address(), { source: main, target: main, swap: "none" });
+    answer = await request("GET", address(), main);
   } finally {
     running = false;
   }
@@ -24,12 +24,12 @@ export async function refresh() {
     again = false;
     return refresh();
   }
-  return answered;
+  return answer;
 }
 
-/** Posts a form and shows what comes back in the page. */
+/** Posts a form and shows what comes back in the page; resolves as `refresh` does. */
 export function post(form) {
-  return htmx.ajax("POST", form.getAttribute("action"), { source: form, target: form, swap: "none" });
+  return request("POST", form.getAttribute("action"), form);
 }
 
 /** Calls back whenever fragments have been put in place. */
@@ -46,13 +46,16 @@ function address() {
   return `${location.pathname}?${query}`;
 }
 
-main?.addEventListener("htmx:after:request", (event) => {
-  const response = event.detail.ctx.response.raw;
-  if (response.redirected) {
-    answered = "closed";
-    event.preventDefault();
-  } else {
-    answered = response.ok ? "fresh" : response.status === 403 ? "closed" : "failed";
-    if (!response.ok) event.preventDefault();
-  }
+async function request(verb, path, source) {
+  answers.delete(source);
+  await htmx.ajax(verb, path, { source, target: source, swap: "none" });
+  return answers.get(source) ?? "failed";
+}
+
+document.addEventListener("htmx:after:request", (event) => {
+  const { sourceElement, response } = event.detail.ctx;
+  const refused = response.raw.redirected || [401, 403].includes(response.status);
+  const answer = refused ? "closed" : response.raw.ok ? "fresh" : "failed";
+  answers.set(sourceElement, answer);
+  if (sourceElement === main && answer !== "fresh") event.preventDefault();
 });

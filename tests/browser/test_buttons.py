@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from playwright.sync_api import Page, expect
+from django.conf import settings
+from playwright.sync_api import Page, Route, expect
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
@@ -116,6 +117,48 @@ def test_pressing_twice_acts_once(
 
     expect(signed_in.locator(".head .chip.c-failed")).to_contain_text("Escalated 1")
     assert OperatorAction.objects.filter(action="escalate").count() == 1
+
+
+def test_pressing_again_after_the_server_was_out_of_reach_acts_once(
+    exchange: ExchangeProcess, workers: Workers, signed_in: Page
+) -> None:
+    exchange.behave(shortest=3600.0, longest=3600.0)
+    order = place_order(Destination.BOTH, WHAT)
+    started(order)
+    signed_in.goto(f"/processes/{order.process_id}/")
+    live(signed_in)
+    signed_in.route("**/escalate/", losing_the_answer)
+
+    press(signed_in, "escalate", "nobody answers")
+
+    result = signed_in.locator("#escalate-dialog .result")
+    expect(result).to_contain_text("The server did not answer")
+    signed_in.unroute("**/escalate/")
+    signed_in.click("#escalate-dialog .acts button:last-child")
+    expect(signed_in.locator("#escalate-dialog")).to_be_hidden()
+    assert OperatorAction.objects.filter(action="escalate").count() == 1
+
+
+def losing_the_answer(route: Route) -> None:
+    route.fetch()
+    route.abort()
+
+
+def test_a_button_pressed_by_nobody_says_so_and_does_nothing(
+    exchange: ExchangeProcess, workers: Workers, signed_in: Page
+) -> None:
+    exchange.behave(shortest=3600.0, longest=3600.0)
+    order = place_order(Destination.BOTH, WHAT)
+    started(order)
+    signed_in.goto(f"/processes/{order.process_id}/")
+    live(signed_in)
+    signed_in.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
+
+    press(signed_in, "escalate", "who am I?")
+
+    result = signed_in.locator("#escalate-dialog .result")
+    expect(result).to_contain_text("you are signed out")
+    assert not OperatorAction.objects.exists()
 
 
 def test_opening_a_dialog_writes_nothing(

@@ -97,6 +97,27 @@ def test_signing_out_takes_a_form_post(viewer: User, client: Client) -> None:
     assert "_auth_user_id" not in client.session
 
 
+def test_a_script_without_a_session_gets_one_word_and_no_cookie(client: Client) -> None:
+    answer = client.get("/", headers={"HX-Request": "true"})
+
+    assert answer.status_code == 401
+    assert not answer.content
+    assert not answer.cookies
+
+
+def test_a_person_without_a_session_is_sent_to_the_sign_in_page(client: Client) -> None:
+    assert client.get("/processes/").headers["Location"] == "/sign-in/?next=/processes/"
+
+
+def test_a_form_that_is_out_of_date_says_so() -> None:
+    client = Client(enforce_csrf_checks=True)
+
+    answer = client.post("/sign-in/", {"username": "nobody", "password": "wrong"})
+
+    assert answer.status_code == 403
+    assert "This form was out of date" in answer.content.decode()
+
+
 def test_every_page_brings_its_policy(client: Client) -> None:
     policy = client.get("/sign-in/").headers["Content-Security-Policy"]
 
