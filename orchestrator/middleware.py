@@ -3,7 +3,8 @@
 from typing import Any
 
 from django.contrib.auth.middleware import LoginRequiredMiddleware
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.utils.deprecation import MiddlewareMixin
 
 # 'self' in connect-src covers the WebSocket of the same host and port.
@@ -40,9 +41,9 @@ class SignInRequiredMiddleware(LoginRequiredMiddleware):
     and would void the form that another tab has open.
     """
 
-    def handle_no_permission(
-        self, request: HttpRequest, view_func: Any
-    ) -> HttpResponseBase:
-        if "HX-Request" in request.headers:
-            return HttpResponse(status=401)
-        return super().handle_no_permission(request, view_func)
+    def process_view(
+        self, request: HttpRequest, view_func: Any, *arguments: Any
+    ) -> HttpResponseBase | None:
+        answer = super().process_view(request, view_func, *arguments)
+        by_script = "HX-Request" in request.headers
+        return HttpResponse(status=401) if answer is not None and by_script else answer

@@ -21,7 +21,7 @@ __all__ = ["helpdesk"]
 
 pytestmark = pytest.mark.django_db
 
-SIGN_IN, FORBIDDEN, SHOWN = 302, 403, 200
+SIGN_IN, SIGNED_OUT, FORBIDDEN, SHOWN = 302, 401, 403, 200
 
 PAGES = {
     "definitions": [],
@@ -120,7 +120,7 @@ def test_pages(
 @pytest.mark.parametrize(
     ("person", "status"),
     [
-        ("", SIGN_IN),
+        ("", SIGNED_OUT),
         ("stranger", FORBIDDEN),
         ("viewer", FORBIDDEN),
         ("operator", SHOWN),
@@ -205,7 +205,7 @@ def asking(helpdesk: None) -> dict[str, UUID | int]:
 @pytest.mark.parametrize("name", OF_WORKFLOWS)
 @pytest.mark.parametrize(
     ("person", "shown"),
-    [("", SIGN_IN), ("stranger", FORBIDDEN), ("viewer", FORBIDDEN)],
+    [("", SIGNED_OUT), ("stranger", FORBIDDEN), ("viewer", FORBIDDEN)],
 )
 def test_buttons_of_workflows_are_for_operators(
     name: str,
@@ -223,7 +223,7 @@ def test_buttons_of_workflows_are_for_operators(
 
     if name == "step-result":
         answer = client.get(place)
-        shown = SHOWN if person == "viewer" else shown
+        shown = {"": SIGN_IN, "viewer": SHOWN}.get(person, shown)
     else:
         answer = client.post(place, {**form, **more}, headers={"HX-Request": "true"})
 
