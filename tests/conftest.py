@@ -40,6 +40,8 @@ OPERATOR_MAY = (
 
 
 emptying.quicken()
+# Files are the live site's to serve; a client of this process would look for them all anew each time.
+settings.SERVESTATIC_USE_FINDERS = settings.SERVESTATIC_USE_STATIC_ROOT = False
 
 
 def folder(path: Path) -> str:
