@@ -504,7 +504,7 @@ def whole_inquiry(input: Inquiry) -> int:
         counting,
         whole_inquiry,
     ],
-    ids=str,
+    ids=["elements of a field", "a list", "a field of the input", "the whole input"],
 )
 def test_elements_fields_and_the_input_agree_too(row: Row | Callable[..., Any]) -> None:
     row = row if isinstance(row, Row) else then(row, a)
