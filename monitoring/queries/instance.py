@@ -23,12 +23,10 @@ from orchestrator.definition.graph import Edge, Graph
 from orchestrator.engine import operations
 from orchestrator.models import Definition, InboxEvent, ProcessInstance, StepRun
 from orchestrator.models.process_instance import ENDED
+from orchestrator.snapshot import snapshot
 
 RUNS = 500
 """Visits of steps that the page looks at."""
-
-READINGS = 3
-"""How often a process that moves is read at most; an open page catches up with what then follows by itself."""
 
 
 @dataclass(frozen=True)
@@ -74,19 +72,17 @@ def instance_page(
 ) -> InstancePage:
     """Reads the page of one instance; 404 when there is none.
 
-    A process that moved meanwhile is read again, a few times: a button of a newer step under an older revision would
-    be refused. That the revision is still the same says that everything read belongs to it.
+    As of one moment: a button of a newer step under an older revision would be refused.
     """
     rows = ProcessInstance.objects.select_related("definition", "owner", "parent")
-    for _ in range(READINGS):
-        instance = get_object_or_404(rows.defer("definition__graph"), pk=pk)
-        if instance.definition.kind == Definition.Kind.WORKFLOW:
-            shown = _of_workflow(instance, user, before, filters or RunFilters())
-        else:
-            shown = _of_process_manager(instance, user, before)
-        if rows.filter(pk=pk, revision=instance.revision).exists():
-            break
-    return shown
+    rows = rows.defer("definition__graph")
+    definition = get_object_or_404(rows, pk=pk).definition
+    drawing_of(graph_of(definition), definition.fingerprint)  # kept; may take a moment
+    with snapshot():
+        instance = get_object_or_404(rows, pk=pk)
+        if definition.kind == Definition.Kind.WORKFLOW:
+            return _of_workflow(instance, user, before, filters or RunFilters())
+        return _of_process_manager(instance, user, before)
 
 
 def _of_workflow(

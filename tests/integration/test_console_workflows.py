@@ -178,29 +178,6 @@ def test_the_history_tells_of_elements_together(page: Callable[..., str]) -> Non
     assert re.search(r"Read page</b>\s*<span class=\"soft\">\d+ elements", text)
 
 
-def test_what_moved_while_its_page_was_read_is_read_again(
-    page: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else the page would offer the choices of a newer step under an older revision, which is refused."""
-    receipt = start_process(Inquiry, Inquiry.Input("T-1"))
-    drain(stop=ProcessInstance.objects.exists)  # it has begun, and has much to do
-    process = ProcessInstance.objects.get(pk=receipt.process_id)
-    readings = []
-
-    def read_late(*given: Any) -> Any:
-        readings.append(drain())
-        return workflow_view(*given)
-
-    monkeypatch.setattr("monitoring.queries.instance.workflow_view", read_late)
-    text = page(process)
-
-    now = ProcessInstance.objects.get(pk=process.pk)
-    assert now.revision > process.revision
-    assert f'data-revision="{now.revision}"' in text
-    assert "data-given=accept" in text.replace('"', "")
-    assert len(readings) == 2
-
-
 def test_a_long_result_is_cut_and_can_be_had_whole(
     page: Callable[..., str], signed_in: Client
 ) -> None:

@@ -1,13 +1,11 @@
 """What must always hold, asked of the stored rows. Each finding says which rule is broken and where.
 
-The numbers are those of docs/reliability.md. A check reads one consistent snapshot where the database gives one.
+The numbers are those of docs/reliability.md. A check reads them as of one moment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-
-from django.db import connection, transaction
 
 from orchestrator.engine.invariants.history import dense_history, joins, model
 from orchestrator.engine.invariants.ledger import (
@@ -24,6 +22,7 @@ from orchestrator.engine.invariants.workflow_rows import (
     sub_processes,
     undoing,
 )
+from orchestrator.snapshot import snapshot
 
 __all__ = ["CHECKS", "violations"]
 
@@ -46,12 +45,7 @@ CHECKS: tuple[Callable[[], Iterator[str]], ...] = (
 
 def violations() -> list[str]:
     """Every broken rule that the stored rows show; none when all is well."""
-    outermost = not connection.in_atomic_block
-    with transaction.atomic():
-        if connection.vendor == "postgresql" and outermost:
-            connection.cursor().execute(
-                "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
-            )
+    with snapshot():
         return [
             f"{check.__name__}: {finding}" for check in CHECKS for finding in check()
         ]

@@ -1,0 +1,90 @@
+"""A page of a process that moves while it is read."""
+
+import threading
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection, transaction
+
+from examples.order_listing.messages import Destination
+from examples.order_listing.orders import place_order
+from monitoring.queries.instance import instance_page
+from monitoring.queries.ledger import ledger_of
+from orchestrator.engine.drain import drain
+from orchestrator.engine.transition import Transition, instances
+from orchestrator.models import ProcessInstance
+from orchestrator.snapshot import snapshot
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def process() -> ProcessInstance:
+    order = place_order(Destination.BOTH, "50 MWh")
+    drain()
+    return ProcessInstance.objects.get(pk=order.process_id)
+
+
+def moved(process: ProcessInstance) -> None:
+    """Moves it on as another program would, with a connection of its own."""
+
+    def move() -> None:
+        with transaction.atomic():
+            locked, now = instances.lock(process.pk)
+            assert locked is not None
+            step = Transition(locked, f"moved:{locked.revision}", now)
+            step.escalate()
+            step.write()
+        connection.close()
+
+    thread = threading.Thread(target=move)
+    thread.start()
+    thread.join()
+
+
+def revision(process: ProcessInstance) -> int:
+    return ProcessInstance.objects.get(pk=process.pk).revision
+
+
+def test_all_that_a_page_shows_belongs_to_its_revision(
+    process: ProcessInstance, operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would offer the buttons of a newer step under an older revision, which is refused."""
+    before = process.revision
+
+    def just_in_between(*given: Any) -> Any:
+        moved(process)
+        return ledger_of(*given)
+
+    monkeypatch.setattr("monitoring.queries.instance.ledger_of", just_in_between)
+
+    page = instance_page(process.pk, operator)
+
+    shown = [entry.revision for entry in page.ledger.entries if entry.revision]
+    assert revision(process) > before
+    assert page.instance.revision == max(shown) == before
+
+
+def test_a_snapshot_keeps_nobody_from_writing_and_ends_with_its_block(
+    process: ProcessInstance,
+) -> None:
+    with snapshot():
+        before = revision(process)
+        moved(process)
+        within = revision(process)
+    after = revision(process)
+
+    assert (within, after) == (before, before + 1)
+
+
+def test_after_a_snapshot_writes_take_their_lock_at_once_again(
+    process: ProcessInstance,
+) -> None:
+    usual = getattr(connection, "transaction_mode", None)
+    with pytest.raises(InterruptedError), snapshot():
+        raise InterruptedError
+
+    assert getattr(connection, "transaction_mode", None) == usual
+    with transaction.atomic():
+        ProcessInstance.objects.filter(pk=process.pk).update(summary="written")
