@@ -79,10 +79,10 @@ class Job:
 
     @classmethod
     def of(cls, run: StepRun, shift: Shift) -> Job | None:
-        """The job of a claimed visit; None when its process cannot be run here, which is stored."""
+        """The job of a claimed visit; None when its process has ended, or cannot be run here, which is stored."""
         instance, now = instances.read(run.instance_id)
         clock = Clock(now)  # before the plan is made, which may take its time
-        if instance is None:
+        if instance is None or instance.finished_at is not None:
             return None
         try:
             job = cls(instance, stored_definitions.plan_of(instance), shift)

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from orchestrator import Permanent
+from orchestrator.definition import Workflow
 from orchestrator.engine import leases
 from orchestrator.engine.drain import drain
 from orchestrator.engine.job import Job
 from orchestrator.engine.operations import cancel, redo, retry, skip
+from orchestrator.engine.shift import Shift
 from orchestrator.engine.steps import CLAIMED
 from orchestrator.engine.transition import step_runs
 from orchestrator.models import Incident, ProcessInstance, StepRun
@@ -312,6 +314,37 @@ def test_a_step_that_is_running_comes_to_its_end_and_is_undone_then(asked: Ask) 
     assert (process.status, process.open_steps) == ("cancelled", 0)
     assert (done, undone) == (["plan", "flight"], [FLIGHT])
     assert statuses(process)["hotel"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("workflow", "ran", "back"),
+    [
+        (processes.Leg, ["drive"], ["back from 2 days to Nara"]),
+        (processes.Visa, [], []),
+    ],
+)
+@pytest.mark.django_db(transaction=True)
+def test_a_step_that_was_just_claimed_when_its_process_is_cancelled(
+    workflow: type[Workflow],
+    ran: list[str],
+    back: list[str],
+    asked: Ask,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It comes to its end if it can be undone; its worker knew nothing of it when it read the process."""
+    process = launch(workflow, "Nara", 2)
+    usual = Job.of
+
+    def late(run: StepRun, shift: Shift) -> Job | None:
+        if run.kind != "undo":
+            cancel(process.pk, request=asked())
+        return usual(run, shift)
+
+    monkeypatch.setattr(Job, "of", late)
+    process = go_on(process)
+
+    assert (process.status, process.open_steps) == ("cancelled", 0)
+    assert (done, undone) == (ran, back)
 
 
 @pytest.mark.django_db(transaction=True)
