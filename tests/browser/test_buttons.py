@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pytest
 from django.conf import settings
 from playwright.sync_api import Page, Route, expect
 
@@ -119,6 +120,7 @@ def test_pressing_twice_acts_once(
     assert OperatorAction.objects.filter(action="escalate").count() == 1
 
 
+@pytest.mark.once
 def test_pressing_again_after_the_server_was_out_of_reach_acts_once(
     exchange: ExchangeProcess, workers: Workers, signed_in: Page
 ) -> None:
@@ -144,6 +146,7 @@ def losing_the_answer(route: Route) -> None:
     route.abort()
 
 
+@pytest.mark.once
 def test_a_button_pressed_by_nobody_says_so_and_does_nothing(
     exchange: ExchangeProcess, workers: Workers, signed_in: Page
 ) -> None:
@@ -161,6 +164,7 @@ def test_a_button_pressed_by_nobody_says_so_and_does_nothing(
     assert not OperatorAction.objects.exists()
 
 
+@pytest.mark.once
 def test_opening_a_dialog_writes_nothing(
     exchange: ExchangeProcess, workers: Workers, signed_in: Page
 ) -> None:
@@ -197,6 +201,7 @@ def test_discarding_an_event_takes_it_off_the_list(
     assert event.verdict == "discarded"
 
 
+@pytest.mark.once
 def test_a_hidden_tab_rests_and_catches_up_when_it_is_shown(
     transactional_db: None, signed_in: Page
 ) -> None:

@@ -19,7 +19,7 @@ from tests.helpdesk.processes import Inquiry
 
 __all__ = ["helpdesk"]
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 SIGN_IN, SIGNED_OUT, FORBIDDEN, SHOWN = 302, 401, 403, 200
 

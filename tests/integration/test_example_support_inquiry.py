@@ -47,6 +47,7 @@ def decide(process: ProcessInstance, choice: Decision, person: User) -> ProcessI
     return go_on(process)
 
 
+@pytest.mark.once
 def test_thanks_are_answered_at_once() -> None:
     process = inquiry("Thank you, everything works very well now!")
 
@@ -76,6 +77,7 @@ def test_an_inquiry_in_all_media_is_merged_and_escalated() -> None:
     assert progress["done"] == 2
 
 
+@pytest.mark.once
 @with_extra(*senses.NEEDED)
 def test_the_real_readers_say_that_it_was_them() -> None:
     found = results(inquiry("Where is it?", ALL))
@@ -86,6 +88,7 @@ def test_the_real_readers_say_that_it_was_them() -> None:
     assert found["read_text"]["reader"].startswith("VADER")
 
 
+@pytest.mark.once
 def test_light_readers_lead_through_the_same_graph(light_readers: None) -> None:
     process = inquiry("Where is it?", ALL)
 
@@ -95,6 +98,7 @@ def test_light_readers_lead_through_the_same_graph(light_readers: None) -> None:
         assert found[step]["reader"].endswith("(light)")
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("attachment", ["damaged-scan.png", "damaged-call.flac"])
 def test_a_medium_that_cannot_be_read_is_left_to_an_agent(attachment: str) -> None:
     process = inquiry("Please look at this.", [attachment])
@@ -185,6 +189,7 @@ def test_work_is_given_to_the_agent_who_has_the_least() -> None:
     assert agents == sorted(desk.AGENTS * 2)
 
 
+@pytest.mark.once
 def test_an_attachment_that_is_not_there_needs_a_person() -> None:
     process = inquiry("See the picture.", ["nothing.png"])
 
@@ -201,6 +206,7 @@ def test_inquiries_stream_in_until_the_end_is_asked_for() -> None:
     assert ProcessInstance.objects.count() == Ticket.objects.count()
 
 
+@pytest.mark.once
 def test_a_pause_of_nothing_is_refused_in_one_line() -> None:
     result = run_command("demo_inquiries", "--pause", "0")
 

@@ -36,6 +36,7 @@ def test_a_film_with_text_goes_through_the_document_pipeline() -> None:
     assert statuses(process)["count_people"] == "not_taken"
 
 
+@pytest.mark.once
 @with_extra("moods")
 def test_a_film_with_faces_goes_through_the_face_pipeline() -> None:
     process = finished(VideoAnalysis, "team.webm")
@@ -49,6 +50,7 @@ def test_a_film_with_faces_goes_through_the_face_pipeline() -> None:
     ]
 
 
+@pytest.mark.once
 def test_any_other_film_gets_a_general_analysis() -> None:
     process = finished(VideoAnalysis, "shapes.webm")
 
@@ -58,6 +60,7 @@ def test_any_other_film_gets_a_general_analysis() -> None:
     assert statuses(process)["hear_track"] == "not_taken"
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("film", "kind"),
     [("notice.webm", "document"), ("team.webm", "faces"), ("shapes.webm", "general")],
@@ -73,6 +76,7 @@ def test_light_readers_lead_through_the_same_graph(
     assert all("(light)" in reader for reader in report["readers"])
 
 
+@pytest.mark.once
 def test_it_looks_more_closely_until_it_is_confident() -> None:
     process = finished(VideoAnalysis, "notice.webm")
 
@@ -82,6 +86,7 @@ def test_it_looks_more_closely_until_it_is_confident() -> None:
     assert [look["confidence"] for look in looks] == [0.0, 0.667, 0.875]
 
 
+@pytest.mark.once
 def test_it_ends_with_a_doubt_when_it_does_not_become_confident(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -95,6 +100,7 @@ def test_it_ends_with_a_doubt_when_it_does_not_become_confident(
     assert report["doubts"] == ["only 94% steady, looking every 0.25 s"]
 
 
+@pytest.mark.once
 @with_extra("speech")
 @with_extra("films")
 def test_progress_is_told() -> None:
@@ -110,6 +116,7 @@ def test_progress_is_told() -> None:
     assert progress["message"] == "every 0.5 s: 88% steady"
 
 
+@pytest.mark.once
 def test_a_damaged_film_needs_a_person(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +141,7 @@ def test_films_stream_in_until_the_end_is_asked_for() -> None:
     assert films == {"notice.webm", "shapes.webm", "team.webm"}
 
 
+@pytest.mark.once
 def test_a_pause_of_nothing_is_refused_in_one_line() -> None:
     result = run_command("demo_films", "--pause", "0")
 

@@ -83,6 +83,7 @@ def order(exchange: ExchangeProcess, key: str = "k-1") -> dict[str, object]:
 # Alone
 
 
+@pytest.mark.once
 def test_an_order_is_taken_at_once_and_announced_with_its_request_id(
     lone_exchange: ExchangeProcess, client: Client
 ) -> None:
@@ -101,6 +102,7 @@ def test_an_order_is_taken_at_once_and_announced_with_its_request_id(
     }
 
 
+@pytest.mark.once
 def test_the_same_idempotency_key_never_makes_a_second_order(
     lone_exchange: ExchangeProcess, client: Client
 ) -> None:
@@ -111,6 +113,7 @@ def test_the_same_idempotency_key_never_makes_a_second_order(
     assert answers[0]["external_id"] != answers[2]["external_id"]
 
 
+@pytest.mark.once
 def test_a_message_said_twice_keeps_its_id(
     lone_exchange: ExchangeProcess, client: Client
 ) -> None:
@@ -122,6 +125,7 @@ def test_a_message_said_twice_keeps_its_id(
     assert client.taken[0] == client.taken[1]
 
 
+@pytest.mark.once
 def test_a_message_is_sent_until_it_is_taken(
     lone_exchange: ExchangeProcess, client: Client
 ) -> None:
@@ -133,6 +137,7 @@ def test_a_message_is_sent_until_it_is_taken(
     assert client.taken[0] == client.taken[1] == client.taken[2]
 
 
+@pytest.mark.once
 def test_a_client_that_is_away_gets_its_messages_later() -> None:
     number = port.free()
     exchange = ExchangeProcess(f"http://127.0.0.1:{number}/hook", shortest=0, longest=0)
@@ -147,6 +152,7 @@ def test_a_client_that_is_away_gets_its_messages_later() -> None:
     exchange.stop()
 
 
+@pytest.mark.once
 def test_a_lost_answer_is_an_order_all_the_same(
     lone_exchange: ExchangeProcess, client: Client
 ) -> None:
@@ -159,6 +165,7 @@ def test_a_lost_answer_is_an_order_all_the_same(
     assert order(lone_exchange)["request_id"] == "r-1"
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("path", "body", "sent", "status"),
     [
@@ -184,6 +191,7 @@ def test_a_request_of_another_form_is_refused(
         post_json(lone_exchange.url + path, body, **sent)
 
 
+@pytest.mark.once
 def test_what_is_not_json_is_refused(lone_exchange: ExchangeProcess) -> None:
     request = Request(f"{lone_exchange.url}/orders", b"{", {"Idempotency-Key": "k"})  # noqa: S310
 
@@ -191,6 +199,7 @@ def test_what_is_not_json_is_refused(lone_exchange: ExchangeProcess) -> None:
         urlopen(request, timeout=5)  # noqa: S310
 
 
+@pytest.mark.once
 def test_it_stops_at_once_whatever_it_still_has_to_say(
     lone_exchange: ExchangeProcess,
 ) -> None:
@@ -202,6 +211,7 @@ def test_it_stops_at_once_whatever_it_still_has_to_say(
     assert time.monotonic() - began < 30  # seconds; it still had things to say for 60
 
 
+@pytest.mark.once
 def test_a_missing_key_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PROCESSION_WEBHOOK_SECRET_EXCHANGE")
     exchange = ExchangeProcess("http://127.0.0.1:1/hook")
