@@ -182,6 +182,7 @@ class Job:
             and run.kind == StepKind.STEP
             and not run.error
             and not run.redo
+            and not run.blocked_on
         )
 
     def _call(self, run: StepRun, vertex: Vertex, policy: Policy) -> Any:

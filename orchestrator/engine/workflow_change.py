@@ -63,7 +63,7 @@ class WorkflowChange(Transition):
         """Settles a visit that this attempt holds."""
         fence = {"id": run.pk, "owner": run.owner, "attempt": run.attempt}
         if self.alone:  # it may have been claimed before the process was read
-            fence["blocked_on"] = run.blocked_on
+            fence["blocked_on"] = ""
         self._close(run, status, values, fence)
 
     def close_open(self, run: StepRun, status: StepStatus, **values: Any) -> None:

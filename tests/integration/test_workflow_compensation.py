@@ -348,6 +348,22 @@ def test_a_step_that_was_just_claimed_when_its_process_is_cancelled(
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_step_that_a_dead_worker_had_claimed_when_its_process_was_cancelled(
+    asked: Ask,
+) -> None:
+    """Whoever takes it over cannot tell whether it had begun: it comes to its end, and is undone."""
+    process = launch(processes.Leg, "Nara", 2)
+    step_runs.claim("default", "dead", 8, 10.0, **CLAIMED)
+    cancel(process.pk, request=asked())
+    leases.end("default", ["dead"])
+
+    process = go_on(process)
+
+    assert (process.status, process.open_steps) == ("cancelled", 0)
+    assert (done, undone) == (["drive"], ["back from 2 days to Nara"])
+
+
+@pytest.mark.django_db(transaction=True)
 def test_a_running_step_that_fails_while_its_process_is_undone_is_not_tried_again(
     asked: Ask,
 ) -> None:
