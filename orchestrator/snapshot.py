@@ -33,6 +33,7 @@ def _deferred() -> Iterator[None]:
     if connection.vendor != "sqlite":
         yield
         return
+    ours.ensure_connection()  # else it has no mode yet
     usual, ours.transaction_mode = ours.transaction_mode, "DEFERRED"
     try:
         yield

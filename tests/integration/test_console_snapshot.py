@@ -78,6 +78,25 @@ def test_a_snapshot_keeps_nobody_from_writing_and_ends_with_its_block(
     assert (within, after) == (before, before + 1)
 
 
+def test_a_snapshot_may_be_the_first_thing_that_a_connection_does(
+    process: ProcessInstance,
+) -> None:
+    before = process.revision
+
+    def read() -> None:
+        with snapshot():
+            moved(process)
+            found.append(revision(process))
+        connection.close()
+
+    found: list[int] = []
+    thread = threading.Thread(target=read)
+    thread.start()
+    thread.join()
+
+    assert found == [before + 1]  # the first read is the moment
+
+
 def test_after_a_snapshot_writes_take_their_lock_at_once_again(
     process: ProcessInstance,
 ) -> None:
