@@ -5,7 +5,7 @@ Which database a run uses is said by DATABASE_URL; without it, a SQLite file in 
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from orchestrator.engine import backoff, stored_definitions
 from orchestrator.engine.invariants import violations
 from tests.services import chromium, emptying
+from tests.services.program import Program
 from tests.services.site import Site
 from tests.services.valkey import ValkeyServer
 from tests.services.workers import Workers
@@ -66,6 +67,30 @@ def pytest_collection_modifyitems(
     for item in items:
         if folder(item.path) in MARKED:
             item.add_marker(folder(item.path))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Function,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show with a failure what the site and the workers have said last."""
+    report = yield
+    if report.failed:
+        for program in programs(item.funcargs.values()):
+            said = (
+                program.log.read_text(errors="replace") if program.log.exists() else ""
+            )
+            report.sections.append((f"log of {program.child.name}", said[-4000:]))
+    return report
+
+
+def programs(fixtures: Iterable[object]) -> Iterator[Program]:
+    """Yield the programs that a test has started."""
+    for fixture in fixtures:
+        if isinstance(fixture, Site):
+            yield fixture.program
+        if isinstance(fixture, Workers):
+            yield fixture.supervisor
 
 
 # Services

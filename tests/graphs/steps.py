@@ -6,9 +6,11 @@ import time
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from uuid import UUID
 
 from orchestrator import Permanent
 from orchestrator.definition import StepContext
+from orchestrator.models import StepKind, StepRun, StepStatus
 
 LEDGER = "GRAPHS_LEDGER"
 """The environment variable that names the file in which every call is noted."""
@@ -55,7 +57,8 @@ class Call:
     visit: int
     item: int | None
     key: str
-    at: float
+    late: bool
+    """Whether its result was stored already."""
 
 
 def work(context: StepContext, input: Dice) -> Found:
@@ -117,13 +120,21 @@ def never(found: Found) -> bool:
 
 def note(context: StepContext, item: int | None = None) -> None:
     """Write down that a step was called, in one write that a kill cannot part, and take a little time."""
-    call = (context.process_id, context.step, context.visit, item)
-    line = " ".join(map(str, (*call, context.idempotency_key, time.time())))
     if path := os.environ.get(LEDGER):
+        call = (context.process_id, context.step, context.visit, item)
+        line = " ".join(map(str, (*call, context.idempotency_key, int(is_done(*call)))))
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.write(descriptor, f"{line}\n".encode())
         os.close(descriptor)
     time.sleep(float(os.environ.get(PAUSE, "0")))
+
+
+def is_done(process: UUID, step: str, visit: int, item: int | None) -> bool:
+    """Tell whether the result of a visit is stored."""
+    same = StepRun.objects.filter(instance=process, node=step, visit=visit, item=item)
+    return same.filter(
+        status=StepStatus.DONE, kind__in=[StepKind.STEP, StepKind.ITEM]
+    ).exists()
 
 
 def calls(path: Path) -> list[Call]:
@@ -132,8 +143,8 @@ def calls(path: Path) -> list[Call]:
         return []
     found = [line.split(" ") for line in path.read_text().splitlines()]
     return [
-        Call(process, step, int(visit), _number(item), key, float(at))
-        for process, step, visit, item, key, at in found
+        Call(process, step, int(visit), _number(item), key, late == "1")
+        for process, step, visit, item, key, late in found
     ]
 
 
