@@ -42,3 +42,15 @@ def quickest(
         action()
         lasted.append(clock() - begun)
     return min(lasted)
+
+
+def crowding(work: float = 0.02) -> float:
+    """Measure how many times longer than alone a program takes just now, because others use the machine.
+
+    Args:
+        work: seconds of computing to measure it by.
+    """
+    begun, worked = time.monotonic(), time.process_time()
+    while time.process_time() - worked < work:
+        pass
+    return max(1.0, (time.monotonic() - begun) / work)
