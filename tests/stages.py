@@ -81,10 +81,8 @@ def postgresql(stack: ExitStack) -> str:
 
 
 class PytestRun:
-    """One run of pytest on one database.
-
-    The two run side by side, and a run of all tests is shared by two processes, each with data, a Valkey and ports of
-    its own: much of a test's time is spent waiting for workers.
+    """One run of pytest on one database. The two run side by side: each has its own data, Valkey and ports, and much
+    of a run's time is spent waiting for workers.
     """
 
     def __init__(
@@ -105,13 +103,11 @@ class PytestRun:
     def start(self, arguments: Sequence[str], log: Path | None = None) -> None:
         """Start the run; with a log its lines are kept until the result is asked for."""
         self.log = log
-        shared = [] if arguments else ["-n", "2", "--dist", "worksteal"]
         command = [
             sys.executable,
             "-m",
             "pytest",
             f"--junit-xml={self.report}",
-            *shared,
         ]
         with ExitStack() as stack:
             output = stack.enter_context(log.open("wb")) if log else None

@@ -11,7 +11,13 @@ from examples.order_listing.models import Order
 from examples.order_listing.orders import place_order
 from examples.order_listing.promise import disagreements
 from orchestrator.engine.invariants import violations
-from orchestrator.models import InboxEvent, Incident, ProcessInstance, Status
+from orchestrator.models import (
+    InboxEvent,
+    Incident,
+    IssuedCommand,
+    ProcessInstance,
+    Status,
+)
 from tests.reliability.storm import Storm, kill_one
 from tests.services.exchange import ExchangeProcess
 from tests.services.patience import wait_for
@@ -55,10 +61,12 @@ def test_all_orders_complete_and_never_disagree_with_their_processes(
     storm.every(5.0, "flushes", valkey.forget_everything)
     storm.every(0.25, "looks", lambda: seen.extend(disagreements()))
     completed = ProcessInstance.objects.filter(status=Status.COMPLETED)
+    due = IssuedCommand.objects.filter(wake_at__isnull=False)
 
     with storm.raging():
         place_orders(random.Random(12))
         wait_for(lambda: completed.count() == ORDERS, 200, lambda: unfinished(workers))
+        wait_for(lambda: not due.exists(), 30, lambda: unfinished(workers))
 
     assert storm.failures == []
     assert storm.counts["kills"] >= 20

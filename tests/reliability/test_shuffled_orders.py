@@ -211,12 +211,17 @@ def test_every_order_ends_as_the_table_says(
     dice = random.Random(SEED)
     orders = cases(dice)
     deliveries = shuffled(orders, dice)
-    due = InboxEvent.objects.filter(wake_at__isnull=False)
+    events = InboxEvent.objects.filter(wake_at__isnull=False)
+    commands = IssuedCommand.objects.filter(wake_at__isnull=False)
 
     wait_for(lambda: Worker.objects.count() == 2, 30, lambda: unfinished(workers))
     send_all(deliveries)
     wait_for(
-        lambda: ProcessInstance.objects.ended().count() == ORDERS and not due.exists(),
+        lambda: (
+            ProcessInstance.objects.ended().count() == ORDERS
+            and not events.exists()
+            and not commands.exists()
+        ),
         240,
         lambda: unfinished(workers),
     )
