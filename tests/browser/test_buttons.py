@@ -23,6 +23,15 @@ def press(page: Page, button: str, reason: str) -> None:
     page.click(f"#{button}-dialog .acts button:last-child")
 
 
+def open_waiting_order(exchange: ExchangeProcess, page: Page) -> None:
+    """Open the page of an order that waits for an exchange that says nothing."""
+    exchange.behave(shortest=3600.0, longest=3600.0)
+    order = place_order(Destination.BOTH, WHAT)
+    started(order)
+    page.goto(f"/processes/{order.process_id}/")
+    live(page)
+
+
 def test_retry_brings_an_order_with_a_failing_exchange_call_to_completion(
     exchange: ExchangeProcess, workers: Workers, signed_in: Page
 ) -> None:
@@ -100,11 +109,7 @@ def test_a_stale_page_is_told_what_changed_and_shows_it(
 def test_pressing_twice_acts_once(
     exchange: ExchangeProcess, workers: Workers, signed_in: Page
 ) -> None:
-    exchange.behave(shortest=3600.0, longest=3600.0)
-    order = place_order(Destination.BOTH, WHAT)
-    started(order)
-    signed_in.goto(f"/processes/{order.process_id}/")
-    live(signed_in)
+    open_waiting_order(exchange, signed_in)
     signed_in.click("#escalate-button")
     signed_in.fill("#escalate-dialog textarea", "twice")
 
@@ -124,11 +129,7 @@ def test_pressing_twice_acts_once(
 def test_pressing_again_after_the_server_was_out_of_reach_acts_once(
     exchange: ExchangeProcess, workers: Workers, signed_in: Page
 ) -> None:
-    exchange.behave(shortest=3600.0, longest=3600.0)
-    order = place_order(Destination.BOTH, WHAT)
-    started(order)
-    signed_in.goto(f"/processes/{order.process_id}/")
-    live(signed_in)
+    open_waiting_order(exchange, signed_in)
     signed_in.route("**/escalate/", losing_the_answer)
 
     press(signed_in, "escalate", "nobody answers")
@@ -150,11 +151,7 @@ def losing_the_answer(route: Route) -> None:
 def test_a_button_pressed_by_nobody_says_so_and_does_nothing(
     exchange: ExchangeProcess, workers: Workers, signed_in: Page
 ) -> None:
-    exchange.behave(shortest=3600.0, longest=3600.0)
-    order = place_order(Destination.BOTH, WHAT)
-    started(order)
-    signed_in.goto(f"/processes/{order.process_id}/")
-    live(signed_in)
+    open_waiting_order(exchange, signed_in)
     signed_in.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
 
     press(signed_in, "escalate", "who am I?")

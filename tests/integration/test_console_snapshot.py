@@ -1,6 +1,5 @@
 """A page of a process that moves while it is read."""
 
-import threading
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from orchestrator.engine.drain import drain
 from orchestrator.engine.transition import Transition, instances
 from orchestrator.models import ProcessInstance
 from orchestrator.snapshot import snapshot
+from tests.parcels.together import together
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -36,11 +36,8 @@ def moved(process: ProcessInstance) -> None:
             step = Transition(locked, f"moved:{locked.revision}", now)
             step.escalate()
             step.write()
-        connection.close()
 
-    thread = threading.Thread(target=move)
-    thread.start()
-    thread.join()
+    assert together(move) == [None]
 
 
 def revision(process: ProcessInstance) -> int:
@@ -83,18 +80,12 @@ def test_a_snapshot_may_be_the_first_thing_that_a_connection_does(
 ) -> None:
     before = process.revision
 
-    def read() -> None:
+    def read() -> int:
         with snapshot():
             moved(process)
-            found.append(revision(process))
-        connection.close()
+            return revision(process)
 
-    found: list[int] = []
-    thread = threading.Thread(target=read)
-    thread.start()
-    thread.join()
-
-    assert found == [before + 1]  # the first read is the moment
+    assert together(read) == [before + 1]  # the first read is the moment
 
 
 def test_after_a_snapshot_writes_take_their_lock_at_once_again(
