@@ -62,19 +62,18 @@ def test_the_highlight_moves_soon_after_the_commit(
 ) -> None:
     exchange.behave(late=0.0, shortest=3600.0, longest=3600.0)  # we speak for it
     found: list[float] = []
-    # Others' load only ever makes a round slower, so the quickest of three is the page's own. What they take from
-    # every program here, they take from the page too.
+    corrected: list[float] = []
+    # Others' load only ever makes a round slower, so the quickest of three is the page's own.
     while len(found) < 3 and not (found and found[-1] < 300):
         delays, crowded = delays_of_a_round(signed_in)
-        p95 = quantiles(delays, n=20)[-1]
-        found.append(p95 / crowded)
-        figure = (
-            f"p50 {median(delays):.0f} ms, p95 {p95:.0f} ms, others' load {crowded:.1f}"
-        )
+        found.append(quantiles(delays, n=20)[-1])
+        corrected.append(found[-1] / crowded)
+        figure = f"p50 {median(delays):.0f} ms, p95 {found[-1]:.0f} ms, others' load {crowded:.1f}"
         record_property("commit_to_highlight", figure)
         print(f"commit to highlight: {figure}")  # noqa: T201
 
-    assert min(found) < 300
+    # Where no round was left alone: what others took from every program here, they took from the page too.
+    assert min(found) < 300 or min(corrected) < 300
 
 
 def delays_of_a_round(page: Page) -> tuple[list[float], float]:
