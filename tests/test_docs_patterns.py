@@ -14,8 +14,8 @@ import pytest
 from monitoring.diagrams import Drawing
 from orchestrator import registry, start_process
 from orchestrator.definition import Workflow
-from orchestrator.engine import stored_definitions
 from orchestrator.engine.drain import drain
+from orchestrator.engine.storage import definitions
 from orchestrator.models import ProcessInstance
 from tests.test_docs import MANUAL, registered, run_blocks
 
@@ -77,7 +77,7 @@ def test_there_is_no_picture_without_a_pattern() -> None:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_pattern_runs(patterns: dict[str, type[Workflow]], name: str) -> None:
-    stored_definitions.forget()
+    definitions.forget()
     for definition in patterns.values():
         registry.register(definition)
 
@@ -106,7 +106,7 @@ def tutorial(
     (tmp_path / "letters" / "torn.txt").write_bytes(b"\xff\xfe\xff")
     monkeypatch.chdir(tmp_path)
     names = run_blocks(MANUAL / "tutorial.md")
-    stored_definitions.forget()
+    definitions.forget()
     registry.register(names["Inquiry"])
     return names
 

@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 
 from monitoring.queries.bounded import Capped, capped
 from orchestrator.models import InboxEvent, Incident
-from orchestrator.querysets.inbox_events import PROBLEMS
+from orchestrator.models.inbox_event import PROBLEMS
 
 PAGE = 50
 TABS = (*PROBLEMS, "parked")

@@ -9,7 +9,7 @@ from django.db.models import Exists, OuterRef, Q
 from django.http import QueryDict
 
 from orchestrator.models import Definition, ProcessInstance, Status, StepRun
-from orchestrator.querysets.process_instances import ProcessInstanceQuerySet
+from orchestrator.models.process_instance import ProcessInstanceQuerySet
 
 PAGE = 50
 NEW = 100

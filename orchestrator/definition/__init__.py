@@ -1,8 +1,15 @@
 """The language of definitions: plain Python, no Django, no queue."""
 
 from orchestrator.definition.messages import Command, Event
-from orchestrator.definition.process_manager import Decision, ProcessManager
-from orchestrator.definition.rows import after, during, ignore, reject, stored, when
+from orchestrator.definition.process_manager.manager import Decision, ProcessManager
+from orchestrator.definition.process_manager.rows import (
+    after,
+    during,
+    ignore,
+    reject,
+    stored,
+    when,
+)
 from orchestrator.definition.workflow import (
     Failure,
     StepContext,

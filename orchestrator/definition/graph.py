@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from orchestrator.definition.codec import digest
-from orchestrator.definition.flow import Values, flow
+from orchestrator.definition.dataflow import Values, flow
 
 
 @dataclass(frozen=True)

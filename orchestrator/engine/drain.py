@@ -11,11 +11,13 @@ from typing import Any
 from uuid import uuid4
 
 from orchestrator.conf import conf
-from orchestrator.engine import delivery, leases, outbox, steps
-from orchestrator.engine.sending import database_now, send
-from orchestrator.engine.shift import Shift, Watch, nobody
-from orchestrator.engine.tables import TURN, Claimed, Table
-from orchestrator.engine.transition import commands, events, step_runs
+from orchestrator.engine.claims import leases
+from orchestrator.engine.claims.worker_slice import Watch, WorkerSlice, nobody
+from orchestrator.engine.events import delivery, outbox
+from orchestrator.engine.steps import running
+from orchestrator.engine.storage.batch import database_now, send
+from orchestrator.engine.storage.table import TURN, Claimed, Table
+from orchestrator.engine.storage.tables import commands, events, step_runs
 from orchestrator.models import CommandStatus, StepRun, StepStatus
 from orchestrator.queue import answering, ring
 
@@ -28,27 +30,27 @@ class Kind:
     """One kind of ready work: where it is claimed, in batches of how many, and how it is run."""
 
     table: Table[Any]
-    run: Callable[[Any, Shift], None]
+    run: Callable[[Any, WorkerSlice], None]
     batch: int
     claimed: dict[str, Any]
 
 
-def _deliver(event: Any, shift: Shift) -> None:
-    with shift.watch(conf().EVENT_TIMEOUT, leases.name_of(events, event.pk)):
+def _deliver(event: Any, worker_slice: WorkerSlice) -> None:
+    with worker_slice.watch(conf().EVENT_TIMEOUT, leases.name_of(events, event.pk)):
         delivery.deliver(event)
 
 
-def _carry_out(command: Any, shift: Shift) -> None:
+def _carry_out(command: Any, worker_slice: WorkerSlice) -> None:
     handler = outbox.handler_of(command)
     limit = handler.timeout if handler else conf().EVENT_TIMEOUT
-    with shift.watch(limit, leases.name_of(commands, command.pk)):
+    with worker_slice.watch(limit, leases.name_of(commands, command.pk)):
         outbox.carry_out(command)
 
 
 KINDS = (
     Kind(events, _deliver, 64, {}),
     Kind(commands, _carry_out, 8, {"status": CommandStatus.RUNNING}),
-    Kind(step_runs, steps.run, 16, {**steps.CLAIMED}),
+    Kind(step_runs, running.run, 16, {**running.CLAIMED}),
 )
 
 
@@ -74,11 +76,13 @@ def drain(
     """
     owner = owner or uuid4().hex
     ends = time.monotonic() + seconds if seconds is not None else float("inf")
-    shift = Shift(queue, owner, lambda: stop() or time.monotonic() >= ends, watch)
+    worker_slice = WorkerSlice(
+        queue, owner, lambda: stop() or time.monotonic() >= ends, watch
+    )
     total = 0
     with answering(queue):
-        while not shift.over():
-            done = sum(_batch(kind, shift, stop) for kind in KINDS)
+        while not worker_slice.over():
+            done = sum(_batch(kind, worker_slice, stop) for kind in KINDS)
             if not done:
                 return total
             total += done
@@ -86,22 +90,26 @@ def drain(
     return total
 
 
-def _batch(kind: Kind, shift: Shift, stop: Callable[[], bool]) -> int:
+def _batch(kind: Kind, worker_slice: WorkerSlice, stop: Callable[[], bool]) -> int:
     claimed = kind.table.claim(
-        shift.queue, shift.owner, kind.batch, conf().LEASE_SECONDS, **kind.claimed
+        worker_slice.queue,
+        worker_slice.owner,
+        kind.batch,
+        conf().LEASE_SECONDS,
+        **kind.claimed,
     )
     if len(claimed) == kind.batch:
-        ring(shift.queue, others=True)
+        ring(worker_slice.queue, others=True)
     works, early = _in_turn(kind.table, claimed)
     _give_back(kind, early, TURN)
     begun = time.monotonic()
     for number, work in enumerate(works):
         if number and (stop() or time.monotonic() - begun > HOLD_SECONDS):
             _give_back(kind, works[number:], timedelta(0))
-            steps.finish(shift)
+            running.finish(worker_slice)
             return number
-        kind.run(work, shift)
-    steps.finish(shift)
+        kind.run(work, worker_slice)
+    running.finish(worker_slice)
     return len(claimed)
 
 
@@ -144,5 +152,5 @@ def _give_back(kind: Kind, works: list[Any], pause: timedelta) -> None:
 
 def _unbegun(work: Any) -> dict[str, Any]:
     """A step that was only claimed is as ready as before."""
-    running = isinstance(work, StepRun) and work.status == StepStatus.RUNNING
-    return {"status": StepStatus.READY} if running else {}
+    begun = isinstance(work, StepRun) and work.status == StepStatus.RUNNING
+    return {"status": StepStatus.READY} if begun else {}

@@ -21,9 +21,9 @@ from orchestrator import registry
 from orchestrator.conf import conf
 from orchestrator.definition import Event
 from orchestrator.definition.codec import decode, digest, encode
-from orchestrator.engine import stored_definitions
-from orchestrator.engine.sending import Statement, database_now, send
-from orchestrator.engine.tables import Table
+from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.batch import Statement, database_now, send
+from orchestrator.engine.storage.tables import commands, events
 from orchestrator.exceptions import ConflictingEvent, InvalidMessage
 from orchestrator.models import (
     CommandStatus,
@@ -35,9 +35,6 @@ from orchestrator.models import (
 )
 from orchestrator.queue import ring_after_commit
 from orchestrator.registry import Declared
-
-events = Table(InboxEvent)
-commands = Table(IssuedCommand)
 
 
 @dataclass(frozen=True)
@@ -168,7 +165,7 @@ def follow_ups(
     now: datetime,
 ) -> list[InboxEvent]:
     """Inbox rows of the events that a command caused: for its own process if that has rows for them."""
-    definition = stored_definitions.definition_of(instance)
+    definition = definitions.definition_of(instance)
     return [
         row
         for number, event in enumerate(happened)

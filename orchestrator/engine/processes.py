@@ -9,7 +9,8 @@ from uuid6 import uuid7
 
 from orchestrator import registry
 from orchestrator.definition import Event, Workflow
-from orchestrator.engine import inbox, starting
+from orchestrator.engine import inbox
+from orchestrator.engine.change import starting
 from orchestrator.engine.inbox import Address, Receipt
 from orchestrator.exceptions import InvalidMessage
 from orchestrator.registry import Declared

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from typing import Self
+
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.models.work import Work
-from orchestrator.querysets.inbox_events import InboxEventQuerySet
 
 
 class Verdict(models.TextChoices):
@@ -22,6 +23,21 @@ class Verdict(models.TextChoices):
     UNROUTED = "unrouted", _("no such process")
     FAILED = "failed", _("failed")
     DISCARDED = "discarded", _("discarded")
+
+
+PROBLEMS = ("unexpected", "unrouted", "rejected", "failed")
+
+
+class InboxEventQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model comes after it
+    """Named queries on inbox events."""
+
+    def needing_a_person(self) -> Self:
+        """Those that no process took: unexpected, unrouted, rejected or failed."""
+        return self.filter(verdict__in=PROBLEMS)
+
+    def parked(self) -> Self:
+        """Those that wait for their process to reach a step that takes them."""
+        return self.filter(verdict="parked")
 
 
 class InboxEvent(Work):

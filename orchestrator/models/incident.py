@@ -1,9 +1,21 @@
+from typing import Self
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.querysets.incidents import IncidentQuerySet
+
+class IncidentQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model comes after it
+    """Named queries on incidents."""
+
+    def open(self) -> Self:
+        """Those whose cause is still there."""
+        return self.filter(resolved_at__isnull=True)
+
+    def needing_a_person(self) -> Self:
+        """Open and not yet marked as handled."""
+        return self.open().filter(handled_at__isnull=True)
 
 
 class Incident(models.Model):

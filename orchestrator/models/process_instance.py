@@ -1,10 +1,10 @@
+from typing import Self
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 from uuid6 import uuid7
-
-from orchestrator.querysets.process_instances import ProcessInstanceQuerySet
 
 
 class Status(models.TextChoices):
@@ -18,6 +18,22 @@ class Status(models.TextChoices):
 
 
 ENDED = (Status.COMPLETED, Status.CANCELLED)
+
+
+class ProcessInstanceQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model comes after it
+    """Named queries on process instances."""
+
+    def live(self) -> Self:
+        """Those that have not ended."""
+        return self.filter(finished_at__isnull=True)
+
+    def ended(self) -> Self:
+        """Those that completed or were cancelled."""
+        return self.filter(finished_at__isnull=False)
+
+    def escalated(self) -> Self:
+        """Live ones that somebody, or a deadline, escalated."""
+        return self.live().filter(escalation_level__gt=0)
 
 
 class ProcessInstance(models.Model):

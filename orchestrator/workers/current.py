@@ -10,7 +10,8 @@ from uuid import uuid4
 from django.db import DatabaseError, connections
 
 from orchestrator.conf import conf
-from orchestrator.engine import drain, leases
+from orchestrator.engine import drain
+from orchestrator.engine.claims import leases
 from orchestrator.workers.slot import Slot
 
 log = logging.getLogger(__name__)

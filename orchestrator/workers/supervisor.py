@@ -21,10 +21,11 @@ from uuid import uuid4
 from django.db import DatabaseError, connection, connections
 
 from orchestrator.conf import conf
-from orchestrator.engine import leases, stored_definitions
-from orchestrator.engine.refusals import passes
-from orchestrator.engine.sending import database_now
-from orchestrator.engine.sweep import sweep
+from orchestrator.engine.claims import leases
+from orchestrator.engine.claims.sweep import sweep
+from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.models import Worker
 from orchestrator.workers import group
 from orchestrator.workers.current import Current
@@ -207,7 +208,7 @@ def wait_for_database() -> None:
     """
     while True:
         try:
-            stored_definitions.store_all()
+            definitions.store_all()
             return
         except DatabaseError as error:
             if not passes(error):

@@ -14,10 +14,10 @@ from orchestrator.engine import operations
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import ActionRequest
 from orchestrator.models import ProcessInstance
+from tests.apps.every_construct.fixtures import helpdesk
+from tests.apps.every_construct.processes import Inquiry, Lattice
 from tests.browser.conftest import live
 from tests.browser.test_pages import FAINT, complaints
-from tests.helpdesk.fixtures import helpdesk
-from tests.helpdesk.processes import Inquiry, Lattice
 from tests.services.site import Site
 from tests.services.workers import Workers
 
@@ -36,7 +36,7 @@ def live_site(
     django_db_setup: None, django_db_blocker: object, valkey: object
 ) -> Iterator[Site]:
     """A site and workers whose code has the help desk."""
-    os.environ["PROCESSION_APPS"] = "tests.helpdesk"
+    os.environ["PROCESSION_APPS"] = "tests.apps.every_construct"
     site = Site()
     site.start()
     yield site

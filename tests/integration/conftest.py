@@ -1,6 +1,6 @@
 """The fixtures that only the tests of this folder share."""
 
-from tests.parcels.fixtures import (
+from tests.apps.process_managers.fixtures import (
     handler,
     parcels,
     stored_definitions_are_forgotten,

@@ -14,8 +14,8 @@ from examples.order_listing.orders import place_order
 from orchestrator import send_event, start_process
 from orchestrator.engine.drain import drain
 from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance, StepRun
-from tests.helpdesk.fixtures import helpdesk
-from tests.helpdesk.processes import Inquiry
+from tests.apps.every_construct.fixtures import helpdesk
+from tests.apps.every_construct.processes import Inquiry
 
 __all__ = ["helpdesk"]
 

@@ -9,9 +9,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from orchestrator.models import ProcessInstance
-from tests.flows.desk import finished
-from tests.flows.ways import MANY, Broad
-from tests.parcels.fixtures import known
+from tests.apps.patterns.desk import finished
+from tests.apps.patterns.ways import MANY, Broad
+from tests.apps.process_managers.fixtures import known
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("broad")]
 

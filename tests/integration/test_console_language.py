@@ -16,7 +16,7 @@ from monitoring.diagrams import drawing_of
 from monitoring.diagrams.drawing import Drawing, level_plan, plan
 from orchestrator.definition.graph import Graph
 from orchestrator.engine.drain import drain
-from tests.flows.ways import Broad
+from tests.apps.patterns.ways import Broad
 from tests.unit.test_diagram_workflows import every_pattern
 
 MESSAGES = (

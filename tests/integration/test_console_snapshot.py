@@ -10,11 +10,12 @@ from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring.queries.instance import instance_page
 from monitoring.queries.ledger import ledger_of
+from orchestrator.engine.change.change import Transition
 from orchestrator.engine.drain import drain
-from orchestrator.engine.transition import Transition, instances
+from orchestrator.engine.storage.tables import instances
 from orchestrator.models import ProcessInstance
 from orchestrator.snapshot import snapshot
-from tests.parcels.together import together
+from tests.apps.process_managers.together import together
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -8,7 +8,7 @@ from monitoring.diagrams import transition_table
 from monitoring.management.commands.draw import drawn
 from orchestrator.definition.graph import Graph
 from orchestrator.models import Definition
-from tests.parcels.processes import Shipping
+from tests.apps.process_managers.processes import Shipping
 
 GRAPH = Shipping.graph()
 

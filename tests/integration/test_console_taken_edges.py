@@ -17,17 +17,17 @@ from orchestrator.definition import (
 )
 from orchestrator.definition.graph import Edge
 from orchestrator.engine import operations
-from orchestrator.engine.audit import ActionRequest
 from orchestrator.engine.drain import drain
+from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.models import ProcessInstance, StepKind
 from orchestrator.signals import Change, committed
-from tests.flows import patterns as p
-from tests.flows import ways
-from tests.flows.desk import finished, go_on, launch, let_pass
-from tests.flows.fixtures import flows, press
-from tests.helpdesk.fixtures import helpdesk
-from tests.helpdesk.processes import Inquiry
-from tests.parcels.fixtures import known
+from tests.apps.every_construct.fixtures import helpdesk
+from tests.apps.every_construct.processes import Inquiry
+from tests.apps.patterns import patterns as p
+from tests.apps.patterns import ways
+from tests.apps.patterns.desk import finished, go_on, launch, let_pass
+from tests.apps.patterns.fixtures import flows, press
+from tests.apps.process_managers.fixtures import known
 
 __all__ = ["flows", "helpdesk", "press"]
 

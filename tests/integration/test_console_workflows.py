@@ -21,8 +21,8 @@ from monitoring.queries.workflow import workflow_view
 from orchestrator import start_process
 from orchestrator.engine.drain import drain
 from orchestrator.models import OperatorAction, ProcessInstance, StepRun
-from tests.helpdesk.fixtures import helpdesk
-from tests.helpdesk.processes import Inquiry, Lattice
+from tests.apps.every_construct.fixtures import helpdesk
+from tests.apps.every_construct.processes import Inquiry, Lattice
 from tests.services.patience import SHARED
 
 __all__ = ["helpdesk"]

@@ -21,10 +21,14 @@ from orchestrator.definition import (
     when,
 )
 from orchestrator.models import Definition
-from tests.parcels.desk import place, tell, underway
-from tests.parcels.fixtures import SetHandler
-from tests.parcels.messages import BookCourier, ParcelDelivered, ParcelPacked
-from tests.parcels.processes import Shipping
+from tests.apps.process_managers.desk import place, tell, underway
+from tests.apps.process_managers.fixtures import SetHandler
+from tests.apps.process_managers.messages import (
+    BookCourier,
+    ParcelDelivered,
+    ParcelPacked,
+)
+from tests.apps.process_managers.processes import Shipping
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 

@@ -10,8 +10,12 @@ from django.utils import timezone
 
 from orchestrator.engine.drain import drain
 from orchestrator.models import InboxEvent, ProcessInstance, Worker
-from tests.parcels.desk import accept, place, tell, underway
-from tests.parcels.messages import ParcelDelivered, ParcelPacked, ParcelScanned
+from tests.apps.process_managers.desk import accept, place, tell, underway
+from tests.apps.process_managers.messages import (
+    ParcelDelivered,
+    ParcelPacked,
+    ParcelScanned,
+)
 from tests.services.valkey import ValkeyServer
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]

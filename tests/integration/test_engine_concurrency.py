@@ -7,15 +7,16 @@ from django.contrib.auth.models import Group
 from django.db import IntegrityError, transaction
 
 from orchestrator import send_event
-from orchestrator.engine.delivery import deliver
+from orchestrator.engine.change.change import Transition
 from orchestrator.engine.drain import drain
+from orchestrator.engine.events.delivery import deliver
 from orchestrator.engine.operations import ActionRequest, escalate
-from orchestrator.engine.transition import Transition, events, instances
+from orchestrator.engine.storage.tables import events, instances
 from orchestrator.exceptions import LeaseLost
 from orchestrator.models import Checkpoint, InboxEvent, ProcessInstance, Status, Verdict
-from tests.parcels.desk import accept, finish, place, tell, underway
-from tests.parcels.fixtures import SetHandler
-from tests.parcels.messages import (
+from tests.apps.process_managers.desk import accept, finish, place, tell, underway
+from tests.apps.process_managers.fixtures import SetHandler
+from tests.apps.process_managers.messages import (
     CountScan,
     PackParcel,
     ParcelDelivered,
@@ -23,7 +24,7 @@ from tests.parcels.messages import (
     ParcelPacked,
     ParcelScanned,
 )
-from tests.parcels.together import raised, together
+from tests.apps.process_managers.together import raised, together
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

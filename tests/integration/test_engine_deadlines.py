@@ -19,9 +19,16 @@ from orchestrator.models import (
     StepRun,
     Verdict,
 )
-from tests.parcels.desk import accept, age, let_pass, place, tell, underway
-from tests.parcels.fixtures import SetHandler
-from tests.parcels.messages import (
+from tests.apps.process_managers.desk import (
+    accept,
+    age,
+    let_pass,
+    place,
+    tell,
+    underway,
+)
+from tests.apps.process_managers.fixtures import SetHandler
+from tests.apps.process_managers.messages import (
     Courier,
     PackParcel,
     ParcelDelivered,
@@ -30,7 +37,7 @@ from tests.parcels.messages import (
     RemindPacker,
     TraceParcel,
 )
-from tests.parcels.together import raised, together
+from tests.apps.process_managers.together import raised, together
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 

@@ -28,9 +28,9 @@ from orchestrator.models import (
     StepRun,
     Verdict,
 )
-from tests.parcels.desk import early, let_pass, place, tell, underway
-from tests.parcels.fixtures import SetHandler
-from tests.parcels.messages import (
+from tests.apps.process_managers.desk import early, let_pass, place, tell, underway
+from tests.apps.process_managers.fixtures import SetHandler
+from tests.apps.process_managers.messages import (
     Courier,
     CourierBooked,
     DepotOpened,
@@ -42,7 +42,7 @@ from tests.parcels.messages import (
     ParcelScanned,
     ParcelWeighed,
 )
-from tests.parcels.processes import Shipping
+from tests.apps.process_managers.processes import Shipping
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 

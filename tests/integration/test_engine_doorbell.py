@@ -9,13 +9,13 @@ from django.db import transaction
 from rq.worker_registration import WORKERS_BY_QUEUE_KEY
 
 from orchestrator import start_process
+from orchestrator.engine.claims.sweep import is_due, sweep
 from orchestrator.engine.drain import drain
-from orchestrator.engine.sweep import is_due, sweep
 from orchestrator.models import InboxEvent, IssuedCommand, ProcessInstance
 from orchestrator.queue import ANSWER, answering, depth, ring, ring_after_commit
-from tests.parcels.desk import accept, age, place, underway
-from tests.parcels.fixtures import SetHandler
-from tests.parcels.messages import (
+from tests.apps.process_managers.desk import accept, age, place, underway
+from tests.apps.process_managers.fixtures import SetHandler
+from tests.apps.process_managers.messages import (
     BookCourier,
     Courier,
     ParcelOrdered,
@@ -198,7 +198,7 @@ def test_the_sweep_does_not_ring_for_nothing() -> None:
 
 
 def test_the_sweep_sees_a_lease_that_has_ended_and_runs_nothing_itself() -> None:
-    from orchestrator.engine.transition import events
+    from orchestrator.engine.storage.tables import events
 
     parcel = underway()
     accept(parcel, ParcelScanned("P-1", "Nagoya"))

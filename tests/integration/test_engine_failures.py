@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from orchestrator import Permanent, start_process
 from orchestrator.conf import conf
-from orchestrator.engine.backoff import delay
 from orchestrator.engine.drain import drain
+from orchestrator.engine.failures.backoff import delay
 from orchestrator.models import (
     Checkpoint,
     InboxEvent,
@@ -20,9 +20,9 @@ from orchestrator.models import (
     Status,
     Verdict,
 )
-from tests.parcels.desk import accept, let_pass, place, tell, underway
-from tests.parcels.fixtures import SetHandler
-from tests.parcels.messages import (
+from tests.apps.process_managers.desk import accept, let_pass, place, tell, underway
+from tests.apps.process_managers.fixtures import SetHandler
+from tests.apps.process_managers.messages import (
     BookCourier,
     CountScan,
     Courier,

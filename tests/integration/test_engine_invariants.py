@@ -25,9 +25,9 @@ from orchestrator.models import (
     ProcessInstance,
     StepRun,
 )
-from tests.parcels.desk import place, tell, underway
-from tests.parcels.fixtures import SetHandler
-from tests.parcels.messages import (
+from tests.apps.process_managers.desk import place, tell, underway
+from tests.apps.process_managers.fixtures import SetHandler
+from tests.apps.process_managers.messages import (
     BookCourier,
     Courier,
     CourierBooked,

@@ -23,9 +23,9 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
-from tests.graphs import journeys
-from tests.graphs.processes import RandomGraph
-from tests.graphs.steps import Dice
+from tests.apps.random_graphs import journeys
+from tests.apps.random_graphs.processes import RandomGraph
+from tests.apps.random_graphs.steps import Dice
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known")]
 

@@ -12,15 +12,15 @@ from django.contrib.auth.models import Group
 from orchestrator import Answer, CommandContext
 from orchestrator.conf import conf
 from orchestrator.engine import drain as draining
-from orchestrator.engine import leases
-from orchestrator.engine.deadlines import fire
-from orchestrator.engine.delivery import deliver
+from orchestrator.engine.claims import leases
+from orchestrator.engine.claims.leases import name_of
+from orchestrator.engine.claims.worker_slice import Alive
 from orchestrator.engine.drain import drain
-from orchestrator.engine.leases import name_of
-from orchestrator.engine.outbox import carry_out
-from orchestrator.engine.shift import Alive
-from orchestrator.engine.tables import Table
-from orchestrator.engine.transition import commands, events, step_runs
+from orchestrator.engine.events.deadlines import fire
+from orchestrator.engine.events.delivery import deliver
+from orchestrator.engine.events.outbox import carry_out
+from orchestrator.engine.storage.table import Table
+from orchestrator.engine.storage.tables import commands, events, step_runs
 from orchestrator.models import (
     Checkpoint,
     CommandStatus,
@@ -33,16 +33,16 @@ from orchestrator.models import (
 )
 from orchestrator.queue import depth
 from orchestrator.workers.current import Current
-from tests.parcels.desk import accept, age, place, underway
-from tests.parcels.fixtures import SetHandler
-from tests.parcels.messages import (
+from tests.apps.process_managers.desk import accept, age, place, underway
+from tests.apps.process_managers.fixtures import SetHandler
+from tests.apps.process_managers.messages import (
     BookCourier,
     CountScan,
     Courier,
     ParcelPacked,
     ParcelScanned,
 )
-from tests.parcels.together import raised, together
+from tests.apps.process_managers.together import raised, together
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 

@@ -37,9 +37,9 @@ from orchestrator.models import (
     StepRun,
     Verdict,
 )
-from tests.parcels.desk import let_pass, place, tell, underway, unknown
-from tests.parcels.fixtures import SetHandler
-from tests.parcels.messages import (
+from tests.apps.process_managers.desk import let_pass, place, tell, underway, unknown
+from tests.apps.process_managers.fixtures import SetHandler
+from tests.apps.process_managers.messages import (
     BookCourier,
     CountScan,
     Courier,
@@ -51,7 +51,7 @@ from tests.parcels.messages import (
     ParcelScanned,
     RemindPacker,
 )
-from tests.parcels.together import raised, together
+from tests.apps.process_managers.together import raised, together
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 

@@ -22,9 +22,9 @@ from orchestrator.models import (
     Status,
     Verdict,
 )
-from tests.parcels.desk import let_pass, tell, underway
-from tests.parcels.fixtures import SetHandler
-from tests.parcels.messages import (
+from tests.apps.process_managers.desk import let_pass, tell, underway
+from tests.apps.process_managers.fixtures import SetHandler
+from tests.apps.process_managers.messages import (
     BookCourier,
     Courier,
     CourierBooked,
@@ -261,7 +261,7 @@ def test_an_event_whose_command_has_no_handler_waits_uncharged(
     with monkeypatch.context() as patch:
         patch.delitem(registry.command_handlers, "PackParcel")
         from orchestrator import start_process
-        from tests.parcels.messages import ParcelOrdered
+        from tests.apps.process_managers.messages import ParcelOrdered
 
         start_process("shipping", ParcelOrdered("P-1"))
         drain()
@@ -323,7 +323,7 @@ def test_a_transition_that_is_repeated_issues_the_same_commands(
 
     handler(PackParcel, fail_once)
     from orchestrator import start_process
-    from tests.parcels.messages import ParcelOrdered
+    from tests.apps.process_managers.messages import ParcelOrdered
 
     start_process("shipping", ParcelOrdered("P-1"))
     drain()

@@ -11,9 +11,9 @@ from orchestrator.conf import conf
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import ActionRequest, escalate
 from orchestrator.models import InboxEvent, Incident, Status, Verdict
-from tests.parcels.desk import accept, let_pass, place, tell, underway
-from tests.parcels.fixtures import SetHandler
-from tests.parcels.messages import (
+from tests.apps.process_managers.desk import accept, let_pass, place, tell, underway
+from tests.apps.process_managers.fixtures import SetHandler
+from tests.apps.process_managers.messages import (
     BookCourier,
     Courier,
     PackParcel,
@@ -170,7 +170,7 @@ def test_an_event_that_failed_before_and_is_parked_now_is_in_order_again(
 def test_a_definition_may_have_a_patience_of_its_own(
     monkeypatch: pytest.MonkeyPatch, handler: SetHandler
 ) -> None:
-    from tests.parcels.processes import Shipping
+    from tests.apps.process_managers.processes import Shipping
 
     handler(PackParcel, lambda command: None)
     monkeypatch.setattr(Shipping, "patience", timedelta(hours=1))

@@ -17,16 +17,16 @@ from orchestrator.models import (
     Verdict,
 )
 from orchestrator.queue import depth
-from tests.parcels.desk import place, underway, unknown
-from tests.parcels.messages import (
+from tests.apps.process_managers.desk import place, underway, unknown
+from tests.apps.process_managers.messages import (
     DepotOpened,
     ParcelDelivered,
     ParcelOrdered,
     ParcelPacked,
     ParcelScanned,
 )
-from tests.parcels.processes import Shipping
-from tests.parcels.together import raised, together
+from tests.apps.process_managers.processes import Shipping
+from tests.apps.process_managers.together import raised, together
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
@@ -209,7 +209,7 @@ def test_the_first_process_of_a_definition_may_be_undone() -> None:
         raise RuntimeError("the database went away")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("orchestrator.engine.transition.Transition.write", fail)
+        patch.setattr("orchestrator.engine.change.change.Transition.write", fail)
         start_process(Shipping, ParcelOrdered(parcel_id), id="1")
         drain()
     assert not Definition.objects.exists()

@@ -9,17 +9,17 @@ from orchestrator import send_event, start_process
 from orchestrator.conf import conf
 from orchestrator.engine.drain import drain
 from orchestrator.models import InboxEvent, Incident, ProcessInstance, Status, Verdict
-from tests.parcels.desk import age, early, let_pass, place, tell, unknown
-from tests.parcels.fixtures import SetHandler
-from tests.parcels.messages import (
+from tests.apps.process_managers.desk import age, early, let_pass, place, tell, unknown
+from tests.apps.process_managers.fixtures import SetHandler
+from tests.apps.process_managers.messages import (
     PackParcel,
     ParcelDelivered,
     ParcelOrdered,
     ParcelPacked,
     ParcelScanned,
 )
-from tests.parcels.processes import Shipping
-from tests.parcels.together import raised, together
+from tests.apps.process_managers.processes import Shipping
+from tests.apps.process_managers.together import raised, together
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 

@@ -16,7 +16,6 @@ from rq import Queue
 from rq.serializers import DefaultSerializer, JSONSerializer
 
 from orchestrator import start_process
-from orchestrator.engine.status import status
 from orchestrator.models import (
     CommandStatus,
     InboxEvent,
@@ -28,8 +27,14 @@ from orchestrator.models import (
     Worker,
 )
 from orchestrator.queue import depth
-from tests.parcels.desk import accept, place, underway
-from tests.parcels.messages import Courier, ParcelOrdered, ParcelPacked, ParcelScanned
+from orchestrator.setup_status import status
+from tests.apps.process_managers.desk import accept, place, underway
+from tests.apps.process_managers.messages import (
+    Courier,
+    ParcelOrdered,
+    ParcelPacked,
+    ParcelScanned,
+)
 from tests.services.patience import SHARED, wait_for
 from tests.services.valkey import ValkeyServer
 from tests.services.workers import Workers
@@ -41,7 +46,7 @@ pytestmark = [
 
 Start = Callable[..., Workers]
 QUICK = {
-    "PROCESSION_APPS": "tests.parcels",
+    "PROCESSION_APPS": "tests.apps.process_managers",
     "PROCESSION_BACKOFF_SECONDS": "0.1",
     "PROCESSION_SWEEP_SECONDS": "0.2",
     "PROCESSION_LEASE_SECONDS": "3",

@@ -18,7 +18,7 @@ from orchestrator import send_event
 from orchestrator.engine import operations
 from orchestrator.engine.operations import ActionRequest
 from orchestrator.models import ProcessInstance, Status, StepKind
-from tests.flows.desk import go_on, let_pass, results, statuses, visit
+from tests.apps.patterns.desk import go_on, let_pass, results, statuses, visit
 from tests.readers import light_readers, with_extra
 from tests.services.patience import wait_for
 from tests.services.program import management_command, run_command

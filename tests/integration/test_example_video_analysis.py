@@ -9,7 +9,7 @@ import pytest
 from examples.video_analysis import sight
 from examples.video_analysis.processes import VideoAnalysis
 from orchestrator.models import ProcessInstance, Status
-from tests.flows.desk import finished, results, statuses, visits
+from tests.apps.patterns.desk import finished, results, statuses, visits
 from tests.readers import light_readers, with_extra
 from tests.services.patience import wait_for
 from tests.services.program import management_command, run_command

@@ -23,11 +23,11 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
-from tests.flows import misbehaving, unstorable
-from tests.flows import patterns as p
-from tests.flows.desk import complaint, finished, launch, results, visit
-from tests.flows.fixtures import Start, flows, said, start
-from tests.flows.ledger import noted
+from tests.apps.patterns import misbehaving, unstorable
+from tests.apps.patterns import patterns as p
+from tests.apps.patterns.desk import complaint, finished, launch, results, visit
+from tests.apps.patterns.fixtures import Start, flows, said, start
+from tests.apps.patterns.ledger import noted
 from tests.services.patience import wait_for
 
 __all__ = ["flows", "start"]

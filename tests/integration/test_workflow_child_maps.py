@@ -8,12 +8,15 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from orchestrator import Permanent
-from orchestrator.engine import children
 from orchestrator.engine.drain import drain
 from orchestrator.engine.invariants.progress import progress
 from orchestrator.engine.operations import cancel, decide, redo, resume, retry, skip
+from orchestrator.engine.steps import subprocesses
 from orchestrator.models import Incident, ProcessInstance, StepRun
-from tests.flows.desk import (
+from tests.apps.compensation import journal, rallies
+from tests.apps.compensation.fixtures import Ask, asked, known, trips
+from tests.apps.compensation.journal import done, faults
+from tests.apps.patterns.desk import (
     complaint,
     finished,
     go_on,
@@ -22,10 +25,7 @@ from tests.flows.desk import (
     statuses,
     visit,
 )
-from tests.parcels.together import raised, together
-from tests.trips import journal, rallies
-from tests.trips.fixtures import Ask, asked, known, trips
-from tests.trips.journal import done, faults
+from tests.apps.process_managers.together import raised, together
 
 __all__ = ["asked", "known", "trips"]
 
@@ -293,14 +293,14 @@ def test_one_that_is_about_to_start_when_the_process_is_cancelled_does_not(
     asked: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = launch(rallies.Regretted, "Ito", 1)
-    original = children._input
+    original = subprocesses._input
 
     def meanwhile(*given: Any) -> Any:
         cancel(process.pk, request=asked())
         return original(*given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(children, "_input", meanwhile)
+        patch.setattr(subprocesses, "_input", meanwhile)
         process = go_on(process)
 
     assert process.status == "cancelled"

@@ -6,11 +6,15 @@ from typing import Any
 import pytest
 
 from orchestrator import Permanent, start_process
-from orchestrator.engine import children
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import cancel, decide, redo, retry, skip
+from orchestrator.engine.steps import subprocesses
 from orchestrator.models import Incident, ProcessInstance, StepRun
-from tests.flows.desk import (
+from tests.apps.compensation import journal, processes
+from tests.apps.compensation.fixtures import Ask, asked, known, trips
+from tests.apps.compensation.journal import done, faults
+from tests.apps.compensation.processes import Way
+from tests.apps.patterns.desk import (
     complaint,
     finished,
     go_on,
@@ -21,11 +25,7 @@ from tests.flows.desk import (
     visit,
     visits,
 )
-from tests.parcels.together import raised, together
-from tests.trips import journal, processes
-from tests.trips.fixtures import Ask, asked, known, trips
-from tests.trips.journal import done, faults
-from tests.trips.processes import Way
+from tests.apps.process_managers.together import raised, together
 
 __all__ = ["asked", "known", "trips"]
 
@@ -276,14 +276,14 @@ def test_a_result_that_was_broken_inside_is_an_incident_of_the_step(
     child = child_of(tour)
     run = visit(child, "look")
     decide(child.pk, run.pk, "yes", request=asked())
-    original = children.result_of
+    original = subprocesses.result_of
 
     def broken(process: ProcessInstance) -> Any:
         process.step_runs.filter(node="arrive").update(result="Rome")
         return original(process)
 
     with monkeypatch.context() as patch:
-        patch.setattr(children, "result_of", broken)
+        patch.setattr(subprocesses, "result_of", broken)
         tour = go_on(tour)
     assert tour.status == "failed"
     said = f"the sub-process leg {child.pk} has lost its result: the stored result of arrive"

@@ -7,15 +7,19 @@ import pytest
 
 from orchestrator import Permanent
 from orchestrator.definition import Workflow
-from orchestrator.engine import leases
+from orchestrator.engine.claims import leases
+from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.drain import drain
-from orchestrator.engine.job import Job
 from orchestrator.engine.operations import cancel, redo, retry, skip
-from orchestrator.engine.shift import Shift
-from orchestrator.engine.steps import CLAIMED
-from orchestrator.engine.transition import step_runs
+from orchestrator.engine.steps.running import CLAIMED
+from orchestrator.engine.steps.session import Session
+from orchestrator.engine.storage.tables import step_runs
 from orchestrator.models import Incident, ProcessInstance, StepRun
-from tests.flows.desk import (
+from tests.apps.compensation import processes
+from tests.apps.compensation.fixtures import Ask, asked, known, trips
+from tests.apps.compensation.journal import done, faults, undone
+from tests.apps.compensation.steps import during
+from tests.apps.patterns.desk import (
     complaint,
     finished,
     go_on,
@@ -24,12 +28,8 @@ from tests.flows.desk import (
     let_pass,
     statuses,
 )
-from tests.flows.fixtures import press
-from tests.parcels.together import raised, together
-from tests.trips import processes
-from tests.trips.fixtures import Ask, asked, known, trips
-from tests.trips.journal import done, faults, undone
-from tests.trips.steps import during
+from tests.apps.patterns.fixtures import press
+from tests.apps.process_managers.together import raised, together
 
 __all__ = ["asked", "known", "press", "trips"]
 
@@ -243,15 +243,15 @@ def test_a_worker_that_dies_while_undoing_is_followed_by_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     process = failing()
-    original = Job._call
+    original = Session._call
 
-    def deadly(self: Job, run: StepRun, *more: Any) -> object:
+    def deadly(self: Session, run: StepRun, *more: Any) -> object:
         if run.kind == "undo":
             raise Killed
         return original(self, run, *more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Job, "_call", deadly)
+        patch.setattr(Session, "_call", deadly)
         with pytest.raises(Killed):
             drain()
     run = undos(process)[0]
@@ -333,14 +333,14 @@ def test_a_step_that_was_just_claimed_when_its_process_is_cancelled(
 ) -> None:
     """It comes to its end if it can be undone; its worker knew nothing of it when it read the process."""
     process = launch(workflow, "Nara", 2)
-    usual = Job.of
+    usual = Session.of
 
-    def late(run: StepRun, shift: Shift) -> Job | None:
+    def late(run: StepRun, worker_slice: WorkerSlice) -> Session | None:
         if run.kind != "undo":
             cancel(process.pk, request=asked())
-        return usual(run, shift)
+        return usual(run, worker_slice)
 
-    monkeypatch.setattr(Job, "of", late)
+    monkeypatch.setattr(Session, "of", late)
     process = go_on(process)
 
     assert (process.status, process.open_steps) == ("cancelled", 0)

@@ -14,12 +14,12 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
-from tests.flows import failing, lost
-from tests.flows import patterns as p
-from tests.flows.desk import complaint, finished, go_on, results, visit, visits
-from tests.flows.fixtures import flows, press
-from tests.flows.ledger import noted
-from tests.trips.fixtures import Ask, asked
+from tests.apps.compensation.fixtures import Ask, asked
+from tests.apps.patterns import failing, lost
+from tests.apps.patterns import patterns as p
+from tests.apps.patterns.desk import complaint, finished, go_on, results, visit, visits
+from tests.apps.patterns.fixtures import flows, press
+from tests.apps.patterns.ledger import noted
 
 __all__ = ["asked", "flows", "press"]
 

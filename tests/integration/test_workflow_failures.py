@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from orchestrator.definition import Workflow
 from orchestrator.models import Incident, Status, StepStatus
-from tests.flows import failing
-from tests.flows import patterns as p
-from tests.flows.desk import (
+from tests.apps.patterns import failing
+from tests.apps.patterns import patterns as p
+from tests.apps.patterns.desk import (
     complaint,
     finished,
     go_on,
@@ -20,8 +20,8 @@ from tests.flows.desk import (
     statuses,
     visit,
 )
-from tests.flows.fixtures import flows, press
-from tests.flows.ledger import noted
+from tests.apps.patterns.fixtures import flows, press
+from tests.apps.patterns.ledger import noted
 
 __all__ = ["flows", "press"]
 

@@ -7,10 +7,10 @@ import pytest
 from orchestrator.definition import Workflow
 from orchestrator.engine import operations
 from orchestrator.models import ProcessInstance, Status, StepKind
-from tests.flows import rounds
-from tests.flows.desk import finished, go_on, launch, results
-from tests.flows.fixtures import flows, press
-from tests.trips.fixtures import Ask, asked
+from tests.apps.compensation.fixtures import Ask, asked
+from tests.apps.patterns import rounds
+from tests.apps.patterns.desk import finished, go_on, launch, results
+from tests.apps.patterns.fixtures import flows, press
 
 __all__ = ["asked", "flows", "press"]
 

@@ -24,11 +24,19 @@ from orchestrator.models import (
     ProcessInstance,
     StepRun,
 )
-from tests.flows.desk import finished, go_on, launch, results, statuses, visit, visits
-from tests.parcels.together import raised, together
-from tests.trips import journal, processes
-from tests.trips.fixtures import Ask, asked, known, trips
-from tests.trips.journal import done, faults
+from tests.apps.compensation import journal, processes
+from tests.apps.compensation.fixtures import Ask, asked, known, trips
+from tests.apps.compensation.journal import done, faults
+from tests.apps.patterns.desk import (
+    finished,
+    go_on,
+    launch,
+    results,
+    statuses,
+    visit,
+    visits,
+)
+from tests.apps.process_managers.together import raised, together
 
 __all__ = ["asked", "known", "trips"]
 

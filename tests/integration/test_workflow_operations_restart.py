@@ -17,14 +17,19 @@ from orchestrator.models import (
     ProcessInstance,
     StepRun,
 )
-from tests.flows.desk import finished, go_on, results, statuses, visit
-from tests.parcels.desk import accept, place, underway
-from tests.parcels.fixtures import SetHandler
-from tests.parcels.messages import BookCourier, Courier, ParcelDelivered, ParcelScanned
-from tests.trips import journal, processes
-from tests.trips.fixtures import Ask, asked, known, trips
-from tests.trips.journal import done, faults, undone
-from tests.trips.steps import Traveller
+from tests.apps.compensation import journal, processes
+from tests.apps.compensation.fixtures import Ask, asked, known, trips
+from tests.apps.compensation.journal import done, faults, undone
+from tests.apps.compensation.steps import Traveller
+from tests.apps.patterns.desk import finished, go_on, results, statuses, visit
+from tests.apps.process_managers.desk import accept, place, underway
+from tests.apps.process_managers.fixtures import SetHandler
+from tests.apps.process_managers.messages import (
+    BookCourier,
+    Courier,
+    ParcelDelivered,
+    ParcelScanned,
+)
 
 __all__ = ["asked", "known", "trips"]
 

@@ -6,8 +6,8 @@ import pytest
 
 from orchestrator import Permanent, send_event
 from orchestrator.engine.drain import drain
-from orchestrator.engine.job import Job
 from orchestrator.engine.operations import cancel, decide, redo, resume, retry, skip
+from orchestrator.engine.steps.session import Session
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (
     Checkpoint,
@@ -15,7 +15,11 @@ from orchestrator.models import (
     Incident,
     ProcessInstance,
 )
-from tests.flows.desk import (
+from tests.apps.compensation import journal, processes
+from tests.apps.compensation.fixtures import Ask, asked, known, trips
+from tests.apps.compensation.journal import done, faults
+from tests.apps.compensation.steps import VisaGranted, during
+from tests.apps.patterns.desk import (
     finished,
     go_on,
     launch,
@@ -25,10 +29,6 @@ from tests.flows.desk import (
     visit,
     visits,
 )
-from tests.trips import journal, processes
-from tests.trips.fixtures import Ask, asked, known, trips
-from tests.trips.journal import done, faults
-from tests.trips.steps import VisaGranted, during
 
 __all__ = ["asked", "known", "trips"]
 
@@ -336,7 +336,7 @@ def test_after_everything_was_killed_nothing_needs_to_be_resumed(
     process = launch(processes.Trip)
     faults["invoice"] = BAD
     with monkeypatch.context() as patch:
-        patch.setattr(Job, "_failed", vanish)
+        patch.setattr(Session, "_failed", vanish)
         drain()
     faults.clear()
     assert done == ["plan", "flight", "hotel"]

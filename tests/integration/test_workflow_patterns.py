@@ -10,9 +10,10 @@ from django.db import transaction
 
 from orchestrator import send_event
 from orchestrator.definition import Workflow
-from orchestrator.engine import operations, waits
-from orchestrator.engine.audit import ActionRequest
-from orchestrator.engine.transition import instances
+from orchestrator.engine import operations
+from orchestrator.engine.operations.audit import ActionRequest
+from orchestrator.engine.steps import waits
+from orchestrator.engine.storage.tables import instances
 from orchestrator.models import (
     Incident,
     ProcessInstance,
@@ -22,9 +23,9 @@ from orchestrator.models import (
     StepStatus,
 )
 from orchestrator.signals import committed
-from tests.flows import limits, lost, starving
-from tests.flows import patterns as p
-from tests.flows.desk import (
+from tests.apps.patterns import limits, lost, starving
+from tests.apps.patterns import patterns as p
+from tests.apps.patterns.desk import (
     complaint,
     finished,
     go_on,
@@ -34,8 +35,8 @@ from tests.flows.desk import (
     visit,
     visits,
 )
-from tests.flows.fixtures import Start, flows, press, said, start
-from tests.flows.ledger import most_at_once, noted
+from tests.apps.patterns.fixtures import Start, flows, press, said, start
+from tests.apps.patterns.ledger import most_at_once, noted
 from tests.services.patience import wait_for
 
 __all__ = ["flows", "press", "start"]

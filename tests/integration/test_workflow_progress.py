@@ -8,10 +8,10 @@ import pytest
 from orchestrator.engine.drain import drain
 from orchestrator.models import StepKind
 from orchestrator.signals import Change, committed
-from tests.flows import patterns as p
-from tests.flows import reporting
-from tests.flows.desk import complaint, finished, launch, visit
-from tests.flows.fixtures import flows
+from tests.apps.patterns import patterns as p
+from tests.apps.patterns import reporting
+from tests.apps.patterns.desk import complaint, finished, launch, visit
+from tests.apps.patterns.fixtures import flows
 
 __all__ = ["flows"]
 

@@ -10,9 +10,9 @@ from django.test.utils import CaptureQueriesContext
 from orchestrator.definition import Workflow
 from orchestrator.engine.drain import drain
 from orchestrator.models import Status, StepStatus
-from tests.flows import patterns as p
-from tests.flows.desk import finished, launch, results
-from tests.flows.fixtures import flows
+from tests.apps.patterns import patterns as p
+from tests.apps.patterns.desk import finished, launch, results
+from tests.apps.patterns.fixtures import flows
 
 __all__ = ["flows"]
 

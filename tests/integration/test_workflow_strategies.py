@@ -12,7 +12,7 @@ import pytest
 from django.db import OperationalError
 from django.utils import timezone
 
-from orchestrator.engine import given_back
+from orchestrator.engine.claims import give_back
 from orchestrator.models import (
     Checkpoint,
     Incident,
@@ -22,9 +22,9 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
-from tests.flows import failing, lost
-from tests.flows import patterns as p
-from tests.flows.desk import (
+from tests.apps.patterns import failing, lost
+from tests.apps.patterns import patterns as p
+from tests.apps.patterns.desk import (
     complaint,
     finished,
     go_on,
@@ -35,8 +35,8 @@ from tests.flows.desk import (
     visit,
     visits,
 )
-from tests.flows.fixtures import Start, flows, press, said, start
-from tests.flows.ledger import noted
+from tests.apps.patterns.fixtures import Start, flows, press, said, start
+from tests.apps.patterns.ledger import noted
 from tests.services.patience import wait_for
 
 __all__ = ["flows", "press", "start"]
@@ -221,7 +221,7 @@ def test_a_step_that_the_database_refused_is_tried_again_at_no_charge() -> None:
 def test_an_attempt_that_is_always_refused_counts_in_the_end(where: str) -> None:
     process = insist(launch(lost.Locked, where), 20)
 
-    assert noted() == {"locked": 2 * (given_back.FREE + 1)}
+    assert noted() == {"locked": 2 * (give_back.FREE + 1)}
     run = visit(process, "be_locked")
     assert (process.status, run.status, run.attempt) == ("failed", "failed", 2)
     assert complaint(process).message == "OperationalError: database is locked"
@@ -233,7 +233,7 @@ def test_a_failure_that_cannot_be_stored_is_told_in_the_end(
     def refuse(*args: object) -> None:
         raise OperationalError("database is locked")
 
-    monkeypatch.setattr("orchestrator.engine.step_failure._settle", refuse)
+    monkeypatch.setattr("orchestrator.engine.failures.of_step._settle", refuse)
     process = insist(launch(failing.Saying, "permanent by raising"))
 
     run = visit(process, "say")
@@ -249,7 +249,7 @@ def test_a_failure_that_cannot_be_stored_runs_no_step_twice_that_must_not(
     def refuse(*args: object) -> None:
         raise OperationalError("database is locked")
 
-    monkeypatch.setattr("orchestrator.engine.step_failure._settle", refuse)
+    monkeypatch.setattr("orchestrator.engine.failures.of_step._settle", refuse)
     process = insist(launch(lost.RefusedOnce))
 
     assert noted() == {"refused": 1}

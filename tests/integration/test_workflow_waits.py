@@ -12,12 +12,20 @@ from orchestrator.definition import Event
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import cancel, decide, retry
 from orchestrator.models import Checkpoint, InboxEvent, Incident, ProcessInstance
-from tests.flows.desk import finished, go_on, launch, let_pass, results, statuses, visit
-from tests.parcels.together import raised, together
-from tests.trips import journal, processes, steps
-from tests.trips.fixtures import Ask, asked, known, trips
-from tests.trips.journal import done
-from tests.trips.steps import VisaGranted
+from tests.apps.compensation import journal, processes, steps
+from tests.apps.compensation.fixtures import Ask, asked, known, trips
+from tests.apps.compensation.journal import done
+from tests.apps.compensation.steps import VisaGranted
+from tests.apps.patterns.desk import (
+    finished,
+    go_on,
+    launch,
+    let_pass,
+    results,
+    statuses,
+    visit,
+)
+from tests.apps.process_managers.together import raised, together
 
 __all__ = ["asked", "known", "trips"]
 
@@ -261,7 +269,7 @@ def test_a_deadline_that_this_code_cannot_carry_out_is_tried_again(
         raise ValueError("not today")
 
     with monkeypatch.context() as patch:
-        patch.setattr("orchestrator.engine.waits._late", broken)
+        patch.setattr("orchestrator.engine.steps.waits._late", broken)
         let_pass(DAYS)
     run = visit(process, "reminded")
     assert run.status == "waiting"

@@ -17,7 +17,7 @@ from orchestrator.definition import (
 )
 from orchestrator.definition.workflow.rows import Row
 from orchestrator.definition.workflow.steps import Function, Step
-from tests.graphs.steps import (
+from tests.apps.random_graphs.steps import (
     Broken,
     Dice,
     Way,

@@ -31,9 +31,9 @@ from orchestrator.models import (
     Verdict,
 )
 from orchestrator.workers.current import Current
-from tests.parcels.desk import accept, finish, let_pass, place, underway
-from tests.parcels.fixtures import SetHandler
-from tests.parcels.messages import (
+from tests.apps.process_managers.desk import accept, finish, let_pass, place, underway
+from tests.apps.process_managers.fixtures import SetHandler
+from tests.apps.process_managers.messages import (
     BookCourier,
     CountScan,
     Courier,
@@ -41,7 +41,7 @@ from tests.parcels.messages import (
     ParcelPacked,
     ParcelScanned,
 )
-from tests.parcels.together import raised, together
+from tests.apps.process_managers.together import raised, together
 from tests.reliability.cut_line import CutLine
 
 pytestmark = [

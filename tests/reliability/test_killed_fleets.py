@@ -11,7 +11,7 @@ from django.db.models import Count
 from orchestrator import registry, start_process
 from orchestrator.engine.invariants import violations
 from orchestrator.models import Incident, ProcessInstance, Status, StepKind, StepRun
-from tests.reliability.fleets.processes import Fleet, Order, Passage
+from tests.apps.subprocess_maps.processes import Fleet, Order, Passage
 from tests.reliability.storm import Storm, kill_one, press_retry
 from tests.services.patience import wait_for
 from tests.services.workers import Workers
@@ -25,7 +25,7 @@ pytestmark = [
 FLEETS = 12
 SHIPS = 10
 QUICK = {
-    "PROCESSION_APPS": "tests.reliability.fleets",
+    "PROCESSION_APPS": "tests.apps.subprocess_maps",
     "PROCESSION_BACKOFF_SECONDS": "0.1",
     "PROCESSION_SWEEP_SECONDS": "0.2",
 }

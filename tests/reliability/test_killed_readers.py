@@ -13,7 +13,7 @@ from examples.video_analysis.processes import VideoAnalysis
 from orchestrator import start_process
 from orchestrator.engine.invariants import violations
 from orchestrator.models import Incident, ProcessInstance, Status, StepKind, StepRun
-from tests.flows.desk import results
+from tests.apps.patterns.desk import results
 from tests.reliability.storm import Storm, kill_one, press_retry
 from tests.services.patience import wait_for
 from tests.services.workers import Workers
@@ -40,7 +40,7 @@ def readers(
     monkeypatch: pytest.MonkeyPatch, transactional_db: None
 ) -> Iterator[Workers]:
     """Return two workers with light readers; the test starts them."""
-    monkeypatch.setenv("PROCESSION_APPS", "tests.reliability.lanterns")
+    monkeypatch.setenv("PROCESSION_APPS", "tests.apps.slow_readers")
     monkeypatch.setenv("PROCESSION_BACKOFF_SECONDS", "0.1")
     workers = Workers(processes=2)
     yield workers

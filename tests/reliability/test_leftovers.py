@@ -11,9 +11,9 @@ import pytest
 from orchestrator import start_process
 from orchestrator.definition import Workflow
 from orchestrator.models import ProcessInstance, Status
-from tests.reliability.harbour.crew import sailors
-from tests.reliability.harbour.fixtures import hands, harbour
-from tests.reliability.harbour.processes import Endless, Overrun
+from tests.apps.interrupted_undo.crew import sailors
+from tests.apps.interrupted_undo.fixtures import hands, harbour
+from tests.apps.interrupted_undo.processes import Endless, Overrun
 from tests.services.patience import wait_for
 from tests.services.workers import Workers
 

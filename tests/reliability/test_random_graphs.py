@@ -19,9 +19,9 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
-from tests.graphs import steps
-from tests.graphs.processes import RandomGraph
-from tests.graphs.steps import Call, Dice
+from tests.apps.random_graphs import steps
+from tests.apps.random_graphs.processes import RandomGraph
+from tests.apps.random_graphs.steps import Call, Dice
 from tests.reliability.storm import Storm, kill_one
 from tests.services.patience import wait_for
 from tests.services.valkey import ValkeyServer
@@ -35,7 +35,7 @@ pytestmark = [
 
 GRAPHS = 200
 SIZE = 12
-QUICK = {"PROCESSION_APPS": "tests.graphs", steps.PAUSE: "0.01"}
+QUICK = {"PROCESSION_APPS": "tests.apps.random_graphs", steps.PAUSE: "0.01"}
 
 Visit = tuple[str, str, int, int | None]
 """Process, step, visit and element."""

@@ -10,13 +10,13 @@ import pytest
 from django.contrib.auth.models import User
 
 from orchestrator import registry
-from orchestrator.engine import history, stored_definitions
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import ActionRequest, resume
+from orchestrator.engine.storage import definitions, settled_visits
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import OperatorAction, ProcessInstance, StepKind, StepStatus
-from tests.flows.desk import insist, launch
-from tests.graphs.processes import RandomGraph
+from tests.apps.patterns.desk import insist, launch
+from tests.apps.random_graphs.processes import RandomGraph
 
 pytestmark = pytest.mark.django_db
 
@@ -52,10 +52,10 @@ def standing(process: ProcessInstance, revision: int) -> set[tuple[str, int]]:
 def test_every_checkpoint_is_told_as_it_was(seed: int) -> None:
     process = insist(launch(RandomGraph, seed, 25), 4)
     assert process.status == "completed"
-    plan = stored_definitions.plan_of(process)
+    plan = definitions.plan_of(process)
 
     for revision in range(1, process.revision + 1):
-        known = history.until(process, plan, revision)
+        known = settled_visits.until(process, plan, revision)
         assert set(known.open) == standing(process, revision)
 
 

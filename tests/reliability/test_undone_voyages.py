@@ -16,9 +16,9 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
-from tests.reliability.harbour.fixtures import hands, harbour
-from tests.reliability.harbour.processes import Voyage
-from tests.reliability.harbour.voyage import Cargo, traces
+from tests.apps.interrupted_undo.fixtures import hands, harbour
+from tests.apps.interrupted_undo.processes import Voyage
+from tests.apps.interrupted_undo.voyage import Cargo, traces
 from tests.reliability.storm import Storm, kill_one, press_retry
 from tests.services.patience import wait_for
 from tests.services.workers import Workers

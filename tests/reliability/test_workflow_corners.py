@@ -13,8 +13,8 @@ from orchestrator.engine import operations
 from orchestrator.engine.drain import drain
 from orchestrator.engine.invariants import violations
 from orchestrator.models import ProcessInstance, StepRun
-from tests.graphs import journeys
-from tests.graphs.steps import LEDGER
+from tests.apps.random_graphs import journeys
+from tests.apps.random_graphs.steps import LEDGER
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("known")]
 

@@ -13,7 +13,7 @@ from orchestrator.definition import (
     during,
     when,
 )
-from orchestrator.definition.rows import Row
+from orchestrator.definition.process_manager.rows import Row
 from orchestrator.exceptions import InvalidDefinition
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from orchestrator.definition import ProcessManager, after, ignore, reject, when
-from orchestrator.definition.drawing import transition_table
-from orchestrator.definition.flow import flow
+from orchestrator.definition.dataflow import flow
 from orchestrator.definition.graph import Edge, Graph, Node, spoken
+from orchestrator.definition.process_manager.drawing import transition_table
 from tests.unit.shop import (
     PAY,
     SEND,

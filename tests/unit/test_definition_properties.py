@@ -18,7 +18,7 @@ from orchestrator.definition import (
     when,
 )
 from orchestrator.definition.codec import encode
-from orchestrator.definition.rows import During, Row
+from orchestrator.definition.process_manager.rows import During, Row
 from orchestrator.exceptions import InvalidDefinition
 
 

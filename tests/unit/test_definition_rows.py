@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from orchestrator.definition import after, during, ignore, reject, stored, when
-from orchestrator.definition.rows import Row, spoken
+from orchestrator.definition.process_manager.rows import Row, spoken
 from tests.unit.shop import Data, Pack, Paid, Payment, Refund, Sent, Step
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from monitoring.diagrams import Drawing
 from orchestrator.definition import Workflow
-from tests.flows import patterns as p
+from tests.apps.patterns import patterns as p
 
 Point = tuple[float, float]
 NUMBERS = re.compile(r"-?\d+(?:\.\d+)?")

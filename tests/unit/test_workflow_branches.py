@@ -8,7 +8,7 @@ import pytest
 from orchestrator.definition import case, fork, join, needs, route, start, then
 from orchestrator.definition.workflow.advance import Arrivals, Settled, advance, begin
 from orchestrator.exceptions import NoCase
-from tests.unit.flows import (
+from tests.unit.workflows import (
     Inquiry,
     Medium,
     Priority,

@@ -29,7 +29,7 @@ from orchestrator.definition import (
     wait,
 )
 from orchestrator.definition.graph import Edge, Graph, Node
-from tests.unit.flows import (
+from tests.unit.workflows import (
     Approved,
     Input,
     Medium,
@@ -253,7 +253,7 @@ def test_a_graph_that_comes_with_the_input_is_drawn_from_its_plan() -> None:
 
 
 SCRIPT = """
-from tests.unit.flows import *
+from tests.unit.workflows import *
 from orchestrator.definition import *
 a, b, c, d = steps("a b c d")
 branches = {Medium.TEXT: a, Medium.IMAGE: b, Medium.AUDIO: c}

@@ -17,7 +17,7 @@ from orchestrator.definition import (
 )
 from orchestrator.definition.workflow.advance import catching
 from orchestrator.definition.workflow.steps import Policy
-from tests.unit.flows import Approved, Process, plan_of, steps, work
+from tests.unit.workflows import Approved, Process, plan_of, steps, work
 
 a, b, c, d, e, x, y = steps("a b c d e x y")
 

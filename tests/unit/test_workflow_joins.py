@@ -6,7 +6,7 @@ from orchestrator.definition import case, catch, fork, join, needs, start, then
 from orchestrator.definition.workflow.advance import starved
 from orchestrator.definition.workflow.replay import replayed
 from orchestrator.definition.workflow.tolerance import put_up_with
-from tests.unit.flows import Inquiry, Process, huge, large, look, plan_of, steps
+from tests.unit.workflows import Inquiry, Process, huge, large, look, plan_of, steps
 
 a, b, c, d, e, f, g, x, y = steps("a b c d e f g x y")
 

@@ -4,7 +4,7 @@ import pytest
 
 from orchestrator.definition import catch, each, fork, join, repeat, step, then, wait
 from orchestrator.exceptions import NoCase
-from tests.unit.flows import (
+from tests.unit.workflows import (
     Approved,
     Inquiry,
     Priority,

@@ -31,7 +31,7 @@ from orchestrator.definition import (
 from orchestrator.definition.workflow.agreement import MISSING
 from orchestrator.definition.workflow.binding import Binding
 from orchestrator.definition.workflow.rows import Row
-from tests.unit.flows import (
+from tests.unit.workflows import (
     Approved,
     Input,
     Inquiry,

@@ -31,7 +31,7 @@ from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.replay import replayed
 from orchestrator.definition.workflow.steps import Step
 from orchestrator.definition.workflow.tolerance import put_up_with
-from tests.unit.flows import Process
+from tests.unit.workflows import Process
 
 Visit = tuple[str, int]
 

@@ -27,7 +27,7 @@ from orchestrator.definition import (
     wait,
 )
 from orchestrator.exceptions import InvalidDefinition
-from tests.unit.flows import (
+from tests.unit.workflows import (
     Approved,
     Input,
     Medium,

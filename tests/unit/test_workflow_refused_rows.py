@@ -28,7 +28,7 @@ from orchestrator.definition import (
     wait,
 )
 from tests.unit import shop
-from tests.unit.flows import (
+from tests.unit.workflows import (
     Approved,
     Input,
     Inquiry,

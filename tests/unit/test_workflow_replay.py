@@ -7,7 +7,7 @@ from orchestrator.definition.workflow.advance import Arrivals, Settled
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.replay import replayed
 from orchestrator.exceptions import NoCase
-from tests.unit.flows import Process, enough, plan_of, steps
+from tests.unit.workflows import Process, enough, plan_of, steps
 
 a, b, c, d, e, x = steps("a b c d e x")
 

@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.definition import case, fork, join, needs, step, then
 from orchestrator.definition.workflow.steps import Step
-from tests.unit.flows import Process, define, large, look, work
+from tests.unit.workflows import Process, define, large, look, work
 
 COUNT = 10_000
 PATIENCE = 30.0

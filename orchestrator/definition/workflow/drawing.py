@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Literal
 
 from orchestrator.definition.graph import Edge, Graph, Node, spoken
-from orchestrator.definition.rows import spoken as spoken_time
+from orchestrator.definition.process_manager.rows import spoken as spoken_time
 from orchestrator.definition.workflow.plan import Choice, Link, Plan, Vertex
 from orchestrator.definition.workflow.rows import written
 from orchestrator.definition.workflow.steps import function_name

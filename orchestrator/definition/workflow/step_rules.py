@@ -10,7 +10,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.definition.messages import Event
-from orchestrator.definition.process_manager import ProcessManager
+from orchestrator.definition.process_manager.manager import ProcessManager
 from orchestrator.definition.workflow.steps import Step, function_name
 
 if TYPE_CHECKING:

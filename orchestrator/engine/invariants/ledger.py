@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Q
 
-from orchestrator.engine.sending import database_now
+from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import (
     Checkpoint,
     CommandStatus,

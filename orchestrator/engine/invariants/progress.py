@@ -9,7 +9,7 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from orchestrator.definition import ProcessManager
-from orchestrator.engine import stored_definitions
+from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import ProcessionError
 from orchestrator.models import (
     Definition,
@@ -158,7 +158,7 @@ def _cut_off(joins: QuerySet[StepRun]) -> Iterator[str]:
 
 def _reached(instance: ProcessInstance) -> set[str]:
     """The steps that follow those that are open, over any number of others."""
-    plan = stored_definitions.plan_of(instance)
+    plan = definitions.plan_of(instance)
     active = instance.step_runs.filter(finished_at=None).exclude(kind=StepKind.JOIN)
     waiting = list(set(active.values_list("node", flat=True)))
     found: set[str] = set()

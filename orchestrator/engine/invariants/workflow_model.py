@@ -9,10 +9,10 @@ from typing import Any
 from orchestrator.definition.codec import decode, digest
 from orchestrator.definition.workflow.advance import Outcome, Settled
 from orchestrator.definition.workflow.plan import Plan, Vertex
-from orchestrator.engine import stored_definitions
 from orchestrator.engine.invariants.retelling import Retelling
 from orchestrator.engine.invariants.runs import Run, Story
-from orchestrator.engine.values import GIVEN, intact
+from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.results import GIVEN, intact
 from orchestrator.exceptions import InvalidMessage, ProcessionError
 from orchestrator.models import (
     Checkpoint,
@@ -30,7 +30,7 @@ MOST = 20
 def check(instance: ProcessInstance) -> Iterator[str]:
     """What is not as it must be with one workflow."""
     story = Story(instance)
-    plan = stored_definitions.plan_of(instance)
+    plan = definitions.plan_of(instance)
     findings = (*_checkpoints(story), *_compared(story, plan))
     for finding in islice(findings, MOST):
         yield f"{instance.pk}: {finding}"
@@ -60,7 +60,7 @@ def _checkpoints(story: Story) -> Iterator[str]:
 def check_joins(instance: ProcessInstance) -> Iterator[str]:
     """What is not as it must be with the joins of one workflow."""
     story = Story(instance)
-    told = Retelling(stored_definitions.plan_of(instance))
+    told = Retelling(definitions.plan_of(instance))
     try:
         strays = list(_strays(story, told))
     except Exception:  # noqa: BLE001  # `check` says so

@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import Count, Exists, F, OuterRef, Q
 
 from orchestrator.definition.codec import digest
-from orchestrator.engine import stored_definitions
+from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import ProcessionError
 from orchestrator.models import (
     Definition,
@@ -122,7 +122,7 @@ def undoing() -> Iterator[str]:
     taken_back = ProcessInstance.objects.filter(Exists(undos))
     for instance in taken_back.order_by("pk").iterator(500):
         try:
-            plan = stored_definitions.plan_of(instance)
+            plan = definitions.plan_of(instance)
         except ProcessionError:
             continue  # the running code lacks the definition: `model` says so
         if plan.undoable:

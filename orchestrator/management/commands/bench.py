@@ -2,9 +2,14 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from orchestrator.benchmark import events, workflows
+try:
+    from bench import events, workflows
+except ImportError as missing:
+    raise CommandError(
+        "The benches are not part of the installed package: run them in a clone of the project."
+    ) from missing
 
 MEASUREMENTS: dict[str, tuple[Callable[[int, int], dict[str, Any]], int]] = {
     "events": (events.measure, 4000),

@@ -3,7 +3,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from orchestrator.engine.status import status
+from orchestrator.setup_status import status
 
 
 class Command(BaseCommand):

@@ -15,7 +15,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import OperationalError, connection, connections
 
-from orchestrator.engine import stored_definitions
+from orchestrator.engine.storage import definitions
 from orchestrator.serving import Refused, port, valkey, web
 from orchestrator.serving.administrator import first_administrator, way_in
 from orchestrator.serving.child import Child
@@ -103,7 +103,7 @@ class Command(BaseCommand):
         self.say(f"Database  {connection.display_name}")
         try:
             call_command("migrate", verbosity=0, interactive=False)
-            stored_definitions.store_all()
+            definitions.store_all()
         except OperationalError as error:
             raise Refused(
                 f"The database does not answer: {str(error).splitlines()[0]}"

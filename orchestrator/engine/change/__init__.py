@@ -1,0 +1,1 @@
+"""One change of one locked process: what it decides, settles, starts and writes."""

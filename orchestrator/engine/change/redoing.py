@@ -1,0 +1,190 @@
+"""Redoing one step whose stored result is bad: nothing follows from it anew, but whoever needed it goes on.
+
+Steps that read the result while it was sound keep theirs. What an event gave is taken from the event again; where that
+cannot be, or a person gave it, the step asks or waits again, and people are told who is held up by it.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from orchestrator.definition.codec import digest, encode
+from orchestrator.engine import inbox
+from orchestrator.engine.change import incidents
+from orchestrator.engine.change.workflow import Flow
+from orchestrator.engine.storage.results import GIVEN, intact, last_visit
+from orchestrator.engine.storage.tables import step_runs
+from orchestrator.exceptions import Permanent, ProcessionError
+from orchestrator.models import (
+    InboxEvent,
+    Incident,
+    StepKind,
+    StepRun,
+    StepStatus,
+    Verdict,
+)
+
+log = logging.getLogger(__name__)
+
+ROUNDS = 4
+"""How often a step is done in all before people are asked."""
+
+WAITING = (StepKind.WAIT, StepKind.ASK)
+"""What is done by somebody else."""
+
+REMEDY = {
+    StepKind.WAIT: "Its event is bad or gone too: have {step} sent another one",
+    StepKind.ASK: "A person gave it: decide {step} again",
+}
+
+
+def request(flow: Flow, reader: StepRun, step: str, why: str) -> None:
+    """Has a step redone and lets its reader wait for it; the reader's attempt is not charged.
+
+    A reader that needs a person for it is shown as failed, and goes on by itself when the result is there.
+
+    Raises:
+        Permanent: the step has no result to redo, or was redone too often.
+    """
+    latest = _latest(flow, step)
+    if latest and latest[0].kind in WAITING:
+        state = _given_again(flow, reader, latest[0], why)
+    else:
+        begin(flow, step, why)
+        state = {"status": StepStatus.WAITING, "wake_at": None, "blocked_on": step}
+    values = {**state, "owner": "", "attempt": reader.attempt - 1, "error": why}
+    fence = {"id": reader.pk, "owner": reader.owner, "attempt": reader.attempt}
+    flow.mark(step_runs.update(values, fence))
+    flow.touch(reader, state["status"])
+
+
+def _given_again(flow: Flow, reader: StepRun, run: StepRun, why: str) -> dict[str, Any]:
+    """Has what somebody else gave given again; returns how its reader stands meanwhile."""
+    body = _of_event(run)
+    if body is not None and run.round < ROUNDS:
+        row = _again(flow, run)
+        row.status, row.wake_at, row.finished_at = StepStatus.DONE, None, flow.now
+        row.left, row.result, row.checksum = flow.revision, body, digest(body)
+        flow.add(row)
+        flow.rings.add(reader.queue)
+        return {"status": StepStatus.READY, "wake_at": flow.now}
+    begin(flow, run.node, why, limit=None)
+    _tell(flow, reader, run, why)
+    return {"status": StepStatus.FAILED, "wake_at": None, "blocked_on": run.node}
+
+
+def _of_event(run: StepRun) -> Any:
+    """What the event gave that a visit has taken, as JSON values; None if the event cannot vouch for it."""
+    if run.kind != StepKind.WAIT or intact(run):
+        return None
+    taken = InboxEvent.objects.filter(process=run.instance_id, verdict=Verdict.MOVED)
+    event = taken.filter(revision=run.left).first()
+    if event is None:
+        return None
+    try:
+        body = encode(inbox.read(event.type, event.body))
+    except ProcessionError:
+        return None
+    # The bad one of event, result and checksum is the one that disagrees with the others.
+    return body if digest(body) == run.checksum or body == run.result else None
+
+
+def _tell(flow: Flow, reader: StepRun, run: StepRun, why: str) -> None:
+    remedy = REMEDY[StepKind(run.kind)].format(step=run.node)
+    message = f"{why}. {remedy}, or skip it with its result; {reader.node} then goes on"
+    log.error("%s is held up: %s", reader, message)
+    flow.instance.step = reader.node
+    flow.mark(
+        incidents.resolved("failed again", flow.now, step_run_id=reader.pk),
+        incidents.opened(
+            Incident.Kind.CORRUPTED_DATA,
+            message,
+            flow.now,
+            instance=flow.instance,
+            step_run_id=reader.pk,
+        ),
+    )
+
+
+def why_not(flow: Flow, step: str) -> str:
+    """Why an operator cannot have a step redone now; "" if it can be."""
+    vertex = flow.plan.vertices.get(step)
+    if vertex is None:
+        return f"the running code has no step {step}"
+    if vertex.step.kind in WAITING:
+        return f"{step} is done by somebody else: resume from a checkpoint before it"
+    runs = flow.instance.step_runs.filter(node=step).exclude(kind=StepKind.UNDO)
+    if runs.filter(finished_at=None, redo=True).exists():
+        return f"{step} is being redone already"
+    if runs.filter(finished_at=None).exists():
+        return f"{step} is not finished: retry or skip it"
+    if not _latest(flow, step):
+        return f"{step} has no result that could be redone"
+    return ""
+
+
+def begin(flow: Flow, step: str, why: str, *, limit: int | None = ROUNDS) -> None:
+    """Makes another round of a step's last visit; of a map, of the elements whose results are bad, else of all.
+
+    Args:
+        flow: the change of the process.
+        step: its name.
+        why: what is wrong with its result.
+        limit: how often it is done in all; None for as often as wanted.
+
+    Raises:
+        Permanent: the step has no result to redo, or was redone too often.
+    """
+    latest = _latest(flow, step)
+    if not latest:
+        raise Permanent(f"{step} has no result that could be redone: {why}")
+    if flow.instance.step_runs.filter(node=step, redo=True, finished_at=None).exists():
+        return  # another reader has found it
+    for run in [run for run in latest if not intact(run)] or latest:
+        if limit is not None and run.round >= limit:
+            raise Permanent(
+                f"{step} was done {run.round} times and its result is still bad: {why}"
+            )
+        flow.add(_again(flow, run))
+
+
+def finished(flow: Flow, run: StepRun) -> None:
+    """Lets go on who waited for the redo, once all of it is done."""
+    others = flow.instance.step_runs.filter(node=run.node, redo=True, finished_at=None)
+    if others.exclude(pk=run.pk).exists():
+        return
+    blocked = {"instance_id": run.instance_id, "blocked_on": run.node}
+    awake = {"status": StepStatus.READY, "wake_at": flow.now, "blocked_on": ""}
+    open_ones = {**blocked, "finished_at": None}
+    flow.mark(step_runs.update(awake, open_ones, rows=None))
+    for reader in StepRun.objects.filter(**open_ones).only("queue", "status"):
+        flow.rings.add(reader.queue)
+        if reader.status == StepStatus.FAILED:
+            flow.mark(incidents.resolved("redone", flow.now, step_run_id=reader.pk))
+
+
+def _latest(flow: Flow, step: str) -> list[StepRun]:
+    """The last visit of a step that has a result; of a map, its elements."""
+    runs = flow.instance.step_runs.filter(node=step, status__in=GIVEN)
+    runs = runs.exclude(kind=StepKind.UNDO).order_by("visit", "round")
+    return last_visit(runs) or []
+
+
+def _again(flow: Flow, run: StepRun) -> StepRun:
+    asleep = run.kind in WAITING  # for somebody else
+    return StepRun(
+        instance_id=run.instance_id,
+        node=run.node,
+        kind=run.kind,
+        visit=run.visit,
+        item=run.item,
+        element=run.element,
+        round=run.round + 1,
+        redo=True,
+        status=StepStatus.WAITING if asleep else StepStatus.READY,
+        queue=run.queue,
+        wake_at=None if asleep else flow.now,
+        entered=flow.revision,
+        started_at=flow.now,
+    )

@@ -1,0 +1,235 @@
+"""The rows that one change of a locked workflow settles and makes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from orchestrator.conf import conf
+from orchestrator.definition.workflow.plan import Plan, Vertex
+from orchestrator.engine.change.change import Transition
+from orchestrator.engine.change.status import TROUBLED, standing
+from orchestrator.engine.change.visits import visit
+from orchestrator.engine.storage.batch import Statement, send, send_whole
+from orchestrator.engine.storage.tables import step_runs
+from orchestrator.models import ProcessInstance, Status, StepKind, StepRun, StepStatus
+from orchestrator.queue import ring_after_commit
+
+CHUNK = 500
+"""How many rows one statement inserts."""
+
+AT_WORK = (StepStatus.READY, StepStatus.RUNNING)
+
+
+class WorkflowChange(Transition):
+    """One change of one locked instance of a workflow.
+
+    Args:
+        instance: the locked row, or a new one that is not stored yet.
+        cause: what moves it, unique within the process.
+        now: the database's time.
+        plan: what it runs on.
+        queue: the workflow's own.
+        owner: the worker that goes on with one of the steps that start, if it can; "" for none.
+        at: the queue that this worker is at.
+    """
+
+    def __init__(
+        self,
+        instance: ProcessInstance,
+        cause: str,
+        now: datetime,
+        plan: Plan,
+        queue: str,
+        owner: str = "",
+        at: str = "",
+    ) -> None:
+        super().__init__(instance, cause, now)
+        self.plan, self.queue, self.owner, self.at = plan, queue, owner, at
+        self.mine: StepRun | None = None
+        """The visit that this worker goes on with."""
+        self.fresh: list[StepRun] = []
+        self.rings: set[str] = set()
+        self.alone = False
+        """Whether nothing else of the process is open, so that it is written without having been locked."""
+        self.undoing = False
+        self.round = 1
+        """That of the visit that is settled; what follows from it has the same."""
+        self.closed: set[int] = set()
+
+    # Settling
+
+    def close(self, run: StepRun, status: StepStatus, **values: Any) -> None:
+        """Settles a visit that this attempt holds."""
+        fence = {"id": run.pk, "owner": run.owner, "attempt": run.attempt}
+        if self.alone:  # it may have been claimed before the process was read
+            fence["blocked_on"] = ""
+        self._close(run, status, values, fence)
+
+    def close_open(self, run: StepRun, status: StepStatus, **values: Any) -> None:
+        """Settles an open visit, whoever holds it; with one that is cancelled its sub-process is."""
+        self._close(run, status, values, {"id": run.pk, "finished_at": None})
+        if status == StepStatus.CANCELLED and run.child_id is not None:
+            from orchestrator.engine.change import undoing
+
+            undoing.cancel_child(run)
+
+    def _close(
+        self,
+        run: StepRun,
+        status: StepStatus,
+        values: dict[str, Any],
+        where: dict[str, Any],
+    ) -> None:
+        closed = {
+            "status": status,
+            "wake_at": None,
+            "owner": "",
+            "blocked_on": "",
+            "finished_at": self.now,
+            "left": self.revision,
+            **values,
+        }
+        if not run.redo:
+            self.round = run.round
+        self.mark(step_runs.update(closed, where))
+        self.closed.add(run.pk)
+        self.instance.open_steps -= 1
+        self.touch(run, status)
+
+    def touch(self, run: StepRun, status: str) -> None:
+        """Notes for the checkpoint and for live pages that a step has changed."""
+        self.steps[run.node] = (
+            str(status) if run.kind != StepKind.ITEM else StepStatus.RUNNING
+        )
+
+    def give_up(self, names: Sequence[str], because: str) -> None:
+        """Cancels the open visits of these steps until somebody has seen to the one that failed.
+
+        Args:
+            names: the steps. A join that waits stays: it comes to life again with its branches.
+            because: the step that failed.
+        """
+        for run in self.open_visits(names):
+            if run.kind != StepKind.JOIN:
+                self.close_open(run, StepStatus.CANCELLED, blocked_on=because)
+        for row in self.fresh:
+            asleep = row.kind == StepKind.JOIN
+            if row.node in names and row.finished_at is None and not asleep:
+                self.drop(row, because)
+
+    def drop(self, row: StepRun, because: str = "") -> None:
+        """Cancels a visit that this same change has made."""
+        row.status, row.wake_at, row.owner = StepStatus.CANCELLED, None, ""
+        row.finished_at, row.left = self.now, self.revision
+        row.blocked_on = because
+        self.instance.open_steps -= 1
+        if self.mine is row:
+            self.mine = None
+        self.touch(row, row.status)
+
+    def open_visits(self, names: Sequence[str]) -> list[StepRun]:
+        if not names:
+            return []
+        runs = self.instance.step_runs.filter(node__in=names, finished_at=None)
+        return [run for run in runs if run.pk not in self.closed]
+
+    # New visits
+
+    def new_visit(self, vertex: Vertex, number: int = 1) -> StepRun:
+        row = visit(vertex, self.instance.pk, self.queue, self.revision, self.now)
+        row.visit, row.round = number, self.round
+        return row
+
+    def keep(self, row: StepRun) -> None:
+        """Takes a step up in the same commit that starts it, if this worker can go on with it."""
+        ready = row.status == StepStatus.READY and row.queue == self.at
+        if self.owner and self.mine is None and ready:
+            row.owner, row.attempt, row.status = self.owner, 1, StepStatus.RUNNING
+            row.wake_at = self.now + timedelta(seconds=conf().LEASE_SECONDS)
+            self.mine = row
+
+    def add(self, row: StepRun) -> None:
+        """A new visit."""
+        self.fresh.append(row)
+        self.instance.open_steps += row.finished_at is None
+        self.touch(row, row.status)
+        self.wake(row)
+
+    def wake(self, row: StepRun) -> None:
+        """Has others told of work that this worker does not do itself."""
+        if not row.owner and row.wake_at is not None and row.wake_at <= self.now:
+            self.rings.add(row.queue)
+
+    def _insert_fresh(self) -> None:
+        others = [row for row in self.fresh if row is not self.mine]
+        if self.mine is not None and self.mine in self.fresh:
+            self.writes.append(step_runs.insert_known(self.mine))
+        for begin in range(0, len(others), CHUNK):
+            self.writes.append(step_runs.insert(*others[begin : begin + CHUNK]))
+
+    # The instance
+
+    def write(self) -> None:
+        """Sends everything and has it announced; a process with nothing open has ended.
+
+        Raises:
+            LeaseLost: somebody else moved the instance or settled the visit; roll back.
+        """
+        if self.instance.open_steps == 0:
+            ended = Status.CANCELLED if self.undoing else Status.COMPLETED
+            self.instance.status, self.instance.finished_at = ended, self.now
+            self._tell_parent()
+        self._insert_fresh()
+        super().write()
+        for queue in self.rings:
+            ring_after_commit(queue, others=True)
+
+    def _send(self, statements: list[Statement]) -> None:
+        if self.alone:
+            # Its revision tells whether the process was still what it is here.
+            send_whole(statements)
+        else:
+            send(statements)
+
+    def _stand(self) -> None:
+        if self.instance.finished_at is not None:
+            return
+        if self.alone:
+            busy = any(row.status in AT_WORK for row in self.fresh)
+            self.instance.status = Status.RUNNING if busy else Status.WAITING
+            return
+        if self._was in TROUBLED or self.plan.waits:
+            send([*self.marks, *self.writes])
+            self.marks, self.writes = [], []
+            self.instance.status = standing(self.instance)
+        elif self.instance.status not in TROUBLED:
+            self.instance.status = Status.RUNNING
+
+    def _tell_parent(self) -> None:
+        """Wakes the step of another process that waits for the end of this one."""
+        if self.instance.parent_id is None:
+            return
+        for run in StepRun.objects.filter(child=self.instance.pk, finished_at=None):
+            awake = {"wake_at": self.now}
+            waiting = {"id": run.pk, "finished_at": None}
+            self.writes.append(step_runs.update(awake, waiting, None))
+            self.rings.add(run.queue)
+
+    def _known(self) -> dict[str, Any]:
+        known = super()._known()
+        if self.alone:  # an event may have been parked, which is no revision
+            known["parked"] = self.instance.parked
+        return known
+
+    def _changed(self) -> dict[str, Any]:
+        changed = super()._changed()
+        del changed["data"], changed["summary"]
+        return {**changed, "open_steps": self.instance.open_steps}
+
+    def _steps(self) -> list[str]:
+        return list(self.steps)
+
+    def _data(self) -> Any:
+        return self.instance.data if self.new else {}

@@ -1,0 +1,122 @@
+"""Renewing and ending the leases of workers, in one message for all of a supervisor's children."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection
+
+from orchestrator.conf import conf
+from orchestrator.engine.storage.batch import Statement, database_now, send
+from orchestrator.engine.storage.table import Table
+from orchestrator.engine.storage.tables import commands, events, step_runs
+from orchestrator.models import StepStatus
+
+TABLES: tuple[Table[Any], ...] = (events, commands, step_runs)
+
+
+def renew(queue: str, owners: Sequence[str]) -> None:
+    """Makes the work that living workers hold theirs for another lease."""
+    until = database_now() + timedelta(seconds=conf().LEASE_SECONDS)
+    send(
+        _held(table, queue, owners, "wake_at = %s", [_stored(until)])
+        for table in TABLES
+    )
+
+
+def name_of(table: Table[Any], pk: object) -> str:
+    """One piece of work as text, short enough for a worker's slot."""
+    return f"{table.model._meta.model_name}:{pk}"
+
+
+_doubtful: set[int] = set()
+
+
+def doubt() -> None:
+    """Notes that the outcome of a commit is not known: it may have left work in this worker's name."""
+    _doubtful.add(os.getpid())
+
+
+def end_doubtful(queue: str, owner: str) -> bool:
+    """Frees what a commit of unknown outcome may have left in a worker's name; it must have nothing in hand.
+
+    Returns:
+        Whether there was a doubt.
+    """
+    if os.getpid() not in _doubtful:
+        return False
+    end(queue, [owner])
+    _doubtful.discard(os.getpid())
+    return True
+
+
+def end(
+    queue: str, owners: Sequence[str], *, in_hand: Mapping[str, str] | None = None
+) -> None:
+    """Frees at once what workers held that are gone.
+
+    Args:
+        queue: the workers' queue.
+        owners: their boot ids.
+        in_hand: the names of the work that they were at when they died, with what happened: it may have killed them,
+            so the attempt counts. What they had only claimed is innocent.
+    """
+    now = database_now()
+    charged = [
+        statement
+        for work, happened in (in_hand or {}).items()
+        for owner in owners
+        for statement in _charged(*_named(work), owner, happened, now)
+    ]
+    sets = "owner = '', wake_at = %s, attempt = attempt - 1"
+    free = [
+        _held(
+            table, queue, owners, sets + UNBEGUN * (table is step_runs), [_stored(now)]
+        )
+        for table in TABLES
+    ]
+    send([*charged, *free])
+
+
+UNBEGUN = ", status = CASE WHEN status = 'running' THEN 'ready' ELSE status END"
+"""A step that was only claimed is as ready as before; only what was begun may have had an effect."""
+
+
+def _charged(
+    table: Table[Any], pk: Any, owner: str, happened: str, now: datetime
+) -> list[Statement]:
+    mine = {"id": pk, "owner": owner}
+    freed = {"owner": "", "wake_at": now}
+    if table is not step_runs:
+        return [table.update(freed, mine, None)]
+    # A process manager's visit only waits for its deadline; a workflow's has lost an attempt.
+    lost = {**freed, "status": StepStatus.RETRYING, "error": happened}
+    running = {**mine, "status": StepStatus.RUNNING}
+    return [table.update(lost, running, None), table.update(freed, mine, None)]
+
+
+def _named(work: str) -> tuple[Table[Any], Any]:
+    model, _, pk = work.partition(":")
+    table = next(table for table in TABLES if table.model._meta.model_name == model)
+    return table, table.model._meta.pk.to_python(pk)
+
+
+def _held(
+    table: Table[Any],
+    queue: str,
+    owners: Sequence[str],
+    sets: str,
+    params: list[object],
+) -> Statement:
+    marks = ", ".join(["%s"] * len(owners))
+    return Statement(
+        f"UPDATE {table.name} SET {sets} WHERE queue = %s AND wake_at IS NOT NULL AND owner IN ({marks})",  # noqa: S608  # names are ours
+        [*params, queue, *owners],
+    )
+
+
+def _stored(moment: datetime) -> object:
+    return connection.ops.adapt_datetimefield_value(moment)

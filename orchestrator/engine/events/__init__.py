@@ -1,0 +1,1 @@
+"""Carrying out claimed events, commands and deadlines."""

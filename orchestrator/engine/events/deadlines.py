@@ -1,0 +1,72 @@
+"""Carrying out one due deadline of a waiting step, under the same lock as everything else."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from orchestrator.conf import conf
+from orchestrator.definition import ProcessManager
+from orchestrator.definition.codec import decode
+from orchestrator.engine.change import incidents
+from orchestrator.engine.change.change import Transition
+from orchestrator.engine.failures import of_work
+from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.batch import Statement, send
+from orchestrator.engine.storage.tables import instances, step_runs
+from orchestrator.exceptions import LeaseLost, WorkerDied
+from orchestrator.models import StepRun, StepStatus
+
+log = logging.getLogger(__name__)
+
+
+def fire(run: StepRun) -> None:
+    """Fires a claimed step run's next deadline; nothing is raised for a failing handler."""
+    try:
+        if run.attempt > conf().EVENT_ATTEMPTS:
+            raise WorkerDied(f"the worker died in each of {run.attempt - 1} attempts")
+        with transaction.atomic(durable=True):
+            _fire(run)
+    except LeaseLost as lost:
+        log.info("deadline of step run %s came too late: %s", run.pk, lost)
+    except Exception as error:  # noqa: BLE001  # a handler may raise anything
+        of_work.of_deadline(run, error)
+
+
+def _fire(run: StepRun) -> None:
+    instance, now = instances.lock(run.instance_id)
+    if instance is None or run.status != StepStatus.WAITING:
+        raise LeaseLost
+    definition = definitions.manager_of(instance)
+    manager = definition(instance.pk, run.node, decode(definition.Data, instance.data))
+    cause = f"deadline:{run.pk}:{run.deadlines_fired}"
+    move = Transition(instance, cause, now)
+    decision = manager.execute_deadline(run.deadlines_fired, move.execute)
+    fired = _fired(run, definition, now)
+    move.mark(fired)
+    if run.error:
+        move.mark(incidents.resolved("handled", now, step_run_id=run.pk))
+    if decision.outcome != "moved":
+        send(move.marks)
+        return
+    move.take(definition, decision)
+    move.write()
+
+
+def _fired(run: StepRun, definition: type[ProcessManager], now: datetime) -> Statement:
+    """Arms the step's next deadline, if it has one, if this worker still holds the step run."""
+    timers = definition.timers(definition.Step(run.node))
+    following = run.deadlines_fired + 1
+    values: dict[str, Any] = {
+        "deadlines_fired": following,
+        "wake_at": run.started_at + timers[following]
+        if following < len(timers)
+        else None,
+        "attempt": 0,
+        "owner": "",
+        "error": "",
+    }
+    return step_runs.update(values, {**of_work.fence(run), "finished_at": None})

@@ -1,0 +1,106 @@
+"""Carrying out one claimed command after its transition's commit: at least once, with its id as idempotency key."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from orchestrator import registry
+from orchestrator.definition.codec import decode
+from orchestrator.engine import inbox
+from orchestrator.engine.change import incidents
+from orchestrator.engine.change.change import Transition
+from orchestrator.engine.change.status import TROUBLED
+from orchestrator.engine.failures import of_work
+from orchestrator.engine.storage.batch import Statement, database_now, send
+from orchestrator.engine.storage.tables import commands, events, instances
+from orchestrator.exceptions import HandlerMissing, LeaseLost, WorkerDied
+from orchestrator.models import CommandStatus, Delivery, InboxEvent, IssuedCommand
+from orchestrator.queue import ring_after_commit
+from orchestrator.registry import Answer, CommandContext, Handler
+
+log = logging.getLogger(__name__)
+
+
+def carry_out(command: IssuedCommand) -> None:
+    """Runs a claimed command's handler and stores the outcome; nothing is raised for a failing handler."""
+    handler = handler_of(command)
+    attempts = handler.attempts if handler else 1
+    try:
+        if handler is None:
+            raise HandlerMissing(f"no handler for {command.type} in the running code")
+        if command.attempt > attempts:
+            raise WorkerDied(
+                f"the worker died or was killed in each of {command.attempt - 1} attempts"
+            )
+        _carry_out(command, handler)
+    except LeaseLost as lost:
+        log.info("command %s was settled by another worker: %s", command.pk, lost)
+    except Exception as error:  # noqa: BLE001  # a handler may raise anything
+        of_work.of_command(command, error, attempts)
+
+
+def handler_of(command: IssuedCommand) -> Handler | None:
+    """The function that carries a command out, in the running code."""
+    if command.delivery == Delivery.REACTION:
+        return registry.reaction(command.type)
+    return registry.command_handler(command.type)
+
+
+def _carry_out(command: IssuedCommand, handler: Handler) -> None:
+    message: Any = decode(handler.message, command.body)
+    key = command.instance.correlation_key if command.instance else ""
+    context = CommandContext(command.instance_id, command.pk, command.attempt, key)
+    if command.delivery == Delivery.REACTION:
+        with transaction.atomic(durable=True):
+            _settle(command, handler(message, context))
+    else:
+        answer = handler(message, context)
+        with transaction.atomic(durable=True):
+            _settle(command, answer)
+
+
+def _settle(command: IssuedCommand, answer: Answer) -> None:
+    instance, now = (
+        instances.lock(command.instance_id)
+        if command.instance_id
+        else (None, database_now())
+    )
+    marks = [_done(command, answer, now), *_caused(command, answer, now)]
+    if command.error:
+        marks.append(incidents.resolved("done", now, command_id=command.pk))
+    if instance is not None and instance.status in TROUBLED:
+        move = Transition(instance, f"command:{command.pk}:{instance.revision}", now)
+        move.mark(*marks)
+        move.write()
+    else:
+        send(marks)
+
+
+def _done(command: IssuedCommand, answer: Answer, now: datetime) -> Statement:
+    values = {
+        "status": CommandStatus.DONE,
+        "answer": incidents.storable(answer.text),
+        "error": "",
+        "wake_at": None,
+        "owner": "",
+        "finished_at": now,
+    }
+    return commands.update(values, of_work.fence(command))
+
+
+def _caused(command: IssuedCommand, answer: Answer, now: datetime) -> list[Statement]:
+    if not answer.events:
+        return []
+    rows: list[InboxEvent] = []
+    if command.instance is not None:
+        rows = inbox.follow_ups(command.instance, answer.events, command.pk, now)
+    else:
+        for number, event in enumerate(answer.events):
+            rows += inbox.caused(event, None, command.pk, number, now)
+    for queue in {row.queue for row in rows}:
+        ring_after_commit(queue)
+    return [events.insert(*rows), *(s for row in rows for s in inbox.reactions([row]))]

@@ -1,0 +1,269 @@
+"""What a failed attempt of a step leads to: another attempt, another way, or a person.
+
+In this order: the database refused (given back, so many times), the running code lacks something (held), an earlier
+result is bad (redone), another attempt is due (backoff), an error link catches it, a map or a join puts up with it,
+finished steps are undone; else the step has failed and people are told.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+
+from orchestrator.definition.codec import digest
+from orchestrator.definition.workflow.advance import Settled, catching
+from orchestrator.definition.workflow.plan import Plan
+from orchestrator.definition.workflow.steps import Policy
+from orchestrator.definition.workflow.tolerance import put_up_with
+from orchestrator.engine.change import incidents, maps, redoing, undoing
+from orchestrator.engine.change.announcements import announce
+from orchestrator.engine.change.workflow import Flow
+from orchestrator.engine.claims import give_back
+from orchestrator.engine.failures import backoff, of_work
+from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.batch import database_now, send
+from orchestrator.engine.storage.passing_errors import passes
+from orchestrator.engine.storage.tables import instances, step_runs
+from orchestrator.exceptions import (
+    ChildCancelled,
+    CorruptInput,
+    Interrupted,
+    LeaseLost,
+    NoCase,
+    Permanent,
+    Retry,
+    TimedOut,
+)
+from orchestrator.models import Incident, Status, StepKind, StepRun, StepStatus
+
+log = logging.getLogger(__name__)
+
+FINAL = of_work.HOPELESS | Interrupted | NoCase | ChildCancelled | TimedOut
+"""What another attempt of a step cannot change. TimedOut is only raised when the attempts are used up."""
+
+
+def of_step(run: StepRun, error: Exception, plan: Plan | None, policy: Policy) -> None:
+    """Stores what a failed attempt leads to."""
+    try:
+        if passes(error) and plan is None:
+            of_work.hand_back(run, step_runs, error)
+            return
+        if passes(error):
+            if policy.idempotent and give_back.give_back(run, error):
+                return
+            give_back.doubt()
+            error = error if policy.idempotent else give_back.unknown(run, error)
+        if plan is None or isinstance(error, of_work.MISSING):
+            with transaction.atomic(durable=True):
+                of_work.hold(run, step_runs, error)
+            return
+        _settle_somehow(run, error, plan, policy)
+    except LeaseLost:
+        log.info("%s failed here but was taken over by another worker", run)
+
+
+def _settle_somehow(run: StepRun, error: Exception, plan: Plan, policy: Policy) -> None:
+    """Stores what follows; where that cannot be carried out either, people are told of both errors."""
+    try:
+        with transaction.atomic(durable=True):
+            _settle(run, error, plan, policy)
+    except LeaseLost:
+        raise
+    except Exception as worse:
+        if passes(worse):
+            if policy.idempotent and give_back.give_back(run, worse):
+                return
+            give_back.doubt()
+        log.exception("what the failure of %s leads to failed too", run)
+        worse.__context__ = error
+        with transaction.atomic(durable=True):
+            flow = _flow(run, plan)
+            _stop(flow, run, worse)
+            _tell(flow, run, worse)
+            flow.write()
+
+
+def put_off(run: StepRun) -> None:
+    """Gives a step back for a moment because others of its kind are running; the attempt is not charged."""
+    soon = timedelta(seconds=random.uniform(0.05, 0.3))  # noqa: S311  # spread, not secrecy
+    values = {
+        "status": StepStatus.READY,
+        "owner": "",
+        "wake_at": database_now() + soon,
+        "attempt": run.attempt - 1,
+    }
+    send([step_runs.update(values, of_work.fence(run), rows=None)])
+
+
+def _settle(run: StepRun, error: Exception, plan: Plan, policy: Policy) -> None:
+    flow = _flow(run, plan)
+    if undoing.is_undone_later(flow, run):
+        flow.close(run, StepStatus.CANCELLED, error=incidents.trace(error))
+        undoing.came_to_its_end(flow, run, StepStatus.CANCELLED)
+        flow.write()
+        return
+    if isinstance(error, CorruptInput):
+        try:
+            redoing.request(flow, run, error.step, incidents.said(error))
+            flow.write()
+            return
+        except Permanent as hopeless:
+            hopeless.__cause__ = error
+            error = hopeless
+    if _may_try_again(run, error, policy):
+        _try_again(flow, run, error, policy)
+    else:
+        _give_up(flow, run, error)
+
+
+def _flow(run: StepRun, plan: Plan) -> Flow:
+    """A change of the locked process, caused by a failure of this visit.
+
+    Raises:
+        LeaseLost: the process is gone or has ended.
+    """
+    instance, now = instances.lock(run.instance_id)
+    if instance is None or instance.finished_at is not None:
+        raise LeaseLost("the process has ended")
+    cause = f"failure:steprun:{run.pk}:{instance.revision}"
+    queue = definitions.workflow_of(instance).queue
+    return Flow(instance, cause, now, plan, queue)
+
+
+def _may_try_again(run: StepRun, error: Exception, policy: Policy) -> bool:
+    return not isinstance(error, FINAL) and run.attempt < policy.attempts(error)
+
+
+def _try_again(flow: Flow, run: StepRun, error: Exception, policy: Policy) -> None:
+    """Stores when the next attempt is due; the process shows that it is retrying."""
+    pause = backoff.delay(run.attempt, policy.backoff)
+    if isinstance(error, Retry) and error.after is not None:
+        pause = error.after
+    values = {
+        "status": StepStatus.RETRYING,
+        "error": incidents.trace(error),
+        "owner": "",
+        "wake_at": flow.now + pause,
+    }
+    mark = step_runs.update(values, of_work.fence(run))
+    if flow.instance.status in (Status.RETRYING, Status.FAILED):
+        send([mark])
+        announce(flow.instance, {run.node: StepStatus.RETRYING}, "")
+        return
+    flow.mark(mark)
+    flow.touch(run, StepStatus.RETRYING)
+    flow.instance.status = Status.RETRYING
+    flow.write()
+
+
+def _give_up(flow: Flow, run: StepRun, error: Exception) -> None:
+    """The step has failed for good; whether that stops the process is for the definition to say."""
+    undo = run.kind == StepKind.UNDO
+    way = "" if undo or run.redo else _another_way(flow, run, error)
+    if way:
+        log.warning("%s failed, %s: %s", run, way, incidents.named(error))
+        flow.mark(incidents.resolved("went another way", flow.now, step_run_id=run.pk))
+        flow.write()
+        return
+    log.error("%s failed for good: %s", run, incidents.named(error))
+    if not undo and not run.redo and undoing.can_undo(flow):
+        _close(flow, run, error)
+        _tell(flow, run, error)
+        undoing.begin(flow)
+    else:
+        _stop(flow, run, error)
+        _tell(flow, run, error)
+    flow.write()
+
+
+def _another_way(flow: Flow, run: StepRun, error: Exception) -> str:
+    """Goes on where an error link catches it, or a map or a join puts up with it; says which, "" if none does."""
+    item = run.kind == StepKind.ITEM
+    caught = catching(flow.plan, run.node, error)
+    if caught is not None:
+        _close(flow, run, error)
+        if item:
+            _close_map(flow, run, error)
+        flow.go_on(Settled(run.node, run.visit, "failed", error=error))
+        return f"{caught.target} catches it"
+    if item and maps.tolerates(flow, run, flow.plan[run.node]):
+        _close(flow, run, error)
+        maps.count(flow, run, failed=True)
+        return "its map puts up with it"
+    if not item and put_up_with(flow.plan, run.node, flow.look):
+        _close(flow, run, error)
+        flow.go_on(Settled(run.node, run.visit, "failed", error=error))
+        return "its join puts up with it"
+    return ""
+
+
+def _close(flow: Flow, run: StepRun, error: Exception) -> None:
+    values = failed(run, error)
+    flow.close(run, StepStatus.FAILED, **values)
+
+
+def failed(run: StepRun, error: Exception) -> dict[str, Any]:
+    """What is stored with a step that has failed for good and is settled: the step that catches it reads it."""
+    told = {
+        "step": run.node,
+        "type": type(error).__name__,
+        "message": incidents.storable(incidents.said(error))[:2000],
+        "attempts": run.attempt,
+    }
+    return {
+        "result": told,
+        "checksum": digest(told),
+        "error": incidents.trace(error),
+    }
+
+
+def _close_map(flow: Flow, item: StepRun, error: Exception) -> None:
+    """The map of an element whose failure is caught has failed; its other elements are cancelled."""
+    head = maps.head_of(flow, item)
+    flow.close_open(head, StepStatus.FAILED, **failed(item, error))
+    others = flow.instance.step_runs.filter(
+        node=item.node, kind=StepKind.ITEM, finished_at=None
+    )
+    for other in others.exclude(pk=item.pk):
+        flow.close_open(other, StepStatus.CANCELLED)
+
+
+def _stop(flow: Flow, run: StepRun, error: Exception) -> None:
+    """The step stays open as failed, until a person retries, skips or cancels."""
+    values = {
+        "status": StepStatus.FAILED,
+        "error": incidents.trace(error),
+        "owner": "",
+        "wake_at": None,
+    }
+    flow.mark(step_runs.update(values, of_work.fence(run)))
+    flow.touch(run, StepStatus.FAILED)
+    flow.instance.status = Status.FAILED
+    if run.kind == StepKind.UNDO:
+        return
+    for name in flow.plan.failing_fast:
+        region = flow.plan.region(name)
+        if run.node in region:
+            flow.give_up(sorted(region - {run.node}), because=run.node)
+
+
+def _tell(flow: Flow, run: StepRun, error: Exception) -> None:
+    kind = Incident.Kind.STEP_FAILED
+    if isinstance(error.__cause__, CorruptInput):
+        kind = Incident.Kind.CORRUPTED_DATA
+    flow.instance.step = run.node
+    flow.mark(incidents.resolved("failed again", flow.now, step_run_id=run.pk))
+    flow.mark(
+        incidents.opened(
+            kind,
+            incidents.named(error),
+            flow.now,
+            instance=flow.instance,
+            detail=incidents.trace(error),
+            step_run_id=run.pk,
+        )
+    )

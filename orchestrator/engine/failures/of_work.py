@@ -1,0 +1,239 @@
+"""What happens when a handler raises, a worker dies or the database refuses: try again later, or tell people."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection, transaction
+
+from orchestrator.conf import conf
+from orchestrator.engine.change import incidents
+from orchestrator.engine.change.change import Transition
+from orchestrator.engine.claims import leases
+from orchestrator.engine.failures import backoff
+from orchestrator.engine.storage.batch import Statement, database_now, send
+from orchestrator.engine.storage.passing_errors import passes
+from orchestrator.engine.storage.table import Table
+from orchestrator.engine.storage.tables import commands, events, instances, step_runs
+from orchestrator.exceptions import (
+    HandlerMissing,
+    InvalidMessage,
+    LeaseLost,
+    LimitReached,
+    Permanent,
+    UnknownDefinition,
+    UnknownEventType,
+    WorkerDied,
+)
+from orchestrator.models import (
+    CommandStatus,
+    InboxEvent,
+    Incident,
+    IssuedCommand,
+    ProcessInstance,
+    Status,
+    StepRun,
+    Verdict,
+    Work,
+)
+
+log = logging.getLogger(__name__)
+
+HOLD = timedelta(seconds=30)
+"""How long work without a handler is set aside: a deploy will bring the handler, no attempt is charged."""
+
+HOPELESS = Permanent | InvalidMessage | WorkerDied | LimitReached
+"""What another attempt cannot change."""
+
+MISSING = HandlerMissing | UnknownDefinition | UnknownEventType
+"""What a deploy will bring."""
+
+
+def of_event(event: InboxEvent, error: Exception) -> None:
+    """Stores that delivering an event failed, and when to try again, or that people must look."""
+    last = event.attempt >= conf().EVENT_ATTEMPTS
+
+    def settle(now: datetime, final: bool) -> Statement:
+        values: dict[str, Any] = {
+            "error": incidents.trace(error),
+            "owner": "",
+            "process_id": event.process_id,
+        }
+        if final:
+            values |= {"verdict": Verdict.FAILED, "wake_at": None, "handled_at": now}
+        else:
+            values |= {"wake_at": now + backoff.delay(event.attempt)}
+        return events.update(values, fence(event))
+
+    _settle(event, events, error, settle, last, event.process_id)
+
+
+def of_command(command: IssuedCommand, error: Exception, attempts: int) -> None:
+    """Stores that a command's handler failed, and when to try again, or that people must look."""
+
+    def settle(now: datetime, final: bool) -> Statement:
+        values: dict[str, Any] = {"error": incidents.trace(error), "owner": ""}
+        if final:
+            values |= {
+                "status": CommandStatus.FAILED,
+                "wake_at": None,
+                "finished_at": now,
+            }
+        else:
+            values |= {
+                "status": CommandStatus.RETRYING,
+                "wake_at": now + backoff.delay(command.attempt),
+            }
+        return commands.update(values, fence(command))
+
+    last = command.attempt >= attempts
+    _settle(command, commands, error, settle, last, command.instance_id)
+
+
+def of_deadline(run: StepRun, error: Exception) -> None:
+    """Stores that a deadline could not be carried out."""
+    last = run.attempt >= conf().EVENT_ATTEMPTS
+
+    def settle(now: datetime, final: bool) -> Statement:
+        wake_at = None if final else now + backoff.delay(run.attempt)
+        values = {"error": incidents.trace(error), "owner": "", "wake_at": wake_at}
+        return step_runs.update(values, fence(run))
+
+    _settle(run, step_runs, error, settle, last, run.instance_id)
+
+
+def fence(work: Work) -> dict[str, Any]:
+    """The condition that this attempt still holds the work."""
+    return {"id": work.pk, "owner": work.owner, "attempt": work.attempt}
+
+
+def _settle(
+    work: Work,
+    table: Table[Any],
+    error: Exception,
+    settle: Callable[[datetime, bool], Statement],
+    last: bool,
+    process_id: Any,
+) -> None:
+    try:
+        if passes(error):
+            hand_back(work, table, error)
+            return
+        with transaction.atomic(durable=True):
+            if isinstance(error, MISSING):
+                hold(work, table, error)
+            else:
+                hopeless = isinstance(error, HOPELESS)
+                _fail(work, error, settle, last or hopeless, process_id)
+    except LeaseLost:
+        log.info("%s failed here but was taken over by another worker", work)
+
+
+def _fail(
+    work: Work,
+    error: Exception,
+    settle: Callable[[datetime, bool], Statement],
+    final: bool,
+    process_id: Any,
+) -> None:
+    instance, now = instances.lock(process_id) if process_id else (None, database_now())
+    marks = [settle(now, final)]
+    message = f"{type(error).__name__}: {error}"
+    if final:
+        log.error("%s failed for good: %s", work, message)
+        detail = incidents.trace(error)
+        about = _about(work)
+        marks.append(incidents.resolved("failed again", now, **about))
+        marks.append(
+            incidents.opened(
+                KINDS[type(work)],
+                message,
+                now,
+                instance=instance,
+                detail=detail,
+                **about,
+            )
+        )
+    status = Status.FAILED if final else Status.RETRYING
+    if (
+        instance is None
+        or instance.finished_at
+        or instance.status in (status, Status.FAILED)
+    ):
+        send(marks)
+        return
+    _show(instance, work, marks, status, now)
+
+
+def _show(
+    instance: ProcessInstance,
+    work: Work,
+    marks: list[Statement],
+    status: Status,
+    now: datetime,
+) -> None:
+    """Makes the process show its trouble: a transition of its own, with a checkpoint."""
+    noun = type(work)._meta.model_name
+    move = Transition(instance, f"failure:{noun}:{work.pk}:{instance.revision}", now)
+    move.mark(*marks)
+    instance.status = status
+    move.write()
+
+
+def hold(work: Work, table: Table[Any], error: Exception) -> None:
+    """Sets work aside until the running code has what it needs; people are told once."""
+    now = database_now()
+    values = {
+        "error": str(error),
+        "owner": "",
+        "wake_at": now + HOLD,
+        "attempt": work.attempt - 1,
+    }
+    marks = [table.update(values, fence(work))]
+    about: dict[str, Any] = {"kind": Incident.Kind.HANDLER_MISSING, **_about(work)}
+    if not Incident.objects.open().filter(**about).exists():
+        marks.append(incidents.opened(message=str(error), now=now, **about))
+    send(marks)
+
+
+def hand_back(
+    work: Work,
+    table: Table[Any],
+    error: Exception,
+    noted: Mapping[str, Any] | None = None,
+) -> None:
+    """Gives work back after the database refused (deadlock, lost connection, lock timeout); no attempt is charged.
+
+    Whether the lost transaction was committed after all is answered by the fence when the work is taken up again.
+    """
+    log.warning("the database refused, %s is tried again: %s", work, error)
+    leases.doubt()
+    if connection.connection is not None and not connection.in_atomic_block:
+        connection.close()
+    soon = timedelta(seconds=random.uniform(0.05, 0.5))  # noqa: S311  # spread, not secrecy
+    values = {
+        "owner": "",
+        "wake_at": database_now() + soon,
+        "attempt": work.attempt - 1,
+        **(noted or {}),
+    }
+    send([table.update(values, fence(work))])
+
+
+KINDS: dict[type[Work], Incident.Kind] = {
+    InboxEvent: Incident.Kind.EVENT_FAILED,
+    IssuedCommand: Incident.Kind.COMMAND_FAILED,
+    StepRun: Incident.Kind.DEADLINE_FAILED,
+}
+
+
+def _about(work: Work) -> dict[str, Any]:
+    if isinstance(work, InboxEvent):
+        return {"event_id": work.pk}
+    if isinstance(work, IssuedCommand):
+        return {"command_id": work.pk}
+    return {"step_run_id": work.pk}

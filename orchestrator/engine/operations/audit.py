@@ -1,0 +1,134 @@
+"""Operator actions, each with permission, the revision its page showed, a key, a reason and one audit row.
+
+The effect and its audit row are one transaction. Pressing twice, or sending the same request again, gives the first
+answer; a refusal is recorded too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.models import AnonymousUser
+from django.db import IntegrityError, transaction
+
+from orchestrator.engine.change import incidents
+from orchestrator.engine.storage.batch import database_now
+from orchestrator.exceptions import OperationRefused, PermissionMissing
+from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance
+
+MAX_REASON = 2000
+
+PERMISSIONS = {
+    "retry": "orchestrator.retry_processinstance",
+    "escalate": "orchestrator.escalate_processinstance",
+    "cancel": "orchestrator.cancel_processinstance",
+    "redo": "orchestrator.redo_processinstance",
+    "resume": "orchestrator.resume_processinstance",
+    "skip": "orchestrator.skip_processinstance",
+    "decide": "orchestrator.decide_processinstance",
+    "restart": "orchestrator.restart_processinstance",
+    "redeliver": "orchestrator.redeliver_inboxevent",
+    "discard": "orchestrator.discard_inboxevent",
+}
+
+
+@dataclass(frozen=True)
+class ActionRequest:
+    """Who wants it, why, and what the page showed. The key is made with the page, and makes the press repeatable."""
+
+    actor: Any
+    key: UUID
+    reason: str
+    expected_revision: int | None = None
+    address: str | None = None
+
+
+Effect = Callable[[], dict[str, Any]]
+
+
+def audited(
+    action: str, request: ActionRequest, carry_out: Effect, target: dict[str, Any]
+) -> OperatorAction:
+    """Carries an action out once, with its audit row in the same transaction; a refusal leaves a row of its own."""
+    if known := _answered(action, request, target):
+        return known
+    if not request.reason.strip() or len(request.reason) > MAX_REASON:
+        raise OperationRefused(f"say why, in at most {MAX_REASON} characters")
+    try:
+        with transaction.atomic():
+            if not request.actor.has_perm(PERMISSIONS[action]):
+                raise PermissionMissing
+            facts = carry_out()
+            return _record(action, request, OperatorAction.Result.DONE, **facts)
+    except IntegrityError:
+        if known := _answered(action, request, target):
+            return known  # the same press, a moment ago
+        raise
+    except OperationRefused as refusal:
+        if known := _answered(action, request, target):
+            return known  # the same press, a moment ago, has changed what this one saw
+        _record_refusal(action, request, refusal, target)
+        raise
+
+
+def _answered(
+    action: str, request: ActionRequest, target: dict[str, Any]
+) -> OperatorAction | None:
+    known = OperatorAction.objects.filter(key=request.key).first()
+    if known is None:
+        return None
+    if known.action != action or any(getattr(known, n) != v for n, v in target.items()):
+        raise OperationRefused("this key was used for another action; reload the page")
+    if known.result == OperatorAction.Result.REFUSED:
+        raise OperationRefused(known.detail)
+    return known
+
+
+def _record_refusal(
+    action: str,
+    request: ActionRequest,
+    refusal: OperationRefused,
+    target: dict[str, Any],
+) -> None:
+    # A target that does not exist leaves no trace in the row, only in the refusal's text.
+    instance = ProcessInstance.objects.filter(
+        pk__in=_given(target, "instance_id")
+    ).first()
+    event = InboxEvent.objects.filter(pk__in=_given(target, "event_id")).first()
+    try:
+        with transaction.atomic():
+            _record(
+                action,
+                request,
+                OperatorAction.Result.REFUSED,
+                instance=instance,
+                event=event,
+                detail=str(refusal),
+                at=database_now(),
+            )
+    except IntegrityError:
+        pass  # the same press was recorded a moment ago
+
+
+def _given(target: dict[str, Any], name: str) -> list[Any]:
+    return [target[name]] if name in target else []
+
+
+def _record(
+    action: str, request: ActionRequest, result: OperatorAction.Result, **facts: Any
+) -> OperatorAction:
+    actor = request.actor if not isinstance(request.actor, AnonymousUser) else None
+    return OperatorAction.objects.create(
+        key=request.key,
+        action=action,
+        actor=actor,
+        actor_name=str(request.actor)[:150],
+        address=request.address,
+        reason=incidents.storable(request.reason),
+        expected_revision=request.expected_revision,
+        result=result,
+        **facts,
+    )

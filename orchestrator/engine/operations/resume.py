@@ -1,0 +1,217 @@
+"""Going back to a checkpoint: what was settled after it no longer counts, and is done again from there.
+
+Where the process stood is told by the pure core from the visits that were settled until then. Their results are kept.
+All other rows are marked as superseded; nothing reads them any more, and they stay to be seen. What was open at the
+checkpoint is entered anew, in the next round, which all that follows inherits. Effects of superseded steps are not
+undone: their steps run again, or `cancel` would be the right action. A process that has ended cannot be resumed: its
+parent has taken its result over, its key may belong to another, and its events were given up.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Max, Q
+
+from orchestrator.engine.change import incidents, joins, undoing, visits
+from orchestrator.engine.change.workflow import Flow
+from orchestrator.engine.operations.audit import ActionRequest
+from orchestrator.engine.operations.base import on_instance
+from orchestrator.engine.steps import waits
+from orchestrator.engine.storage import settled_visits
+from orchestrator.engine.storage.settled_visits import Known
+from orchestrator.engine.storage.tables import events
+from orchestrator.exceptions import OperationRefused
+from orchestrator.models import (
+    InboxEvent,
+    Incident,
+    OperatorAction,
+    ProcessInstance,
+    StepKind,
+    StepRun,
+    StepStatus,
+    Verdict,
+)
+
+BY = "resumed from a checkpoint"
+
+
+def resume(
+    instance_id: UUID, revision: int, *, request: ActionRequest
+) -> OperatorAction:
+    """Goes on from a checkpoint: results until then are kept, everything settled later is done again.
+
+    Args:
+        instance_id: the process.
+        revision: that of the checkpoint.
+        request: who wants it, and why.
+
+    Raises:
+        OperationRefused: there is no such checkpoint, or the history after it was given up before; the process has
+            ended or is being undone; the page is stale, or the operator may not.
+    """
+
+    def effect(instance: ProcessInstance, now: datetime) -> dict[str, Any]:
+        _check(instance, revision)
+        flow = waits.flow_of(instance, f"operator:{request.key}", now)
+        known = settled_visits.until(instance, flow.plan, revision)
+        _offer_again(flow, known, request)
+        _supersede(flow, known, revision)
+        _enter(flow, known)
+        flow.write()
+        return {"resumed_from": revision, "superseded": len(known.later)}
+
+    return on_instance("resume", instance_id, request, effect)
+
+
+def _check(instance: ProcessInstance, revision: int) -> None:
+    if not 1 <= revision <= instance.revision:
+        raise OperationRefused(
+            f"there is no checkpoint {revision}: the process is at revision {instance.revision}"
+        )
+    for before in OperatorAction.objects.filter(
+        instance=instance, action="resume", result=OperatorAction.Result.DONE
+    ):
+        to, at = before.after["resumed_from"], before.after["revision"]
+        if to < revision < at:
+            raise OperationRefused(
+                f"checkpoint {revision} was given up when the process was resumed from {to}: "
+                f"choose one until {to}, or from {at} on"
+            )
+
+
+def _offer_again(flow: Flow, known: Known, request: ActionRequest) -> None:
+    """Events that waits had taken are facts: they are offered again, as copies, and wait for their steps."""
+    taken = [
+        run.left
+        for run in known.later
+        if run.kind == StepKind.WAIT and run.status == StepStatus.DONE
+    ]
+    rows = InboxEvent.objects.filter(process=flow.instance, revision__in=taken)
+    for row in rows.filter(verdict=Verdict.MOVED).order_by("pk"):
+        copy = InboxEvent(
+            source="resumption",
+            event_id=f"{request.key}:{row.pk}",
+            target=row.target,
+            type=row.type,
+            body=row.body,
+            body_hash=row.body_hash,
+            process_id=flow.instance.pk,
+            correlation_key=row.correlation_key,
+            caused_by_id=row.caused_by_id,
+            queue=row.queue,
+            wake_at=flow.now,
+            received_at=flow.now,
+        )
+        flow.writes.append(events.insert(copy))
+        flow.rings.add(row.queue)
+
+
+def _supersede(flow: Flow, known: Known, revision: int) -> None:
+    """What is open is closed, and what was settled after the checkpoint does not count any more."""
+    _leave_children(known)
+    rows = flow.instance.step_runs.exclude(kind=StepKind.UNDO)
+    closed = {
+        "wake_at": None,
+        "owner": "",
+        "finished_at": flow.now,
+        "left": flow.revision,
+    }
+    flow.instance.open_steps -= rows.filter(finished_at=None).update(**closed)
+    given_up = Q(left__gt=revision) | ~Q(blocked_on="")
+    rows.filter(given_up).update(status=StepStatus.SUPERSEDED, blocked_on="")
+    for run in known.later:
+        if run.finished_at is None and run.error:
+            flow.mark(incidents.resolved(BY, flow.now, step_run_id=run.pk))
+    for kind in (Incident.Kind.STEP_FAILED, Incident.Kind.CORRUPTED_DATA):
+        about = {"kind": kind, "instance_id": flow.instance.pk}
+        flow.mark(incidents.resolved(BY, flow.now, **about))
+
+
+def _leave_children(known: Known) -> None:
+    """Cancels the sub-processes that go on no more; all are locked before any step is, as when they end."""
+    for run in known.later:
+        if run.finished_at is not None or run.child_id is None:
+            continue
+        if known.goes_on(run):
+            undoing.locked_child(run)
+        else:
+            undoing.cancel_child(run)
+
+
+def _enter(flow: Flow, known: Known) -> None:
+    """What was open at the checkpoint is entered anew."""
+    last = flow.instance.step_runs.aggregate(last=Max("round"))["last"] or 0
+    flow.round = last + 1
+    for name, number in known.open:
+        before = known.before.get((name, number))
+        row = _visit(flow, name, number)
+        if (arrivals := known.joins.get(name)) is not None:
+            joins.start(row, flow.plan[name], arrivals, flow.now)
+        if flow.plan[name].each is not None:
+            _spread(flow, row, known)
+            continue
+        if before is not None and before.finished_at is None:
+            _take_over(row, before)
+        flow.instance.step = name
+        flow.add(row)
+    for name, arrivals in known.waiting.items():
+        row = _visit(flow, name, 1)
+        row.kind, row.status, row.wake_at = StepKind.JOIN, StepStatus.WAITING, None
+        for column, value in joins.counts(arrivals).items():
+            setattr(row, column, value)
+        flow.add(row)
+
+
+def _visit(flow: Flow, name: str, number: int) -> StepRun:
+    process = flow.instance.pk
+    row = visits.visit(flow.plan[name], process, flow.queue, flow.revision, flow.now)
+    row.visit, row.round = number, flow.round
+    return row
+
+
+def _take_over(row: StepRun, before: StepRun) -> None:
+    """A visit that was still open keeps what it has saved, and its sub-process."""
+    row.saved = before.saved
+    if before.child_id is None:
+        return
+    child = undoing.locked_child(before)
+    if child is None or child.status == "cancelled":
+        return
+    row.child_id = child.pk
+    if child.finished_at is None:
+        row.status, row.wake_at = StepStatus.WAITING, None
+
+
+def _spread(flow: Flow, head: StepRun, known: Known) -> None:
+    """A map that was open: the elements that were settled are kept, the others begin anew, those under way first."""
+    each = flow.plan[head.node].each
+    items, kept = known.items(head.node, head.visit)
+    done = sum(run.status != StepStatus.FAILED for run in kept)
+    head.status, head.wake_at, head.expected = (
+        StepStatus.WAITING,
+        None,
+        len(items) + len(kept),
+    )
+    head.progress = {
+        "done": done,
+        "failed": len(kept) - done,
+        "total": len(items) + len(kept),
+    }
+    flow.add(head)
+    window = (each.window if each is not None else None) or len(items)
+    for place, before in enumerate(sorted(items, key=_has_to_begin)):
+        row = _visit(flow, head.node, head.visit)
+        row.kind, row.item, row.element = StepKind.ITEM, before.item, before.element
+        if not _has_to_begin(before):
+            _take_over(row, before)
+        if place >= window:
+            row.status, row.wake_at = StepStatus.WAITING, None
+        flow.add(row)
+
+
+def _has_to_begin(item: StepRun) -> bool:
+    """Whether an element has no sub-process under way that it could keep."""
+    return item.child_id is None or item.finished_at is not None

@@ -1,0 +1,1 @@
+"""Running the claimed visits of a workflow's steps."""

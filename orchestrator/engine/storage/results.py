@@ -1,0 +1,211 @@
+"""What a step's function is called with: results of earlier steps and fields of the input, read as their types.
+
+A stored result is checked against its checksum whenever it is read; one that does not match is not used, and the step
+that gave it is redone.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from orchestrator.definition.codec import decode, digest
+from orchestrator.definition.workflow.agreement import MISSING
+from orchestrator.definition.workflow.binding import (
+    FROM_FACTORY,
+    Binding,
+    taken,
+)
+from orchestrator.definition.workflow.context import Failure, StepContext
+from orchestrator.definition.workflow.plan import Plan, Vertex
+from orchestrator.engine.storage.definitions import workflow_of
+from orchestrator.exceptions import CorruptInput
+from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
+
+GIVEN = (StepStatus.DONE, StepStatus.SKIPPED)
+"""Visits that have a result."""
+
+
+class Results:
+    """The values of one process, as one job has read them: what it has read or made itself it need not read again."""
+
+    def __init__(self, instance: ProcessInstance, plan: Plan) -> None:
+        self.instance = instance
+        self.plan = plan
+        self._known: dict[str, Any] = {}
+        self._input: Any = None
+
+    def learn(self, step: str, result: Any) -> None:
+        """Notes a result that this job has just stored, as JSON values."""
+        self._known[step] = result
+
+    def forget(self) -> None:
+        """Reads everything anew."""
+        self._known.clear()
+
+    def arguments(
+        self, bindings: Iterable[Binding], run: StepRun, context: StepContext | None
+    ) -> dict[str, Any]:
+        """The arguments of a function for one visit.
+
+        Raises:
+            CorruptInput: a stored result does not match its checksum.
+            InvalidMessage: a stored value does not have the declared form.
+        """
+        bindings = tuple(bindings)
+        self._read(b.name for b in bindings if _is_read(run, b))
+        found = {}
+        for binding in bindings:
+            if _is_read(run, binding) and binding.name not in self._known:
+                if binding.default is not FROM_FACTORY:
+                    found[binding.parameter] = (
+                        None if binding.default is MISSING else binding.default
+                    )
+            else:
+                found[binding.parameter] = self._value(binding, run, context)
+        return found
+
+    def _value(
+        self, binding: Binding, run: StepRun, context: StepContext | None
+    ) -> Any:
+        match binding.source:
+            case "result":
+                read = _is_read(run, binding)
+                return self.result(binding.name) if read else self._own(run)
+            case "input":
+                return getattr(self.input, binding.name)
+            case "whole_input":
+                return self.input
+            case "context":
+                return context
+            case "error":
+                return self._failure(run.node)
+            case "item":
+                return self._element(binding, run)
+
+    @property
+    def input(self) -> Any:
+        """The process's input."""
+        if self._input is None:
+            form = workflow_of(self.instance).Input
+            self._input = decode(form, self.instance.data)
+        return self._input
+
+    def result(self, step: str) -> Any:
+        """The result of a step that has one, as its type; it must have been read before.
+
+        A step that passed itself over without a result has None, whatever its type.
+        """
+        body = self._known[step]
+        return None if body is None else decode(self.plan[step].result_type, body)
+
+    def results(self, steps: Iterable[str]) -> dict[str, Any]:
+        """The results of those of the steps that have one, as JSON values."""
+        self._read(names := list(steps))
+        return {name: self._known[name] for name in names if name in self._known}
+
+    def _element(self, binding: Binding, run: StepRun) -> Any:
+        hints = {one.name: one.annotation for one in taken(self.plan[run.node].step)}
+        annotation = hints.get(binding.parameter, MISSING)
+        return decode(Any if annotation is MISSING else annotation, run.element)
+
+    def _own(self, run: StepRun) -> Any:
+        """What the visit gave that is undone now: of several visits and of a map's elements each has its own."""
+        vertex, rows = self.plan[run.node], self.instance.step_runs
+        same = {"node": run.node, "visit": run.visit, "item": run.item}
+        done = rows.filter(**same, status__in=GIVEN).exclude(kind=StepKind.UNDO)
+        form = vertex.result_type if run.item is None else vertex.returns
+        return decode(form, sound(done.latest("round")))
+
+    def _failure(self, step: str) -> Failure:
+        """How the step failed that led to this one."""
+        sources = [
+            link.source
+            for link in self.plan.incoming[step]
+            if link.kind in ("error", "deadline")
+        ]
+        failed = self.instance.step_runs.filter(
+            node__in=sources, status=StepStatus.FAILED, item=None, left__isnull=False
+        )
+        run = failed.order_by("-left", "-id").first()
+        if run is None:
+            return Failure("", "", "", 0)
+        return decode(Failure, run.result)
+
+    def _read(self, steps: Iterable[str]) -> None:
+        missing = [step for step in dict.fromkeys(steps) if not self._knows(step)]
+        if not missing:
+            return
+        rows = StepRun.objects.filter(
+            instance=self.instance.pk, node__in=missing, status__in=GIVEN
+        )
+        rows = rows.exclude(kind__in=[StepKind.UNDO, StepKind.JOIN])
+        found: dict[str, list[StepRun]] = defaultdict(list)
+        for row in rows.order_by("visit", "round").only(*READ):
+            found[row.node].append(row)
+        for step, visits in found.items():
+            if (last := last_visit(visits)) is not None:
+                self._known[step] = self._whole(self.plan[step], last)
+
+    def _whole(self, vertex: Vertex, rows: list[StepRun]) -> Any:
+        """The result of a step: that of its last visit, or of a map the list of its elements' results."""
+        results = [sound(row) for row in rows]
+        return results if vertex.each is not None else results[0]
+
+    def _knows(self, step: str) -> bool:
+        """Whether a result was read or made here, and is still the last: in a loop a map may have another by now."""
+        vertex = self.plan[step]
+        again = vertex.each is not None and vertex.loop is not None
+        return step in self._known and not again
+
+
+def _is_read(run: StepRun, binding: Binding) -> bool:
+    """Whether a parameter gets what counts as a step's result now, and not the one result that is undone."""
+    undoes = run.kind == StepKind.UNDO and binding.name == run.node
+    return binding.source == "result" and not undoes
+
+
+READ = ("node", "kind", "item", "result", "checksum", "visit", "round", "instance_id")
+
+
+def last_visit(rows: Iterable[StepRun]) -> list[StepRun] | None:
+    """What counts of one step's rows with a result: the last round of its last visit; of a map that of each element.
+
+    Args:
+        rows: in the order of visits and rounds. Of a map the row that stands for all of it is among them once it is
+            done: elements whose map was not done are nobody's result.
+
+    Returns:
+        None when the step has no result.
+    """
+    last: StepRun | None = None
+    elements: dict[int, dict[int, StepRun]] = defaultdict(dict)
+    for row in rows:
+        if row.item is None:
+            last = row
+        else:
+            elements[row.visit][row.item] = row
+    if last is None:
+        return None
+    if last.kind != StepKind.MAP:
+        return [last]
+    return [row for _, row in sorted(elements[last.visit].items())]
+
+
+def intact(run: StepRun) -> bool:
+    """Whether a stored result is what was stored."""
+    return digest(run.result) == run.checksum
+
+
+def sound(run: StepRun) -> Any:
+    """A stored result, if it is what was stored.
+
+    Raises:
+        CorruptInput: it does not match its checksum.
+    """
+    if not intact(run):
+        raise CorruptInput(
+            run.node, f"the stored result of {run.node} does not match its checksum"
+        )
+    return run.result

@@ -1,0 +1,295 @@
+"""The hot path's SQL, compiled once per model and shape: what a queryset would build anew each time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    connection,
+    connections,
+)
+from django.db.models import Field, Model
+
+from orchestrator.engine.storage.batch import NOW, Statement, database_now
+from orchestrator.engine.storage.columns import (
+    PLAIN_TYPES,
+    Prepare,
+    as_it_is,
+    plain_text,
+)
+
+TURN = timedelta(seconds=0.05)
+"""How soon an event that would overtake an older one of its process is looked at again."""
+
+M = TypeVar("M", bound=Model)
+
+
+class Raw(NamedTuple):
+    """An SQL expression of ours in the place of a value."""
+
+    sql: str
+
+
+@dataclass(frozen=True)
+class Claimed(Generic[M]):
+    """A claimed row, and how many older ones of its order are due or held, counted no further than one batch."""
+
+    work: M
+    older: int
+
+
+class Table(Generic[M]):
+    """The compiled statements of one model, for the default database.
+
+    Args:
+        model: whose rows.
+        order: name of a column; of a claimed row is told how many older ones that agree in it are still to be done.
+    """
+
+    def __init__(self, model: type[M], order: str | None = None) -> None:
+        self.model = model
+        self.order = order
+        self.fields: dict[str, Field[Any, Any]] = {
+            name: field
+            for field in model._meta.concrete_fields
+            for name in (field.attname, field.name)
+        }
+        self.columns = list(model._meta.concrete_fields)
+        self._attnames = [field.attname for field in self.columns]
+        self._unkeyed = [field for field in self.columns if not field.primary_key]
+
+    def insert(self, *objects: M) -> Statement:
+        """Inserts new rows; an automatic key is left to the database."""
+        # The wrapper itself: `connection` looks it up at every attribute.
+        db = connections[DEFAULT_DB_ALIAS]
+        fields = self.columns if objects[0].pk is not None else self._unkeyed
+        rows = [[getattr(item, field.attname) for field in fields] for item in objects]
+        plain: tuple[str | None, ...] = (None,) * len(fields)
+        if len(rows) == 1:
+            pairs = zip(fields, rows[0], strict=True)
+            plain = tuple(plain_text(field, value) for field, value in pairs)
+        prepare = self._prepared(db.vendor)
+        params = [
+            prepare[field](value, db)
+            for row in rows
+            for field, value, text in zip(fields, row, plain, strict=True)
+            if text is None
+        ]
+        keyed = fields is self.columns
+        return Statement(self._insert(len(rows), keyed, plain), params, len(rows))
+
+    def insert_known(self, item: M) -> Statement:
+        """Inserts a new row and gives the object its key, for work that goes on with it."""
+
+        def receive(rows: list[Any]) -> None:
+            item.pk = rows[0][0]
+
+        sql, params, rows, _ = self.insert(item)
+        return Statement(f"{sql} RETURNING {self._key}", params, rows, receive)
+
+    @cache  # noqa: B019  # there is one Table a model, for the life of the process
+    def _insert(self, count: int, keyed: bool, plain: tuple[str | None, ...]) -> str:
+        fields = self.columns if keyed else self._unkeyed
+        names = ", ".join(self._column(field) for field in fields)
+        row = f"({', '.join(text or '%s' for text in plain)})"
+        return f"INSERT INTO {self.name} ({names}) VALUES {', '.join([row] * count)}"  # noqa: S608  # names are the model's
+
+    def update(
+        self, values: Mapping[str, Any], where: Mapping[str, Any], rows: int | None = 1
+    ) -> Statement:
+        """Sets values where all conditions hold; a condition value of None means "is null"."""
+        db = connections[DEFAULT_DB_ALIAS]
+        fields, prepare = self.fields, self._prepared(db.vendor)
+        sets = tuple((n, plain_text(fields[n], value)) for n, value in values.items())
+        nulls = tuple((name, value is None) for name, value in where.items())
+        params = [
+            prepare[fields[name]](value, db)
+            for (name, value), (_, text) in zip(values.items(), sets, strict=True)
+            if text is None
+        ]
+        params += [
+            prepare[fields[name]](value, db)
+            for name, value in where.items()
+            if value is not None
+        ]
+        return Statement(self._update(sets, nulls), params, rows)
+
+    @cache  # noqa: B019  # there is one Table a model, for the life of the process
+    def _update(
+        self,
+        values: tuple[tuple[str, str | None], ...],
+        where: tuple[tuple[str, bool], ...],
+    ) -> str:
+        sets = ", ".join(
+            f"{self._column(self.fields[name])} = {text or '%s'}"
+            for name, text in values
+        )
+        conditions = " AND ".join(
+            f"{self._column(self.fields[name])} {'IS NULL' if null else '= %s'}"
+            for name, null in where
+        )
+        return f"UPDATE {self.name} SET {sets} WHERE {conditions}"  # noqa: S608  # names are the model's
+
+    @cache  # noqa: B019  # there is one Table a model, for the life of the process
+    def _prepared(self, vendor: str) -> dict[Field[Any, Any], Prepare]:
+        """How a value of each column is made fit for the database; psycopg takes most as they are."""
+        return {
+            field: as_it_is
+            if vendor == "postgresql" and field.get_internal_type() in PLAIN_TYPES
+            else field.get_db_prep_save
+            for field in self.columns
+        }
+
+    def lock(self, pk: Any) -> tuple[M | None, datetime]:
+        """The row, locked until the transaction ends, and the database's time. SQLite locks by transaction."""
+        postgresql = connection.vendor == "postgresql"
+        with connection.cursor() as cursor:
+            cursor.execute(self._lock(connection.vendor), [self._param(self._pk, pk)])
+            row = cursor.fetchone()
+        if row is None:
+            return None, database_now()
+        return self._object(row), row[-1] if postgresql else database_now()
+
+    def read(self, pk: Any) -> tuple[M | None, datetime]:
+        """The row as it is now, not locked, and the database's time."""
+        postgresql = connection.vendor == "postgresql"
+        with connection.cursor() as cursor:
+            cursor.execute(self._read(connection.vendor), [self._param(self._pk, pk)])
+            row = cursor.fetchone()
+        if row is None:
+            return None, database_now()
+        return self._object(row), row[-1] if postgresql else database_now()
+
+    @cache  # noqa: B019  # there is one Table a model, for the life of the process
+    def _read(self, vendor: str) -> str:
+        now = f", {NOW}" if vendor == "postgresql" else ""
+        return f"SELECT {self._listed}{now} FROM {self.name} WHERE {self._key} = %s"  # noqa: S608  # names are the model's
+
+    @cache  # noqa: B019  # there is one Table a model, for the life of the process
+    def _lock(self, vendor: str) -> str:
+        found = f"FROM {self.name} WHERE {self._key} = %s"
+        if vendor == "postgresql":
+            return f"SELECT {self._listed}, {NOW} {found} FOR UPDATE"
+        return f"SELECT {self._listed} {found}"
+
+    def claim(
+        self, queue: str, owner: str, limit: int, lease: float, **values: Any
+    ) -> list[Claimed[M]]:
+        """Takes due rows of a queue, oldest first: raises the attempt and sets owner and lease.
+
+        Args:
+            queue: whose rows.
+            owner: this worker's boot id.
+            limit: how many at most.
+            lease: seconds until another worker may take them.
+            values: further columns to set.
+        """
+        vendor, now = connection.vendor, datetime.now(UTC)
+        term = timedelta(seconds=lease)
+        raw = tuple(
+            (name, value.sql if isinstance(value, Raw) else "%s")
+            for name, value in values.items()
+        )
+        extra = [
+            self._param(self.fields[name], value)
+            for name, value in values.items()
+            if not isinstance(value, Raw)
+        ]
+        if vendor == "postgresql":
+            params: list[Any] = [owner, term, *extra, queue, limit]
+        else:
+            moments = (now, now + term)
+            now_, ends = map(connection.ops.adapt_datetimefield_value, moments)
+            params = [owner, ends, *extra, queue, now_, limit]
+            soon = connection.ops.adapt_datetimefield_value(now + TURN)
+            params += [soon] if self.order else []
+        with connection.cursor() as cursor:
+            cursor.execute(self._claim(vendor, raw, limit), params)
+            rows = cursor.fetchall()
+        taken = (
+            Claimed(self._object(row), row[-1] if self.order else 0) for row in rows
+        )
+        return sorted(taken, key=lambda claimed: claimed.work.pk)
+
+    @cache  # noqa: B019  # there is one Table a model, for the life of the process
+    def _claim(
+        self, vendor: str, values: tuple[tuple[str, str], ...], limit: int
+    ) -> str:
+        postgresql = vendor == "postgresql"
+        now, ends = (NOW, f"{NOW} + %s") if postgresql else ("%s", "%s")
+        sets = "".join(
+            f", {self._column(self.fields[name])} = {value}" for name, value in values
+        )
+        due = (
+            f"SELECT {self._key} FROM {self.name} WHERE queue = %s AND wake_at <= {now}"  # noqa: S608  # names are the model's
+            f" ORDER BY wake_at, {self._key} LIMIT %s"
+            f"{' FOR UPDATE SKIP LOCKED' if postgresql else ''}"
+        )
+        return (
+            f"UPDATE {self.name}"  # noqa: S608  # names are the model's
+            f" SET attempt = attempt + 1, owner = %s, wake_at = {ends}{sets}"
+            f" WHERE {self._key} IN ({due}) RETURNING {self._listed}{self._older(now, limit)}"
+        )
+
+    def _older(self, now: str, limit: int) -> str:
+        """How many older rows of the same kind are due or held, counted no further than one batch."""
+        if self.order is None:
+            return ""
+        same = self._column(self.fields[self.order])
+        # What waits for its turn was put off for a moment, and is still ahead.
+        soon = now if now == "%s" else f"{now} + INTERVAL '{TURN.total_seconds()} s'"
+        return (
+            f", (SELECT COUNT(*) FROM (SELECT 1 FROM {self.name} AS older"  # noqa: S608  # names are the model's
+            f" WHERE older.{same} = {self.name}.{same} AND older.{self._key} < {self.name}.{self._key}"
+            f" AND older.wake_at IS NOT NULL AND (older.wake_at <= {soon} OR older.owner <> '')"
+            f" LIMIT {limit}) AS first)"
+        )
+
+    @property
+    def name(self) -> str:
+        return connection.ops.quote_name(self.model._meta.db_table)
+
+    @property
+    def _pk(self) -> Field[Any, Any]:
+        return self.model._meta.pk
+
+    @property
+    def _key(self) -> str:
+        return self._column(self._pk)
+
+    @property
+    def _listed(self) -> str:
+        return ", ".join(self._column(field) for field in self.columns)
+
+    def _column(self, field: Field[Any, Any]) -> str:
+        return connection.ops.quote_name(str(field.column))
+
+    def _param(self, field: Field[Any, Any], value: Any) -> Any:
+        return field.get_db_prep_save(value, connection)
+
+    def _object(self, row: Sequence[Any]) -> M:
+        db = connections[DEFAULT_DB_ALIAS]
+        values = list(row[: len(self.columns)])
+        for place, expression, converters in self._converters(db.vendor):
+            for convert in converters:
+                values[place] = convert(values[place], expression, db)
+        return self.model.from_db(db.alias, self._attnames, values)
+
+    @cache  # noqa: B019  # there is one Table a model, for the life of the process
+    def _converters(self, vendor: str) -> list[tuple[int, Any, list[Any]]]:
+        """For the columns whose values need it: place, expression and functions."""
+        found = []
+        for place, field in enumerate(self.columns):
+            col = field.get_col(self.model._meta.db_table)
+            converters = [
+                *connection.ops.get_db_converters(col),
+                *col.get_db_converters(connection),
+            ]
+            if converters:
+                found.append((place, col, converters))
+        return found

@@ -1,1 +1,0 @@
-"""The named queries on the tables."""

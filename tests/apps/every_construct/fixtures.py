@@ -1,0 +1,21 @@
+"""Makes the help desk known to this process for a module of tests."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from orchestrator import registry
+from tests.apps.every_construct import processes
+
+__all__ = ["helpdesk"]
+
+
+@pytest.fixture(scope="module")
+def helpdesk() -> Iterator[None]:
+    """Let the running code have the help desk's workflows."""
+    before = dict(registry.definitions)
+    for definition in (processes.Inquiry, processes.Billing, processes.Lattice):
+        registry.register(definition)
+    yield
+    registry.definitions.clear()
+    registry.definitions.update(before)

@@ -1,0 +1,7 @@
+"""What the engine finds when this app is installed, as real workers of the tests have it."""
+
+from orchestrator import registry
+from tests.apps.patterns.catalogue import WORKFLOWS
+
+for workflow in WORKFLOWS:
+    registry.register(workflow)

@@ -1,0 +1,90 @@
+"""Makes the parcels known to the engine for a module of tests, and handlers replaceable for one test."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import pytest
+
+from orchestrator import queue, registry
+from orchestrator.definition import Command
+from orchestrator.engine.storage import definitions as stored_definitions
+from tests.apps.process_managers import handlers, processes
+
+__all__ = [
+    "handler",
+    "known",
+    "parcels",
+    "stored_definitions_are_forgotten",
+    "the_doorbell_is_in_reach",
+]
+
+Registered = dict[tuple[str, int], registry.Declared]
+
+
+class SetHandler(Protocol):
+    """Gives a command another handler until the end of the test."""
+
+    def __call__(
+        self,
+        command: type[Command],
+        function: Callable[..., Any],
+        *,
+        after_commit: bool = False,
+        attempts: int = 4,
+        timeout: float = 300,
+        queue: str = "default",
+    ) -> None: ...
+
+
+def known(*definitions: registry.Declared) -> Iterator[None]:
+    """Let the running code have these definitions too."""
+    before: Registered = dict(registry.definitions)
+    for definition in definitions:
+        registry.register(definition)
+    yield
+    registry.definitions.clear()
+    registry.definitions.update(before)
+
+
+@pytest.fixture(scope="module")
+def parcels() -> Iterator[None]:
+    """Let the running code have the parcels' app.
+
+    For a whole module: the invariants are asked for after each test, and must still know the definition.
+    """
+    assert handlers.__name__  # importing it has registered them
+    yield from known(processes.Shipping)
+
+
+@pytest.fixture
+def handler(monkeypatch: pytest.MonkeyPatch) -> SetHandler:
+    """Return a function that gives a command another handler."""
+
+    def replace(
+        command: type[Command],
+        function: Callable[..., Any],
+        *,
+        after_commit: bool = False,
+        attempts: int = 4,
+        timeout: float = 300,
+        queue: str = "default",
+    ) -> None:
+        entry = registry.Handler(
+            function, command, after_commit, attempts, timeout, queue
+        )
+        monkeypatch.setitem(registry.command_handlers, command.__name__, [entry])
+
+    return replace
+
+
+@pytest.fixture(autouse=True)
+def stored_definitions_are_forgotten() -> Iterator[None]:
+    """Forget which rows were stored: the tables are emptied after each test, and keys may come again."""
+    yield
+    stored_definitions.forget()
+
+
+@pytest.fixture(autouse=True)
+def the_doorbell_is_in_reach() -> None:
+    """Forget that Redis was away in an earlier test: for a moment afterwards nobody would ring."""
+    queue._silent["until"] = 0.0

@@ -1,7 +1,0 @@
-"""What the engine finds when this app is installed, as real workers of the tests have it."""
-
-from orchestrator import registry
-from tests.flows.catalogue import WORKFLOWS
-
-for workflow in WORKFLOWS:
-    registry.register(workflow)
