@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from django.utils.translation import gettext as _
 
-from monitoring.queries.causes import spoken
+from monitoring.queries.causes import spoken, step_run_of
 from monitoring.queries.ledger import (
     Change,
     Entry,
@@ -71,16 +71,9 @@ def history_of(
 
 def _runs(page: Iterable[Checkpoint]) -> dict[int, StepRun]:
     """The visits that caused a page's checkpoints."""
-    keys = [key for checkpoint in page if (key := _run_of(checkpoint.cause))]
+    keys = [key for checkpoint in page if (key := step_run_of(checkpoint))]
     fields = ("node", "status", "item", "visit", "kind", "left", "finished_at")
     return StepRun.objects.only(*fields).in_bulk(keys)
-
-
-def _run_of(cause: str) -> int:
-    kind, _, rest = cause.partition(":")
-    key = rest.removeprefix("steprun:").partition(":")[0]
-    known = kind in ("step", "failure", "deadline") and key.isdecimal()
-    return int(key) if known else 0
 
 
 def _entry(
@@ -91,7 +84,7 @@ def _entry(
     events: Mapping[int, InboxEvent],
     labels: Mapping[str, str],
 ) -> Entry:
-    run = runs.get(_run_of(checkpoint.cause))
+    run = runs.get(step_run_of(checkpoint) or 0)
     event = events.get(checkpoint.revision)
     moved = earlier is not None and earlier.status != checkpoint.status
     return Entry(
@@ -114,14 +107,14 @@ def _status(instance: ProcessInstance, checkpoint: Checkpoint, run: StepRun) -> 
     """How the visit stood then: settled by this checkpoint, or tried again later."""
     if run.left == checkpoint.revision:
         return shown_status(run, instance)
-    return "retrying" if checkpoint.cause.startswith("failure:") else ""
+    return "retrying" if checkpoint.moved_by.kind.is_failure else ""
 
 
 def _what(
     checkpoint: Checkpoint, run: StepRun | None, labels: Mapping[str, str]
 ) -> str:
     if run is None:
-        return spoken(checkpoint.cause)
+        return spoken(checkpoint)
     label = labels.get(run.node, run.node)
     return f"{label} #{run.item}" if run.item is not None else label
 

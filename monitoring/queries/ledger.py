@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from monitoring.queries.causes import spoken
 from orchestrator.models import (
+    CauseKind,
     Checkpoint,
     Delivery,
     InboxEvent,
@@ -130,12 +131,7 @@ def _before(
 
 
 def _keeps_its_step(checkpoint: Checkpoint) -> bool:
-    return checkpoint.cause.partition(":")[0] in (
-        "failure",
-        "command",
-        "operator",
-        "settled",
-    )
+    return checkpoint.moved_by.kind not in (CauseKind.EVENT, CauseKind.DEADLINE)
 
 
 def _status_of(checkpoint: Checkpoint) -> dict[str, str]:
@@ -151,7 +147,7 @@ def _transition(
     event = events.get(checkpoint.revision)
     return Entry(
         checkpoint.at,
-        event.type if event else spoken(checkpoint.cause),
+        event.type if event else spoken(checkpoint),
         source=event.source if event else "",
         revision=checkpoint.revision,
         changes=differences(

@@ -12,7 +12,14 @@ from uuid import UUID
 from django.db.models import Count
 
 from monitoring.queries.graphs import catching_of
-from orchestrator.models import ProcessInstance, Status, StepKind, StepRun, StepStatus
+from orchestrator.models import (
+    Blocked,
+    ProcessInstance,
+    Status,
+    StepKind,
+    StepRun,
+    StepStatus,
+)
 
 GOOD = ("done", "skipped", "undone")
 """A step that stands so has let the process go on."""
@@ -32,6 +39,7 @@ class Run(NamedTuple):
     attempt: int
     progress: Any
     finished_at: datetime | None
+    blocked: str
     blocked_on: str
     child_id: UUID | None
     arrived: int
@@ -51,6 +59,7 @@ SIMPLE: dict[str, Any] = {
     "status": "done",
     "progress": None,
     "finished_at": datetime.min.replace(tzinfo=UTC),
+    "blocked": "",
     "blocked_on": "",
     "child_id": None,
     "arrived": 0,
@@ -133,7 +142,7 @@ def _standing(
         any(run.finished_at is None for run in runs) and shown != "gathering",
         last.attempt,
         last.progress if isinstance(last.progress, dict) else {},
-        last.blocked_on,
+        last.blocked_on if last.blocked == Blocked.REDO else "",
         last.arrived,
     )
 

@@ -4,6 +4,7 @@ definition -> process instance -> step runs, checkpoints, issued commands, incid
 inbox events point at the process they belong to, known or not yet known.
 """
 
+from orchestrator.models.cause import Cause, CauseKind
 from orchestrator.models.checkpoint import Checkpoint
 from orchestrator.models.definition import Definition
 from orchestrator.models.inbox_event import InboxEvent, Verdict
@@ -11,11 +12,14 @@ from orchestrator.models.incident import Incident
 from orchestrator.models.issued_command import CommandStatus, Delivery, IssuedCommand
 from orchestrator.models.operator_action import OperatorAction
 from orchestrator.models.process_instance import ProcessInstance, Status
-from orchestrator.models.step_run import StepKind, StepRun, StepStatus
+from orchestrator.models.step_run import Blocked, Lost, StepKind, StepRun, StepStatus
 from orchestrator.models.work import Work
 from orchestrator.models.worker import Worker
 
 __all__ = [
+    "Blocked",
+    "Cause",
+    "CauseKind",
     "Checkpoint",
     "CommandStatus",
     "Definition",
@@ -23,6 +27,7 @@ __all__ = [
     "InboxEvent",
     "Incident",
     "IssuedCommand",
+    "Lost",
     "OperatorAction",
     "ProcessInstance",
     "Status",

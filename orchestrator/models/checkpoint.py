@@ -1,9 +1,11 @@
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from orchestrator.models.cause import Cause
+
 
 class Checkpoint(models.Model):
-    """The state after one transition; append-only. `cause` names what moved the process and is unique in it.
+    """The state after one transition; append-only. `cause` says what moved the process and is unique in it.
 
     `edge` names the edges that were taken; several of a workflow's have commas between them.
     """
@@ -37,3 +39,12 @@ class Checkpoint(models.Model):
 
     def __str__(self) -> str:
         return f"{self.instance_id} at revision {self.revision}"
+
+    @property
+    def moved_by(self) -> Cause:
+        """What moved the process.
+
+        Raises:
+            ValueError: the stored cause is of no known kind.
+        """
+        return Cause.parse(self.cause)

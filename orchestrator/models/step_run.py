@@ -31,6 +31,24 @@ class StepKind(models.TextChoices):
     UNDO = "undo", _("compensation")
 
 
+class Lost(models.TextChoices):
+    """How the worker of a visit's last attempt was lost."""
+
+    TIMED_OUT = (
+        "timed_out",
+        _("it ran longer than it may, or did not report in time"),
+    )
+    DIED = "died", _("the worker died or was killed")
+
+
+class Blocked(models.TextChoices):
+    """Why a visit does not go on by itself."""
+
+    REDO = "redo", _("waits for the redo of a step")
+    FAILURE = "failure", _("cancelled because a step failed")
+    UNDOING = "undoing", _("comes to its end and is undone then")
+
+
 class StepRun(Work):
     """One visit of one node by one instance: time in step, path, timeline and highlight all come from here."""
 
@@ -56,9 +74,10 @@ class StepRun(Work):
     result = models.JSONField(_("result"), null=True, blank=True)
     checksum = models.CharField(_("checksum"), max_length=64, blank=True)
     saved = models.JSONField(_("checkpoint inside"), null=True, blank=True)
-    blocked_on = models.CharField(
-        _("waits for the redo of"), max_length=100, blank=True
+    blocked = models.CharField(
+        _("blocked"), max_length=8, choices=Blocked, blank=True, default=""
     )
+    blocked_on = models.CharField(_("blocked on step"), max_length=100, blank=True)
     child = models.ForeignKey(
         "orchestrator.ProcessInstance",
         models.PROTECT,
@@ -68,6 +87,12 @@ class StepRun(Work):
         related_name="parent_runs",
     )
     error = models.TextField(_("error"), blank=True)
+    lost = models.CharField(
+        _("worker lost"), max_length=10, choices=Lost, blank=True, default=""
+    )
+    given_back = models.PositiveSmallIntegerField(
+        _("times given back in this attempt"), default=0
+    )
     progress = models.JSONField(_("progress"), null=True, blank=True)
     started_at = models.DateTimeField(_("started at"))
     finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)

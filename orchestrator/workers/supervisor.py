@@ -26,7 +26,7 @@ from orchestrator.engine.claims.sweep import sweep
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.passing_errors import passes
-from orchestrator.models import Worker
+from orchestrator.models import Lost, Worker
 from orchestrator.workers import group
 from orchestrator.workers.current import Current
 from orchestrator.workers.worker import run
@@ -161,7 +161,7 @@ class Supervisor:
             )
 
     def _free(
-        self, gone: Collection[Child], in_hand: Mapping[str, str] | None = None
+        self, gone: Collection[Child], in_hand: Mapping[str, Lost] | None = None
     ) -> None:
         owners = [child.worker.owner for child in gone]
         try:
@@ -230,8 +230,6 @@ def _be_impatient() -> None:
         cursor.execute(lock[connection.vendor] % int(LOCK_SECONDS * 1000))
 
 
-def _end_of(child: Child) -> str:
-    """What happened to a child that is gone, as the error of the work it was at."""
-    if child.overran:
-        return "TimedOut: it ran longer than it may, or did not report in time"
-    return "WorkerDied: the worker died or was killed"
+def _end_of(child: Child) -> Lost:
+    """How a child that is gone was lost, for the work it was at."""
+    return Lost.TIMED_OUT if child.overran else Lost.DIED

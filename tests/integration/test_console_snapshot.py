@@ -13,7 +13,7 @@ from monitoring.queries.ledger import ledger_of
 from orchestrator.engine.change.change import Transition
 from orchestrator.engine.drain import drain
 from orchestrator.engine.storage.tables import instances
-from orchestrator.models import ProcessInstance
+from orchestrator.models import Cause, CauseKind, ProcessInstance
 from orchestrator.snapshot import snapshot
 from tests.apps.process_managers.together import together
 
@@ -34,7 +34,7 @@ def moved(process: ProcessInstance) -> None:
         with transaction.atomic():
             locked, now = instances.lock(process.pk)
             assert locked is not None
-            step = Transition(locked, f"moved:{locked.revision}", now)
+            step = Transition(locked, Cause.of(CauseKind.SETTLED, locked.revision), now)
             step.escalate()
             step.write()
 

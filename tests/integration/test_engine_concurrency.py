@@ -13,7 +13,15 @@ from orchestrator.engine.events.delivery import deliver
 from orchestrator.engine.operations import ActionRequest, escalate
 from orchestrator.engine.storage.tables import events, instances
 from orchestrator.exceptions import LeaseLost
-from orchestrator.models import Checkpoint, InboxEvent, ProcessInstance, Status, Verdict
+from orchestrator.models import (
+    Cause,
+    CauseKind,
+    Checkpoint,
+    InboxEvent,
+    ProcessInstance,
+    Status,
+    Verdict,
+)
 from tests.apps.process_managers.desk import accept, finish, place, tell, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
@@ -81,8 +89,8 @@ def test_of_two_transitions_from_one_revision_one_wins() -> None:
     second, _ = instances.lock(parcel.pk)
     assert first is not None
     assert second is not None
-    winner = Transition(first, "failure:test:1", now)
-    loser = Transition(second, "failure:test:2", now)
+    winner = Transition(first, Cause.of(CauseKind.SETTLED, 1), now)
+    loser = Transition(second, Cause.of(CauseKind.SETTLED, 2), now)
     winner.write()
 
     with pytest.raises((LeaseLost, IntegrityError)), transaction.atomic():

@@ -129,7 +129,7 @@ PLANTED: list[tuple[str, str, Defect]] = [
         lambda p: Checkpoint.objects.create(
             instance=p,
             revision=5,
-            cause="failure:test:1",
+            cause="failure:steprun:1:5",
             steps=["OnTheWay"],
             status="waiting",
             data=p.data,

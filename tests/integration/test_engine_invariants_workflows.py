@@ -321,7 +321,7 @@ PLANTED: list[tuple[str, str, str, Defect]] = [
         "a step waits for a redo that nobody does",
         "progress",
         "standstill",
-        lambda p: run(p, "stay").update(blocked_on="pack"),
+        lambda p: run(p, "stay").update(blocked="redo", blocked_on="pack"),
     ),
     (
         "elements wait and none is under way",

@@ -27,6 +27,7 @@ from orchestrator.models import (
     InboxEvent,
     Incident,
     IssuedCommand,
+    Lost,
     ProcessInstance,
     StepRun,
     Verdict,
@@ -331,7 +332,7 @@ def test_the_work_that_a_dead_worker_had_in_hand_is_charged_and_no_other() -> No
         accept(parcel, ParcelScanned(parcel.correlation_key, "x")) for parcel in parcels
     ]
     assert len(claim(events, "A")) == 3
-    leases.end("default", ["A"], in_hand={name_of(events, numbers[1]): "WorkerDied"})
+    leases.end("default", ["A"], in_hand={name_of(events, numbers[1]): Lost.DIED})
 
     attempts = InboxEvent.objects.filter(pk__in=numbers).order_by("pk")
     assert list(attempts.values_list("attempt", "owner")) == [(0, ""), (1, ""), (0, "")]
@@ -356,7 +357,7 @@ def test_a_command_in_hand_is_charged_too() -> None:
     accept(ProcessInstance.objects.get(), ParcelPacked(3))
     deliver(claim(events, "A")[0])
     [held] = claim(commands, "A")
-    leases.end("default", ["A"], in_hand={name_of(commands, held.pk): "WorkerDied"})
+    leases.end("default", ["A"], in_hand={name_of(commands, held.pk): Lost.DIED})
 
     held.refresh_from_db()
     assert (held.attempt, held.owner) == (1, "")

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
+from monitoring.queries.causes import spoken
 from orchestrator import Permanent, start_process
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import cancel, decide, redo, retry, skip
 from orchestrator.engine.steps import subprocesses
-from orchestrator.models import Incident, ProcessInstance, StepRun
+from orchestrator.models import Cause, CauseKind, Incident, ProcessInstance, StepRun
 from tests.apps.compensation import journal, processes
 from tests.apps.compensation.fixtures import Ask, asked, known, trips
 from tests.apps.compensation.journal import done, faults
@@ -184,6 +185,16 @@ def test_with_a_process_its_sub_processes_are_cancelled(asked: Ask) -> None:
     assert (tour.status, child.status) == ("cancelled", "cancelled")
     assert journal.undone == ["back from 2 days to Kobe"]
     assert not StepRun.objects.filter(finished_at=None).exists()
+
+
+def test_people_read_why_a_sub_process_was_cancelled(asked: Ask) -> None:
+    tour = finished(processes.Tour)
+    child = child_of(tour)
+    cancel(tour.pk, request=asked())
+
+    moved = child.checkpoints.filter(cause__startswith="parent:").get()
+    assert moved.moved_by == Cause.of(CauseKind.PARENT, visit(tour, "leg").pk)
+    assert spoken(moved) == "Its parent process waits for it no more"
 
 
 def test_a_cancelled_sub_process_fails_the_step_that_waits_for_it(asked: Ask) -> None:

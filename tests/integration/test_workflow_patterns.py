@@ -15,6 +15,8 @@ from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.steps import waits
 from orchestrator.engine.storage.tables import instances
 from orchestrator.models import (
+    Cause,
+    CauseKind,
     Incident,
     ProcessInstance,
     Status,
@@ -420,7 +422,7 @@ def decide(process: ProcessInstance, choice: str) -> None:
     with transaction.atomic():
         instance, now = instances.lock(process.pk)
         assert instance is not None
-        flow = waits.flow_of(instance, "decision:1", now)
+        flow = waits.flow_of(instance, Cause.of(CauseKind.SETTLED, 1), now)
         waits.decide(flow, visit(process, "choice"), choice)
         flow.write()
 

@@ -32,6 +32,7 @@ from orchestrator.engine.storage.tables import (
 )
 from orchestrator.exceptions import HandlerMissing, LimitReached
 from orchestrator.models import (
+    Cause,
     Checkpoint,
     CommandStatus,
     Delivery,
@@ -53,11 +54,11 @@ class Transition:
 
     Args:
         instance: the locked row, or a new one that is not stored yet.
-        cause: what moves it, unique within the process: "event:<number>", "deadline:<step run>:<n>", …
+        cause: what moves it, unique within the process.
         now: the database's time, for everything this transition writes.
     """
 
-    def __init__(self, instance: ProcessInstance, cause: str, now: datetime) -> None:
+    def __init__(self, instance: ProcessInstance, cause: Cause, now: datetime) -> None:
         self.instance = instance
         self.cause = cause
         self.now = now
@@ -239,7 +240,7 @@ class Transition:
                 Checkpoint(
                     instance_id=instance.pk,
                     revision=self.revision,
-                    cause=self.cause,
+                    cause=str(self.cause),
                     edge=self.edge,
                     steps=self._steps(),
                     status=instance.status,
@@ -264,7 +265,7 @@ def begin(
     definition: type[ProcessManager],
     process_id: UUID | None,
     key: str,
-    cause: str,
+    cause: Cause,
     now: datetime,
 ) -> Transition:
     """The first transition of a new process."""

@@ -25,7 +25,7 @@ def count(flow: Flow, item: StepRun, *, failed: bool, number: int = 1) -> None:
         flow.go_on(Settled(head.node, head.visit))
         return
     each = flow.plan[item.node].each
-    begun = item.status != StepStatus.WAITING or item.blocked_on or item.child_id
+    begun = item.status != StepStatus.WAITING or item.blocked or item.child_id
     if each is not None and each.window is not None and begun:
         _start_next(flow, item, number)
 
@@ -60,7 +60,7 @@ def _start_next(flow: Flow, item: StepRun, number: int) -> None:
         node=item.node,
         kind=StepKind.ITEM,
         status=StepStatus.WAITING,
-        blocked_on="",
+        blocked="",
         child=None,
     )
     ready = {"status": StepStatus.READY, "wake_at": flow.now, "started_at": flow.now}

@@ -17,6 +17,7 @@ from orchestrator.engine.storage.results import GIVEN, intact, last_visit
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import Permanent, ProcessionError
 from orchestrator.models import (
+    Blocked,
     InboxEvent,
     Incident,
     StepKind,
@@ -52,8 +53,15 @@ def request(flow: Flow, reader: StepRun, step: str, why: str) -> None:
         state = _given_again(flow, reader, latest[0], why)
     else:
         begin(flow, step, why)
-        state = {"status": StepStatus.WAITING, "wake_at": None, "blocked_on": step}
-    values = {**state, "owner": "", "attempt": reader.attempt - 1, "error": why}
+        state = {"status": StepStatus.WAITING, "wake_at": None, **_blocked_on(step)}
+    values = {
+        **state,
+        "owner": "",
+        "attempt": reader.attempt - 1,
+        "error": why,
+        "lost": "",
+        "given_back": 0,
+    }
     fence = {"id": reader.pk, "owner": reader.owner, "attempt": reader.attempt}
     flow.mark(step_runs.update(values, fence))
     flow.touch(reader, state["status"])
@@ -71,7 +79,11 @@ def _given_again(flow: Flow, reader: StepRun, run: StepRun, why: str) -> dict[st
         return {"status": StepStatus.READY, "wake_at": flow.now}
     begin(flow, run.node, why, limit=None)
     _tell(flow, reader, run, why)
-    return {"status": StepStatus.FAILED, "wake_at": None, "blocked_on": run.node}
+    return {"status": StepStatus.FAILED, "wake_at": None, **_blocked_on(run.node)}
+
+
+def _blocked_on(step: str) -> dict[str, Any]:
+    return {"blocked": Blocked.REDO, "blocked_on": step}
 
 
 def _of_event(run: StepRun) -> Any:
@@ -154,9 +166,14 @@ def finished(flow: Flow, run: StepRun) -> None:
     others = flow.instance.step_runs.filter(node=run.node, redo=True, finished_at=None)
     if others.exclude(pk=run.pk).exists():
         return
-    blocked = {"instance_id": run.instance_id, "blocked_on": run.node}
-    awake = {"status": StepStatus.READY, "wake_at": flow.now, "blocked_on": ""}
-    open_ones = {**blocked, "finished_at": None}
+    awake = {
+        "status": StepStatus.READY,
+        "wake_at": flow.now,
+        "blocked": "",
+        "blocked_on": "",
+    }
+    mine = {"instance_id": run.instance_id, "finished_at": None}
+    open_ones: dict[str, Any] = {**mine, **_blocked_on(run.node)}
     flow.mark(step_runs.update(awake, open_ones, rows=None))
     for reader in StepRun.objects.filter(**open_ones).only("queue", "status"):
         flow.rings.add(reader.queue)

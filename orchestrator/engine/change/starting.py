@@ -17,7 +17,7 @@ from orchestrator.engine.inbox import Receipt
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.exceptions import ConflictingEvent, InvalidMessage, KeyTaken
-from orchestrator.models import ProcessInstance, Verdict
+from orchestrator.models import Cause, CauseKind, ProcessInstance, Verdict
 
 
 def start(
@@ -78,7 +78,7 @@ def begin(
         parent=parent,
         started_at=now,
     )
-    flow = Flow(instance, "start", now, plan, definition.queue)
+    flow = Flow(instance, Cause.of(CauseKind.START), now, plan, definition.queue)
     flow.carry_out(advance.begin(plan))
     flow.mark(*inbox.early_events(instance, now))
     flow.write()

@@ -13,15 +13,15 @@ from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.tables import instances, step_runs
 from orchestrator.models import (
+    Blocked,
+    Cause,
+    CauseKind,
     Incident,
     ProcessInstance,
     StepKind,
     StepRun,
     StepStatus,
 )
-
-UNDONE_LATER = "(undone when it is over)"
-"""What a running visit waits for whose process is being undone; no step has such a name."""
 
 
 def can_undo(flow: Flow) -> bool:
@@ -52,13 +52,14 @@ def stop(flow: Flow, *, undo: bool = True, by: str = "cancelled") -> None:
         "status": StepStatus.CANCELLED,
         "wake_at": None,
         "owner": "",
+        "blocked": "",
         "blocked_on": "",
         "finished_at": flow.now,
         "left": flow.revision,
     }
-    for reason in {run.blocked_on for run in _given_up(flow, undo, by)}:
+    for reason in {run.blocked for run in _given_up(flow, undo, by)}:
         mine = {"instance_id": flow.instance.pk, "finished_at": None}
-        same: dict[str, Any] = {**mine, "blocked_on": reason}
+        same: dict[str, Any] = {**mine, "blocked": reason}
         flow.mark(step_runs.update(cancelled, same, rows=None))
 
 
@@ -69,7 +70,7 @@ def _given_up(flow: Flow, undo: bool, by: str) -> list[StepRun]:
     for run in runs.exclude(pk__in=flow.closed).defer("result", "element", "saved"):
         if undo and _comes_to_its_end(flow, run):
             later = {"id": run.pk, "finished_at": None}
-            flow.mark(step_runs.update({"blocked_on": UNDONE_LATER}, later))
+            flow.mark(step_runs.update({"blocked": Blocked.UNDOING}, later))
             continue
         found.append(run)
         flow.instance.open_steps -= 1
@@ -83,7 +84,7 @@ def _given_up(flow: Flow, undo: bool, by: str) -> list[StepRun]:
 
 def _comes_to_its_end(flow: Flow, run: StepRun) -> bool:
     """Whether a step is running whose effect could not be undone if its result were lost: it is undone afterwards."""
-    if run.blocked_on == UNDONE_LATER:
+    if run.blocked == Blocked.UNDOING:
         return True
     if run.node not in flow.plan.undoable or run.redo:
         return False
@@ -96,7 +97,7 @@ def is_undone_later(flow: Flow, run: StepRun) -> bool:
     """Whether a visit that is over now had only been left to come to its end, while its process is being undone."""
     if run.kind == StepKind.UNDO or run.node not in flow.plan.undoable:
         return False
-    return StepRun.objects.filter(pk=run.pk, blocked_on=UNDONE_LATER).exists()
+    return StepRun.objects.filter(pk=run.pk, blocked=Blocked.UNDOING).exists()
 
 
 def came_to_its_end(flow: Flow, run: StepRun, status: StepStatus) -> None:
@@ -142,7 +143,7 @@ def cancel_child(run: StepRun, *, undo: bool = True) -> None:
         return  # it is on its way out by itself
     plan = definitions.plan_of(child)
     queue = definitions.workflow_of(child).queue
-    taken_back = Flow(child, f"parent:{run.pk}", now, plan, queue)
+    taken_back = Flow(child, Cause.of(CauseKind.PARENT, run.pk), now, plan, queue)
     if undo:
         begin(taken_back)
     else:

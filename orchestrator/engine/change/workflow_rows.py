@@ -13,7 +13,15 @@ from orchestrator.engine.change.status import TROUBLED, standing
 from orchestrator.engine.change.visits import visit
 from orchestrator.engine.storage.batch import Statement, send, send_whole
 from orchestrator.engine.storage.tables import step_runs
-from orchestrator.models import ProcessInstance, Status, StepKind, StepRun, StepStatus
+from orchestrator.models import (
+    Blocked,
+    Cause,
+    ProcessInstance,
+    Status,
+    StepKind,
+    StepRun,
+    StepStatus,
+)
 from orchestrator.queue import ring_after_commit
 
 CHUNK = 500
@@ -38,7 +46,7 @@ class WorkflowChange(Transition):
     def __init__(
         self,
         instance: ProcessInstance,
-        cause: str,
+        cause: Cause,
         now: datetime,
         plan: Plan,
         queue: str,
@@ -64,7 +72,7 @@ class WorkflowChange(Transition):
         """Settles a visit that this attempt holds."""
         fence = {"id": run.pk, "owner": run.owner, "attempt": run.attempt}
         if self.alone:  # it may have been claimed before the process was read
-            fence["blocked_on"] = ""
+            fence["blocked"] = ""
         self._close(run, status, values, fence)
 
     def close_open(self, run: StepRun, status: StepStatus, **values: Any) -> None:
@@ -86,6 +94,7 @@ class WorkflowChange(Transition):
             "status": status,
             "wake_at": None,
             "owner": "",
+            "blocked": "",
             "blocked_on": "",
             "finished_at": self.now,
             "left": self.revision,
@@ -113,7 +122,8 @@ class WorkflowChange(Transition):
         """
         for run in self.open_visits(names):
             if run.kind != StepKind.JOIN:
-                self.close_open(run, StepStatus.CANCELLED, blocked_on=because)
+                held = {"blocked": Blocked.FAILURE, "blocked_on": because}
+                self.close_open(run, StepStatus.CANCELLED, **held)
         for row in self.fresh:
             asleep = row.kind == StepKind.JOIN
             if row.node in names and row.finished_at is None and not asleep:
@@ -123,6 +133,7 @@ class WorkflowChange(Transition):
         """Cancels a visit that this same change has made."""
         row.status, row.wake_at, row.owner = StepStatus.CANCELLED, None, ""
         row.finished_at, row.left = self.now, self.revision
+        row.blocked = Blocked.FAILURE if because else ""
         row.blocked_on = because
         self.instance.open_steps -= 1
         if self.mine is row:

@@ -20,8 +20,6 @@ from orchestrator.models import StepRun, StepStatus
 FREE = 5
 """How often an attempt is given back."""
 
-NOTE = "Refused"
-
 
 def give_back(run: StepRun, refused: Exception) -> bool:
     """Gives a visit back uncharged, if this attempt was not given back too often.
@@ -29,13 +27,15 @@ def give_back(run: StepRun, refused: Exception) -> bool:
     Returns:
         Whether it was.
     """
-    times = _times(run) + 1
+    times = run.given_back + 1
     if times > FREE:
         return False
     begun = run.status == StepStatus.RUNNING
     note: dict[str, Any] = {
         "status": StepStatus.READY if begun else run.status,
-        "error": f"{NOTE} {times}: {incidents.storable(incidents.said(refused))}",
+        "error": f"Refused {times}: {incidents.storable(incidents.said(refused))}",
+        "lost": "",
+        "given_back": times,
     }
     of_work.hand_back(run, step_runs, refused, note)
     return True
@@ -54,10 +54,3 @@ def unknown(run: StepRun, refused: Exception) -> Interrupted:
         f"the database refused in attempt {run.attempt} ({incidents.said(refused)}): whether {run.node} had its effect "
         "is not known. Retry it, or skip it with its result"
     )
-
-
-def _times(run: StepRun) -> int:
-    """How often this attempt was given back before."""
-    word, _, rest = run.error.partition(" ")
-    number = rest.partition(":")[0]
-    return int(number) if word == NOTE and number.isdecimal() else 0

@@ -13,9 +13,16 @@ from orchestrator.conf import conf
 from orchestrator.engine.storage.batch import Statement, database_now, send
 from orchestrator.engine.storage.table import Table
 from orchestrator.engine.storage.tables import commands, events, step_runs
-from orchestrator.models import StepStatus
+from orchestrator.models import Lost, StepStatus
 
 TABLES: tuple[Table[Any], ...] = (events, commands, step_runs)
+
+ERRORS = {Lost.TIMED_OUT: "TimedOut", Lost.DIED: "WorkerDied"}
+TOLD = {
+    Lost.TIMED_OUT: "it ran longer than it may, or did not report in time",
+    Lost.DIED: "the worker died or was killed",
+}
+"""How a worker was lost, in words for people."""
 
 
 def renew(queue: str, owners: Sequence[str]) -> None:
@@ -54,14 +61,14 @@ def end_doubtful(queue: str, owner: str) -> bool:
 
 
 def end(
-    queue: str, owners: Sequence[str], *, in_hand: Mapping[str, str] | None = None
+    queue: str, owners: Sequence[str], *, in_hand: Mapping[str, Lost] | None = None
 ) -> None:
     """Frees at once what workers held that are gone.
 
     Args:
         queue: the workers' queue.
         owners: their boot ids.
-        in_hand: the names of the work that they were at when they died, with what happened: it may have killed them,
+        in_hand: the names of the work that they were at, with how they were lost: it may have killed them,
             so the attempt counts. What they had only claimed is innocent.
     """
     now = database_now()
@@ -86,14 +93,20 @@ UNBEGUN = ", status = CASE WHEN status = 'running' THEN 'ready' ELSE status END"
 
 
 def _charged(
-    table: Table[Any], pk: Any, owner: str, happened: str, now: datetime
+    table: Table[Any], pk: Any, owner: str, happened: Lost, now: datetime
 ) -> list[Statement]:
     mine = {"id": pk, "owner": owner}
     freed = {"owner": "", "wake_at": now}
     if table is not step_runs:
         return [table.update(freed, mine, None)]
     # A process manager's visit only waits for its deadline; a workflow's has lost an attempt.
-    lost = {**freed, "status": StepStatus.RETRYING, "error": happened}
+    lost = {
+        **freed,
+        "status": StepStatus.RETRYING,
+        "error": f"{ERRORS[happened]}: {TOLD[happened]}",
+        "lost": happened,
+        "given_back": 0,
+    }
     running = {**mine, "status": StepStatus.RUNNING}
     return [table.update(lost, running, None), table.update(freed, mine, None)]
 

@@ -18,7 +18,7 @@ from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import Statement, send
 from orchestrator.engine.storage.tables import instances, step_runs
 from orchestrator.exceptions import LeaseLost, WorkerDied
-from orchestrator.models import StepRun, StepStatus
+from orchestrator.models import Cause, CauseKind, StepRun, StepStatus
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ def _fire(run: StepRun) -> None:
         raise LeaseLost
     definition = definitions.manager_of(instance)
     manager = definition(instance.pk, run.node, decode(definition.Data, instance.data))
-    cause = f"deadline:{run.pk}:{run.deadlines_fired}"
+    cause = Cause.of(CauseKind.DEADLINE, run.pk, run.deadlines_fired)
     move = Transition(instance, cause, now)
     decision = manager.execute_deadline(run.deadlines_fired, move.execute)
     fired = _fired(run, definition, now)

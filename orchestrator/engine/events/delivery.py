@@ -28,7 +28,14 @@ from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import Statement, database_now, send
 from orchestrator.engine.storage.tables import events, instances
 from orchestrator.exceptions import KeyTaken, LeaseLost, WorkerDied
-from orchestrator.models import InboxEvent, Incident, ProcessInstance, Verdict
+from orchestrator.models import (
+    Cause,
+    CauseKind,
+    InboxEvent,
+    Incident,
+    ProcessInstance,
+    Verdict,
+)
 from orchestrator.registry import Declared
 
 log = logging.getLogger(__name__)
@@ -97,7 +104,7 @@ def _offer(event: InboxEvent, instance: ProcessInstance, now: datetime) -> None:
     manager = definition(
         instance.pk, instance.step, decode(definition.Data, instance.data)
     )
-    move = Transition(instance, f"event:{event.pk}", now)
+    move = Transition(instance, Cause.of(CauseKind.EVENT, event.pk), now)
     decision = manager.execute(inbox.read(event.type, event.body), move.execute)
     if decision.outcome == "moved":
         move.take(definition, decision)
@@ -118,7 +125,7 @@ def _offer_to_steps(
     definition: type[Workflow],
     now: datetime,
 ) -> None:
-    flow = waits.flow_of(instance, f"event:{event.pk}", now)
+    flow = waits.flow_of(instance, Cause.of(CauseKind.EVENT, event.pk), now)
     if waits.take(flow, inbox.read(event.type, event.body)):
         _settle(event, flow, Verdict.MOVED)
     else:
@@ -129,7 +136,11 @@ def _start(event: InboxEvent, definition: type[ProcessManager], now: datetime) -
     message = inbox.read(event.type, event.body)
     _check_key(event)
     move = begin(
-        definition, event.process_id, event.correlation_key, f"event:{event.pk}", now
+        definition,
+        event.process_id,
+        event.correlation_key,
+        Cause.of(CauseKind.EVENT, event.pk),
+        now,
     )
     first = definition(move.instance.pk, definition.first, None)
     decision = first.execute(message, move.execute)
@@ -249,7 +260,9 @@ def _put_aside(
     """Settles an event that moves nothing; a process that was in trouble over it shows how it stands without it."""
     troubled = instance.finished_at is None and instance.status in TROUBLED
     if event.error and troubled:
-        move = Transition(instance, f"settled:{event.pk}:{instance.revision}", now)
+        move = Transition(
+            instance, Cause.of(CauseKind.SETTLED, event.pk, instance.revision), now
+        )
         move.mark(*marks)
         move.write()
     else:

@@ -18,7 +18,14 @@ from orchestrator.engine.failures import of_work
 from orchestrator.engine.storage.batch import Statement, database_now, send
 from orchestrator.engine.storage.tables import commands, events, instances
 from orchestrator.exceptions import HandlerMissing, LeaseLost, WorkerDied
-from orchestrator.models import CommandStatus, Delivery, InboxEvent, IssuedCommand
+from orchestrator.models import (
+    Cause,
+    CauseKind,
+    CommandStatus,
+    Delivery,
+    InboxEvent,
+    IssuedCommand,
+)
 from orchestrator.queue import ring_after_commit
 from orchestrator.registry import Answer, CommandContext, Handler
 
@@ -73,7 +80,9 @@ def _settle(command: IssuedCommand, answer: Answer) -> None:
     if command.error:
         marks.append(incidents.resolved("done", now, command_id=command.pk))
     if instance is not None and instance.status in TROUBLED:
-        move = Transition(instance, f"command:{command.pk}:{instance.revision}", now)
+        move = Transition(
+            instance, Cause.of(CauseKind.COMMAND, command.pk, instance.revision), now
+        )
         move.mark(*marks)
         move.write()
     else:

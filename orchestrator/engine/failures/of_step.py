@@ -38,7 +38,15 @@ from orchestrator.exceptions import (
     Retry,
     TimedOut,
 )
-from orchestrator.models import Incident, Status, StepKind, StepRun, StepStatus
+from orchestrator.models import (
+    Cause,
+    CauseKind,
+    Incident,
+    Status,
+    StepKind,
+    StepRun,
+    StepStatus,
+)
 
 log = logging.getLogger(__name__)
 
@@ -129,7 +137,7 @@ def _flow(run: StepRun, plan: Plan) -> Flow:
     instance, now = instances.lock(run.instance_id)
     if instance is None or instance.finished_at is not None:
         raise LeaseLost("the process has ended")
-    cause = f"failure:steprun:{run.pk}:{instance.revision}"
+    cause = Cause.of(CauseKind.STEP_FAILED, run.pk, instance.revision)
     queue = definitions.workflow_of(instance).queue
     return Flow(instance, cause, now, plan, queue)
 
@@ -145,7 +153,7 @@ def _try_again(flow: Flow, run: StepRun, error: Exception, policy: Policy) -> No
         pause = error.after
     values = {
         "status": StepStatus.RETRYING,
-        "error": incidents.trace(error),
+        **failed_attempt(error),
         "owner": "",
         "wake_at": flow.now + pause,
     }
@@ -217,8 +225,13 @@ def failed(run: StepRun, error: Exception) -> dict[str, Any]:
     return {
         "result": told,
         "checksum": digest(told),
-        "error": incidents.trace(error),
+        **failed_attempt(error),
     }
+
+
+def failed_attempt(error: Exception) -> dict[str, Any]:
+    """What a visit keeps of an attempt that came back with an error."""
+    return {"error": incidents.trace(error), "lost": "", "given_back": 0}
 
 
 def _close_map(flow: Flow, item: StepRun, error: Exception) -> None:
@@ -236,7 +249,7 @@ def _stop(flow: Flow, run: StepRun, error: Exception) -> None:
     """The step stays open as failed, until a person retries, skips or cancels."""
     values = {
         "status": StepStatus.FAILED,
-        "error": incidents.trace(error),
+        **failed_attempt(error),
         "owner": "",
         "wake_at": None,
     }

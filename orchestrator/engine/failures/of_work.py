@@ -30,6 +30,8 @@ from orchestrator.exceptions import (
     WorkerDied,
 )
 from orchestrator.models import (
+    Cause,
+    CauseKind,
     CommandStatus,
     InboxEvent,
     Incident,
@@ -177,8 +179,8 @@ def _show(
     now: datetime,
 ) -> None:
     """Makes the process show its trouble: a transition of its own, with a checkpoint."""
-    noun = type(work)._meta.model_name
-    move = Transition(instance, f"failure:{noun}:{work.pk}:{instance.revision}", now)
+    kind = CauseKind(f"failure:{type(work)._meta.model_name}")
+    move = Transition(instance, Cause.of(kind, work.pk, instance.revision), now)
     move.mark(*marks)
     instance.status = status
     move.write()
@@ -192,6 +194,7 @@ def hold(work: Work, table: Table[Any], error: Exception) -> None:
         "owner": "",
         "wake_at": now + HOLD,
         "attempt": work.attempt - 1,
+        **({"lost": "", "given_back": 0} if isinstance(work, StepRun) else {}),
     }
     marks = [table.update(values, fence(work))]
     about: dict[str, Any] = {"kind": Incident.Kind.HANDLER_MISSING, **_about(work)}

@@ -12,8 +12,9 @@ from orchestrator.definition import ProcessManager
 from orchestrator.definition.codec import decode, digest, encode
 from orchestrator.engine import inbox
 from orchestrator.engine.invariants import workflow_model
+from orchestrator.engine.invariants.runs import known
 from orchestrator.exceptions import ProcessionError
-from orchestrator.models import Definition, InboxEvent, ProcessInstance
+from orchestrator.models import CauseKind, Definition, InboxEvent, ProcessInstance
 
 
 def dense_history() -> Iterator[str]:
@@ -63,19 +64,20 @@ def _replay(
     for checkpoint in instance.checkpoints.order_by("revision"):
         if digest(checkpoint.data) != checkpoint.checksum:
             yield f"checkpoint {checkpoint.revision} of {instance.pk} does not match its checksum"
-        kind, _, rest = checkpoint.cause.partition(":")
-        if kind == "event":
-            row = events.get(int(rest))
+        cause = known(checkpoint.cause)
+        if cause is not None and cause.kind == CauseKind.EVENT:
+            row = events.get(int(cause.ref))
             if row is None:
-                yield f"checkpoint {checkpoint.revision} of {instance.pk} names event {rest}, which is not there"
+                yield f"checkpoint {checkpoint.revision} of {instance.pk} names event {cause.ref}, which is not there"
                 return
             decision = definition.decide(step, data, inbox.read(row.type, row.body))
             step, data = decision.step, decision.data
-        elif kind == "deadline":
-            decision = definition.decide_deadline(step, data, int(rest.split(":")[1]))
+        elif cause is not None and cause.kind == CauseKind.DEADLINE:
+            decision = definition.decide_deadline(step, data, int(cause.part))
             step, data = decision.step, decision.data
         if (
-            checkpoint.steps != [str(step)]
+            cause is None
+            or checkpoint.steps != [str(step)]
             or data is None
             or encode(data) != checkpoint.data
         ):

@@ -10,6 +10,7 @@ from django.db.models import Count, Exists, OuterRef, Q
 
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import (
+    CauseKind,
     Checkpoint,
     CommandStatus,
     Delivery,
@@ -90,7 +91,7 @@ def outbox() -> Iterator[str]:
 
 def audit() -> Iterator[str]:
     """I8: every operator's effect has its audit row, and every audit row of a transition has its effect."""
-    moved = Checkpoint.objects.filter(cause__startswith="operator:")
+    moved = Checkpoint.objects.filter(cause__startswith=f"{CauseKind.OPERATOR}:")
     keys = {
         str(key)
         for key in OperatorAction.objects.filter(result="done").values_list(
@@ -98,7 +99,7 @@ def audit() -> Iterator[str]:
         )
     }
     for checkpoint in moved.iterator():
-        if checkpoint.cause.partition(":")[2] not in keys:
+        if checkpoint.moved_by.ref not in keys:
             yield f"checkpoint {checkpoint.revision} of {checkpoint.instance_id} has no audit row"
 
 

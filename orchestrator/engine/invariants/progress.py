@@ -12,6 +12,7 @@ from orchestrator.definition import ProcessManager
 from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import ProcessionError
 from orchestrator.models import (
+    Blocked,
     Definition,
     InboxEvent,
     Incident,
@@ -121,16 +122,16 @@ def _has_a_waker() -> Q:
     redone = _beside(node=OuterRef("blocked_on"), redo=True)
     item = {"node": OuterRef("node"), "kind": StepKind.ITEM}
     items = _beside(**item, visit=OuterRef("visit"))
-    under_way = items.exclude(status=StepStatus.WAITING, blocked_on="", child=None)
+    under_way = items.exclude(status=StepStatus.WAITING, blocked="", child=None)
     undone = _beside(kind=StepKind.UNDO).exclude(status=StepStatus.WAITING)
     child = ProcessInstance.objects.live().filter(pk=OuterRef("child"))
     return (
-        Q(kind__in=OUTSIDE, blocked_on="")
-        | (Q(Exists(redone)) & ~Q(blocked_on=""))
+        Q(kind__in=OUTSIDE, blocked="")
+        | Q(Exists(redone), blocked=Blocked.REDO)
         | Q(Exists(items), kind=StepKind.MAP)
-        | Q(Exists(under_way), kind=StepKind.ITEM, blocked_on="")
-        | Q(Exists(undone), kind=StepKind.UNDO, blocked_on="")
-        | Q(Exists(child), kind__in=[StepKind.RUN, StepKind.ITEM], blocked_on="")
+        | Q(Exists(under_way), kind=StepKind.ITEM, blocked="")
+        | Q(Exists(undone), kind=StepKind.UNDO, blocked="")
+        | Q(Exists(child), kind__in=[StepKind.RUN, StepKind.ITEM], blocked="")
     )
 
 

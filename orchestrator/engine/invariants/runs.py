@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from orchestrator.models import (
+    Cause,
+    CauseKind,
     Checkpoint,
     OperatorAction,
     ProcessInstance,
@@ -38,7 +40,7 @@ class Run(NamedTuple):
     taken: int
     expected: int | None
     progress: Any
-    blocked_on: str
+    blocked: str
     wake_at: Any
     child_id: UUID | None
     finished_at: Any
@@ -53,6 +55,14 @@ class Run(NamedTuple):
         return (self.left or 0, self.pk)
 
 
+def known(cause: str) -> Cause | None:
+    """A checkpoint's cause; None if it is of no known kind."""
+    try:
+        return Cause.parse(cause)
+    except ValueError:
+        return None
+
+
 class Story:
     """One workflow as it is stored."""
 
@@ -61,7 +71,10 @@ class Story:
         rows = StepRun.objects.filter(instance=instance.pk).order_by("round", "pk")
         self.runs = [Run(*row) for row in rows.values_list(*Run._fields)]
         points = Checkpoint.objects.filter(instance=instance.pk).order_by("revision")
-        self.causes: Mapping[int, str] = dict(points.values_list("revision", "cause"))
+        causes = points.values_list("revision", "cause")
+        self.causes: Mapping[int, Cause | None] = {
+            at: known(text) for at, text in causes
+        }
         undos = [run.entered for run in self.runs if run.kind == StepKind.UNDO]
         self.undone_at = min(undos, default=instance.revision + 1)
         """The revision at which it began to be undone; nothing follows from what was settled then or later."""
@@ -83,7 +96,8 @@ class Story:
         done = OperatorAction.objects.filter(
             instance=self.instance.pk, action="resume", result="done"
         )
-        causes = {f"operator:{key}" for key in done.values_list("key", flat=True)}
+        keys = done.values_list("key", flat=True)
+        causes = {Cause.of(CauseKind.OPERATOR, key) for key in keys}
         return {number for number, cause in self.causes.items() if cause in causes}
 
     def values(self, runs: Iterable[Run]) -> dict[int, StepRun]:

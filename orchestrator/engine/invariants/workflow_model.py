@@ -15,6 +15,8 @@ from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.results import GIVEN, intact
 from orchestrator.exceptions import InvalidMessage, ProcessionError
 from orchestrator.models import (
+    Cause,
+    CauseKind,
     Checkpoint,
     ProcessInstance,
     StepKind,
@@ -40,21 +42,19 @@ def _checkpoints(story: Story) -> Iterator[str]:
     """Each checkpoint is as it was written, and the visit that it says was settled was settled in it."""
     runs = {run.pk: run for run in story.runs}
     rows = Checkpoint.objects.filter(instance=story.instance.pk).order_by("revision")
-    for number, cause, data, checksum in rows.values_list(
-        "revision", "cause", "data", "checksum"
-    ):
+    for number, data, checksum in rows.values_list("revision", "data", "checksum"):
         if digest(data) != checksum:
             yield f"checkpoint {number} does not match its checksum"
         if number == 1 and data != story.instance.data:
             yield "its input is not the one it started with"
-        kind, _, rest = cause.partition(":")
-        if kind != "step" or not rest.isdecimal():
+        cause = story.causes.get(number)
+        if cause is None or cause.kind != CauseKind.STEP or cause.part:
             continue
-        run = runs.get(int(rest))
+        run = runs.get(int(cause.ref))
         if run is None:
-            yield f"checkpoint {number} names step run {rest}, which is not there"
+            yield f"checkpoint {number} names step run {cause.ref}, which is not there"
         elif run.left != number and run.status not in TAKEN_BACK:
-            yield f"checkpoint {number} says that step run {rest} was settled, but that was at {run.left}"
+            yield f"checkpoint {number} says that step run {cause.ref} was settled, but that was at {run.left}"
 
 
 def check_joins(instance: ProcessInstance) -> Iterator[str]:
@@ -109,12 +109,13 @@ def _settled(story: Story, plan: Plan) -> Iterator[tuple[Run, Settled]]:
             yield run, _told(run, outcome, plan[run.node], values.get(run.pk), story)
 
 
-def _outcome(run: Run, causes: Mapping[int, str]) -> Outcome | None:
+def _outcome(run: Run, causes: Mapping[int, Cause | None]) -> Outcome | None:
     if run.status in GIVEN:
         return "done"
     if run.status == StepStatus.FAILED:
         return "failed"
-    late = causes.get(run.left or 0, "").startswith(f"deadline:{run.pk}:")
+    cause = causes.get(run.left or 0)
+    late = cause is not None and cause[:2] == (CauseKind.DEADLINE, str(run.pk))
     return "late" if late and run.status == StepStatus.CANCELLED else None
 
 
@@ -207,7 +208,7 @@ def _standing(run: Run, revision: int, told: Retelling, story: Story) -> Iterato
         yield f"{_named(run)} is open, but nothing waits for it any more"
     if run.status == StepStatus.CANCELLED and visit in told.open.get(run.node, ()):
         ended = story.instance.finished_at or story.undone_at <= story.instance.revision
-        if not (ended or run.blocked_on):
+        if not (ended or run.blocked):
             yield f"{_named(run)} was cancelled without a reason"
 
 

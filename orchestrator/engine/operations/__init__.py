@@ -30,7 +30,14 @@ from orchestrator.engine.steps.waits import flow_of
 from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.tables import events
 from orchestrator.exceptions import PermissionMissing
-from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance, Verdict
+from orchestrator.models import (
+    Cause,
+    CauseKind,
+    InboxEvent,
+    OperatorAction,
+    ProcessInstance,
+    Verdict,
+)
 from orchestrator.queue import ring_after_commit
 
 __all__ = [
@@ -68,7 +75,7 @@ def retry(instance_id: UUID, *, request: ActionRequest) -> OperatorAction:
     """
 
     def effect(instance: ProcessInstance, now: datetime) -> None:
-        cause = f"operator:{request.key}"
+        cause = Cause.of(CauseKind.OPERATOR, request.key)
         if is_workflow(instance):
             flow = flow_of(instance, cause, now)
             try_steps_again(flow)
@@ -93,7 +100,7 @@ def escalate(instance_id: UUID, *, request: ActionRequest) -> OperatorAction:
     """
 
     def effect(instance: ProcessInstance, now: datetime) -> None:
-        move = Transition(instance, f"operator:{request.key}", now)
+        move = Transition(instance, Cause.of(CauseKind.OPERATOR, request.key), now)
         move.escalate()
         move.write()
 
@@ -159,7 +166,7 @@ def _settle_event(
         incidents.resolved(resolution, now, event_id=event.pk),
     ]
     if instance is not None and instance.status in TROUBLED:
-        move = Transition(instance, f"operator:{request.key}", now)
+        move = Transition(instance, Cause.of(CauseKind.OPERATOR, request.key), now)
         move.mark(*marks)
         move.write()
     else:

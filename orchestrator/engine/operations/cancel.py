@@ -14,6 +14,8 @@ from orchestrator.engine.operations.why_not import is_workflow
 from orchestrator.engine.steps.waits import flow_of
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.models import (
+    Cause,
+    CauseKind,
     CommandStatus,
     OperatorAction,
     ProcessInstance,
@@ -33,7 +35,7 @@ def cancel(instance_id: UUID, *, request: ActionRequest) -> OperatorAction:
     """
 
     def effect(instance: ProcessInstance, now: datetime) -> dict[str, Any]:
-        cause = f"operator:{request.key}"
+        cause = Cause.of(CauseKind.OPERATOR, request.key)
         if not is_workflow(instance):
             return _end(Transition(instance, cause, now))
         flow = flow_of(instance, cause, now)

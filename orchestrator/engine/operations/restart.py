@@ -19,7 +19,13 @@ from orchestrator.engine.steps import waits
 from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import InvalidMessage, OperationRefused
-from orchestrator.models import OperatorAction, ProcessInstance, StepRun
+from orchestrator.models import (
+    Cause,
+    CauseKind,
+    OperatorAction,
+    ProcessInstance,
+    StepRun,
+)
 
 
 def restart(
@@ -80,7 +86,7 @@ def _hand_over(instance: ProcessInstance, new: UUID) -> ProcessInstance | None:
 
 
 def _stop(instance: ProcessInstance, now: datetime, request: ActionRequest) -> None:
-    flow = waits.flow_of(instance, f"operator:{request.key}", now)
+    flow = waits.flow_of(instance, Cause.of(CauseKind.OPERATOR, request.key), now)
     undoing.stop(flow, undo=False, by="restarted as new")
     flow.write()
 

@@ -25,6 +25,8 @@ from orchestrator.engine.storage.settled_visits import Known
 from orchestrator.engine.storage.tables import events
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (
+    Cause,
+    CauseKind,
     InboxEvent,
     Incident,
     OperatorAction,
@@ -55,7 +57,7 @@ def resume(
 
     def effect(instance: ProcessInstance, now: datetime) -> dict[str, Any]:
         _check(instance, revision)
-        flow = waits.flow_of(instance, f"operator:{request.key}", now)
+        flow = waits.flow_of(instance, Cause.of(CauseKind.OPERATOR, request.key), now)
         known = settled_visits.until(instance, flow.plan, revision)
         _offer_again(flow, known, request)
         _supersede(flow, known, revision)
@@ -120,8 +122,10 @@ def _supersede(flow: Flow, known: Known, revision: int) -> None:
         "left": flow.revision,
     }
     flow.instance.open_steps -= rows.filter(finished_at=None).update(**closed)
-    given_up = Q(left__gt=revision) | ~Q(blocked_on="")
-    rows.filter(given_up).update(status=StepStatus.SUPERSEDED, blocked_on="")
+    given_up = Q(left__gt=revision) | ~Q(blocked="")
+    rows.filter(given_up).update(
+        status=StepStatus.SUPERSEDED, blocked="", blocked_on=""
+    )
     for run in known.later:
         if run.finished_at is None and run.error:
             flow.mark(incidents.resolved(BY, flow.now, step_run_id=run.pk))

@@ -13,6 +13,7 @@ from orchestrator.engine.change.change import Transition
 from orchestrator.engine.change.workflow import Flow
 from orchestrator.engine.storage.tables import commands, events, step_runs
 from orchestrator.models import (
+    Blocked,
     CommandStatus,
     InboxEvent,
     Incident,
@@ -84,7 +85,9 @@ def mark_due(flow: Flow, run: StepRun) -> None:
     if run.status in (StepStatus.FAILED, StepStatus.RETRYING):
         again["status"] = StepStatus.READY
     if run.status == StepStatus.FAILED:
-        again["blocked_on"] = ""  # it looks anew whether what it needs is there
+        again["blocked"] = again["blocked_on"] = (
+            ""  # it looks anew whether what it needs is there
+        )
     if _child_is_gone(run):
         again["child"] = None
     same = {"id": run.pk, "status": run.status, "owner": run.owner}
@@ -103,18 +106,29 @@ def _child_is_gone(run: StepRun) -> bool:
 def revive(flow: Flow, node: str) -> None:
     """Brings back the visits that were cancelled because this step had failed."""
     cancelled = flow.instance.step_runs.filter(
-        blocked_on=node, status=StepStatus.CANCELLED
+        blocked=Blocked.FAILURE, blocked_on=node, status=StepStatus.CANCELLED
     )
     begun: dict[str, int] = {}
     for run in cancelled.order_by("item", "pk"):
         flow.instance.open_steps += 1
-        values = {"blocked_on": "", "finished_at": None, "left": None, "error": ""}
+        values = dict(REVIVED)
         if run.kind == StepKind.ITEM:
             begun[run.node] = begun.get(run.node, 0) + 1
         values |= _awake(flow.plan[run.node], run, flow.now, begun.get(run.node, 0))
         flow.mark(step_runs.update(values, {"id": run.pk}))
         flow.touch(run, str(values["status"]))
         flow.rings.add(run.queue)
+
+
+REVIVED: dict[str, Any] = {
+    "blocked": "",
+    "blocked_on": "",
+    "finished_at": None,
+    "left": None,
+    "error": "",
+    "lost": "",
+    "given_back": 0,
+}
 
 
 def _awake(vertex: Vertex, run: StepRun, now: datetime, place: int) -> dict[str, Any]:

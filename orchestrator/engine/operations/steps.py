@@ -24,6 +24,8 @@ from orchestrator.exceptions import (
     StaleRevision,
 )
 from orchestrator.models import (
+    Cause,
+    CauseKind,
     OperatorAction,
     ProcessInstance,
     StepKind,
@@ -51,7 +53,7 @@ def decide(
         run = _open_run(instance, step_run_pk)
         if run.kind != StepKind.ASK:
             raise OperationRefused(f"{run.node} does not ask for a decision")
-        flow = waits.flow_of(instance, f"operator:{request.key}", now)
+        flow = waits.flow_of(instance, Cause.of(CauseKind.OPERATOR, request.key), now)
         _forget_trouble(flow, run, "decided by an operator")
         _followed(run, lambda: waits.decide(flow, run, choice))
         flow.write()
@@ -79,7 +81,7 @@ def skip(
     def effect(instance: ProcessInstance, now: datetime) -> dict[str, Any]:
         run = _open_run(instance, step_run_pk)
         _check_can_be_skipped(run)
-        flow = waits.flow_of(instance, f"operator:{request.key}", now)
+        flow = waits.flow_of(instance, Cause.of(CauseKind.OPERATOR, request.key), now)
         result, body = _read(flow, run, result_json)
         _forget_trouble(flow, run, "skipped by an operator")
         given = {"result": body, "checksum": seal(body)}
@@ -106,7 +108,7 @@ def redo(instance_id: UUID, node: str, *, request: ActionRequest) -> OperatorAct
     """
 
     def effect(instance: ProcessInstance, now: datetime) -> dict[str, Any]:
-        flow = waits.flow_of(instance, f"operator:{request.key}", now)
+        flow = waits.flow_of(instance, Cause.of(CauseKind.OPERATOR, request.key), now)
         if reason := redoing.why_not(flow, node):
             raise OperationRefused(reason)
         redoing.begin(flow, node, "wanted by an operator", limit=None)

@@ -8,9 +8,10 @@ from functools import cached_property
 from django.db.models import Q, QuerySet
 
 from orchestrator.engine.change.status import TROUBLED
-from orchestrator.engine.change.undoing import UNDONE_LATER
 from orchestrator.engine.storage.results import GIVEN
 from orchestrator.models import (
+    Blocked,
+    CauseKind,
     Checkpoint,
     Definition,
     InboxEvent,
@@ -41,7 +42,7 @@ class Circumstances:
 
     @cached_property
     def undoing(self) -> bool:
-        signs = Q(kind=StepKind.UNDO) | Q(blocked_on=UNDONE_LATER)
+        signs = Q(kind=StepKind.UNDO) | Q(blocked=Blocked.UNDOING)
         return self.workflow and self._runs().filter(signs).exists()
 
     @property
@@ -162,19 +163,18 @@ def what_changed(instance: ProcessInstance, seen: int | None) -> str:
 
 
 def _cause(checkpoint: Checkpoint) -> str:
-    kind, _, rest = checkpoint.cause.partition(":")
-    at = f"{checkpoint.at:%H:%M:%S} UTC"
-    if kind == "operator":
-        action = OperatorAction.objects.filter(key=rest).first()
+    cause, at = checkpoint.moved_by, f"{checkpoint.at:%H:%M:%S} UTC"
+    if cause.kind == CauseKind.OPERATOR:
+        action = OperatorAction.objects.filter(key=cause.ref).first()
         return (
             f"{action.actor_name} did {action.action} at {at}"
             if action
             else f"an operator at {at}"
         )
-    if kind == "event":
-        event = InboxEvent.objects.filter(pk=rest).first()
+    if cause.kind == CauseKind.EVENT:
+        event = InboxEvent.objects.filter(pk=cause.ref).first()
         return f"{event.type if event else 'an event'} arrived at {at}"
-    if kind == "step":
-        run = StepRun.objects.filter(pk=rest.partition(":")[0]).first()
+    if cause.kind == CauseKind.STEP:
+        run = StepRun.objects.filter(pk=cause.ref).first()
         return f"{run.node if run else 'a step'} was done at {at}"
-    return f"{kind} at {at}"
+    return f"{cause.kind} at {at}"

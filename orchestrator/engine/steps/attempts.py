@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.steps import Policy
+from orchestrator.engine.claims.leases import TOLD
 from orchestrator.exceptions import Interrupted, TimedOut, WorkerDied
-from orchestrator.models import StepKind, StepRun, StepStatus
-
-LOST = ("TimedOut", "WorkerDied")
-"""How the error of a visit begins whose worker did not come back."""
+from orchestrator.models import Lost, StepKind, StepRun, StepStatus
 
 
 def policy_of(run: StepRun, vertex: Vertex | None) -> Policy:
@@ -24,7 +22,7 @@ def check_attempts(run: StepRun, policy: Policy) -> None:
     Raises:
         TimedOut, WorkerDied, Interrupted: it is not tried again.
     """
-    if run.attempt == 1 or not run.error.startswith(LOST):
+    if run.attempt == 1 or not run.lost:
         return
     before = run.attempt - 1
     if not policy.idempotent:
@@ -32,13 +30,11 @@ def check_attempts(run: StepRun, policy: Policy) -> None:
             f"the worker died in attempt {before}: whether {run.node} had its effect is not known. "
             "Retry it, or skip it with its result"
         )
-    late = run.error.startswith("TimedOut")
+    late = run.lost == Lost.TIMED_OUT
     if run.attempt <= policy.attempts(TimedOut() if late else WorkerDied()):
         return
     if late:
-        raise TimedOut(
-            f"{run.error.splitlines()[0].partition(': ')[2]}, {before} times"
-        )
+        raise TimedOut(f"{TOLD[Lost.TIMED_OUT]}, {before} times")
     raise WorkerDied(f"the worker died or was killed in each of {before} attempts")
 
 

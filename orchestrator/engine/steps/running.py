@@ -11,7 +11,7 @@ from orchestrator.engine.steps import waits
 from orchestrator.engine.steps.session import Session
 from orchestrator.engine.storage.table import Raw
 from orchestrator.engine.storage.tables import step_runs
-from orchestrator.models import StepKind, StepRun, StepStatus
+from orchestrator.models import Lost, StepKind, StepRun, StepStatus
 
 CLAIMED = {
     "status": Raw(
@@ -20,6 +20,8 @@ CLAIMED = {
     "error": Raw(
         "CASE WHEN status = 'running' THEN 'WorkerDied: nothing was heard of the worker' ELSE error END"
     ),
+    "lost": Raw(f"CASE WHEN status = 'running' THEN '{Lost.DIED}' ELSE lost END"),
+    "given_back": Raw("CASE WHEN status = 'running' THEN 0 ELSE given_back END"),
 }
 """What a claim makes of a visit: one that only waits for its deadline goes on waiting; one that was running is lost."""
 

@@ -45,6 +45,8 @@ from orchestrator.exceptions import (
     Skip,
 )
 from orchestrator.models import (
+    Cause,
+    CauseKind,
     ProcessInstance,
     Status,
     StepKind,
@@ -185,7 +187,7 @@ class Session:
             and run.kind == StepKind.STEP
             and not run.error
             and not run.redo
-            and not run.blocked_on
+            and not run.blocked
         )
 
     def _call(self, run: StepRun, vertex: Vertex, policy: Policy) -> Any:
@@ -242,7 +244,7 @@ class Session:
             flow.go_on(Settled(run.node, run.visit, "done", result))
         return self.commit(flow, run, given["result"])
 
-    def lock(self, run: StepRun, what: str = "") -> Flow:
+    def lock(self, run: StepRun, *what: object) -> Flow:
         """A change of the locked process, caused by this visit; `what` tells several changes of one visit apart.
 
         Raises:
@@ -252,14 +254,14 @@ class Session:
         if instance is None or instance.finished_at is not None:
             raise LeaseLost("the process has ended")
         self.instance = self.results.instance = instance
-        return self.flow(run, now, what)
+        return self.flow(run, now, *what)
 
-    def flow(self, run: StepRun, now: datetime, what: str = "") -> Flow:
+    def flow(self, run: StepRun, now: datetime, *what: object) -> Flow:
         """A change of the process, as this session knows it, caused by this visit."""
         owner = "" if self.worker_slice.over() else self.worker_slice.owner
         return Flow(
             self.instance,
-            f"step:{run.pk}{what}",
+            Cause.of(CauseKind.STEP, run.pk, *what),
             now,
             self.plan,
             self.workflow.queue,

@@ -76,7 +76,7 @@ def run(session: Session, run: StepRun, vertex: Vertex) -> StepRun | None:
 def _wait_on(session: Session, run: StepRun) -> None:
     """Has a visit wait whose worker was called too early; its sub-process, if it ends just now, is heard."""
     with transaction.atomic(durable=True):
-        flow = session.lock(run, f":wait:{run.attempt}:{session.instance.revision}")
+        flow = session.lock(run, "wait", run.attempt, session.instance.revision)
         child = undoing.locked_child(run)
         if child is None or child.finished_at is not None:
             awake = {"wake_at": flow.now, "owner": "", "attempt": run.attempt - 1}
@@ -96,7 +96,7 @@ def _start(session: Session, run: StepRun, vertex: Vertex) -> None:
     try:
         with transaction.atomic(durable=True):
             pk = uuid7()
-            flow = session.lock(run, f":child:{pk}")
+            flow = session.lock(run, "child", pk)
             starting.begin(definition, given, process_id=pk, parent=flow.instance)
             waiting = {**ASLEEP, "child": pk}
             flow.mark(step_runs.update(waiting, of_work.fence(run)))

@@ -18,12 +18,19 @@ from orchestrator.engine.failures import of_step, of_work
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.tables import instances, step_runs
 from orchestrator.exceptions import InvalidMessage, LeaseLost
-from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
+from orchestrator.models import (
+    Cause,
+    CauseKind,
+    ProcessInstance,
+    StepKind,
+    StepRun,
+    StepStatus,
+)
 
 log = logging.getLogger(__name__)
 
 
-def flow_of(instance: ProcessInstance, cause: str, now: datetime) -> Flow:
+def flow_of(instance: ProcessInstance, cause: Cause, now: datetime) -> Flow:
     """A change of a locked workflow."""
     plan = definitions.plan_of(instance)
     queue = definitions.workflow_of(instance).queue
@@ -86,7 +93,9 @@ def _late(run: StepRun) -> None:
     instance, now = instances.lock(run.instance_id)
     if instance is None or instance.finished_at is not None:
         raise LeaseLost("the process has ended")
-    flow = flow_of(instance, f"deadline:{run.pk}:{run.deadlines_fired}", now)
+    flow = flow_of(
+        instance, Cause.of(CauseKind.DEADLINE, run.pk, run.deadlines_fired), now
+    )
     if flow.plan[run.node].step.late is not None:
         flow.close(run, StepStatus.CANCELLED, error="the deadline has passed")
         flow.go_on(Settled(run.node, run.visit, "late"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,14 @@ from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.replay import Standing, replayed
 from orchestrator.engine.storage.results import GIVEN
 from orchestrator.exceptions import InvalidMessage, OperationRefused
-from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
+from orchestrator.models import (
+    Cause,
+    CauseKind,
+    ProcessInstance,
+    StepKind,
+    StepRun,
+    StepStatus,
+)
 
 Visit = tuple[str, int]
 """A step and the number of its visit."""
@@ -67,7 +74,7 @@ def until(instance: ProcessInstance, plan: Plan, revision: int) -> Known:
     ).exclude(kind=StepKind.UNDO)
     known = Known()
     for run in rows.order_by("pk"):
-        over = run.left is not None and run.left <= revision and not run.blocked_on
+        over = run.left is not None and run.left <= revision and not run.blocked
         (known.kept if over else known.later).append(run)
     standing = _replayed(instance, plan, known.kept)
     dropped = {
@@ -109,7 +116,7 @@ def _settled(
 ) -> Iterable[Settled]:
     """The visits that something followed from, in the order in which they were settled."""
     given_up = _given_up(plan, kept)
-    causes = dict(instance.checkpoints.values_list("revision", "cause"))
+    late = lateness(instance)
     over = [run for run in kept if run.kind not in INNER and not run.redo]
     for run in sorted(over, key=_order):
         vertex = plan.vertices.get(run.node)
@@ -117,7 +124,7 @@ def _settled(
             raise OperationRefused(f"the running code has no step {run.node}")
         if (run.node, run.left) in given_up or run.status == StepStatus.NOT_TAKEN:
             continue
-        outcome = _outcome(run, causes.get(run.left or 0, ""))
+        outcome = _outcome(run, late)
         yield Settled(
             run.node,
             run.visit,
@@ -146,12 +153,19 @@ def _given_up(plan: Plan, kept: list[StepRun]) -> set[tuple[str, int | None]]:
     return found & cancelled
 
 
-def _outcome(run: StepRun, cause: str) -> Outcome:
+def lateness(instance: ProcessInstance) -> Set[tuple[int, int]]:
+    """The visits that ended because their deadlines had passed, each with the revision of its end."""
+    rows = instance.checkpoints.filter(cause__startswith=f"{CauseKind.DEADLINE}:")
+    causes = rows.values_list("cause", "revision")
+    return {(Cause.parse(text).step_run or 0, revision) for text, revision in causes}
+
+
+def _outcome(run: StepRun, late: Set[tuple[int, int]]) -> Outcome:
     if run.status in GIVEN:
         return "done"
     if run.status == StepStatus.FAILED:
         return "failed"
-    return "late" if cause.startswith(f"deadline:{run.pk}:") else "cancelled"
+    return "late" if (run.pk, run.left) in late else "cancelled"
 
 
 def _result(run: StepRun, vertex: Vertex) -> Any:
