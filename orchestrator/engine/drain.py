@@ -12,46 +12,18 @@ from uuid import uuid4
 
 from orchestrator.conf import conf
 from orchestrator.engine.claims import leases
+from orchestrator.engine.claims.give_back import given_back
 from orchestrator.engine.claims.worker_slice import Watch, WorkerSlice, nobody
-from orchestrator.engine.events import delivery, outbox
-from orchestrator.engine.steps import running
+from orchestrator.engine.events import deadlines, delivery, outbox
+from orchestrator.engine.steps.running import CLAIMED, StepRunner
 from orchestrator.engine.storage.batch import database_now, send
 from orchestrator.engine.storage.table import TURN, Claimed, Table
 from orchestrator.engine.storage.tables import commands, events, step_runs
-from orchestrator.models import CommandStatus, StepRun, StepStatus
+from orchestrator.models import CommandStatus, InboxEvent, IssuedCommand, StepRun
 from orchestrator.queue import answering, ring
 
 HOLD_SECONDS = 1.0
 """After this long the rest of a claimed batch is given back, so that others can take it."""
-
-
-@dataclass(frozen=True)
-class Kind:
-    """One kind of ready work: where it is claimed, in batches of how many, and how it is run."""
-
-    table: Table[Any]
-    run: Callable[[Any, WorkerSlice], None]
-    batch: int
-    claimed: dict[str, Any]
-
-
-def _deliver(event: Any, worker_slice: WorkerSlice) -> None:
-    with worker_slice.watch(conf().EVENT_TIMEOUT, leases.name_of(events, event.pk)):
-        delivery.deliver(event)
-
-
-def _carry_out(command: Any, worker_slice: WorkerSlice) -> None:
-    handler = outbox.handler_of(command)
-    limit = handler.timeout if handler else conf().EVENT_TIMEOUT
-    with worker_slice.watch(limit, leases.name_of(commands, command.pk)):
-        outbox.carry_out(command)
-
-
-KINDS = (
-    Kind(events, _deliver, 64, {}),
-    Kind(commands, _carry_out, 8, {"status": CommandStatus.RUNNING}),
-    Kind(step_runs, running.run, 16, {**running.CLAIMED}),
-)
 
 
 def drain(
@@ -79,10 +51,11 @@ def drain(
     worker_slice = WorkerSlice(
         queue, owner, lambda: stop() or time.monotonic() >= ends, watch
     )
+    ready = ReadyWork(worker_slice, stop)
     total = 0
     with answering(queue):
         while not worker_slice.over():
-            done = sum(_batch(kind, worker_slice, stop) for kind in KINDS)
+            done = ready.run_once()
             if not done:
                 return total
             total += done
@@ -90,27 +63,72 @@ def drain(
     return total
 
 
-def _batch(kind: Kind, worker_slice: WorkerSlice, stop: Callable[[], bool]) -> int:
-    claimed = kind.table.claim(
-        worker_slice.queue,
-        worker_slice.owner,
-        kind.batch,
-        conf().LEASE_SECONDS,
-        **kind.claimed,
-    )
-    if len(claimed) == kind.batch:
-        ring(worker_slice.queue, others=True)
-    works, early = _in_turn(kind.table, claimed)
-    _give_back(kind, early, TURN)
-    begun = time.monotonic()
-    for number, work in enumerate(works):
-        if number and (stop() or time.monotonic() - begun > HOLD_SECONDS):
-            _give_back(kind, works[number:], timedelta(0))
-            running.finish(worker_slice)
-            return number
-        kind.run(work, worker_slice)
-    running.finish(worker_slice)
-    return len(claimed)
+@dataclass(frozen=True)
+class WorkKind:
+    """One kind of ready work: where it is claimed, in batches of how many, and how it is run."""
+
+    table: Table[Any]
+    run: Callable[[Any], None]
+    batch: int
+    claimed: dict[str, Any]
+
+
+class ReadyWork:
+    """The ready work of a queue, as one worker claims and runs it."""
+
+    def __init__(self, worker_slice: WorkerSlice, stop: Callable[[], bool]) -> None:
+        self.worker_slice = worker_slice
+        self.stop = stop
+        self.steps = StepRunner(worker_slice)
+        self.kinds = (
+            WorkKind(events, self._deliver, 64, {}),
+            WorkKind(commands, self._carry_out, 8, {"status": CommandStatus.RUNNING}),
+            WorkKind(step_runs, self._step, 16, CLAIMED),
+        )
+
+    def run_once(self) -> int:
+        """Claims and runs a batch of each kind; how many pieces of work that were."""
+        return sum(self._batch(kind) for kind in self.kinds)
+
+    def _deliver(self, event: InboxEvent) -> None:
+        name = leases.name_of(events, event.pk)
+        with self.worker_slice.watch(conf().EVENT_TIMEOUT, name):
+            delivery.deliver(event)
+
+    def _carry_out(self, command: IssuedCommand) -> None:
+        handler = outbox.handler_of(command)
+        limit = handler.timeout if handler else conf().EVENT_TIMEOUT
+        name = leases.name_of(commands, command.pk)
+        with self.worker_slice.watch(limit, name):
+            outbox.carry_out(command)
+
+    def _step(self, run: StepRun) -> None:
+        if run.kind:
+            self.steps.run(run)
+            return
+        name = leases.name_of(step_runs, run.pk)
+        with self.worker_slice.watch(conf().EVENT_TIMEOUT, name):
+            deadlines.fire(run)  # of a process manager, whose steps only wait
+
+    def _batch(self, kind: WorkKind) -> int:
+        here, lease = self.worker_slice, conf().LEASE_SECONDS
+        claimed = kind.table.claim(
+            here.queue, here.owner, kind.batch, lease, **kind.claimed
+        )
+        if len(claimed) == kind.batch:
+            ring(here.queue, others=True)
+        works, early = _in_turn(kind.table, claimed)
+        _give_back(early, TURN)
+        begun = time.monotonic()
+        for number, work in enumerate(works):
+            late = time.monotonic() - begun > HOLD_SECONDS
+            if number and (late or self.stop()):
+                _give_back(works[number:], timedelta(0))
+                self.steps.finish()
+                return number
+            kind.run(work)
+        self.steps.finish()
+        return len(claimed)
 
 
 def _in_turn(
@@ -130,27 +148,8 @@ def _in_turn(
     return works, early
 
 
-def _give_back(kind: Kind, works: list[Any], pause: timedelta) -> None:
-    """Makes claimed rows due again after a pause; the attempt is not charged."""
-    if not works:
-        return
-    due = database_now() + pause
-    send(
-        kind.table.update(
-            {
-                "owner": "",
-                "wake_at": due,
-                "attempt": work.attempt - 1,
-                **_unbegun(work),
-            },
-            {"id": work.pk, "owner": work.owner, "attempt": work.attempt},
-            rows=None,
-        )
-        for work in works
-    )
-
-
-def _unbegun(work: Any) -> dict[str, Any]:
-    """A step that was only claimed is as ready as before."""
-    begun = isinstance(work, StepRun) and work.status == StepStatus.RUNNING
-    return {"status": StepStatus.READY} if begun else {}
+def _give_back(works: list[Any], pause: timedelta) -> None:
+    """Makes claimed rows due again after a pause."""
+    if works:
+        due = database_now() + pause
+        send(given_back(work, due) for work in works)

@@ -10,7 +10,7 @@ from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring.queries.instance import instance_page
 from monitoring.queries.ledger import ledger_of
-from orchestrator.engine.change.change import Transition
+from orchestrator.engine.change.change import Change
 from orchestrator.engine.drain import drain
 from orchestrator.engine.storage.tables import instances
 from orchestrator.models import Cause, CauseKind, ProcessInstance
@@ -34,7 +34,7 @@ def moved(process: ProcessInstance) -> None:
         with transaction.atomic():
             locked, now = instances.lock(process.pk)
             assert locked is not None
-            step = Transition(locked, Cause.of(CauseKind.SETTLED, locked.revision), now)
+            step = Change(locked, Cause.of(CauseKind.SETTLED, locked.revision), now)
             step.escalate()
             step.write()
 

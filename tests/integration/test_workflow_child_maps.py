@@ -293,14 +293,14 @@ def test_one_that_is_about_to_start_when_the_process_is_cancelled_does_not(
     asked: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = launch(rallies.Regretted, "Ito", 1)
-    original = subprocesses._input
+    original = subprocesses.input_of
 
     def meanwhile(*given: Any) -> Any:
         cancel(process.pk, request=asked())
         return original(*given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(subprocesses, "_input", meanwhile)
+        patch.setattr(subprocesses, "input_of", meanwhile)
         process = go_on(process)
 
     assert process.status == "cancelled"

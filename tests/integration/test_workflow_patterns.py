@@ -11,6 +11,7 @@ from django.db import transaction
 from orchestrator import send_event
 from orchestrator.definition import Workflow
 from orchestrator.engine import operations
+from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.steps import waits
 from orchestrator.engine.storage.tables import instances
@@ -422,7 +423,7 @@ def decide(process: ProcessInstance, choice: str) -> None:
     with transaction.atomic():
         instance, now = instances.lock(process.pk)
         assert instance is not None
-        flow = waits.flow_of(instance, Cause.of(CauseKind.SETTLED, 1), now)
+        flow = WorkflowChange.of(instance, Cause.of(CauseKind.SETTLED, 1), now)
         waits.decide(flow, visit(process, "choice"), choice)
         flow.write()
 

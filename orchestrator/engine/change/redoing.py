@@ -12,7 +12,7 @@ from typing import Any
 from orchestrator.definition.codec import digest, encode
 from orchestrator.engine import inbox
 from orchestrator.engine.change import incidents
-from orchestrator.engine.change.workflow import Flow
+from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.storage.results import GIVEN, intact, last_visit
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import Permanent, ProcessionError
@@ -40,7 +40,7 @@ REMEDY = {
 }
 
 
-def request(flow: Flow, reader: StepRun, step: str, why: str) -> None:
+def request(change: WorkflowChange, reader: StepRun, step: str, why: str) -> None:
     """Has a step redone and lets its reader wait for it; the reader's attempt is not charged.
 
     A reader that needs a person for it is shown as failed, and goes on by itself when the result is there.
@@ -48,11 +48,11 @@ def request(flow: Flow, reader: StepRun, step: str, why: str) -> None:
     Raises:
         Permanent: the step has no result to redo, or was redone too often.
     """
-    latest = _latest(flow, step)
+    latest = _latest(change, step)
     if latest and latest[0].kind in WAITING:
-        state = _given_again(flow, reader, latest[0], why)
+        state = _given_again(change, reader, latest[0], why)
     else:
-        begin(flow, step, why)
+        begin(change, step, why)
         state = {"status": StepStatus.WAITING, "wake_at": None, **_blocked_on(step)}
     values = {
         **state,
@@ -63,22 +63,24 @@ def request(flow: Flow, reader: StepRun, step: str, why: str) -> None:
         "given_back": 0,
     }
     fence = {"id": reader.pk, "owner": reader.owner, "attempt": reader.attempt}
-    flow.mark(step_runs.update(values, fence))
-    flow.touch(reader, state["status"])
+    change.mark(step_runs.update(values, fence))
+    change.touch(reader, state["status"])
 
 
-def _given_again(flow: Flow, reader: StepRun, run: StepRun, why: str) -> dict[str, Any]:
+def _given_again(
+    change: WorkflowChange, reader: StepRun, run: StepRun, why: str
+) -> dict[str, Any]:
     """Has what somebody else gave given again; returns how its reader stands meanwhile."""
     body = _of_event(run)
     if body is not None and run.round < ROUNDS:
-        row = _again(flow, run)
-        row.status, row.wake_at, row.finished_at = StepStatus.DONE, None, flow.now
-        row.left, row.result, row.checksum = flow.revision, body, digest(body)
-        flow.add(row)
-        flow.rings.add(reader.queue)
-        return {"status": StepStatus.READY, "wake_at": flow.now}
-    begin(flow, run.node, why, limit=None)
-    _tell(flow, reader, run, why)
+        row = _again(change, run)
+        row.status, row.wake_at, row.finished_at = StepStatus.DONE, None, change.now
+        row.left, row.result, row.checksum = change.revision, body, digest(body)
+        change.add(row)
+        change.rings.add(reader.queue)
+        return {"status": StepStatus.READY, "wake_at": change.now}
+    begin(change, run.node, why, limit=None)
+    _tell(change, reader, run, why)
     return {"status": StepStatus.FAILED, "wake_at": None, **_blocked_on(run.node)}
 
 
@@ -102,45 +104,47 @@ def _of_event(run: StepRun) -> Any:
     return body if digest(body) == run.checksum or body == run.result else None
 
 
-def _tell(flow: Flow, reader: StepRun, run: StepRun, why: str) -> None:
+def _tell(change: WorkflowChange, reader: StepRun, run: StepRun, why: str) -> None:
     remedy = REMEDY[StepKind(run.kind)].format(step=run.node)
     message = f"{why}. {remedy}, or skip it with its result; {reader.node} then goes on"
     log.error("%s is held up: %s", reader, message)
-    flow.instance.step = reader.node
-    flow.mark(
-        incidents.resolved("failed again", flow.now, step_run_id=reader.pk),
+    change.instance.step = reader.node
+    change.mark(
+        incidents.resolved("failed again", change.now, step_run_id=reader.pk),
         incidents.opened(
             Incident.Kind.CORRUPTED_DATA,
             message,
-            flow.now,
-            instance=flow.instance,
+            change.now,
+            instance=change.instance,
             step_run_id=reader.pk,
         ),
     )
 
 
-def why_not(flow: Flow, step: str) -> str:
+def why_not(change: WorkflowChange, step: str) -> str:
     """Why an operator cannot have a step redone now; "" if it can be."""
-    vertex = flow.plan.vertices.get(step)
+    vertex = change.plan.vertices.get(step)
     if vertex is None:
         return f"the running code has no step {step}"
     if vertex.step.kind in WAITING:
         return f"{step} is done by somebody else: resume from a checkpoint before it"
-    runs = flow.instance.step_runs.filter(node=step).exclude(kind=StepKind.UNDO)
+    runs = change.instance.step_runs.filter(node=step).exclude(kind=StepKind.UNDO)
     if runs.filter(finished_at=None, redo=True).exists():
         return f"{step} is being redone already"
     if runs.filter(finished_at=None).exists():
         return f"{step} is not finished: retry or skip it"
-    if not _latest(flow, step):
+    if not _latest(change, step):
         return f"{step} has no result that could be redone"
     return ""
 
 
-def begin(flow: Flow, step: str, why: str, *, limit: int | None = ROUNDS) -> None:
+def begin(
+    change: WorkflowChange, step: str, why: str, *, limit: int | None = ROUNDS
+) -> None:
     """Makes another round of a step's last visit; of a map, of the elements whose results are bad, else of all.
 
     Args:
-        flow: the change of the process.
+        change: the change of the process.
         step: its name.
         why: what is wrong with its result.
         limit: how often it is done in all; None for as often as wanted.
@@ -148,47 +152,51 @@ def begin(flow: Flow, step: str, why: str, *, limit: int | None = ROUNDS) -> Non
     Raises:
         Permanent: the step has no result to redo, or was redone too often.
     """
-    latest = _latest(flow, step)
+    latest = _latest(change, step)
     if not latest:
         raise Permanent(f"{step} has no result that could be redone: {why}")
-    if flow.instance.step_runs.filter(node=step, redo=True, finished_at=None).exists():
+    if change.instance.step_runs.filter(
+        node=step, redo=True, finished_at=None
+    ).exists():
         return  # another reader has found it
     for run in [run for run in latest if not intact(run)] or latest:
         if limit is not None and run.round >= limit:
             raise Permanent(
                 f"{step} was done {run.round} times and its result is still bad: {why}"
             )
-        flow.add(_again(flow, run))
+        change.add(_again(change, run))
 
 
-def finished(flow: Flow, run: StepRun) -> None:
+def finished(change: WorkflowChange, run: StepRun) -> None:
     """Lets go on who waited for the redo, once all of it is done."""
-    others = flow.instance.step_runs.filter(node=run.node, redo=True, finished_at=None)
+    others = change.instance.step_runs.filter(
+        node=run.node, redo=True, finished_at=None
+    )
     if others.exclude(pk=run.pk).exists():
         return
     awake = {
         "status": StepStatus.READY,
-        "wake_at": flow.now,
+        "wake_at": change.now,
         "blocked": "",
         "blocked_on": "",
     }
     mine = {"instance_id": run.instance_id, "finished_at": None}
     open_ones: dict[str, Any] = {**mine, **_blocked_on(run.node)}
-    flow.mark(step_runs.update(awake, open_ones, rows=None))
+    change.mark(step_runs.update(awake, open_ones, rows=None))
     for reader in StepRun.objects.filter(**open_ones).only("queue", "status"):
-        flow.rings.add(reader.queue)
+        change.rings.add(reader.queue)
         if reader.status == StepStatus.FAILED:
-            flow.mark(incidents.resolved("redone", flow.now, step_run_id=reader.pk))
+            change.mark(incidents.resolved("redone", change.now, step_run_id=reader.pk))
 
 
-def _latest(flow: Flow, step: str) -> list[StepRun]:
+def _latest(change: WorkflowChange, step: str) -> list[StepRun]:
     """The last visit of a step that has a result; of a map, its elements."""
-    runs = flow.instance.step_runs.filter(node=step, status__in=GIVEN)
+    runs = change.instance.step_runs.filter(node=step, status__in=GIVEN)
     runs = runs.exclude(kind=StepKind.UNDO).order_by("visit", "round")
     return last_visit(runs) or []
 
 
-def _again(flow: Flow, run: StepRun) -> StepRun:
+def _again(change: WorkflowChange, run: StepRun) -> StepRun:
     asleep = run.kind in WAITING  # for somebody else
     return StepRun(
         instance_id=run.instance_id,
@@ -201,7 +209,7 @@ def _again(flow: Flow, run: StepRun) -> StepRun:
         redo=True,
         status=StepStatus.WAITING if asleep else StepStatus.READY,
         queue=run.queue,
-        wake_at=None if asleep else flow.now,
-        entered=flow.revision,
-        started_at=flow.now,
+        wake_at=None if asleep else change.now,
+        entered=change.revision,
+        started_at=change.now,
     )

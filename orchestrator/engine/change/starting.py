@@ -12,7 +12,8 @@ from orchestrator.definition import Workflow
 from orchestrator.definition.codec import digest, encode, seal
 from orchestrator.definition.workflow import advance
 from orchestrator.engine import inbox
-from orchestrator.engine.change.workflow import Flow
+from orchestrator.engine.change.following import Following
+from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.inbox import Receipt
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import database_now
@@ -78,10 +79,11 @@ def begin(
         parent=parent,
         started_at=now,
     )
-    flow = Flow(instance, Cause.of(CauseKind.START), now, plan, definition.queue)
-    flow.carry_out(advance.begin(plan))
-    flow.mark(*inbox.early_events(instance, now))
-    flow.write()
+    cause = Cause.of(CauseKind.START)
+    change = WorkflowChange(instance, cause, now, plan, definition.queue)
+    Following(change).carry_out(advance.begin(plan))
+    change.mark(*inbox.early_events(instance, now))
+    change.write()
     return instance
 
 

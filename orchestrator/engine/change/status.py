@@ -14,7 +14,7 @@ from orchestrator.models import (
 TROUBLED = (Status.RETRYING, Status.FAILED)
 
 
-def standing(instance: ProcessInstance) -> Status:
+def status_of(instance: ProcessInstance) -> Status:
     """The status that the stored commands and events of a live process give it."""
     open_runs = instance.step_runs.filter(finished_at=None).exclude(kind="")
     steps = set(open_runs.values_list("status", flat=True).distinct())

@@ -1,182 +1,319 @@
-"""One change of one locked workflow: settling visits of steps, and what follows from it.
-
-What follows is decided by the pure `advance`; here it becomes rows. The row of a vertex with several ways in is made by
-the first arrival, as a join that waits, and turns into the visit itself when enough have arrived.
-"""
+"""One change of one workflow: the rows that it settles, makes, cancels and has undone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
-from orchestrator.definition.workflow.advance import (
-    Advance,
-    Arrivals,
-    Settled,
-    advance,
+from orchestrator.conf import conf
+from orchestrator.definition.workflow.plan import Plan, Vertex
+from orchestrator.engine.change import incidents
+from orchestrator.engine.change.change import Change
+from orchestrator.engine.change.status import TROUBLED
+from orchestrator.engine.change.undoing import comes_to_its_end, done_visits, undo_of
+from orchestrator.engine.change.visits import visit
+from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.batch import Batch, database_now
+from orchestrator.engine.storage.tables import instances, step_runs
+from orchestrator.models import (
+    Blocked,
+    Cause,
+    CauseKind,
+    ProcessInstance,
+    Status,
+    StepKind,
+    StepRun,
+    StepStatus,
 )
-from orchestrator.definition.workflow.plan import Vertex
-from orchestrator.definition.workflow.rows import Each
-from orchestrator.engine.change import joins
-from orchestrator.engine.change.application_code import contained
-from orchestrator.engine.change.visits import elements
-from orchestrator.engine.change.workflow_rows import WorkflowChange
-from orchestrator.engine.storage.tables import step_runs
-from orchestrator.models import StepKind, StepRun, StepStatus
+
+CHUNK = 500
+"""How many rows one statement inserts."""
+
+AT_WORK = (StepStatus.READY, StepStatus.RUNNING)
 
 
-class Flow(WorkflowChange):
-    """One change of one locked workflow, with all that follows from it."""
+class WorkflowChange(Change):
+    """One change of one locked instance of a workflow.
 
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
-        self.emptied: list[StepRun] = []
-        """Maps without elements: they are over at once."""
-        self._result: Any = None
-        self._joins: dict[str, StepRun] = {}
+    Args:
+        instance: the locked row, or a new one that is not stored yet.
+        cause: what moves it, unique within the process.
+        now: the database's time.
+        plan: what it runs on.
+        queue: the workflow's own.
+        owner: the worker that goes on with one of the steps that start, if it can; "" for none.
+        at: the queue that this worker is at.
+    """
 
-    def go_on(self, settled: Settled) -> None:
-        """Carries out what follows when a visit is settled.
+    def __init__(
+        self,
+        instance: ProcessInstance,
+        cause: Cause,
+        now: datetime,
+        plan: Plan,
+        queue: str,
+        owner: str = "",
+        at: str = "",
+    ) -> None:
+        super().__init__(instance, cause, now)
+        self.plan, self.queue, self.owner, self.at = plan, queue, owner, at
+        self.mine: StepRun | None = None
+        """The visit that this worker goes on with."""
+        self.fresh: list[StepRun] = []
+        self.alone = False
+        """Whether nothing else of the process is open, so that it is written without having been locked."""
+        self.undoing = False
+        self.round = 1
+        """That of the visit that is settled; what follows from it has the same."""
+        self.closed: set[int] = set()
+
+    @classmethod
+    def of(
+        cls, instance: ProcessInstance, cause: Cause, now: datetime
+    ) -> WorkflowChange:
+        """A change of a locked workflow.
 
         Raises:
-            NoCase: no way on fits the result.
+            UnknownDefinition: the running code no longer has its definition.
         """
-        self._result = settled.result
-        with contained(settled.step):
-            found = advance(self.plan, settled, self.look)
-        self.carry_out(found)
+        queue = definitions.workflow_of(instance).queue
+        return cls(instance, cause, now, definitions.plan_of(instance), queue)
 
-    def carry_out(self, found: Advance) -> None:
-        """Makes rows of what the pure core has found."""
-        self.edge = ",".join(filter(None, [self.edge, *found.taken]))
-        for name in found.not_taken:
-            self._pass_over(name, found.joins.pop(name, None))
-        for name, number in found.entered:
-            self._begin(self.plan[name], number, found.joins.pop(name, None))
-        for name, arrivals in found.joins.items():
-            self._arrive(name, arrivals)
-        self._cancel(found.given_up)
-        while self.emptied:  # only now: what follows must see all that was found
-            head = self.emptied.pop(0)
-            self.go_on(Settled(head.node, head.visit, result=[]))
-        self._cancel(found.caught)
+    # Settling visits
 
-    def _cancel(self, names: Sequence[str]) -> None:
-        """Cancels the open visits of these steps, and carries out what follows; a join that waits has not started."""
-        ended = [run for run in self.open_visits(names) if run.kind != StepKind.JOIN]
-        for run in ended:
-            self.close_open(run, StepStatus.CANCELLED)
-        begun = [row for row in self.fresh if row.kind != StepKind.JOIN]
-        for row in begun:
-            if row.node in names and row.finished_at is None:
-                self.drop(row)
-                ended.append(row)
-        for run in ended:
-            if run.kind != StepKind.ITEM:
-                self.go_on(Settled(run.node, run.visit, "cancelled"))
+    def close(self, run: StepRun, status: StepStatus, **values: Any) -> None:
+        """Settles a visit that this attempt holds."""
+        fence = {"id": run.pk, "owner": run.owner, "attempt": run.attempt}
+        if self.alone:  # it may have been claimed before the process was read
+            fence["blocked"] = ""
+        self._close(run, status, values, fence)
 
-    def look(self, names: Sequence[str]) -> dict[str, Arrivals]:
-        """How joins stand, as stored and as this change has made them."""
-        unknown = [name for name in names if name not in self._joins]
-        if unknown and not self.new:
-            self._joins |= joins.stored(self.instance.pk, unknown)
+    def close_open(self, run: StepRun, status: StepStatus, **values: Any) -> None:
+        """Settles an open visit, whoever holds it; with one that is cancelled its sub-process is."""
+        self._close(run, status, values, {"id": run.pk, "finished_at": None})
+        if status == StepStatus.CANCELLED and run.child_id is not None:
+            cancel_child(run)
+
+    def _close(
+        self,
+        run: StepRun,
+        status: StepStatus,
+        values: dict[str, Any],
+        where: dict[str, Any],
+    ) -> None:
+        closed = {"status": status, **self._over(), **values}
+        if not run.redo:
+            self.round = run.round
+        self.mark(step_runs.update(closed, where))
+        self._count_out(run, status)
+
+    def _over(self) -> dict[str, Any]:
+        """The columns of a visit that is over."""
         return {
-            name: joins.standing(row, over=self._is_over(row))
-            for name in names
-            if (row := self._joins.get(name)) is not None
+            "wake_at": None,
+            "owner": "",
+            "blocked": "",
+            "blocked_on": "",
+            "finished_at": self.now,
+            "left": self.revision,
         }
 
-    def _is_over(self, row: StepRun) -> bool:
-        """Whether a join can start no more: it has, or it was cancelled while it waited."""
-        cancelled = row.finished_at is not None or row.pk in self.closed
-        return row.kind != StepKind.JOIN or cancelled
+    def _count_out(self, run: StepRun, status: StepStatus) -> None:
+        self.closed.add(run.pk)
+        self.instance.open_steps -= 1
+        self.touch(run, status)
 
-    # Rows
+    def touch(self, run: StepRun, status: str) -> None:
+        """Notes for the checkpoint and for live pages that a step has changed."""
+        self.steps[run.node] = (
+            str(status) if run.kind != StepKind.ITEM else StepStatus.RUNNING
+        )
 
-    def _arrive(self, name: str, now: Arrivals) -> None:
-        """Another branch has come to a join that still waits, or has started before."""
-        row, counts = self._joins.get(name), joins.counts(now)
-        if row is None:
-            row = self._joins[name] = self.new_visit(self.plan[name])
-            row.kind, row.status, row.wake_at = StepKind.JOIN, StepStatus.WAITING, None
-            self.add(row)
-        elif row not in self.fresh:
-            self.mark(step_runs.update(counts, {"id": row.pk}))
-        for column, value in counts.items():
-            setattr(row, column, value)
+    def give_up(self, names: Sequence[str], because: str) -> None:
+        """Cancels the open visits of these steps until somebody has seen to the one that failed.
 
-    def _pass_over(self, name: str, arrivals: Arrivals | None) -> None:
-        """Marks a step on a branch that was not taken."""
-        known = self._joins.get(name)
-        if known is not None and known not in self.fresh:
-            arrived = arrivals.arrived if arrivals else known.arrived
-            counts = {"arrived": arrived, "taken": 0}
-            self.close_open(known, StepStatus.NOT_TAKEN, **counts)
-            return
-        row = known or self.new_visit(self.plan[name])
-        if known is not None:
-            self.instance.open_steps -= 1
-        row.status, row.wake_at, row.finished_at = StepStatus.NOT_TAKEN, None, self.now
-        row.left, row.arrived = self.revision, arrivals.arrived if arrivals else 0
-        row.taken = 0
-        if known is None:
-            self.add(row)
+        Args:
+            names: the steps. A join that waits stays: it comes to life again with its branches.
+            because: the step that failed.
+        """
+        held = {"blocked": Blocked.FAILURE, "blocked_on": because}
+        for run in self.open_visits(names):
+            if run.kind != StepKind.JOIN:
+                self.close_open(run, StepStatus.CANCELLED, **held)
+        for row in self.fresh:
+            asleep = row.kind == StepKind.JOIN
+            if row.node in names and row.finished_at is None and not asleep:
+                self.drop(row)
+                row.blocked, row.blocked_on = Blocked.FAILURE, because
 
-    def _begin(self, vertex: Vertex, number: int, arrivals: Arrivals | None) -> None:
-        """A step starts."""
-        row = self.new_visit(vertex, number)
-        if arrivals is not None:
-            joins.start(row, vertex, arrivals, self.now)
-        self.instance.step = vertex.name
-        known = self._joins.get(vertex.name) if arrivals is not None else None
-        if vertex.each is not None:
-            self._spread(vertex.each, row)
-            return
-        self.keep(row)
-        if known is None:
-            self.add(row)
-        elif known in self.fresh:
-            self.fresh[self.fresh.index(known)] = row
-        else:
-            self._fire(known, row)
-        if arrivals is not None:
-            self._joins[vertex.name] = row
+    def drop(self, row: StepRun) -> None:
+        """Cancels a visit that this same change has made."""
+        row.status, row.wake_at, row.owner = StepStatus.CANCELLED, None, ""
+        row.finished_at, row.left = self.now, self.revision
+        self.instance.open_steps -= 1
+        if self.mine is row:
+            self.mine = None
+        self.touch(row, row.status)
 
-    def _fire(self, waiting: StepRun, row: StepRun) -> None:
-        """The stored row of a join that waited becomes the visit itself."""
-        row.pk = waiting.pk
-        values = {name: getattr(row, name) for name in FIRED}
-        where = {"id": row.pk, "kind": StepKind.JOIN}
-        self.mark(step_runs.update(values, where))
+    def open_visits(self, names: Sequence[str]) -> list[StepRun]:
+        if not names:
+            return []
+        runs = self.instance.step_runs.filter(node__in=names, finished_at=None)
+        return [run for run in runs if run.pk not in self.closed]
+
+    # New visits
+
+    def new_visit(self, vertex: Vertex, number: int = 1) -> StepRun:
+        row = visit(vertex, self.instance.pk, self.queue, self.revision, self.now)
+        row.visit, row.round = number, self.round
+        return row
+
+    def keep(self, row: StepRun) -> None:
+        """Takes a step up in the same commit that starts it, if this worker can go on with it."""
+        ready = row.status == StepStatus.READY and row.queue == self.at
+        if self.owner and self.mine is None and ready:
+            row.owner, row.attempt, row.status = self.owner, 1, StepStatus.RUNNING
+            row.wake_at = self.now + timedelta(seconds=conf().LEASE_SECONDS)
+            self.mine = row
+
+    def add(self, row: StepRun) -> None:
+        """A new visit."""
+        self.fresh.append(row)
+        self.instance.open_steps += row.finished_at is None
         self.touch(row, row.status)
         self.wake(row)
 
-    def _spread(self, each: Each, head: StepRun) -> None:
-        """A map: a row that stands for all of it, and one for each element."""
-        rows = elements(each, head, self._result)
-        if not rows:
-            head.status, head.finished_at = StepStatus.DONE, self.now
-            head.left = self.revision
-        self.add(head)
-        if not rows:
-            self.emptied.append(head)
+    def wake(self, row: StepRun) -> None:
+        """Has others told of work that this worker does not do itself."""
+        if not row.owner and row.wake_at is not None and row.wake_at <= self.now:
+            self.rings.add(row.queue)
+
+    # Cancelling and undoing all of it
+
+    def stop(self, *, undo: bool = False, by: str = "cancelled") -> None:
+        """Cancels everything that is open, sub-processes too; what nobody adds then ends the process.
+
+        Args:
+            undo: whether a step that is just running and can be undone comes to its end first (else its effect would
+                stay), and whether sub-processes undo what they have done.
+            by: what is said to have settled the incidents about it.
+        """
+        self.undoing = True
+        cancelled = {"status": StepStatus.CANCELLED, **self._over()}
+        mine = {"instance_id": self.instance.pk, "finished_at": None}
+        for reason in {run.blocked for run in self._given_up(undo, by)}:
+            same = {**mine, "blocked": reason}
+            self.mark(step_runs.update(cancelled, same, rows=None))
+
+    def undo(self) -> None:
+        """Cancels everything that is open and starts to undo. With nothing to undo the process ends."""
+        self.stop(undo=True)
+        for number, run in enumerate(done_visits(self.instance, self.plan)):
+            self.undo_visit(run, begins=number == 0)
+
+    def undo_visit(self, run: StepRun, *, begins: bool) -> None:
+        """Has a finished visit undone, now or when its turn comes."""
+        self.add(undo_of(run, self.plan, self.revision, self.now, begins=begins))
+
+    def _given_up(self, undo: bool, by: str) -> list[StepRun]:
+        """The open visits that are cancelled now, with their incidents and sub-processes."""
+        found = []
+        runs = self.instance.step_runs.filter(finished_at=None)
+        for run in runs.exclude(pk__in=self.closed).defer("result", "element", "saved"):
+            if undo and comes_to_its_end(run, self.plan):
+                later = {"id": run.pk, "finished_at": None}
+                self.mark(step_runs.update({"blocked": Blocked.UNDOING}, later))
+                continue
+            found.append(run)
+            self.instance.open_steps -= 1
+            self.touch(run, StepStatus.CANCELLED)
+            if run.error:
+                self.mark(incidents.resolved(by, self.now, step_run_id=run.pk))
+            if run.child_id is not None:
+                cancel_child(run, undo=undo)
+        return found
+
+    # How it is written
+
+    def write(self) -> None:
+        """Sends everything and has it announced; a process with nothing open has ended.
+
+        Raises:
+            LeaseLost: somebody else moved the instance or settled the visit; roll back.
+        """
+        if self.instance.open_steps == 0:
+            ended = Status.CANCELLED if self.undoing else Status.COMPLETED
+            self.instance.status, self.instance.finished_at = ended, self.now
+            self._tell_parent()
+        self._insert_fresh()
+        super().write()
+
+    def _insert_fresh(self) -> None:
+        others = [row for row in self.fresh if row is not self.mine]
+        if self.mine is not None and self.mine in self.fresh:
+            self.writes.append(step_runs.insert_known(self.mine))
+        for begin in range(0, len(others), CHUNK):
+            self.writes.append(step_runs.insert(*others[begin : begin + CHUNK]))
+
+    def _tell_parent(self) -> None:
+        """Wakes the step of another process that waits for the end of this one."""
+        if self.instance.parent_id is None:
             return
-        self.keep(rows[0])
-        for row in rows:
-            self.add(row)
+        for run in StepRun.objects.filter(child=self.instance.pk, finished_at=None):
+            awake = {"wake_at": self.now}
+            waiting = {"id": run.pk, "finished_at": None}
+            self.writes.append(step_runs.update(awake, waiting, None))
+            self.rings.add(run.queue)
+
+    def settle_status(self) -> None:
+        if self.instance.finished_at is not None:
+            return
+        if self.alone:
+            busy = any(row.status in AT_WORK for row in self.fresh)
+            self.instance.status = Status.RUNNING if busy else Status.WAITING
+        elif self.troubled or self.plan.waits:
+            self.look_again()
+        elif self.instance.status not in TROUBLED:
+            self.instance.status = Status.RUNNING
+
+    def columns(self) -> dict[str, Any]:
+        return {"open_steps": self.instance.open_steps}
+
+    def known(self) -> dict[str, Any]:
+        known = super().known()
+        if self.alone:  # an event may have been parked, which is no revision
+            known["parked"] = self.instance.parked
+        return known
+
+    def shown(self) -> tuple[list[str], Any]:
+        return list(self.steps), self.instance.data if self.new else {}
+
+    def send(self, batch: Batch) -> None:
+        if (
+            self.alone
+        ):  # its revision tells whether the process was still what it is here
+            batch.commit()
+        else:
+            batch.send()
 
 
-FIRED = (
-    "kind",
-    "status",
-    "queue",
-    "wake_at",
-    "owner",
-    "attempt",
-    "arrived",
-    "taken",
-    "progress",
-    "started_at",
-    "entered",
-)
-"""What changes in a join's row when it starts."""
+def cancel_child(run: StepRun, *, undo: bool = True) -> None:
+    """Cancels the sub-process of a step that no longer waits for it; what it has done is undone, unless told not to."""
+    child = locked_child(run)
+    if child is None or child.finished_at is not None:
+        return
+    if child.step_runs.filter(kind=StepKind.UNDO).exists():
+        return  # it is on its way out by itself
+    cause = Cause.of(CauseKind.PARENT, run.pk)
+    change = WorkflowChange.of(child, cause, database_now())
+    if undo:
+        change.undo()
+    else:
+        change.stop()
+    change.write()
+
+
+def locked_child(run: StepRun) -> ProcessInstance | None:
+    """The sub-process of a step, locked: whether it has ended is then known for good."""
+    return instances.lock(run.child_id)[0]

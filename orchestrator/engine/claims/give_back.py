@@ -1,28 +1,66 @@
-"""Giving a step back after the database refused: uncharged at first, since most of it passes.
+"""Giving claimed work back: what was not begun, what must wait, and what the database refused.
 
-What does not pass would have the function run without end: an error of its own that only looks so, or a row that the
-database never takes. An attempt that was given back so often counts as failed.
+The attempt is not charged. What the database refuses usually passes; what does not pass would have a step's function
+run without end: an error of its own that only looks so, or a row that the database never takes. A step's attempt that
+was given back so often counts as failed.
 """
 
 from __future__ import annotations
 
+import logging
+import random
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
 
 from orchestrator.engine.change import incidents
 from orchestrator.engine.claims import leases
-from orchestrator.engine.failures import of_work
-from orchestrator.engine.storage.tables import step_runs
+from orchestrator.engine.claims.fence import fence
+from orchestrator.engine.storage.batch import Statement, database_now, send
+from orchestrator.engine.storage.tables import table_of
 from orchestrator.exceptions import Interrupted
-from orchestrator.models import StepRun, StepStatus
+from orchestrator.models import StepRun, StepStatus, Work
+
+log = logging.getLogger(__name__)
 
 FREE = 5
-"""How often an attempt is given back."""
+"""How often a step's attempt is given back to the database's errors."""
 
 
-def give_back(run: StepRun, refused: Exception) -> bool:
-    """Gives a visit back uncharged, if this attempt was not given back too often.
+def given_back(work: Work, due: datetime, **noted: Any) -> Statement:
+    """Makes claimed work due again at a time, uncharged; a step that was only claimed is as ready as before."""
+    values = {"owner": "", "wake_at": due, "attempt": work.attempt - 1, **noted}
+    if isinstance(work, StepRun) and work.status == StepStatus.RUNNING:
+        values["status"] = StepStatus.READY
+    return table_of(work).update(values, fence(work), rows=None)
+
+
+def soon(least: float, most: float) -> datetime:
+    """A moment between so many seconds from now: many that are given back at once do not come back at once."""
+    pause = random.uniform(least, most)  # noqa: S311  # spread, not secrecy
+    return database_now() + timedelta(seconds=pause)
+
+
+def put_off(run: StepRun) -> None:
+    """Gives a step back for a moment because others of its kind are running."""
+    send([given_back(run, soon(0.05, 0.3))])
+
+
+def refused(work: Work, refusal: Exception, **noted: Any) -> None:
+    """Gives work back after the database refused (deadlock, lost connection, lock timeout).
+
+    Whether the lost transaction was committed after all is answered by the fence when the work is taken up again.
+    """
+    log.warning("the database refused, %s is tried again: %s", work, refusal)
+    leases.doubt()
+    if connection.connection is not None and not connection.in_atomic_block:
+        connection.close()
+    send([given_back(work, soon(0.05, 0.5), **noted)])
+
+
+def step_refused(run: StepRun, refusal: Exception) -> bool:
+    """Gives a step back after the database refused, if this attempt was not given back too often.
 
     Returns:
         Whether it was.
@@ -30,27 +68,21 @@ def give_back(run: StepRun, refused: Exception) -> bool:
     times = run.given_back + 1
     if times > FREE:
         return False
-    begun = run.status == StepStatus.RUNNING
-    note: dict[str, Any] = {
-        "status": StepStatus.READY if begun else run.status,
-        "error": f"Refused {times}: {incidents.storable(incidents.said(refused))}",
-        "lost": "",
-        "given_back": times,
-    }
-    of_work.hand_back(run, step_runs, refused, note)
+    told = f"Refused {times}: {incidents.storable(incidents.said(refusal))}"
+    refused(run, refusal, error=told, lost="", given_back=times)
     return True
 
 
 def doubt() -> None:
-    """Whether the refused commit happened is not known, nor whether its connection can still be used."""
+    """Notes that it is not known whether the refused commit happened, nor whether its connection can still be used."""
     leases.doubt()
     if not connection.in_atomic_block:
         connection.close()
 
 
-def unknown(run: StepRun, refused: Exception) -> Interrupted:
+def unknown(run: StepRun, error: Exception) -> Interrupted:
     """Why a step that must not run twice is not simply tried again."""
     return Interrupted(
-        f"the database refused in attempt {run.attempt} ({incidents.said(refused)}): whether {run.node} had its effect "
+        f"the database refused in attempt {run.attempt} ({incidents.said(error)}): whether {run.node} had its effect "
         "is not known. Retry it, or skip it with its result"
     )

@@ -10,7 +10,7 @@ from typing import Any
 from django.db import connection
 
 from orchestrator.conf import conf
-from orchestrator.engine.storage.batch import Statement, database_now, send
+from orchestrator.engine.storage.batch import Statement, Touched, database_now, send
 from orchestrator.engine.storage.table import Table
 from orchestrator.engine.storage.tables import commands, events, step_runs
 from orchestrator.models import Lost, StepStatus
@@ -128,6 +128,7 @@ def _held(
     return Statement(
         f"UPDATE {table.name} SET {sets} WHERE queue = %s AND wake_at IS NOT NULL AND owner IN ({marks})",  # noqa: S608  # names are ours
         [*params, queue, *owners],
+        Touched(table.model._meta.db_table, "condition"),
     )
 
 

@@ -1,13 +1,11 @@
-"""What the worker that drains a queue lends to the work it runs."""
+"""A worker at a queue for one time slice, and how it is watched."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
-
-from orchestrator.engine.steps.quick_results import QuickResults
 
 Alive = Callable[[], None]
 """Says that the piece of work is still getting on."""
@@ -45,11 +43,9 @@ class WorkerSlice:
         owner: the worker's boot id.
         over: whether the slice has ended or the worker was asked to stop; asked between pieces of work.
         watch: told of each piece of work and the seconds it may take.
-        quick_results: results that wait for a moment to be stored together.
     """
 
     queue: str
     owner: str
     over: Callable[[], bool] = lambda: False
     watch: Watch = nobody
-    quick_results: QuickResults = field(default_factory=QuickResults)

@@ -12,7 +12,8 @@ from orchestrator.conf import conf
 from orchestrator.definition import ProcessManager
 from orchestrator.definition.codec import decode
 from orchestrator.engine.change import incidents
-from orchestrator.engine.change.change import Transition
+from orchestrator.engine.change.manager import ManagerChange
+from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.failures import of_work
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import Statement, send
@@ -43,7 +44,7 @@ def _fire(run: StepRun) -> None:
     definition = definitions.manager_of(instance)
     manager = definition(instance.pk, run.node, decode(definition.Data, instance.data))
     cause = Cause.of(CauseKind.DEADLINE, run.pk, run.deadlines_fired)
-    move = Transition(instance, cause, now)
+    move = ManagerChange(instance, cause, now)
     decision = manager.execute_deadline(run.deadlines_fired, move.execute)
     fired = _fired(run, definition, now)
     move.mark(fired)
@@ -69,4 +70,4 @@ def _fired(run: StepRun, definition: type[ProcessManager], now: datetime) -> Sta
         "owner": "",
         "error": "",
     }
-    return step_runs.update(values, {**of_work.fence(run), "finished_at": None})
+    return step_runs.update(values, {**fence(run), "finished_at": None})

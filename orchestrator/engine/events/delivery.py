@@ -20,8 +20,10 @@ from orchestrator.definition.codec import decode
 from orchestrator.engine import inbox
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.announcements import announce_event
-from orchestrator.engine.change.change import Transition, begin
+from orchestrator.engine.change.change import Change
+from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.status import TROUBLED
+from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.failures import of_work
 from orchestrator.engine.steps import waits
 from orchestrator.engine.storage import definitions
@@ -104,7 +106,7 @@ def _offer(event: InboxEvent, instance: ProcessInstance, now: datetime) -> None:
     manager = definition(
         instance.pk, instance.step, decode(definition.Data, instance.data)
     )
-    move = Transition(instance, Cause.of(CauseKind.EVENT, event.pk), now)
+    move = ManagerChange(instance, Cause.of(CauseKind.EVENT, event.pk), now)
     decision = manager.execute(inbox.read(event.type, event.body), move.execute)
     if decision.outcome == "moved":
         move.take(definition, decision)
@@ -125,9 +127,10 @@ def _offer_to_steps(
     definition: type[Workflow],
     now: datetime,
 ) -> None:
-    flow = waits.flow_of(instance, Cause.of(CauseKind.EVENT, event.pk), now)
-    if waits.take(flow, inbox.read(event.type, event.body)):
-        _settle(event, flow, Verdict.MOVED)
+    cause = Cause.of(CauseKind.EVENT, event.pk)
+    change = WorkflowChange.of(instance, cause, now)
+    if waits.take(change, inbox.read(event.type, event.body)):
+        _settle(event, change, Verdict.MOVED)
     else:
         _park(event, instance, definition, now)
 
@@ -135,7 +138,7 @@ def _offer_to_steps(
 def _start(event: InboxEvent, definition: type[ProcessManager], now: datetime) -> None:
     message = inbox.read(event.type, event.body)
     _check_key(event)
-    move = begin(
+    move = ManagerChange.begin(
         definition,
         event.process_id,
         event.correlation_key,
@@ -163,10 +166,9 @@ def _check_key(event: InboxEvent) -> None:
         )
 
 
-def _settle(event: InboxEvent, move: Transition, outcome: Verdict) -> None:
+def _settle(event: InboxEvent, move: Change, outcome: Verdict) -> None:
     move.mark(verdict(event, outcome, move.now, move.instance, revision=move.revision))
     move.mark(*_cleared(event, move.now))
-    move.apart = event.verdict == Verdict.RECEIVED
     move.write()
 
 
@@ -260,7 +262,7 @@ def _put_aside(
     """Settles an event that moves nothing; a process that was in trouble over it shows how it stands without it."""
     troubled = instance.finished_at is None and instance.status in TROUBLED
     if event.error and troubled:
-        move = Transition(
+        move = Change(
             instance, Cause.of(CauseKind.SETTLED, event.pk, instance.revision), now
         )
         move.mark(*marks)

@@ -12,8 +12,9 @@ from orchestrator import registry
 from orchestrator.definition.codec import decode
 from orchestrator.engine import inbox
 from orchestrator.engine.change import incidents
-from orchestrator.engine.change.change import Transition
+from orchestrator.engine.change.change import Change
 from orchestrator.engine.change.status import TROUBLED
+from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.failures import of_work
 from orchestrator.engine.storage.batch import Statement, database_now, send
 from orchestrator.engine.storage.tables import commands, events, instances
@@ -80,7 +81,7 @@ def _settle(command: IssuedCommand, answer: Answer) -> None:
     if command.error:
         marks.append(incidents.resolved("done", now, command_id=command.pk))
     if instance is not None and instance.status in TROUBLED:
-        move = Transition(
+        move = Change(
             instance, Cause.of(CauseKind.COMMAND, command.pk, instance.revision), now
         )
         move.mark(*marks)
@@ -98,7 +99,7 @@ def _done(command: IssuedCommand, answer: Answer, now: datetime) -> Statement:
         "owner": "",
         "finished_at": now,
     }
-    return commands.update(values, of_work.fence(command))
+    return commands.update(values, fence(command))
 
 
 def _caused(command: IssuedCommand, answer: Answer, now: datetime) -> list[Statement]:

@@ -8,8 +8,6 @@ finished steps are undone; else the step has failed and people are told.
 from __future__ import annotations
 
 import logging
-import random
-from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
@@ -19,13 +17,15 @@ from orchestrator.definition.workflow.advance import Settled, catching
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.definition.workflow.tolerance import put_up_with
-from orchestrator.engine.change import incidents, maps, redoing, undoing
+from orchestrator.engine.change import incidents, maps, redoing, settling, undoing
 from orchestrator.engine.change.announcements import announce
-from orchestrator.engine.change.workflow import Flow
+from orchestrator.engine.change.following import Following, go_on
+from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.claims import give_back
+from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.failures import backoff, of_work
 from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.batch import database_now, send
+from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.engine.storage.tables import instances, step_runs
 from orchestrator.exceptions import (
@@ -58,16 +58,16 @@ def of_step(run: StepRun, error: Exception, plan: Plan | None, policy: Policy) -
     """Stores what a failed attempt leads to."""
     try:
         if passes(error) and plan is None:
-            of_work.hand_back(run, step_runs, error)
+            give_back.refused(run, error)
             return
         if passes(error):
-            if policy.idempotent and give_back.give_back(run, error):
+            if policy.idempotent and give_back.step_refused(run, error):
                 return
             give_back.doubt()
             error = error if policy.idempotent else give_back.unknown(run, error)
         if plan is None or isinstance(error, of_work.MISSING):
             with transaction.atomic(durable=True):
-                of_work.hold(run, step_runs, error)
+                of_work.hold(run, error)
             return
         _settle_somehow(run, error, plan, policy)
     except LeaseLost:
@@ -83,52 +83,40 @@ def _settle_somehow(run: StepRun, error: Exception, plan: Plan, policy: Policy) 
         raise
     except Exception as worse:
         if passes(worse):
-            if policy.idempotent and give_back.give_back(run, worse):
+            if policy.idempotent and give_back.step_refused(run, worse):
                 return
             give_back.doubt()
         log.exception("what the failure of %s leads to failed too", run)
         worse.__context__ = error
         with transaction.atomic(durable=True):
-            flow = _flow(run, plan)
-            _stop(flow, run, worse)
-            _tell(flow, run, worse)
-            flow.write()
-
-
-def put_off(run: StepRun) -> None:
-    """Gives a step back for a moment because others of its kind are running; the attempt is not charged."""
-    soon = timedelta(seconds=random.uniform(0.05, 0.3))  # noqa: S311  # spread, not secrecy
-    values = {
-        "status": StepStatus.READY,
-        "owner": "",
-        "wake_at": database_now() + soon,
-        "attempt": run.attempt - 1,
-    }
-    send([step_runs.update(values, of_work.fence(run), rows=None)])
+            change = _change(run, plan)
+            _stop(change, run, worse)
+            _tell(change, run, worse)
+            change.write()
 
 
 def _settle(run: StepRun, error: Exception, plan: Plan, policy: Policy) -> None:
-    flow = _flow(run, plan)
-    if undoing.is_undone_later(flow, run):
-        flow.close(run, StepStatus.CANCELLED, error=incidents.trace(error))
-        undoing.came_to_its_end(flow, run, StepStatus.CANCELLED)
-        flow.write()
+    change = _change(run, plan)
+    if undoing.is_undone_later(run, plan):
+        change.close(run, StepStatus.CANCELLED, error=incidents.trace(error))
+        settling.came_to_its_end(change, run, StepStatus.CANCELLED)
+        change.write()
         return
     if isinstance(error, CorruptInput):
         try:
-            redoing.request(flow, run, error.step, incidents.said(error))
-            flow.write()
+            redoing.request(change, run, error.step, incidents.said(error))
+            change.write()
             return
         except Permanent as hopeless:
             hopeless.__cause__ = error
             error = hopeless
     if _may_try_again(run, error, policy):
-        _try_again(flow, run, error, policy)
+        _try_again(change, run, error, policy)
     else:
-        _give_up(flow, run, error)
+        _give_up(change, run, error)
 
 
-def _flow(run: StepRun, plan: Plan) -> Flow:
+def _change(run: StepRun, plan: Plan) -> WorkflowChange:
     """A change of the locked process, caused by a failure of this visit.
 
     Raises:
@@ -139,14 +127,16 @@ def _flow(run: StepRun, plan: Plan) -> Flow:
         raise LeaseLost("the process has ended")
     cause = Cause.of(CauseKind.STEP_FAILED, run.pk, instance.revision)
     queue = definitions.workflow_of(instance).queue
-    return Flow(instance, cause, now, plan, queue)
+    return WorkflowChange(instance, cause, now, plan, queue)
 
 
 def _may_try_again(run: StepRun, error: Exception, policy: Policy) -> bool:
     return not isinstance(error, FINAL) and run.attempt < policy.attempts(error)
 
 
-def _try_again(flow: Flow, run: StepRun, error: Exception, policy: Policy) -> None:
+def _try_again(
+    change: WorkflowChange, run: StepRun, error: Exception, policy: Policy
+) -> None:
     """Stores when the next attempt is due; the process shows that it is retrying."""
     pause = backoff.delay(run.attempt, policy.backoff)
     if isinstance(error, Retry) and error.after is not None:
@@ -155,63 +145,65 @@ def _try_again(flow: Flow, run: StepRun, error: Exception, policy: Policy) -> No
         "status": StepStatus.RETRYING,
         **failed_attempt(error),
         "owner": "",
-        "wake_at": flow.now + pause,
+        "wake_at": change.now + pause,
     }
-    mark = step_runs.update(values, of_work.fence(run))
-    if flow.instance.status in (Status.RETRYING, Status.FAILED):
+    mark = step_runs.update(values, fence(run))
+    if change.instance.status in (Status.RETRYING, Status.FAILED):
         send([mark])
-        announce(flow.instance, {run.node: StepStatus.RETRYING}, "")
+        announce(change.instance, {run.node: StepStatus.RETRYING}, "")
         return
-    flow.mark(mark)
-    flow.touch(run, StepStatus.RETRYING)
-    flow.instance.status = Status.RETRYING
-    flow.write()
+    change.mark(mark)
+    change.touch(run, StepStatus.RETRYING)
+    change.instance.status = Status.RETRYING
+    change.write()
 
 
-def _give_up(flow: Flow, run: StepRun, error: Exception) -> None:
+def _give_up(change: WorkflowChange, run: StepRun, error: Exception) -> None:
     """The step has failed for good; whether that stops the process is for the definition to say."""
     undo = run.kind == StepKind.UNDO
-    way = "" if undo or run.redo else _another_way(flow, run, error)
+    way = "" if undo or run.redo else _another_way(change, run, error)
     if way:
         log.warning("%s failed, %s: %s", run, way, incidents.named(error))
-        flow.mark(incidents.resolved("went another way", flow.now, step_run_id=run.pk))
-        flow.write()
+        change.mark(
+            incidents.resolved("went another way", change.now, step_run_id=run.pk)
+        )
+        change.write()
         return
     log.error("%s failed for good: %s", run, incidents.named(error))
-    if not undo and not run.redo and undoing.can_undo(flow):
-        _close(flow, run, error)
-        _tell(flow, run, error)
-        undoing.begin(flow)
+    if not undo and not run.redo and undoing.done_visits(change.instance, change.plan):
+        _close(change, run, error)
+        _tell(change, run, error)
+        change.undo()
     else:
-        _stop(flow, run, error)
-        _tell(flow, run, error)
-    flow.write()
+        _stop(change, run, error)
+        _tell(change, run, error)
+    change.write()
 
 
-def _another_way(flow: Flow, run: StepRun, error: Exception) -> str:
+def _another_way(change: WorkflowChange, run: StepRun, error: Exception) -> str:
     """Goes on where an error link catches it, or a map or a join puts up with it; says which, "" if none does."""
     item = run.kind == StepKind.ITEM
-    caught = catching(flow.plan, run.node, error)
+    caught = catching(change.plan, run.node, error)
     if caught is not None:
-        _close(flow, run, error)
+        _close(change, run, error)
         if item:
-            _close_map(flow, run, error)
-        flow.go_on(Settled(run.node, run.visit, "failed", error=error))
+            _close_map(change, run, error)
+        go_on(change, Settled(run.node, run.visit, "failed", error=error))
         return f"{caught.target} catches it"
-    if item and maps.tolerates(flow, run, flow.plan[run.node]):
-        _close(flow, run, error)
-        maps.count(flow, run, failed=True)
+    if item and maps.tolerates(change, run, change.plan[run.node]):
+        _close(change, run, error)
+        maps.count(change, run, failed=True)
         return "its map puts up with it"
-    if not item and put_up_with(flow.plan, run.node, flow.look):
-        _close(flow, run, error)
-        flow.go_on(Settled(run.node, run.visit, "failed", error=error))
+    if not item and put_up_with(change.plan, run.node, Following(change).look):
+        _close(change, run, error)
+        go_on(change, Settled(run.node, run.visit, "failed", error=error))
         return "its join puts up with it"
     return ""
 
 
-def _close(flow: Flow, run: StepRun, error: Exception) -> None:
+def _close(change: WorkflowChange, run: StepRun, error: Exception) -> None:
     values = failed(run, error)
-    flow.close(run, StepStatus.FAILED, **values)
+    change.close(run, StepStatus.FAILED, **values)
 
 
 def failed(run: StepRun, error: Exception) -> dict[str, Any]:
@@ -234,18 +226,18 @@ def failed_attempt(error: Exception) -> dict[str, Any]:
     return {"error": incidents.trace(error), "lost": "", "given_back": 0}
 
 
-def _close_map(flow: Flow, item: StepRun, error: Exception) -> None:
+def _close_map(change: WorkflowChange, item: StepRun, error: Exception) -> None:
     """The map of an element whose failure is caught has failed; its other elements are cancelled."""
-    head = maps.head_of(flow, item)
-    flow.close_open(head, StepStatus.FAILED, **failed(item, error))
-    others = flow.instance.step_runs.filter(
+    head = maps.head_of(change, item)
+    change.close_open(head, StepStatus.FAILED, **failed(item, error))
+    others = change.instance.step_runs.filter(
         node=item.node, kind=StepKind.ITEM, finished_at=None
     )
     for other in others.exclude(pk=item.pk):
-        flow.close_open(other, StepStatus.CANCELLED)
+        change.close_open(other, StepStatus.CANCELLED)
 
 
-def _stop(flow: Flow, run: StepRun, error: Exception) -> None:
+def _stop(change: WorkflowChange, run: StepRun, error: Exception) -> None:
     """The step stays open as failed, until a person retries, skips or cancels."""
     values = {
         "status": StepStatus.FAILED,
@@ -253,29 +245,29 @@ def _stop(flow: Flow, run: StepRun, error: Exception) -> None:
         "owner": "",
         "wake_at": None,
     }
-    flow.mark(step_runs.update(values, of_work.fence(run)))
-    flow.touch(run, StepStatus.FAILED)
-    flow.instance.status = Status.FAILED
+    change.mark(step_runs.update(values, fence(run)))
+    change.touch(run, StepStatus.FAILED)
+    change.instance.status = Status.FAILED
     if run.kind == StepKind.UNDO:
         return
-    for name in flow.plan.failing_fast:
-        region = flow.plan.region(name)
+    for name in change.plan.failing_fast:
+        region = change.plan.region(name)
         if run.node in region:
-            flow.give_up(sorted(region - {run.node}), because=run.node)
+            change.give_up(sorted(region - {run.node}), because=run.node)
 
 
-def _tell(flow: Flow, run: StepRun, error: Exception) -> None:
+def _tell(change: WorkflowChange, run: StepRun, error: Exception) -> None:
     kind = Incident.Kind.STEP_FAILED
     if isinstance(error.__cause__, CorruptInput):
         kind = Incident.Kind.CORRUPTED_DATA
-    flow.instance.step = run.node
-    flow.mark(incidents.resolved("failed again", flow.now, step_run_id=run.pk))
-    flow.mark(
+    change.instance.step = run.node
+    change.mark(incidents.resolved("failed again", change.now, step_run_id=run.pk))
+    change.mark(
         incidents.opened(
             kind,
             incidents.named(error),
-            flow.now,
-            instance=flow.instance,
+            change.now,
+            instance=change.instance,
             detail=incidents.trace(error),
             step_run_id=run.pk,
         )

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import logging
-import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from orchestrator.conf import conf
 from orchestrator.engine.change import incidents
-from orchestrator.engine.change.change import Transition
-from orchestrator.engine.claims import leases
+from orchestrator.engine.change.change import Change
+from orchestrator.engine.claims import give_back
+from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.failures import backoff
 from orchestrator.engine.storage.batch import Statement, database_now, send
 from orchestrator.engine.storage.passing_errors import passes
-from orchestrator.engine.storage.table import Table
 from orchestrator.engine.storage.tables import commands, events, instances, step_runs
 from orchestrator.exceptions import (
     HandlerMissing,
@@ -71,7 +70,7 @@ def of_event(event: InboxEvent, error: Exception) -> None:
             values |= {"wake_at": now + backoff.delay(event.attempt)}
         return events.update(values, fence(event))
 
-    _settle(event, events, error, settle, last, event.process_id)
+    _settle(event, error, settle, last, event.process_id)
 
 
 def of_command(command: IssuedCommand, error: Exception, attempts: int) -> None:
@@ -93,7 +92,7 @@ def of_command(command: IssuedCommand, error: Exception, attempts: int) -> None:
         return commands.update(values, fence(command))
 
     last = command.attempt >= attempts
-    _settle(command, commands, error, settle, last, command.instance_id)
+    _settle(command, error, settle, last, command.instance_id)
 
 
 def of_deadline(run: StepRun, error: Exception) -> None:
@@ -105,17 +104,11 @@ def of_deadline(run: StepRun, error: Exception) -> None:
         values = {"error": incidents.trace(error), "owner": "", "wake_at": wake_at}
         return step_runs.update(values, fence(run))
 
-    _settle(run, step_runs, error, settle, last, run.instance_id)
-
-
-def fence(work: Work) -> dict[str, Any]:
-    """The condition that this attempt still holds the work."""
-    return {"id": work.pk, "owner": work.owner, "attempt": work.attempt}
+    _settle(run, error, settle, last, run.instance_id)
 
 
 def _settle(
     work: Work,
-    table: Table[Any],
     error: Exception,
     settle: Callable[[datetime, bool], Statement],
     last: bool,
@@ -123,11 +116,11 @@ def _settle(
 ) -> None:
     try:
         if passes(error):
-            hand_back(work, table, error)
+            give_back.refused(work, error)
             return
         with transaction.atomic(durable=True):
             if isinstance(error, MISSING):
-                hold(work, table, error)
+                hold(work, error)
             else:
                 hopeless = isinstance(error, HOPELESS)
                 _fail(work, error, settle, last or hopeless, process_id)
@@ -180,51 +173,23 @@ def _show(
 ) -> None:
     """Makes the process show its trouble: a transition of its own, with a checkpoint."""
     kind = CauseKind(f"failure:{type(work)._meta.model_name}")
-    move = Transition(instance, Cause.of(kind, work.pk, instance.revision), now)
+    move = Change(instance, Cause.of(kind, work.pk, instance.revision), now)
     move.mark(*marks)
     instance.status = status
     move.write()
 
 
-def hold(work: Work, table: Table[Any], error: Exception) -> None:
+def hold(work: Work, error: Exception) -> None:
     """Sets work aside until the running code has what it needs; people are told once."""
     now = database_now()
-    values = {
-        "error": str(error),
-        "owner": "",
-        "wake_at": now + HOLD,
-        "attempt": work.attempt - 1,
-        **({"lost": "", "given_back": 0} if isinstance(work, StepRun) else {}),
-    }
-    marks = [table.update(values, fence(work))]
+    noted: dict[str, Any] = {"error": str(error)}
+    if isinstance(work, StepRun):
+        noted |= {"lost": "", "given_back": 0}
+    marks = [give_back.given_back(work, now + HOLD, **noted)._replace(rows=1)]
     about: dict[str, Any] = {"kind": Incident.Kind.HANDLER_MISSING, **_about(work)}
     if not Incident.objects.open().filter(**about).exists():
         marks.append(incidents.opened(message=str(error), now=now, **about))
     send(marks)
-
-
-def hand_back(
-    work: Work,
-    table: Table[Any],
-    error: Exception,
-    noted: Mapping[str, Any] | None = None,
-) -> None:
-    """Gives work back after the database refused (deadlock, lost connection, lock timeout); no attempt is charged.
-
-    Whether the lost transaction was committed after all is answered by the fence when the work is taken up again.
-    """
-    log.warning("the database refused, %s is tried again: %s", work, error)
-    leases.doubt()
-    if connection.connection is not None and not connection.in_atomic_block:
-        connection.close()
-    soon = timedelta(seconds=random.uniform(0.05, 0.5))  # noqa: S311  # spread, not secrecy
-    values = {
-        "owner": "",
-        "wake_at": database_now() + soon,
-        "attempt": work.attempt - 1,
-        **(noted or {}),
-    }
-    send([table.update(values, fence(work))])
 
 
 KINDS: dict[type[Work], Incident.Kind] = {

@@ -7,8 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from orchestrator.engine.change import incidents
-from orchestrator.engine.change.change import Transition
+from orchestrator.engine.change.change import Change
 from orchestrator.engine.change.status import TROUBLED
+from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.operations.audit import PERMISSIONS, ActionRequest
 from orchestrator.engine.operations.base import on_event, on_instance
 from orchestrator.engine.operations.cancel import cancel
@@ -26,7 +27,6 @@ from orchestrator.engine.operations.why_not import (
     is_workflow,
     why_not,
 )
-from orchestrator.engine.steps.waits import flow_of
 from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.tables import events
 from orchestrator.exceptions import PermissionMissing
@@ -77,11 +77,11 @@ def retry(instance_id: UUID, *, request: ActionRequest) -> OperatorAction:
     def effect(instance: ProcessInstance, now: datetime) -> None:
         cause = Cause.of(CauseKind.OPERATOR, request.key)
         if is_workflow(instance):
-            flow = flow_of(instance, cause, now)
+            flow = WorkflowChange.of(instance, cause, now)
             try_steps_again(flow)
-            move: Transition = flow
+            move: Change = flow
         else:
-            move = Transition(instance, cause, now)
+            move = Change(instance, cause, now)
             try_commands_again(move)
         try_events_again(move)
         move.write()
@@ -100,7 +100,7 @@ def escalate(instance_id: UUID, *, request: ActionRequest) -> OperatorAction:
     """
 
     def effect(instance: ProcessInstance, now: datetime) -> None:
-        move = Transition(instance, Cause.of(CauseKind.OPERATOR, request.key), now)
+        move = Change(instance, Cause.of(CauseKind.OPERATOR, request.key), now)
         move.escalate()
         move.write()
 
@@ -166,7 +166,7 @@ def _settle_event(
         incidents.resolved(resolution, now, event_id=event.pk),
     ]
     if instance is not None and instance.status in TROUBLED:
-        move = Transition(instance, Cause.of(CauseKind.OPERATOR, request.key), now)
+        move = Change(instance, Cause.of(CauseKind.OPERATOR, request.key), now)
         move.mark(*marks)
         move.write()
     else:

@@ -12,10 +12,10 @@ from uuid6 import uuid7
 from orchestrator import registry
 from orchestrator.definition import Workflow
 from orchestrator.definition.codec import decode
-from orchestrator.engine.change import starting, undoing
+from orchestrator.engine.change import starting
+from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import on_instance
-from orchestrator.engine.steps import waits
 from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import InvalidMessage, OperationRefused
@@ -86,9 +86,9 @@ def _hand_over(instance: ProcessInstance, new: UUID) -> ProcessInstance | None:
 
 
 def _stop(instance: ProcessInstance, now: datetime, request: ActionRequest) -> None:
-    flow = waits.flow_of(instance, Cause.of(CauseKind.OPERATOR, request.key), now)
-    undoing.stop(flow, undo=False, by="restarted as new")
-    flow.write()
+    change = WorkflowChange.of(instance, Cause.of(CauseKind.OPERATOR, request.key), now)
+    change.stop(by="restarted as new")
+    change.write()
 
 
 def _begin(

@@ -15,11 +15,14 @@ from uuid import UUID
 
 from django.db.models import Max, Q
 
-from orchestrator.engine.change import incidents, joins, undoing, visits
-from orchestrator.engine.change.workflow import Flow
+from orchestrator.engine.change import incidents, joins, visits
+from orchestrator.engine.change.workflow import (
+    WorkflowChange,
+    cancel_child,
+    locked_child,
+)
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import on_instance
-from orchestrator.engine.steps import waits
 from orchestrator.engine.storage import settled_visits
 from orchestrator.engine.storage.settled_visits import Known
 from orchestrator.engine.storage.tables import events
@@ -57,12 +60,14 @@ def resume(
 
     def effect(instance: ProcessInstance, now: datetime) -> dict[str, Any]:
         _check(instance, revision)
-        flow = waits.flow_of(instance, Cause.of(CauseKind.OPERATOR, request.key), now)
-        known = settled_visits.until(instance, flow.plan, revision)
-        _offer_again(flow, known, request)
-        _supersede(flow, known, revision)
-        _enter(flow, known)
-        flow.write()
+        change = WorkflowChange.of(
+            instance, Cause.of(CauseKind.OPERATOR, request.key), now
+        )
+        known = settled_visits.until(instance, change.plan, revision)
+        _offer_again(change, known, request)
+        _supersede(change, known, revision)
+        _enter(change, known)
+        change.write()
         return {"resumed_from": revision, "superseded": len(known.later)}
 
     return on_instance("resume", instance_id, request, effect)
@@ -84,14 +89,14 @@ def _check(instance: ProcessInstance, revision: int) -> None:
             )
 
 
-def _offer_again(flow: Flow, known: Known, request: ActionRequest) -> None:
+def _offer_again(change: WorkflowChange, known: Known, request: ActionRequest) -> None:
     """Events that waits had taken are facts: they are offered again, as copies, and wait for their steps."""
     taken = [
         run.left
         for run in known.later
         if run.kind == StepKind.WAIT and run.status == StepStatus.DONE
     ]
-    rows = InboxEvent.objects.filter(process=flow.instance, revision__in=taken)
+    rows = InboxEvent.objects.filter(process=change.instance, revision__in=taken)
     for row in rows.filter(verdict=Verdict.MOVED).order_by("pk"):
         copy = InboxEvent(
             source="resumption",
@@ -100,38 +105,38 @@ def _offer_again(flow: Flow, known: Known, request: ActionRequest) -> None:
             type=row.type,
             body=row.body,
             body_hash=row.body_hash,
-            process_id=flow.instance.pk,
+            process_id=change.instance.pk,
             correlation_key=row.correlation_key,
             caused_by_id=row.caused_by_id,
             queue=row.queue,
-            wake_at=flow.now,
-            received_at=flow.now,
+            wake_at=change.now,
+            received_at=change.now,
         )
-        flow.writes.append(events.insert(copy))
-        flow.rings.add(row.queue)
+        change.writes.append(events.insert(copy))
+        change.rings.add(row.queue)
 
 
-def _supersede(flow: Flow, known: Known, revision: int) -> None:
+def _supersede(change: WorkflowChange, known: Known, revision: int) -> None:
     """What is open is closed, and what was settled after the checkpoint does not count any more."""
     _leave_children(known)
-    rows = flow.instance.step_runs.exclude(kind=StepKind.UNDO)
+    rows = change.instance.step_runs.exclude(kind=StepKind.UNDO)
     closed = {
         "wake_at": None,
         "owner": "",
-        "finished_at": flow.now,
-        "left": flow.revision,
+        "finished_at": change.now,
+        "left": change.revision,
     }
-    flow.instance.open_steps -= rows.filter(finished_at=None).update(**closed)
+    change.instance.open_steps -= rows.filter(finished_at=None).update(**closed)
     given_up = Q(left__gt=revision) | ~Q(blocked="")
     rows.filter(given_up).update(
         status=StepStatus.SUPERSEDED, blocked="", blocked_on=""
     )
     for run in known.later:
         if run.finished_at is None and run.error:
-            flow.mark(incidents.resolved(BY, flow.now, step_run_id=run.pk))
+            change.mark(incidents.resolved(BY, change.now, step_run_id=run.pk))
     for kind in (Incident.Kind.STEP_FAILED, Incident.Kind.CORRUPTED_DATA):
-        about = {"kind": kind, "instance_id": flow.instance.pk}
-        flow.mark(incidents.resolved(BY, flow.now, **about))
+        about = {"kind": kind, "instance_id": change.instance.pk}
+        change.mark(incidents.resolved(BY, change.now, **about))
 
 
 def _leave_children(known: Known) -> None:
@@ -140,39 +145,41 @@ def _leave_children(known: Known) -> None:
         if run.finished_at is not None or run.child_id is None:
             continue
         if known.goes_on(run):
-            undoing.locked_child(run)
+            locked_child(run)
         else:
-            undoing.cancel_child(run)
+            cancel_child(run)
 
 
-def _enter(flow: Flow, known: Known) -> None:
+def _enter(change: WorkflowChange, known: Known) -> None:
     """What was open at the checkpoint is entered anew."""
-    last = flow.instance.step_runs.aggregate(last=Max("round"))["last"] or 0
-    flow.round = last + 1
+    last = change.instance.step_runs.aggregate(last=Max("round"))["last"] or 0
+    change.round = last + 1
     for name, number in known.open:
         before = known.before.get((name, number))
-        row = _visit(flow, name, number)
+        row = _visit(change, name, number)
         if (arrivals := known.joins.get(name)) is not None:
-            joins.start(row, flow.plan[name], arrivals, flow.now)
-        if flow.plan[name].each is not None:
-            _spread(flow, row, known)
+            joins.start(row, change.plan[name], arrivals, change.now)
+        if change.plan[name].each is not None:
+            _spread(change, row, known)
             continue
         if before is not None and before.finished_at is None:
             _take_over(row, before)
-        flow.instance.step = name
-        flow.add(row)
+        change.instance.step = name
+        change.add(row)
     for name, arrivals in known.waiting.items():
-        row = _visit(flow, name, 1)
+        row = _visit(change, name, 1)
         row.kind, row.status, row.wake_at = StepKind.JOIN, StepStatus.WAITING, None
         for column, value in joins.counts(arrivals).items():
             setattr(row, column, value)
-        flow.add(row)
+        change.add(row)
 
 
-def _visit(flow: Flow, name: str, number: int) -> StepRun:
-    process = flow.instance.pk
-    row = visits.visit(flow.plan[name], process, flow.queue, flow.revision, flow.now)
-    row.visit, row.round = number, flow.round
+def _visit(change: WorkflowChange, name: str, number: int) -> StepRun:
+    process = change.instance.pk
+    row = visits.visit(
+        change.plan[name], process, change.queue, change.revision, change.now
+    )
+    row.visit, row.round = number, change.round
     return row
 
 
@@ -181,7 +188,7 @@ def _take_over(row: StepRun, before: StepRun) -> None:
     row.saved = before.saved
     if before.child_id is None:
         return
-    child = undoing.locked_child(before)
+    child = locked_child(before)
     if child is None or child.status == "cancelled":
         return
     row.child_id = child.pk
@@ -189,9 +196,9 @@ def _take_over(row: StepRun, before: StepRun) -> None:
         row.status, row.wake_at = StepStatus.WAITING, None
 
 
-def _spread(flow: Flow, head: StepRun, known: Known) -> None:
+def _spread(change: WorkflowChange, head: StepRun, known: Known) -> None:
     """A map that was open: the elements that were settled are kept, the others begin anew, those under way first."""
-    each = flow.plan[head.node].each
+    each = change.plan[head.node].each
     items, kept = known.items(head.node, head.visit)
     done = sum(run.status != StepStatus.FAILED for run in kept)
     head.status, head.wake_at, head.expected = (
@@ -204,16 +211,16 @@ def _spread(flow: Flow, head: StepRun, known: Known) -> None:
         "failed": len(kept) - done,
         "total": len(items) + len(kept),
     }
-    flow.add(head)
+    change.add(head)
     window = (each.window if each is not None else None) or len(items)
     for place, before in enumerate(sorted(items, key=_has_to_begin)):
-        row = _visit(flow, head.node, head.visit)
+        row = _visit(change, head.node, head.visit)
         row.kind, row.item, row.element = StepKind.ITEM, before.item, before.element
         if not _has_to_begin(before):
             _take_over(row, before)
         if place >= window:
             row.status, row.wake_at = StepStatus.WAITING, None
-        flow.add(row)
+        change.add(row)
 
 
 def _has_to_begin(item: StepRun) -> bool:

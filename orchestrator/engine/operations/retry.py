@@ -9,8 +9,8 @@ from django.db.models import Q, QuerySet
 
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.engine.change import incidents
-from orchestrator.engine.change.change import Transition
-from orchestrator.engine.change.workflow import Flow
+from orchestrator.engine.change.change import Change
+from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.storage.tables import commands, events, step_runs
 from orchestrator.models import (
     Blocked,
@@ -32,7 +32,7 @@ ASLEEP = (StepKind.JOIN, StepKind.MAP, StepKind.WAIT, StepKind.ASK)
 BY = "retried by an operator"
 
 
-def try_commands_again(move: Transition) -> None:
+def try_commands_again(move: Change) -> None:
     """Makes the failed commands and deadlines of a process manager due."""
     mine = {"instance_id": move.instance.pk}
     again: dict[str, Any] = {"wake_at": move.now, "attempt": 0, "owner": ""}
@@ -46,7 +46,7 @@ def try_commands_again(move: Transition) -> None:
         move.mark(incidents.resolved(BY, move.now, kind=kind, **mine))
 
 
-def try_events_again(move: Transition) -> None:
+def try_events_again(move: Change) -> None:
     """Makes the events due that a process could not handle; an unexpected one is redelivered or discarded instead."""
     mine = {"process_id": move.instance.pk}
     again: dict[str, Any] = {"wake_at": move.now, "attempt": 0, "owner": ""}
@@ -61,27 +61,27 @@ def try_events_again(move: Transition) -> None:
     move.mark(incidents.resolved(BY, move.now, **about))
 
 
-def try_steps_again(flow: Flow) -> None:
+def try_steps_again(change: WorkflowChange) -> None:
     """Makes everything due that has failed or waits for another attempt, and brings back what its failure cancelled."""
-    for run in _troubled(flow):
+    for run in _troubled(change):
         if run.status == StepStatus.FAILED:
-            revive(flow, run.node)
-        mark_due(flow, run)
+            revive(change, run.node)
+        mark_due(change, run)
     for kind in (Incident.Kind.STEP_FAILED, Incident.Kind.CORRUPTED_DATA):
-        about = {"kind": kind, "instance_id": flow.instance.pk}
-        flow.mark(incidents.resolved(BY, flow.now, **about))
+        about = {"kind": kind, "instance_id": change.instance.pk}
+        change.mark(incidents.resolved(BY, change.now, **about))
 
 
-def _troubled(flow: Flow) -> QuerySet[StepRun]:
-    runs = flow.instance.step_runs.filter(finished_at=None)
+def _troubled(change: WorkflowChange) -> QuerySet[StepRun]:
+    runs = change.instance.step_runs.filter(finished_at=None)
     bad = Q(status__in=[StepStatus.FAILED, StepStatus.RETRYING])
     held = ~Q(error="") & Q(wake_at__isnull=False, owner="")
     return runs.filter(bad | held).order_by("pk")
 
 
-def mark_due(flow: Flow, run: StepRun) -> None:
+def mark_due(change: WorkflowChange, run: StepRun) -> None:
     """Makes one visit due with all its attempts; one that a worker has taken meanwhile is left to it."""
-    again: dict[str, Any] = {"wake_at": flow.now, "attempt": 0, "owner": ""}
+    again: dict[str, Any] = {"wake_at": change.now, "attempt": 0, "owner": ""}
     if run.status in (StepStatus.FAILED, StepStatus.RETRYING):
         again["status"] = StepStatus.READY
     if run.status == StepStatus.FAILED:
@@ -91,10 +91,10 @@ def mark_due(flow: Flow, run: StepRun) -> None:
     if _child_is_gone(run):
         again["child"] = None
     same = {"id": run.pk, "status": run.status, "owner": run.owner}
-    flow.mark(step_runs.update(again, same, rows=None))
-    flow.mark(incidents.resolved(BY, flow.now, step_run_id=run.pk))
-    flow.touch(run, str(again.get("status", run.status)))
-    flow.rings.add(run.queue)
+    change.mark(step_runs.update(again, same, rows=None))
+    change.mark(incidents.resolved(BY, change.now, step_run_id=run.pk))
+    change.touch(run, str(again.get("status", run.status)))
+    change.rings.add(run.queue)
 
 
 def _child_is_gone(run: StepRun) -> bool:
@@ -103,21 +103,21 @@ def _child_is_gone(run: StepRun) -> bool:
     return run.child_id is not None and cancelled.filter(pk=run.child_id).exists()
 
 
-def revive(flow: Flow, node: str) -> None:
+def revive(change: WorkflowChange, node: str) -> None:
     """Brings back the visits that were cancelled because this step had failed."""
-    cancelled = flow.instance.step_runs.filter(
+    cancelled = change.instance.step_runs.filter(
         blocked=Blocked.FAILURE, blocked_on=node, status=StepStatus.CANCELLED
     )
     begun: dict[str, int] = {}
     for run in cancelled.order_by("item", "pk"):
-        flow.instance.open_steps += 1
+        change.instance.open_steps += 1
         values = dict(REVIVED)
         if run.kind == StepKind.ITEM:
             begun[run.node] = begun.get(run.node, 0) + 1
-        values |= _awake(flow.plan[run.node], run, flow.now, begun.get(run.node, 0))
-        flow.mark(step_runs.update(values, {"id": run.pk}))
-        flow.touch(run, str(values["status"]))
-        flow.rings.add(run.queue)
+        values |= _awake(change.plan[run.node], run, change.now, begun.get(run.node, 0))
+        change.mark(step_runs.update(values, {"id": run.pk}))
+        change.touch(run, str(values["status"]))
+        change.rings.add(run.queue)
 
 
 REVIVED: dict[str, Any] = {

@@ -10,9 +10,8 @@ from uuid import UUID
 from django.db import Error as DatabaseError
 
 from orchestrator.definition.codec import decode, encode_as, seal
-from orchestrator.definition.workflow.advance import Settled
-from orchestrator.engine.change import incidents, maps, redoing, undoing
-from orchestrator.engine.change.workflow import Flow
+from orchestrator.engine.change import incidents, redoing, settling
+from orchestrator.engine.change.workflow import WorkflowChange, cancel_child
 from orchestrator.engine.operations import retry
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import on_instance
@@ -53,10 +52,12 @@ def decide(
         run = _open_run(instance, step_run_pk)
         if run.kind != StepKind.ASK:
             raise OperationRefused(f"{run.node} does not ask for a decision")
-        flow = waits.flow_of(instance, Cause.of(CauseKind.OPERATOR, request.key), now)
-        _forget_trouble(flow, run, "decided by an operator")
-        _followed(run, lambda: waits.decide(flow, run, choice))
-        flow.write()
+        change = WorkflowChange.of(
+            instance, Cause.of(CauseKind.OPERATOR, request.key), now
+        )
+        _forget_trouble(change, run, "decided by an operator")
+        _followed(run, lambda: waits.decide(change, run, choice))
+        change.write()
         return {"decided": {run.node: choice}}
 
     return on_instance("decide", instance_id, request, effect)
@@ -81,15 +82,17 @@ def skip(
     def effect(instance: ProcessInstance, now: datetime) -> dict[str, Any]:
         run = _open_run(instance, step_run_pk)
         _check_can_be_skipped(run)
-        flow = waits.flow_of(instance, Cause.of(CauseKind.OPERATOR, request.key), now)
-        result, body = _read(flow, run, result_json)
-        _forget_trouble(flow, run, "skipped by an operator")
+        change = WorkflowChange.of(
+            instance, Cause.of(CauseKind.OPERATOR, request.key), now
+        )
+        result, body = _read(change, run, result_json)
+        _forget_trouble(change, run, "skipped by an operator")
         given = {"result": body, "checksum": seal(body)}
-        flow.close_open(run, StepStatus.SKIPPED, **given)
+        change.close_open(run, StepStatus.SKIPPED, **given)
         if run.child_id is not None:
-            undoing.cancel_child(run)
-        _followed(run, lambda: _go_on(flow, run, result))
-        flow.write()
+            cancel_child(run)
+        _followed(run, lambda: settling.follow(change, run, result, StepStatus.SKIPPED))
+        change.write()
         return {"skipped": {run.node: body}}
 
     return on_instance("skip", instance_id, request, effect)
@@ -108,11 +111,13 @@ def redo(instance_id: UUID, node: str, *, request: ActionRequest) -> OperatorAct
     """
 
     def effect(instance: ProcessInstance, now: datetime) -> dict[str, Any]:
-        flow = waits.flow_of(instance, Cause.of(CauseKind.OPERATOR, request.key), now)
-        if reason := redoing.why_not(flow, node):
+        change = WorkflowChange.of(
+            instance, Cause.of(CauseKind.OPERATOR, request.key), now
+        )
+        if reason := redoing.why_not(change, node):
             raise OperationRefused(reason)
-        redoing.begin(flow, node, "wanted by an operator", limit=None)
-        flow.write()
+        redoing.begin(change, node, "wanted by an operator", limit=None)
+        change.write()
         return {"redone": node}
 
     return on_instance("redo", instance_id, request, effect)
@@ -149,13 +154,13 @@ def _check_can_be_skipped(run: StepRun) -> None:
         )
 
 
-def _read(flow: Flow, run: StepRun, result_json: Any) -> tuple[Any, Any]:
+def _read(change: WorkflowChange, run: StepRun, result_json: Any) -> tuple[Any, Any]:
     """The result that an operator gives, as the step's type and as JSON values.
 
     Raises:
         OperationRefused: it is not of that type, with the place of the mistake.
     """
-    vertex = flow.plan.vertices.get(run.node)
+    vertex = change.plan.vertices.get(run.node)
     if vertex is None:
         raise OperationRefused(f"the running code has no step {run.node}")
     form = vertex.returns if run.kind == StepKind.ITEM else vertex.result_type
@@ -166,20 +171,6 @@ def _read(flow: Flow, run: StepRun, result_json: Any) -> tuple[Any, Any]:
         return result, encode_as(form, result)
     except InvalidMessage as mistake:
         raise OperationRefused(f"this is no result of {run.node}: {mistake}") from None
-
-
-def _go_on(flow: Flow, run: StepRun, result: Any) -> None:
-    """What follows from a visit that was passed over."""
-    if run.kind == StepKind.UNDO:
-        undoing.go_on(flow, run)
-    elif undoing.is_undone_later(flow, run):
-        undoing.came_to_its_end(flow, run, StepStatus.SKIPPED)
-    elif run.redo:
-        redoing.finished(flow, run)
-    elif run.kind == StepKind.ITEM:
-        maps.count(flow, run, failed=False)
-    else:
-        flow.go_on(Settled(run.node, run.visit, "done", result))
 
 
 def _followed(run: StepRun, go_on: Callable[[], None]) -> None:
@@ -198,8 +189,8 @@ def _followed(run: StepRun, go_on: Callable[[], None]) -> None:
         ) from error
 
 
-def _forget_trouble(flow: Flow, run: StepRun, by: str) -> None:
+def _forget_trouble(change: WorkflowChange, run: StepRun, by: str) -> None:
     if run.status == StepStatus.FAILED:
-        retry.revive(flow, run.node)
+        retry.revive(change, run.node)
     if run.error:
-        flow.mark(incidents.resolved(by, flow.now, step_run_id=run.pk))
+        change.mark(incidents.resolved(by, change.now, step_run_id=run.pk))

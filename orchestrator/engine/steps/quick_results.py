@@ -1,25 +1,16 @@
-"""Settling quick elements of a map together.
+"""Results of a map's quick elements, held for a moment so that they share one commit.
 
-Every element's change of its process needs the same locked row; those that are done within a moment share one commit.
-A worker that dies in between loses a moment's results: they were not committed, and their elements run again.
+Every element's change of its process needs the same locked row. A worker that dies in between loses a moment's results:
+they were not committed, and their elements run again.
 """
 
 from __future__ import annotations
 
-import logging
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from django.db import transaction
-
-from orchestrator.engine.change import maps
-from orchestrator.models import StepRun, StepStatus
-
-if TYPE_CHECKING:
-    from orchestrator.engine.steps.session import Session
-
-log = logging.getLogger(__name__)
+from orchestrator.models import StepRun
 
 HOLD_SECONDS = 0.02
 """How long a result waits for others at most, once the next element is done."""
@@ -30,7 +21,13 @@ MOST = 50
 
 @dataclass(frozen=True)
 class HeldResult:
-    """A result that is not stored yet."""
+    """A result that is not stored yet.
+
+    Args:
+        run: the element's claimed visit.
+        result: what its function gave.
+        given: the columns in which that is stored.
+    """
 
     run: StepRun
     result: Any
@@ -38,75 +35,32 @@ class HeldResult:
 
 
 class QuickResults:
-    """The results of one map's elements that this worker holds for a moment."""
+    """The results of one map's elements that a worker holds."""
 
     def __init__(self) -> None:
-        self.session: Session | None = None
         self._held: list[HeldResult] = []
         self._since = 0.0
 
-    def gather(
-        self, session: Session, run: StepRun, result: Any, given: dict[str, Any]
-    ) -> StepRun | None:
-        """Takes a result in; stores what it has when that is enough.
+    def __bool__(self) -> bool:
+        return bool(self._held)
 
-        Args:
-            session: the element's session.
-            run: the element's claimed visit.
-            result: what its function gave.
-            given: the columns in which that is stored.
-
-        Returns:
-            The visit that this worker goes on with, if the map is done.
-        """
+    def hold(self, held: HeldResult) -> bool:
+        """Takes a result in, and tells whether what is held is to be stored now."""
         if not self._held:
             self._since = time.monotonic()
-        self.session = session
-        self._held.append(HeldResult(run, result, given))
-        held = time.monotonic() - self._since
-        if len(self._held) >= MOST or held > HOLD_SECONDS:
-            return self.store()
-        return None
-
-    @property
-    def holds(self) -> bool:
-        """Whether it has results that are not stored."""
-        return bool(self._held)
+        self._held.append(held)
+        waited = time.monotonic() - self._since
+        return len(self._held) >= MOST or waited > HOLD_SECONDS
 
     def goes_with(self, run: StepRun) -> bool:
         """Whether the visit is another element of the map whose results are held."""
-        first = self._held[0].run if self._held else None
-        return first is not None and _map_of(first) == _map_of(run)
+        return bool(self._held) and _map_of(self._held[0].run) == _map_of(run)
 
-    def store(self) -> StepRun | None:
-        """Stores what it has."""
-        session, held = self.session, self._held
-        self._held = []
-        if session is None or not held:
-            return None
-        try:
-            return _store(session, held)
-        except Exception as error:  # noqa: BLE001  # each by itself tells whose it is
-            log.info("%s elements could not be stored together: %s", len(held), error)
-        following = [session.finish(one.run, one.result) for one in held]
-        return next(filter(None, following), None)
+    def take(self) -> list[HeldResult]:
+        """Return what is held, to be stored."""
+        held, self._held = self._held, []
+        return held
 
 
 def _map_of(run: StepRun) -> tuple[Any, ...]:
     return run.instance_id, run.node, run.visit, run.round
-
-
-def _store(session: Session, held: list[HeldResult]) -> StepRun | None:
-    """All in one commit.
-
-    Raises:
-        LeaseLost: one of them was settled by another worker; nothing is stored.
-    """
-    first = held[0].run
-    with transaction.atomic(durable=True):
-        flow = session.lock(first)
-        for one in held:
-            flow.close(one.run, StepStatus.DONE, **one.given)
-        maps.count(flow, first, failed=False, number=len(held))
-        flow.write()
-        return flow.mine

@@ -2,7 +2,7 @@
 
 1. read what the function needs; 2. call it, watched; 3. in one commit: lock the process, settle the visit under its
 fence, carry out what follows, and take one of the steps that start; 4. go on with that one. Whatever goes wrong is
-stored with the visit (`step_failure`).
+stored with the visit (`failures.of_step`).
 """
 
 from __future__ import annotations
@@ -12,28 +12,27 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
+from uuid6 import uuid7
 
 from orchestrator.conf import conf
-from orchestrator.definition.codec import encode_as, seal
-from orchestrator.definition.workflow.advance import Settled
+from orchestrator.definition.codec import decode, encode_as, seal
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Policy
-from orchestrator.engine.change import (
-    application_code,
-    incidents,
-    maps,
-    redoing,
-    undoing,
-)
+from orchestrator.engine.change import application_code, incidents, maps, settling
 from orchestrator.engine.change.joins import check_branches
-from orchestrator.engine.change.workflow import Flow
-from orchestrator.engine.claims import leases
+from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.claims import give_back, leases
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.failures import of_step
-from orchestrator.engine.steps import quick_results, subprocesses
+from orchestrator.engine.steps import subprocesses
 from orchestrator.engine.steps.attempts import check_attempts, has_room, policy_of
 from orchestrator.engine.steps.context import RunningStep
+from orchestrator.engine.steps.quick_results import (
+    HOLD_SECONDS,
+    HeldResult,
+    QuickResults,
+)
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.results import Results
 from orchestrator.engine.storage.tables import instances, step_runs
@@ -77,6 +76,7 @@ class Session:
         self.plan = plan
         self.worker_slice = worker_slice
         self.results = Results(instance, plan)
+        self.quick = QuickResults()
         self.workflow = definitions.workflow_of(instance)
         self.clock = Clock()
 
@@ -111,12 +111,14 @@ class Session:
             check_attempts(run, policy)
             check_branches(run, vertex)
             if not has_room(run, self.instance.name, policy):
-                of_step.put_off(run)
+                give_back.put_off(run)
                 return None
             # Until the result is stored, so that neither a predicate that hangs nor a death in between goes unnoticed.
             most = policy.timeout + conf().EVENT_TIMEOUT
             with self.worker_slice.watch(most, leases.name_of(step_runs, run.pk)):
-                return self._run(run, vertex, policy)
+                if vertex.step.definition is not None and run.kind != StepKind.UNDO:
+                    return self._run_subprocess(run, vertex)
+                return self._run_function(run, vertex, policy)
         except LeaseLost as lost:
             log.info("step run %s was settled by another worker: %s", run.pk, lost)
         except Exception as error:  # noqa: BLE001  # a step may raise anything
@@ -125,39 +127,42 @@ class Session:
 
     def _failed(self, run: StepRun, error: Exception, policy: Policy) -> StepRun | None:
         if isinstance(error, Skip):
-            return self._skipped(run, error, policy)
+            return self._settled_alone(run, error.result, skip=error)
         self.results.forget()
         of_step.of_step(run, error, self.plan, policy)
         return None
 
-    def _skipped(self, run: StepRun, skip: Skip, policy: Policy) -> StepRun | None:
+    def _settled_alone(
+        self, run: StepRun, result: Any, skip: Skip | None = None
+    ) -> StepRun | None:
+        """Settles a visit in a transaction of its own; what goes wrong with that is stored."""
         try:
             with transaction.atomic(durable=True):
-                return self._settle(
-                    run, skip.result, StepStatus.SKIPPED, error=str(skip)
-                )
+                return self._settle(run, result, skip=skip)
         except LeaseLost as lost:
             log.info("step run %s was settled by another worker: %s", run.pk, lost)
         except Exception as error:  # noqa: BLE001  # no way on may fit
+            self.results.forget()
+            policy = policy_of(run, self.plan.vertices.get(run.node))
             of_step.of_step(run, error, self.plan, policy)
         return None
 
-    def _run(self, run: StepRun, vertex: Vertex, policy: Policy) -> StepRun | None:
-        if vertex.step.definition is not None and run.kind != StepKind.UNDO:
-            return subprocesses.run(self, run, vertex)
+    # Functions
+
+    def _run_function(
+        self, run: StepRun, vertex: Vertex, policy: Policy
+    ) -> StepRun | None:
         if policy.transactional:
             with transaction.atomic(durable=True):
                 instances.lock(run.instance_id)
                 return self._settle(run, self._call(run, vertex, policy))
         begun = time.monotonic()
         result = self._call(run, vertex, policy)
-        quick = (
-            time.monotonic() - begun < quick_results.HOLD_SECONDS and policy.idempotent
-        )
+        quick = time.monotonic() - begun < HOLD_SECONDS and policy.idempotent
         quick = quick and vertex.undo is None  # what was done must be known to undo it
         if run.kind == StepKind.ITEM and quick and not run.error and not run.redo:
-            given = _given(run, vertex.returns, result)
-            return self.worker_slice.quick_results.gather(self, run, result, given)
+            held = HeldResult(run, result, _given(run, vertex.returns, result))
+            return self._store_held() if self.quick.hold(held) else None
         if self._is_alone(run):
             try:
                 return self._settle(run, result, alone=True)
@@ -165,18 +170,6 @@ class Session:
                 pass  # the process was changed meanwhile: now with its lock, which tells
         with transaction.atomic(durable=True):
             return self._settle(run, result)
-
-    def finish(self, run: StepRun, result: Any) -> StepRun | None:
-        """Settles a visit by itself that could not be settled with others."""
-        try:
-            with transaction.atomic(durable=True):
-                return self._settle(run, result)
-        except LeaseLost as lost:
-            log.info("step run %s was settled by another worker: %s", run.pk, lost)
-        except Exception as error:  # noqa: BLE001  # no way on may fit
-            vertex = self.plan.vertices.get(run.node)
-            self._failed(run, error, policy_of(run, vertex))
-        return None
 
     def _is_alone(self, run: StepRun) -> bool:
         """Whether this visit is all that is open, as far as this session knows; the revision will tell."""
@@ -211,40 +204,109 @@ class Session:
             raise result
         return result
 
+    # Sub-processes
+
+    def _run_subprocess(self, run: StepRun, vertex: Vertex) -> StepRun | None:
+        """Starts the sub-process of a visit, or settles the visit when the sub-process has ended."""
+        if run.child_id is None:
+            self._start_subprocess(run, vertex)
+            return None
+        child = subprocesses.ended(run)
+        if child is None:
+            with transaction.atomic(durable=True):
+                what = ("wait", run.attempt, self.instance.revision)
+                change = self._lock(run, *what)
+                subprocesses.wait_on(change, run)
+                change.write()
+            return None
+        body = subprocesses.result_of(child)
+        with transaction.atomic(durable=True):
+            goes_on = run.item is None and not run.redo
+            result = decode(vertex.result_type, body) if goes_on else None
+            given = {"result": body, "checksum": seal(body)}
+            return self._store(self._lock(run), run, result, given)
+
+    def _start_subprocess(self, run: StepRun, vertex: Vertex) -> None:
+        definition = subprocesses.definition_of(vertex)
+        arguments = self.results.arguments(vertex.bindings, run, None)
+        given, pk = subprocesses.input_of(definition, arguments), uuid7()
+        try:
+            with transaction.atomic(durable=True):
+                change = self._lock(run, "child", pk)
+                subprocesses.start(change, run, definition, given, pk)
+                change.write()
+        except IntegrityError:
+            subprocesses.explain(definition, given)
+            raise
+
+    # A map's quick elements
+
+    def goes_with(self, run: StepRun) -> bool:
+        """Whether a visit is another element of the map whose results are held."""
+        return self.quick.goes_with(run)
+
+    def finish(self) -> None:
+        """Stores what is held, and goes on with what follows."""
+        while self.quick:  # what follows may be a map again
+            following = self._store_held()
+            if following is not None:
+                self.go_through(following)
+
+    def _store_held(self) -> StepRun | None:
+        """Stores the results that are held, all in one commit; one by one where that cannot be."""
+        held = self.quick.take()
+        first = held[0].run
+        try:
+            with transaction.atomic(durable=True):
+                change = self._lock(first)
+                for one in held:
+                    change.close(one.run, StepStatus.DONE, **one.given)
+                maps.count(change, first, failed=False, number=len(held))
+                change.write()
+                return change.mine
+        except Exception as error:  # noqa: BLE001  # each by itself tells whose it is
+            log.info("%s elements could not be stored together: %s", len(held), error)
+        following = [self._settled_alone(one.run, one.result) for one in held]
+        return next(filter(None, following), None)
+
+    # Settling
+
     def _settle(
         self,
         run: StepRun,
         result: Any,
-        status: StepStatus = StepStatus.DONE,
-        error: str = "",
+        *,
+        skip: Skip | None = None,
         alone: bool = False,
     ) -> StepRun | None:
         """Stores a result and what follows from it, in the running transaction; alone in one of its own."""
-        vertex = self.plan[run.node]
-        annotation = (
-            Any
-            if run.kind == StepKind.UNDO or status == StepStatus.SKIPPED
-            else vertex.returns
-        )
-        given = _given(run, annotation, result)
-        flow = self.flow(run, self.clock.now()) if alone else self.lock(run)
-        flow.alone = alone
-        flow.close(run, status, **given, error=error)
-        if run.error:
-            flow.mark(incidents.resolved("done", flow.now, step_run_id=run.pk))
-        if run.kind == StepKind.UNDO:
-            undoing.go_on(flow, run)
-        elif not alone and undoing.is_undone_later(flow, run):
-            undoing.came_to_its_end(flow, run, status)
-        elif run.redo:
-            redoing.finished(flow, run)
-        elif run.kind == StepKind.ITEM:
-            maps.count(flow, run, failed=False)
-        else:
-            flow.go_on(Settled(run.node, run.visit, "done", result))
-        return self.commit(flow, run, given["result"])
+        anything = run.kind == StepKind.UNDO or skip is not None
+        given = _given(run, Any if anything else self.plan[run.node].returns, result)
+        change = self._change(run, self.clock.now()) if alone else self._lock(run)
+        change.alone = alone
+        return self._store(change, run, result, given, skip)
 
-    def lock(self, run: StepRun, *what: object) -> Flow:
+    def _store(
+        self,
+        change: WorkflowChange,
+        run: StepRun,
+        result: Any,
+        given: dict[str, Any],
+        skip: Skip | None = None,
+    ) -> StepRun | None:
+        """Writes the change that settles a visit, and gives the visit that this worker goes on with."""
+        status = StepStatus.DONE if skip is None else StepStatus.SKIPPED
+        error = "" if skip is None else str(skip)
+        change.close(run, status, **given, error=error)
+        if run.error:
+            change.mark(incidents.resolved("done", change.now, step_run_id=run.pk))
+        settling.follow(change, run, result, status)
+        change.write()
+        if run.kind in (StepKind.STEP, StepKind.RUN):
+            self.results.learn(run.node, given["result"])
+        return change.mine
+
+    def _lock(self, run: StepRun, *what: object) -> WorkflowChange:
         """A change of the locked process, caused by this visit; `what` tells several changes of one visit apart.
 
         Raises:
@@ -254,27 +316,19 @@ class Session:
         if instance is None or instance.finished_at is not None:
             raise LeaseLost("the process has ended")
         self.instance = self.results.instance = instance
-        return self.flow(run, now, *what)
+        return self._change(run, now, *what)
 
-    def flow(self, run: StepRun, now: datetime, *what: object) -> Flow:
+    def _change(self, run: StepRun, now: datetime, *what: object) -> WorkflowChange:
         """A change of the process, as this session knows it, caused by this visit."""
-        owner = "" if self.worker_slice.over() else self.worker_slice.owner
-        return Flow(
+        return WorkflowChange(
             self.instance,
             Cause.of(CauseKind.STEP, run.pk, *what),
             now,
             self.plan,
             self.workflow.queue,
-            owner,
+            "" if self.worker_slice.over() else self.worker_slice.owner,
             self.worker_slice.queue,
         )
-
-    def commit(self, flow: Flow, run: StepRun, body: Any) -> StepRun | None:
-        """Writes the change, and gives the visit that this worker goes on with."""
-        flow.write()
-        if run.kind in (StepKind.STEP, StepKind.RUN):
-            self.results.learn(run.node, body)
-        return flow.mine
 
 
 def _given(run: StepRun, annotation: Any, result: Any) -> dict[str, Any]:

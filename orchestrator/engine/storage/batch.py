@@ -1,6 +1,6 @@
 """Sending writes: collected, and carried out in one round trip.
 
-A transition writes five to eight rows. PostgreSQL takes them in one message, SQLite, in process, one by one.
+A change writes five to eight rows. PostgreSQL takes them in one message, SQLite, in process, one by one.
 Correctness rests on the expected row counts: a statement that hits another number of rows raises LeaseLost, and nothing
 of the transaction stays.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from django.db import DataError, connection, transaction
 
@@ -20,11 +20,20 @@ NOW = "STATEMENT_TIMESTAMP()"
 """PostgreSQL's clock, the one that leases are measured by; SQLite has that of its one machine."""
 
 
+class Touched(NamedTuple):
+    """Which rows a statement writes: new ones, the one of a key, or whichever meet a condition."""
+
+    table: str
+    how: Literal["insert", "key", "condition"]
+    key: object = None
+
+
 class Statement(NamedTuple):
     """One write; `rows` is how many rows it must hit, None for any number."""
 
     sql: str
     params: Sequence[Any]
+    touched: Touched
     rows: int | None = None
     receive: Callable[[list[Any]], None] | None = None
     """Takes the rows that the statement returns, if it returns any."""
@@ -33,26 +42,108 @@ class Statement(NamedTuple):
 MANY_PARAMS = 30_000
 """PostgreSQL takes about twice as many in one statement."""
 
+MANY_STATEMENTS = 16
+"""More are sent as several: so many together seldom come again in the same form, for which alone it pays."""
+
 SHAPES = 1000
 """How many statements' texts a process keeps."""
 
 DIVISION_BY_ZERO = "22012"
 
 
+class Batch:
+    """Writes that go out in one message.
+
+    PostgreSQL takes them as one statement, prepared once a connection, where it can: within one statement no write
+    sees another, and of two that touch a row one is lost without an error. The batch knows which rows its statements
+    touch, and sends them one after the other where they could meet.
+    """
+
+    def __init__(self, statements: Iterable[Statement]) -> None:
+        self.statements = list(statements)
+
+    def send(self) -> None:
+        """Carries the writes out in the running transaction.
+
+        Raises:
+            LeaseLost: one of them did not hit the rows it had to; roll back.
+        """
+        if self._fits_in_one:
+            self.send_as_one()
+        else:
+            _send_in_order(self.statements)
+
+    def commit(self) -> None:
+        """Carries the writes out as a transaction of their own, on PostgreSQL in one round trip where that can be.
+
+        Raises:
+            LeaseLost: one of them did not hit the rows it had to; nothing was written.
+        """
+        if self._fits_in_one:
+            self.send_as_one()
+        else:
+            with transaction.atomic(durable=True):
+                _send_in_order(self.statements)
+
+    def send_as_one(self) -> None:
+        """Carries the writes out as one statement.
+
+        Raises:
+            RuntimeError: two of them may touch the same row, and one of the two would be lost.
+            LeaseLost: one of them did not hit the rows it had to; roll back.
+        """
+        if (twice := self.meeting()) is not None:
+            what = f"row {twice.key}" if twice.how == "key" else "rows"
+            raise RuntimeError(
+                f"a batch writes {what} of {twice.table} twice: one of the two writes would be lost in one statement"
+            )
+        _send_as_one(self.statements)
+
+    @property
+    def _fits_in_one(self) -> bool:
+        params = sum(len(statement.params) for statement in self.statements)
+        small = len(self.statements) <= MANY_STATEMENTS and params <= MANY_PARAMS
+        one = connection.vendor == "postgresql" and small
+        return one and self.meeting() is None
+
+    def meeting(self) -> Touched | None:
+        """Return the first rows written that an earlier statement may have written too; None if there are none."""
+        before: dict[str, set[object]] = {}
+        for statement in self.statements:
+            table, how, key = touched = statement.touched
+            seen = before.setdefault(table, set())
+            mine = key if how == "key" else how
+            if _meet(seen, how, mine):
+                return touched
+            seen.add(mine)
+        return None
+
+
+def _meet(seen: set[object], how: str, mine: object) -> bool:
+    """Whether a write meets an earlier one of its table; new rows meet none, since they are not there before."""
+    if how == "insert":
+        return False
+    return bool(seen) if how == "condition" else bool({mine, "condition"} & seen)
+
+
 def send(statements: Iterable[Statement]) -> None:
-    """Carries the writes out, in order.
+    """Carries writes out in the running transaction.
 
     Raises:
         LeaseLost: one of them did not hit the rows it had to; roll back.
     """
+    if batch := list(statements):
+        Batch(batch).send()
+
+
+def _send_in_order(statements: Sequence[Statement]) -> None:
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            batch = list(statements)
             cursor.execute(
-                ";\n".join(statement.sql for statement in batch),
-                [param for statement in batch for param in statement.params],
+                ";\n".join(statement.sql for statement in statements),
+                [param for statement in statements for param in statement.params],
             )
-            for statement in batch:
+            for statement in statements:
                 _expect(statement, cursor.rowcount)
                 if statement.receive is not None:
                     statement.receive(cursor.fetchall())
@@ -66,39 +157,7 @@ def send(statements: Iterable[Statement]) -> None:
                 _expect(statement, cursor.rowcount)
 
 
-def send_whole(statements: Sequence[Statement]) -> None:
-    """Carries the writes out as a transaction of their own, on PostgreSQL in one round trip.
-
-    They must not touch a row twice, and cannot see each other.
-
-    Raises:
-        LeaseLost: one of them did not hit the rows it had to; nothing was written.
-    """
-    if _fits_in_one(statements):
-        _send_together(statements)
-    else:
-        with transaction.atomic(durable=True):
-            send(statements)
-
-
-def send_apart(statements: Sequence[Statement]) -> None:
-    """Carries writes out that do not touch a row twice, in the running transaction.
-
-    Raises:
-        LeaseLost: one of them did not hit the rows it had to; roll back.
-    """
-    if _fits_in_one(statements):
-        _send_together(statements)
-    else:
-        send(statements)
-
-
-def _fits_in_one(statements: Sequence[Statement]) -> bool:
-    params = sum(len(statement.params) for statement in statements)
-    return connection.vendor == "postgresql" and params <= MANY_PARAMS
-
-
-def _send_together(statements: Sequence[Statement]) -> None:
+def _send_as_one(statements: Sequence[Statement]) -> None:
     """One prepared statement: PostgreSQL reads and plans it once a connection."""
     params = [param for statement in statements for param in statement.params]
     shape = tuple((s.sql, s.rows, s.receive is not None) for s in statements)

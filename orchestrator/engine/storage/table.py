@@ -15,7 +15,7 @@ from django.db import (
 )
 from django.db.models import Field, Model
 
-from orchestrator.engine.storage.batch import NOW, Statement, database_now
+from orchestrator.engine.storage.batch import NOW, Statement, Touched, database_now
 from orchestrator.engine.storage.columns import (
     PLAIN_TYPES,
     Prepare,
@@ -60,6 +60,8 @@ class Table(Generic[M]):
             for name in (field.attname, field.name)
         }
         self.columns = list(model._meta.concrete_fields)
+        self._new = Touched(model._meta.db_table, "insert")
+        self._some = Touched(model._meta.db_table, "condition")
         self._attnames = [field.attname for field in self.columns]
         self._unkeyed = [field for field in self.columns if not field.primary_key]
 
@@ -81,7 +83,8 @@ class Table(Generic[M]):
             if text is None
         ]
         keyed = fields is self.columns
-        return Statement(self._insert(len(rows), keyed, plain), params, len(rows))
+        sql = self._insert(len(rows), keyed, plain)
+        return Statement(sql, params, self._new, len(rows))
 
     def insert_known(self, item: M) -> Statement:
         """Inserts a new row and gives the object its key, for work that goes on with it."""
@@ -89,8 +92,8 @@ class Table(Generic[M]):
         def receive(rows: list[Any]) -> None:
             item.pk = rows[0][0]
 
-        sql, params, rows, _ = self.insert(item)
-        return Statement(f"{sql} RETURNING {self._key}", params, rows, receive)
+        plain = self.insert(item)
+        return plain._replace(sql=f"{plain.sql} RETURNING {self._key}", receive=receive)
 
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
     def _insert(self, count: int, keyed: bool, plain: tuple[str | None, ...]) -> str:
@@ -117,7 +120,11 @@ class Table(Generic[M]):
             for name, value in where.items()
             if value is not None
         ]
-        return Statement(self._update(sets, nulls), params, rows)
+        return Statement(self._update(sets, nulls), params, self._touched(where), rows)
+
+    def _touched(self, where: Mapping[str, Any]) -> Touched:
+        key = where.get("id")
+        return self._some if key is None else Touched(self._new.table, "key", key)
 
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
     def _update(

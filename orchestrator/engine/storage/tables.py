@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from django.db.models import Model
+
 from orchestrator.engine.storage.table import Table
 from orchestrator.models import (
     Checkpoint,
@@ -18,3 +22,13 @@ checkpoints = Table(Checkpoint)
 commands = Table(IssuedCommand)
 events = Table(InboxEvent, order="process_id")
 incidents = Table(Incident)
+
+
+def table_of(row: Model) -> Table[Any]:
+    """The table that a row belongs to."""
+    return TABLES[type(row)]
+
+
+TABLES: dict[type[Model], Table[Any]] = {
+    table.model: table for table in (instances, step_runs, commands, events)
+}

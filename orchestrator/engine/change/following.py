@@ -1,0 +1,198 @@
+"""What follows when a visit is settled: decided by the pure `advance`, made into rows here.
+
+The row of a vertex with several ways in is made by the first arrival, as a join that waits, and turns into the visit
+itself when enough have arrived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from orchestrator.definition.workflow.advance import (
+    Advance,
+    Arrivals,
+    Settled,
+    advance,
+)
+from orchestrator.definition.workflow.plan import Vertex
+from orchestrator.definition.workflow.rows import Each
+from orchestrator.engine.change import joins
+from orchestrator.engine.change.application_code import contained
+from orchestrator.engine.change.visits import elements
+from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.storage.tables import step_runs
+from orchestrator.models import StepKind, StepRun, StepStatus
+
+
+def go_on(change: WorkflowChange, settled: Settled) -> None:
+    """Carries out what follows when a visit is settled.
+
+    Raises:
+        NoCase: no way on fits the result.
+    """
+    Following(change).go_on(settled)
+
+
+class Following:
+    """What follows in one change: the joins it has read, and the maps it has begun that are empty."""
+
+    def __init__(self, change: WorkflowChange) -> None:
+        self.change = change
+        self.emptied: list[StepRun] = []
+        """Maps without elements: they are over at once."""
+        self._result: Any = None
+        self._joins: dict[str, StepRun] = {}
+
+    def go_on(self, settled: Settled) -> None:
+        """Carries out what follows when a visit is settled.
+
+        Raises:
+            NoCase: no way on fits the result.
+        """
+        self._result = settled.result
+        with contained(settled.step):
+            found = advance(self.change.plan, settled, self.look)
+        self.carry_out(found)
+
+    def carry_out(self, found: Advance) -> None:
+        """Makes rows of what the pure core has found."""
+        self.change.edge = ",".join(filter(None, [self.change.edge, *found.taken]))
+        for name in found.not_taken:
+            self._pass_over(name, found.joins.pop(name, None))
+        for name, number in found.entered:
+            self._begin(self.change.plan[name], number, found.joins.pop(name, None))
+        for name, arrivals in found.joins.items():
+            self._arrive(name, arrivals)
+        self._cancel(found.given_up)
+        while self.emptied:  # only now: what follows must see all that was found
+            head = self.emptied.pop(0)
+            self.go_on(Settled(head.node, head.visit, result=[]))
+        self._cancel(found.caught)
+
+    def _cancel(self, names: Sequence[str]) -> None:
+        """Cancels the open visits of these steps, and carries out what follows; a join that waits has not started."""
+        ended = [
+            run for run in self.change.open_visits(names) if run.kind != StepKind.JOIN
+        ]
+        for run in ended:
+            self.change.close_open(run, StepStatus.CANCELLED)
+        begun = [row for row in self.change.fresh if row.kind != StepKind.JOIN]
+        for row in begun:
+            if row.node in names and row.finished_at is None:
+                self.change.drop(row)
+                ended.append(row)
+        for run in ended:
+            if run.kind != StepKind.ITEM:
+                self.go_on(Settled(run.node, run.visit, "cancelled"))
+
+    def look(self, names: Sequence[str]) -> dict[str, Arrivals]:
+        """How joins stand, as stored and as this change has made them."""
+        unknown = [name for name in names if name not in self._joins]
+        if unknown and not self.change.new:
+            self._joins |= joins.stored(self.change.instance.pk, unknown)
+        return {
+            name: joins.standing(row, over=self._is_over(row))
+            for name in names
+            if (row := self._joins.get(name)) is not None
+        }
+
+    def _is_over(self, row: StepRun) -> bool:
+        """Whether a join can start no more: it has, or it was cancelled while it waited."""
+        cancelled = row.finished_at is not None or row.pk in self.change.closed
+        return row.kind != StepKind.JOIN or cancelled
+
+    def _arrive(self, name: str, now: Arrivals) -> None:
+        """Another branch has come to a join that still waits, or has started before."""
+        row, counts = self._joins.get(name), joins.counts(now)
+        if row is None:
+            row = self._joins[name] = self.change.new_visit(self.change.plan[name])
+            row.kind, row.status, row.wake_at = StepKind.JOIN, StepStatus.WAITING, None
+            self.change.add(row)
+        elif row not in self.change.fresh:
+            self.change.mark(step_runs.update(counts, {"id": row.pk}))
+        for column, value in counts.items():
+            setattr(row, column, value)
+
+    def _pass_over(self, name: str, arrivals: Arrivals | None) -> None:
+        """Marks a step on a branch that was not taken."""
+        known = self._joins.get(name)
+        if known is not None and known not in self.change.fresh:
+            arrived = arrivals.arrived if arrivals else known.arrived
+            counts = {"arrived": arrived, "taken": 0}
+            self.change.close_open(known, StepStatus.NOT_TAKEN, **counts)
+            return
+        row = known or self.change.new_visit(self.change.plan[name])
+        if known is not None:
+            self.change.instance.open_steps -= 1
+        row.status, row.wake_at, row.finished_at = (
+            StepStatus.NOT_TAKEN,
+            None,
+            self.change.now,
+        )
+        row.left, row.arrived = (
+            self.change.revision,
+            arrivals.arrived if arrivals else 0,
+        )
+        row.taken = 0
+        if known is None:
+            self.change.add(row)
+
+    def _begin(self, vertex: Vertex, number: int, arrivals: Arrivals | None) -> None:
+        """A step starts."""
+        row = self.change.new_visit(vertex, number)
+        if arrivals is not None:
+            joins.start(row, vertex, arrivals, self.change.now)
+        self.change.instance.step = vertex.name
+        known = self._joins.get(vertex.name) if arrivals is not None else None
+        if vertex.each is not None:
+            self._spread(vertex.each, row)
+            return
+        self.change.keep(row)
+        if known is None:
+            self.change.add(row)
+        elif known in self.change.fresh:
+            self.change.fresh[self.change.fresh.index(known)] = row
+        else:
+            self._fire(known, row)
+        if arrivals is not None:
+            self._joins[vertex.name] = row
+
+    def _fire(self, waiting: StepRun, row: StepRun) -> None:
+        """The stored row of a join that waited becomes the visit itself."""
+        row.pk = waiting.pk
+        values = {name: getattr(row, name) for name in FIRED}
+        where = {"id": row.pk, "kind": StepKind.JOIN}
+        self.change.mark(step_runs.update(values, where))
+        self.change.touch(row, row.status)
+        self.change.wake(row)
+
+    def _spread(self, each: Each, head: StepRun) -> None:
+        """A map: a row that stands for all of it, and one for each element."""
+        rows = elements(each, head, self._result)
+        if not rows:
+            head.status, head.finished_at = StepStatus.DONE, self.change.now
+            head.left = self.change.revision
+        self.change.add(head)
+        if not rows:
+            self.emptied.append(head)
+            return
+        self.change.keep(rows[0])
+        for row in rows:
+            self.change.add(row)
+
+
+FIRED = (
+    "kind",
+    "status",
+    "queue",
+    "wake_at",
+    "owner",
+    "attempt",
+    "arrived",
+    "taken",
+    "progress",
+    "started_at",
+    "entered",
+)
+"""What changes in a join's row when it starts."""

@@ -1,0 +1,193 @@
+"""One change of one process of a process manager: what was decided, and the commands that it issues."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid5
+
+from uuid6 import uuid7
+
+from orchestrator import registry
+from orchestrator.definition import Command, Decision, Event, ProcessManager
+from orchestrator.definition.codec import encode
+from orchestrator.engine import inbox
+from orchestrator.engine.change.change import Change
+from orchestrator.engine.change.incidents import resolved, storable
+from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.batch import Batch, Statement
+from orchestrator.engine.storage.tables import commands, events, step_runs
+from orchestrator.exceptions import HandlerMissing
+from orchestrator.models import (
+    Cause,
+    CommandStatus,
+    Delivery,
+    InboxEvent,
+    Incident,
+    IssuedCommand,
+    ProcessInstance,
+    Status,
+    StepRun,
+    StepStatus,
+)
+from orchestrator.queue import ring_after_commit
+from orchestrator.registry import CommandContext
+
+
+class ManagerChange(Change):
+    """One change of one locked process of a process manager."""
+
+    def __init__(self, instance: ProcessInstance, cause: Cause, now: datetime) -> None:
+        super().__init__(instance, cause, now)
+        self.issued: list[IssuedCommand] = []
+        self.caused: list[InboxEvent] = []
+
+    @classmethod
+    def begin(
+        cls,
+        definition: type[ProcessManager],
+        process_id: UUID | None,
+        key: str,
+        cause: Cause,
+        now: datetime,
+    ) -> ManagerChange:
+        """The first change of a new process."""
+        instance = ProcessInstance(
+            id=process_id or uuid7(),
+            definition_id=definitions.row_of(definition),
+            name=definition.name,
+            correlation_key=key,
+            started_at=now,
+        )
+        return cls(instance, cause, now)
+
+    # Commands
+
+    def execute(self, command: Command) -> None:
+        """Carries a command out in this transaction, or puts it in the outbox.
+
+        Raises:
+            HandlerMissing: the running code cannot handle it.
+            Exception: whatever the handler raises; the transaction must be rolled back.
+        """
+        kind = type(command).__name__
+        handler = registry.command_handler(kind)
+        if handler is None:
+            raise HandlerMissing(
+                f"no handler for the command {kind} in the running code"
+            )
+        row = IssuedCommand(
+            id=uuid5(self.instance.pk, f"{self.revision}:{len(self.issued)}"),
+            instance_id=self.instance.pk,
+            revision=self.revision,
+            type=kind,
+            body=encode(command),
+            delivery=Delivery.AFTER_COMMIT
+            if handler.after_commit
+            else Delivery.IN_TRANSACTION,
+            status=CommandStatus.READY if handler.after_commit else CommandStatus.DONE,
+            queue=handler.queue,
+            issued_at=self.now,
+        )
+        self.issued.append(row)
+        if handler.after_commit:
+            row.wake_at = self.now
+            ring_after_commit(handler.queue)
+            return
+        context = CommandContext(
+            self.instance.pk, row.id, 1, self.instance.correlation_key
+        )
+        answer = handler(command, context)
+        row.answer, row.finished_at = storable(answer.text), self.now
+        self._cause_events(answer.events, row.id)
+
+    def _cause_events(self, happened: Sequence[Event], command_id: UUID) -> None:
+        """Puts the events that a handler returned into the inbox of this same commit."""
+        self.caused += inbox.follow_ups(self.instance, happened, command_id, self.now)
+
+    def _outgoing(self) -> list[Statement]:
+        rows = [commands.insert(*self.issued)] if self.issued else []
+        if self.caused:
+            rows.append(events.insert(*self.caused))
+            for event in self.caused:
+                rows += inbox.reactions([event])
+        return rows
+
+    # Steps
+
+    def take(self, definition: type[ProcessManager], decision: Decision) -> None:
+        """Takes over a decision: step, data, deadlines, escalation."""
+        instance = self.instance
+        self.edge = decision.edge
+        instance.data = encode(decision.data)
+        instance.summary = definition.summary(decision.data)[:200]
+        if decision.entered:
+            self._enter(definition, decision)
+        if decision.escalates:
+            self.escalate()
+
+    def _enter(self, definition: type[ProcessManager], decision: Decision) -> None:
+        """Ends the visit of the current step and begins that of the next."""
+        instance, final = self.instance, decision.step in definition.finals
+        left = instance.step or str(definition.first)
+        entered = StepRun(
+            instance_id=instance.pk,
+            node=str(decision.step),
+            status=StepStatus.DONE if final else StepStatus.WAITING,
+            queue=definition.queue,
+            wake_at=self.now + decision.timers[0] if decision.timers else None,
+            started_at=self.now,
+            finished_at=self.now if final else None,
+        )
+        self.steps |= {left: StepStatus.DONE, entered.node: entered.status}
+        if self.new:
+            visited = StepRun(
+                instance_id=instance.pk,
+                node=left,
+                status=StepStatus.DONE,
+                started_at=instance.started_at,
+                finished_at=self.now,
+            )
+            self.writes.append(step_runs.insert(visited, entered))
+        else:
+            self.writes += [
+                self._leave(StepStatus.DONE, rows=1),
+                step_runs.insert(entered),
+            ]
+            if self.troubled:
+                self.mark(self._deadline_matters_no_more())
+        instance.step = entered.node
+        instance.status = Status.COMPLETED if final else Status.WAITING
+        instance.finished_at = self.now if final else None
+
+    def end(self) -> None:
+        """Ends the process where it stands: its open step is left as cancelled."""
+        instance = self.instance
+        instance.status, instance.finished_at = Status.CANCELLED, self.now
+        self.mark(self._leave(StepStatus.CANCELLED), self._deadline_matters_no_more())
+        self.steps = {instance.step: StepStatus.CANCELLED}
+
+    def _leave(self, status: StepStatus, rows: int | None = None) -> Statement:
+        """Ends the open visit of the current step."""
+        left = {
+            "status": status,
+            "finished_at": self.now,
+            "wake_at": None,
+            "owner": "",
+        }
+        mine = {"instance_id": self.instance.pk, "finished_at": None}
+        return step_runs.update(left, mine, rows)
+
+    def _deadline_matters_no_more(self) -> Statement:
+        kind = Incident.Kind.DEADLINE_FAILED
+        about = {"kind": kind, "instance_id": self.instance.pk}
+        return resolved("its step was left", self.now, **about)
+
+    # How it is written
+
+    def columns(self) -> dict[str, Any]:
+        return {"data": self.instance.data, "summary": self.instance.summary}
+
+    def send(self, batch: Batch) -> None:
+        Batch([*batch.statements, *self._outgoing()]).send()

@@ -1,0 +1,75 @@
+"""What follows a visit that has come to its end, whatever kind of visit it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orchestrator.definition.workflow.advance import Settled
+from orchestrator.engine.change import incidents, maps, redoing
+from orchestrator.engine.change.following import go_on
+from orchestrator.engine.change.undoing import is_undone_later
+from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.storage.tables import step_runs
+from orchestrator.models import Incident, StepKind, StepRun, StepStatus
+
+
+def follow(
+    change: WorkflowChange,
+    run: StepRun,
+    result: Any,
+    status: StepStatus = StepStatus.DONE,
+) -> None:
+    """Carries out what follows a visit that was settled with a result.
+
+    Args:
+        change: that has settled it.
+        run: the visit.
+        result: as the step's type.
+        status: how it was settled: done or skipped.
+
+    Raises:
+        NoCase: no way on fits the result.
+    """
+    if run.kind == StepKind.UNDO:
+        _undo_next(change)
+    elif not change.alone and is_undone_later(run, change.plan):
+        came_to_its_end(change, run, status)
+    elif run.redo:
+        redoing.finished(change, run)
+    elif run.kind == StepKind.ITEM:
+        maps.count(change, run, failed=False)
+    else:
+        go_on(change, Settled(run.node, run.visit, "done", result))
+
+
+def came_to_its_end(change: WorkflowChange, run: StepRun, status: StepStatus) -> None:
+    """Has a visit undone, if it was done, that had only been left to come to its end."""
+    change.undoing = True
+    others = change.instance.step_runs.filter(finished_at=None).exclude(pk=run.pk)
+    if status == StepStatus.DONE:
+        busy = others.filter(kind=StepKind.UNDO).exists()
+        change.undo_visit(run, begins=not busy)
+    elif not others.exists():
+        _resolve_incidents(change)
+
+
+def _undo_next(change: WorkflowChange) -> None:
+    """Goes on with the next step to undo, or ends."""
+    change.undoing = True
+    waiting = change.instance.step_runs.filter(
+        kind=StepKind.UNDO, status=StepStatus.WAITING
+    )
+    following = waiting.order_by("pk").first()
+    if following is None:
+        _resolve_incidents(change)
+        return
+    ready = {"status": StepStatus.READY, "wake_at": change.now}
+    change.mark(step_runs.update(ready, {"id": following.pk}))
+    change.touch(following, StepStatus.READY)
+    change.rings.add(following.queue)
+
+
+def _resolve_incidents(change: WorkflowChange) -> None:
+    for kind in (Incident.Kind.STEP_FAILED, Incident.Kind.CORRUPTED_DATA):
+        about = {"kind": kind, "instance_id": change.instance.pk}
+        change.mark(incidents.resolved("undone", change.now, **about))

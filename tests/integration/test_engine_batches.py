@@ -1,0 +1,108 @@
+"""Writes that go out in one message: a batch knows which rows they touch."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from orchestrator.engine.storage.batch import Batch, Statement, Touched
+from orchestrator.engine.storage.tables import incidents, instances, step_runs
+from orchestrator.models import Incident, ProcessInstance, StepRun
+from tests.apps.process_managers.desk import place
+from tests.apps.process_managers.fixtures import parcels
+
+__all__ = ["parcels"]
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
+
+
+def summary(process: ProcessInstance, text: str) -> Statement:
+    return instances.update({"summary": text}, {"id": process.pk})
+
+
+def error(text: str, **where: Any) -> Statement:
+    return step_runs.update({"error": text}, where, rows=None)
+
+
+def new_run(process: ProcessInstance) -> Statement:
+    row = StepRun(
+        instance_id=process.pk, node="x", status="done", started_at=process.started_at
+    )
+    return step_runs.insert(row)
+
+
+def resolved() -> Statement:
+    return incidents.update({"resolution": "x"}, {"kind": "step_failed"}, rows=None)
+
+
+def test_writes_of_one_row_all_take_effect() -> None:
+    process = place()
+    Batch([summary(process, "first"), summary(process, "second")]).send()
+
+    process.refresh_from_db()
+    assert process.summary == "second"
+
+
+def test_a_write_by_condition_sees_what_was_written_before_it() -> None:
+    process = place()
+    run = process.step_runs.latest("pk")
+    batch = [error("first", id=run.pk), error("second", error="first")]
+    Batch(batch).send()
+
+    run.refresh_from_db()
+    assert run.error == "second"
+
+
+@pytest.mark.parametrize(
+    ("writes", "apart"),
+    [
+        (lambda p: [summary(p, "a"), error("b", id=1), error("c", id=2)], True),
+        (lambda p: [summary(p, "a"), resolved(), error("b", instance_id=p.pk)], True),
+        (lambda p: [error("a", instance_id=p.pk), new_run(p), new_run(p)], True),
+        (lambda p: [new_run(p), error("a", id=1)], True),
+        (lambda p: [summary(p, "a"), summary(p, "b")], False),
+        (lambda p: [error("a", id=1), error("b", instance_id=p.pk)], False),
+        (lambda p: [error("a", instance_id=p.pk), error("b", id=1)], False),
+        (lambda p: [new_run(p), error("a", instance_id=p.pk)], False),
+        (lambda p: [resolved(), resolved()], False),
+    ],
+    ids=[
+        "other rows",
+        "other tables",
+        "new rows after a condition",
+        "another row than the new one",
+        "one row twice",
+        "a row and then a condition",
+        "a condition and then a row",
+        "a condition that may hold of the new row",
+        "two conditions",
+    ],
+)
+def test_a_batch_knows_whether_its_writes_can_meet(writes: Any, apart: bool) -> None:
+    batch = Batch(writes(place()))
+
+    assert (batch.meeting() is None) == apart
+
+
+@pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="SQLite takes writes one by one"
+)
+def test_writes_that_cannot_meet_go_out_as_one_statement() -> None:
+    process = place()
+    with CaptureQueriesContext(connection) as sent:
+        Batch([summary(process, "a"), new_run(process), resolved()]).send()
+
+    assert len(sent) == 1
+    assert sent[0]["sql"].startswith("WITH w0 AS")
+
+
+def test_a_batch_that_would_lose_a_write_as_one_statement_is_refused() -> None:
+    """Within one statement, PostgreSQL carries out one of two updates of a row, and says nothing of the other."""
+    process = place()
+    batch = Batch([summary(process, "first"), summary(process, "second")])
+
+    with pytest.raises(RuntimeError, match=f"row {process.pk} of .*processinstance"):
+        batch.send_as_one()
+    assert batch.meeting() == Touched(ProcessInstance._meta.db_table, "key", process.pk)
+    assert not Incident.objects.exists()
