@@ -164,16 +164,16 @@ def mistakes(
         elif found["type"] == "dict_type":
             yield f"{named(location)} must have _ and another name after its own."
         else:
-            form = _form(field)
-            must, about = form.must, found.get("ctx", {})
+            asked = form(field)
+            must, about = asked.must, found.get("ctx", {})
             if found["type"] == BY_ANOTHER:
                 other = named((about["other"],))
                 must = f"{about['what']} {other}, which is {about['bound']}"
-            but = "" if form.secret else f", not {value}"
+            but = "" if asked.secret else f", not {value}"
             yield f"{named(location)} must {must}{but}."
 
 
-def _form(field: FieldInfo) -> Form:
+def form(field: FieldInfo) -> Form:
     """What a field must do; of numbers, its bounds say it."""
     for about in field.metadata:
         if isinstance(about, Form):

@@ -98,15 +98,71 @@ def rate(value: str) -> tuple[float, int]:
     return a_second, at_once
 
 
-List = BeforeValidator(words)
-Flag = Annotated[bool, Form("be 1 or 0")]
-Network = Annotated[IPv4Network | IPv6Network, BeforeValidator(ip_network)]
-Networks = Annotated[list[Network], List, Field(min_length=1)]
-AN_ADDRESS = "list addresses and networks such as 192.0.2.1 or 192.0.2.0/24"
-
-
 def matching(pattern: str) -> StringConstraints:
     return StringConstraints(pattern=f"^(?:{pattern})$", max_length=255)
+
+
+List = (BeforeValidator(words), Field(min_length=1))
+Flag = Annotated[bool, Form("be 1 or 0")]
+App = Annotated[str, matching(r"\w+(\.\w+)*"), AfterValidator(app)]
+Apps = Annotated[list[App], *List, Form("list apps that can be imported")]
+Queue = Annotated[str, matching(r"[\w.-]{1,50}")]
+Queues = Annotated[
+    list[Queue],
+    *List,
+    Form("list names of up to 50 letters, digits, ., - and _"),
+]
+Host = Annotated[str, matching(r"\*|\.?[\w.-]+|\[[0-9a-fA-F:.]+\]")]
+Hosts = Annotated[list[Host], *List, Form("list host names, without scheme and port")]
+Origin = Annotated[str, matching(r"https?://[\w.*:\[\]-]+")]
+Origins = Annotated[
+    list[Origin],
+    *List,
+    Form("list origins such as https://procession.example.org"),
+]
+Network = Annotated[IPv4Network | IPv6Network, BeforeValidator(ip_network)]
+Networks = Annotated[list[Network], *List]
+NETWORKS = Form("list addresses and networks such as 192.0.2.1 or 192.0.2.0/24")
+DatabaseAddress = Annotated[
+    str,
+    AfterValidator(database_address),
+    Form(
+        "look like postgresql://user:password@host:5432/name or sqlite:///folder/file",
+        secret=True,
+    ),
+]
+RedisAddress = Annotated[
+    str,
+    AfterValidator(redis_address),
+    Form(
+        "look like redis://user:password@host:6379/0, rediss://… or unix:///folder/socket",
+        secret=True,
+    ),
+]
+SiteAddress = Annotated[
+    str,
+    AfterValidator(site_address),
+    Form("look like https://host:8000/path", secret=True),
+]
+SecretKey = Annotated[
+    str, Field(min_length=32), Form("have 32 characters or more", secret=True)
+]
+SigningKey = Annotated[str, AfterValidator(signing_key)]
+SigningKeys = Annotated[list[SigningKey], *List, Field(max_length=2)]
+SIGNING_KEYS = Form(
+    f"be whsec_ and the base64 of {LEAST_KEY} bytes or more, or two of them with a comma between",
+    secret=True,
+)
+Rate = Annotated[tuple[float, int], BeforeValidator(rate)]
+RATE = Form(f"be like 5 or 5,20, from {RAREST} to {MOST:,}")
+TimeZone = Annotated[
+    str, AfterValidator(time_zone), Form("be a time zone such as Asia/Tokyo")
+]
+LogLevel = Annotated[
+    Literal["debug", "info", "warning", "error", "critical"],
+    BeforeValidator(str.lower),
+    Form("be debug, info, warning, error or critical"),
+]
 
 
 class Families(EnvSettingsSource):
@@ -136,87 +192,45 @@ class Variables(Conf, BaseSettings):
     )
 
     DATA_DIR: Path | None = None
-    DATABASE_URL: Annotated[
-        str,
-        AfterValidator(database_address),
-        Form(
-            "look like postgresql://user:password@host:5432/name or sqlite:///folder/file",
-            secret=True,
-        ),
-    ] = Field(default="", validation_alias="DATABASE_URL")
-    REDIS_URL: Annotated[
-        str,
-        AfterValidator(redis_address),
-        Form(
-            "look like redis://user:password@host:6379/0, rediss://… or unix:///folder/socket",
-            secret=True,
-        ),
-    ] = Field(default="", validation_alias="REDIS_URL")
-    APPS: Annotated[
-        list[Annotated[str, matching(r"\w+(\.\w+)*"), AfterValidator(app)]],
-        List,
-        Field(min_length=1),
-        Form("list apps that can be imported"),
-    ] = []
-    QUEUES: Annotated[
-        list[Annotated[str, matching(r"[\w.-]{1,50}")]],
-        List,
-        Field(min_length=1),
-        Form("list names of up to 50 letters, digits, - and _"),
-    ] = ["default"]
+    """The folder of database, embedded Valkey, secrets and logs; `.procession` beside manage.py when None."""
+    DATABASE_URL: DatabaseAddress = Field(default="", validation_alias="DATABASE_URL")
+    """SQLite in the data folder when empty."""
+    REDIS_URL: RedisAddress = Field(default="", validation_alias="REDIS_URL")
+    """The embedded Valkey when empty."""
+    APPS: Apps = []
+    """Apps besides the bundled ones."""
+    QUEUES: Queues = ["default"]
+    """The names of all queues."""
 
-    ALLOWED_HOSTS: Annotated[
-        list[Annotated[str, matching(r"\*|\.?[\w.-]+|\[[0-9a-fA-F:.]+\]")]],
-        List,
-        Field(min_length=1),
-        Form("list host names, without scheme and port"),
-    ] = ["127.0.0.1", "localhost", "[::1]"]
-    TRUSTED_ORIGINS: Annotated[
-        list[Annotated[str, matching(r"https?://[\w.*:\[\]-]+")]],
-        List,
-        Field(min_length=1),
-        Form("list origins such as https://procession.example.org"),
-    ] = []
+    ALLOWED_HOSTS: Hosts = ["127.0.0.1", "localhost", "[::1]"]
+    """The names that the site answers to."""
+    TRUSTED_ORIGINS: Origins = []
+    """Where forms may come from besides the site itself."""
     HTTPS: Flag = False
-    TRUSTED_PROXIES: Annotated[Networks, Form(AN_ADDRESS)] = []
-    SECRET_KEY: Annotated[
-        str, Field(min_length=32), Form("have 32 characters or more", secret=True)
-    ] = ""
-    TIME_ZONE: Annotated[
-        str, AfterValidator(time_zone), Form("be a time zone such as Asia/Tokyo")
-    ] = "UTC"
-    LOG_LEVEL: Annotated[
-        Literal["debug", "info", "warning", "error", "critical"],
-        BeforeValidator(str.lower),
-        Form("be debug, info, warning, error or critical"),
-    ] = "info"
+    """Whether HTTPS is insisted on."""
+    TRUSTED_PROXIES: Annotated[Networks, NETWORKS] = []
+    """Who is believed when it says where a request comes from."""
+    SECRET_KEY: SecretKey = ""
+    """Django's; made up and kept in the data folder when empty."""
+    TIME_ZONE: TimeZone = "UTC"
+    """The time zone of the pages."""
+    LOG_LEVEL: LogLevel = "info"
+    """The least that is logged."""
     DEBUG: Flag = False
+    """Whether errors are shown with their surroundings."""
     WEB: Flag = False
+    """Whether this process serves requests; the web server says so itself."""
 
-    WEBHOOK_SECRET: Annotated[
-        dict[
-            str,
-            Annotated[
-                list[Annotated[str, AfterValidator(signing_key)]],
-                List,
-                Field(min_length=1, max_length=2),
-            ],
-        ],
-        Form(
-            f"be whsec_ and the base64 of {LEAST_KEY} bytes or more, or two of them with a comma between",
-            secret=True,
-        ),
-    ] = {}
-    WEBHOOK_NETWORKS: Annotated[dict[str, Networks], Form(AN_ADDRESS)] = {}
-    WEBHOOK_RATE: Annotated[
-        dict[str, Annotated[tuple[float, int], BeforeValidator(rate)]],
-        Form(f"be like 5 or 5,20, from {RAREST} to {MOST:,}"),
-    ] = {}
-    ORDER_LISTING_EXCHANGE_URL: Annotated[
-        str,
-        AfterValidator(site_address),
-        Form("look like https://host:8000/path", secret=True),
-    ] = Field(default="", validation_alias="ORDER_LISTING_EXCHANGE_URL")
+    WEBHOOK_SECRET: Annotated[dict[str, SigningKeys], SIGNING_KEYS] = {}
+    """The signing keys of each webhook source."""
+    WEBHOOK_NETWORKS: Annotated[dict[str, Networks], NETWORKS] = {}
+    """Where each source may send from; without an entry from anywhere."""
+    WEBHOOK_RATE: Annotated[dict[str, Rate], RATE] = {}
+    """How many messages a second each source may send, and how many at once; without an entry any number."""
+    ORDER_LISTING_EXCHANGE_URL: SiteAddress = Field(
+        default="", validation_alias="ORDER_LISTING_EXCHANGE_URL"
+    )
+    """Where the example finds its exchange; none when empty."""
 
     @model_validator(mode="after")
     def _limits_are_of_sources(self) -> Self:
