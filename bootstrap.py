@@ -37,7 +37,15 @@ class Need:
 
 
 RUNTIME = Need(
-    ["requirements.lock"], ["django", "django_rq", "channels", "servestatic", "uvicorn"]
+    ["requirements.lock"],
+    [
+        "django",
+        "django_rq",
+        "channels",
+        "pydantic_settings",
+        "servestatic",
+        "uvicorn",
+    ],
 )
 MEDIA = Need(
     [*RUNTIME.locks, "requirements-media.lock"],

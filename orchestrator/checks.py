@@ -2,7 +2,7 @@
 
 E001 a command has no handler; E002 it has two; E003 two definitions share name and version; E004 two event classes
 share a name; E005 a definition changed under the same version while instances live on it; E006 a queue is named that
-does not exist; W001 a queue uses pickle.
+does not exist; E007 a value or a key of settings.PROCESSION cannot be used; W001 a queue uses pickle.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags
 
 from orchestrator import registry
+from orchestrator.conf import mistakes_of_conf
 from orchestrator.definition import Event, ProcessManager, Workflow
 from orchestrator.definition.workflow.plan import Plan
 
@@ -23,6 +24,7 @@ def connect() -> None:
     """Registers the checks."""
     checks.register(check_definitions, "orchestrator")
     checks.register(check_queues, "orchestrator")
+    checks.register(check_settings, "orchestrator")
     checks.register(check_fingerprints, Tags.database)
 
 
@@ -126,6 +128,18 @@ def check_queues(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         )
         for name, queue in queues.items()
         if "JSON" not in str(queue.get("SERIALIZER", "")).upper()
+    ]
+
+
+def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """What the bundled project's variables say is refused earlier; this is for settings of a project's own."""
+    return [
+        Error(
+            mistake,
+            hint="The page Settings of the documentation has each with its bounds.",
+            id="orchestrator.E007",
+        )
+        for mistake in mistakes_of_conf()
     ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from django.core.management import execute_from_command_line
 
-from orchestrator.environment import SettingRefused
+from orchestrator.conf import SettingRefused
 
 
 def main(argv: Sequence[str]) -> None:

@@ -3,39 +3,26 @@
 docs/settings.md lists the variables.
 """
 
-import os
-from dataclasses import fields
 from pathlib import Path
 
-from orchestrator.conf import Conf
 from orchestrator.environment import (
     data_folder,
     database,
-    flag,
     generated_secret,
-    networks_by_name,
-    numbers,
-    prefixed,
-    rates,
     socket_path,
     socket_url,
-    trusted_proxies,
-    words,
 )
+from orchestrator.variables import read
+
+given = read()
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-DATA_DIR = data_folder(
-    Path(os.environ.get("PROCESSION_DATA_DIR") or BASE_DIR / ".procession").absolute()
-)
+DATA_DIR = data_folder((given.DATA_DIR or BASE_DIR / ".procession").absolute())
 
-DEBUG = flag(os.environ, "PROCESSION_DEBUG")
-SECRET_KEY = os.environ.get("PROCESSION_SECRET_KEY") or generated_secret(
-    DATA_DIR / "secret_key"
-)
-ALLOWED_HOSTS = words(
-    os.environ.get("PROCESSION_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
-)
-CSRF_TRUSTED_ORIGINS = words(os.environ.get("PROCESSION_TRUSTED_ORIGINS", ""))
+DEBUG = given.DEBUG
+SECRET_KEY = given.SECRET_KEY or generated_secret(DATA_DIR / "secret_key")
+ALLOWED_HOSTS = given.ALLOWED_HOSTS
+CSRF_TRUSTED_ORIGINS = given.TRUSTED_ORIGINS
 
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -52,7 +39,7 @@ INSTALLED_APPS = [
     "examples.order_listing",
     "examples.support_inquiry",
     "examples.video_analysis",
-    *words(os.environ.get("PROCESSION_APPS", "")),
+    *given.APPS,
 ]
 
 MIDDLEWARE = [
@@ -89,18 +76,17 @@ TEMPLATES = [
 ]
 
 # orchestrator.asgi says so, before it loads the settings.
-SERVES_WEB = flag(os.environ, "PROCESSION_WEB")
-DATABASES = {
-    "default": database(os.environ.get("DATABASE_URL", ""), DATA_DIR, web=SERVES_WEB)
-}
+SERVES_WEB = given.WEB
+DATABASES = {"default": database(given.DATABASE_URL, DATA_DIR, web=SERVES_WEB)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 VALKEY_SOCKET = socket_path(DATA_DIR)
-REDIS_URL = os.environ.get("REDIS_URL") or socket_url(VALKEY_SOCKET)
+EMBEDDED_VALKEY = not given.REDIS_URL
+REDIS_URL = given.REDIS_URL or socket_url(VALKEY_SOCKET)
 
 RQ_QUEUES = {
     name: {"URL": REDIS_URL, "SERIALIZER": "rq.serializers.JSONSerializer"}
-    for name in words(os.environ.get("PROCESSION_QUEUES", "default"))
+    for name in given.QUEUES
 }
 # The dashboard has its address from orchestrator.urls, which lets superusers in and nobody else.
 RQ_SHOW_ADMIN_LINK = False
@@ -129,10 +115,10 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 
 # Whose word the web server takes on where a request comes from; `orchestrator.serving.web` acts on it.
-TRUSTED_PROXIES = trusted_proxies(os.environ)
+TRUSTED_PROXIES = [str(network) for network in given.TRUSTED_PROXIES]
 
 # Behind HTTPS, PROCESSION_HTTPS=1 makes browsers insist on it.
-HTTPS = flag(os.environ, "PROCESSION_HTTPS")
+HTTPS = given.HTTPS
 SECURE_SSL_REDIRECT = HTTPS
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
@@ -158,7 +144,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576  # bytes
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("ja", "日本語")]
-TIME_ZONE = os.environ.get("PROCESSION_TIME_ZONE", "UTC")
+TIME_ZONE = given.TIME_ZONE
 USE_TZ = True
 
 STATIC_URL = "static/"
@@ -168,12 +154,12 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 SERVESTATIC_USE_FINDERS = True
 SERVESTATIC_ALLOW_ALL_ORIGINS = False
 
-PROCESSION = numbers(os.environ, "PROCESSION_", [field.name for field in fields(Conf)])
-WEBHOOK_SOURCES = prefixed(os.environ, "PROCESSION_WEBHOOK_SECRET_")
-WEBHOOK_NETWORKS = networks_by_name(os.environ, "PROCESSION_WEBHOOK_NETWORKS_")
-WEBHOOK_RATES = rates(os.environ, "PROCESSION_WEBHOOK_RATE_")
+PROCESSION = given.engine
+WEBHOOK_SOURCES = given.WEBHOOK_SECRET
+WEBHOOK_NETWORKS = given.WEBHOOK_NETWORKS
+WEBHOOK_RATES = given.WEBHOOK_RATE
 ORDER_LISTING = {
-    "EXCHANGE_URL": os.environ.get("ORDER_LISTING_EXCHANGE_URL", ""),
+    "EXCHANGE_URL": given.ORDER_LISTING_EXCHANGE_URL,
     "TIMEOUT": 5,  # seconds
 }
 
@@ -188,6 +174,6 @@ LOGGING = {
     },
     "root": {
         "handlers": ["console"],
-        "level": os.environ.get("PROCESSION_LOG_LEVEL", "INFO").upper(),
+        "level": given.LOG_LEVEL.upper(),
     },
 }

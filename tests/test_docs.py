@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,7 +18,7 @@ from django.test import Client, override_settings
 
 import orchestrator
 from orchestrator import checks, definition, exceptions, registry
-from orchestrator.conf import Conf
+from orchestrator.conf import Conf, form
 from orchestrator.engine import invariants
 from orchestrator.engine.drain import drain
 from orchestrator.engine.storage import definitions
@@ -244,16 +243,13 @@ def test_every_command_is_described() -> None:
     assert [name for name in commands if not mentioned(name)] == []
 
 
-def test_every_setting_is_described() -> None:
-    settings = (MANUAL / "settings.md").read_text()
-    rows = [
-        (f"`PROCESSION_{field.name}`", f"| {field.default} |") for field in fields(Conf)
-    ]
+def test_every_setting_is_described_with_its_bounds() -> None:
+    lines = (MANUAL / "settings.md").read_text().splitlines()
 
-    for name, default in rows:
-        assert any(
-            name in line and line.endswith(default) for line in settings.splitlines()
-        ), name
+    for name, field in Conf.model_fields.items():
+        [row] = [line for line in lines if line.startswith(f"| `PROCESSION_{name}`")]
+        bounds = form(field).must.removeprefix("be ")
+        assert row.endswith(f"| {bounds} | {field.default} |")
 
 
 def test_every_system_check_is_described() -> None:

@@ -5,29 +5,36 @@ usage: python -m orchestrator.serving.web FD
 
 import http
 import http.client
-import os
 import socket
 import sys
 from urllib.parse import urlsplit
 
 import uvicorn
+from django.conf import settings
+from django.utils.module_loading import import_string
 
-from orchestrator.environment import trusted_proxies
+from orchestrator.conf import SettingRefused
 
 LARGEST_SOCKET_MESSAGE = 65_536  # bytes a browser may send at once over its WebSocket
 GRACE = 2  # seconds that open requests have at the end
 
 
 def serve(descriptor: int) -> None:
-    """Serve the project on the bound socket with the file descriptor `descriptor` until SIGTERM."""
+    """Serve the project on the bound socket with the file descriptor `descriptor` until SIGTERM.
+
+    Raises:
+        SettingRefused: a setting cannot be used.
+    """
+    # Which reads the settings, as those of a web server.
+    application = import_string("orchestrator.asgi.application")
     configuration = uvicorn.Config(
-        "orchestrator.asgi:application",
+        application,
         lifespan="off",
         log_config=None,  # the project's own settings say how to log
         access_log=False,  # sign-in links are addresses too
         server_header=False,
         # Who may say on whose behalf a request comes; uvicorn by itself would believe anybody on this host.
-        forwarded_allow_ips=trusted_proxies(os.environ),
+        forwarded_allow_ips=settings.TRUSTED_PROXIES,
         ws_max_size=LARGEST_SOCKET_MESSAGE,
         timeout_graceful_shutdown=GRACE,
     )
@@ -47,4 +54,7 @@ def answers(site: str) -> bool:
 
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1]))
+    try:
+        serve(int(sys.argv[1]))
+    except SettingRefused as refused:
+        sys.exit(str(refused))

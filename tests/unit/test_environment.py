@@ -1,4 +1,4 @@
-"""What the environment may say, and what it may not."""
+"""What Django's settings are made of."""
 
 from pathlib import Path
 
@@ -6,16 +6,9 @@ import pytest
 
 from orchestrator.environment import (
     LONGEST_SOCKET_PATH,
-    SettingRefused,
     database,
-    flag,
     generated_secret,
-    networks_by_name,
-    numbers,
-    prefixed,
-    rates,
     socket_path,
-    trusted_proxies,
 )
 
 DATA = Path("/somewhere/data")
@@ -69,34 +62,8 @@ def test_a_postgresql_session_that_stands_still_is_ended() -> None:
 
 
 def test_another_kind_of_database_is_refused() -> None:
-    with pytest.raises(SettingRefused, match="DATABASE_URL must look like"):
+    with pytest.raises(ValueError, match="neither a SQLite nor a PostgreSQL"):
         database("mysql://db/orders", DATA, web=False)
-
-
-@pytest.mark.parametrize(
-    ("text", "on"), [("1", True), ("yes", True), ("0", False), ("", False)]
-)
-def test_a_switch_is_on_or_off(text: str, on: bool) -> None:
-    assert flag({"SWITCH": text}, "SWITCH") is on
-
-
-def test_a_switch_that_is_neither_is_refused_by_name() -> None:
-    with pytest.raises(SettingRefused, match="SWITCH"):
-        flag({"SWITCH": "perhaps"}, "SWITCH")
-
-
-def test_a_source_may_have_two_secrets() -> None:
-    assert prefixed({"SECRET_EXCHANGE": "old, new", "SECRET_OTHER": ""}, "SECRET_") == {
-        "exchange": ["old", "new"]
-    }
-
-
-def test_a_setting_that_is_no_number_is_refused_by_name() -> None:
-    assert numbers(
-        {"P_LEASE": "2.5", "P_TRIES": "3"}, "P_", ["LEASE", "TRIES", "ABSENT"]
-    ) == {"LEASE": 2.5, "TRIES": 3}
-    with pytest.raises(SettingRefused, match="P_LEASE"):
-        numbers({"P_LEASE": "soon"}, "P_", ["LEASE"])
 
 
 def test_a_secret_is_made_once_and_belongs_to_its_owner_alone(tmp_path: Path) -> None:
@@ -116,34 +83,3 @@ def test_a_socket_whose_path_would_be_too_long_is_put_nearer_to_the_root() -> No
     assert socket_path(near) == near / "valkey.sock"
     assert len(str(socket_path(far))) < LONGEST_SOCKET_PATH
     assert socket_path(far) != socket_path(far / "other")
-
-
-def test_networks_and_rates_are_found_by_the_rest_of_their_names() -> None:
-    environ = {
-        "NET_BANK": "192.0.2.1, 2001:db8::/32",
-        "RATE_BANK": "2.5",
-        "RATE_X": "5,20",
-    }
-
-    found = networks_by_name(environ, "NET_")
-    assert [str(network) for network in found["bank"]] == [
-        "192.0.2.1/32",
-        "2001:db8::/32",
-    ]
-    assert rates(environ, "RATE_") == {"bank": (2.5, 3), "x": (5, 20)}
-
-
-@pytest.mark.parametrize("value", ["everywhere", "192.0.2.1/24", "*"])
-def test_what_is_no_network_is_refused_with_the_variable_s_name(value: str) -> None:
-    with pytest.raises(SettingRefused, match=r"^NET_BANK: "):
-        networks_by_name({"NET_BANK": value}, "NET_")
-    with pytest.raises(SettingRefused, match=r"^PROCESSION_TRUSTED_PROXIES: "):
-        trusted_proxies({"PROCESSION_TRUSTED_PROXIES": value})
-
-
-@pytest.mark.parametrize(
-    "value", ["many", "0", "-1", "5,0", "5,2.5", "5,6,7", "inf", "nan"]
-)
-def test_what_is_no_rate_is_refused_with_the_variable_s_name(value: str) -> None:
-    with pytest.raises(SettingRefused, match=r"^RATE_BANK is not like 5 or 5,20"):
-        rates({"RATE_BANK": value}, "RATE_")

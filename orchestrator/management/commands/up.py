@@ -1,6 +1,5 @@
 """`manage.py up`: everything that Procession needs, from one command."""
 
-import os
 import signal
 import sys
 import time
@@ -72,7 +71,7 @@ class Command(BaseCommand):
         self.prepare(plan)
         household = Household(self.say, lambda: self.stopping)
         try:
-            if not os.environ.get("REDIS_URL"):
+            if settings.EMBEDDED_VALKEY:
                 valkey.wait_for_former(settings.VALKEY_SOCKET)
                 household.start(
                     plan.valkey(), lambda: valkey.answers(settings.VALKEY_SOCKET)

@@ -1,0 +1,280 @@
+"""The environment variables of the bundled project: type, bounds and default of each, read once by its settings.
+
+An empty variable is as if it were not set.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Mapping
+from importlib.util import find_spec
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+from pydantic.fields import FieldInfo
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from orchestrator.conf import Conf, Form, SettingRefused, mistakes
+from orchestrator.environment import database_parts
+
+PREFIX = "PROCESSION_"
+FAMILIES = {"WEBHOOK_SECRET", "WEBHOOK_NETWORKS", "WEBHOOK_RATE"}
+LEAST_KEY = 24  # bytes of a webhook's signing key, as Standard Webhooks has it
+RAREST, MOST = 0.0001, 1_000_000  # messages a second
+
+
+def words(value: str) -> list[str]:
+    """Return the comma separated parts of `value`, without the empty ones."""
+    return [word for part in value.split(",") if (word := part.strip())]
+
+
+def database_address(value: str) -> str:
+    database_parts(value)
+    return value
+
+
+def redis_address(value: str) -> str:
+    from redis.connection import parse_url
+
+    parts = parse_url(value)  # type: ignore[no-untyped-call]
+    if value.startswith("unix:") and not parts.get("path"):
+        raise ValueError("no path")
+    return value
+
+
+def site_address(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0:
+        raise ValueError("no address of a site")
+    return value
+
+
+def time_zone(value: str) -> str:
+    try:
+        return ZoneInfo(value).key
+    except (KeyError, OSError):  # an unknown one, or a folder of them
+        raise ValueError("no time zone") from None
+
+
+def app(value: str) -> str:
+    if find_spec(value.partition(".")[0]) is None:
+        raise ValueError("cannot be imported")
+    return value
+
+
+def signing_key(value: str) -> str:
+    key = base64.b64decode(value.removeprefix("whsec_"), validate=True)
+    if len(key) < LEAST_KEY or not value.startswith("whsec_"):
+        raise ValueError("no signing key")
+    return value
+
+
+def rate(value: str) -> tuple[float, int]:
+    """Return how many a second and how many at once: "5,20" is 5 and 20, "5" alone is 5 at once too."""
+    often, _, burst = value.partition(",")
+    a_second = float(often)
+    if not RAREST <= a_second <= MOST:
+        raise ValueError("out of bounds")
+    at_once = int(burst) if burst.strip() else math.ceil(a_second)
+    if not 1 <= at_once <= MOST:
+        raise ValueError("out of bounds")
+    return a_second, at_once
+
+
+def matching(pattern: str) -> StringConstraints:
+    """The whole text is like `pattern`, whose classes are ASCII's: Unicode's take 15 ms of each start to compile."""
+    return StringConstraints(pattern=f"^(?:{pattern})$", max_length=255)
+
+
+List = (BeforeValidator(words), Field(min_length=1))
+Flag = Annotated[bool, Form("be 1 or 0")]
+App = Annotated[str, matching(r"[0-9A-Za-z_]+(\.[0-9A-Za-z_]+)*"), AfterValidator(app)]
+Apps = Annotated[list[App], *List, Form("list apps that can be imported")]
+Queue = Annotated[str, matching(r"[0-9A-Za-z_.-]{1,50}")]
+Queues = Annotated[
+    list[Queue],
+    *List,
+    Form("list names of up to 50 letters, digits, ., - and _"),
+]
+Host = Annotated[str, matching(r"\*|\.?[0-9A-Za-z_.-]+|\[[0-9a-fA-F:.]+\]")]
+Hosts = Annotated[list[Host], *List, Form("list host names, without scheme and port")]
+Origin = Annotated[str, matching(r"https?://[0-9A-Za-z_.*:\[\]-]+")]
+Origins = Annotated[
+    list[Origin],
+    *List,
+    Form("list origins such as https://procession.example.org"),
+]
+Network = Annotated[IPv4Network | IPv6Network, BeforeValidator(ip_network)]
+Networks = Annotated[list[Network], *List]
+NETWORKS = Form("list addresses and networks such as 192.0.2.1 or 192.0.2.0/24")
+DatabaseAddress = Annotated[
+    str,
+    AfterValidator(database_address),
+    Form(
+        "look like postgresql://user:password@host:5432/name or sqlite:///folder/file",
+        secret=True,
+    ),
+]
+RedisAddress = Annotated[
+    str,
+    AfterValidator(redis_address),
+    Form(
+        "look like redis://user:password@host:6379/0, rediss://… or unix:///folder/socket",
+        secret=True,
+    ),
+]
+SiteAddress = Annotated[
+    str,
+    AfterValidator(site_address),
+    Form("look like https://host:8000/path", secret=True),
+]
+SecretKey = Annotated[
+    str, Field(min_length=32), Form("have 32 characters or more", secret=True)
+]
+SigningKey = Annotated[str, AfterValidator(signing_key)]
+SigningKeys = Annotated[list[SigningKey], *List, Field(max_length=2)]
+SIGNING_KEYS = Form(
+    f"be whsec_ and the base64 of {LEAST_KEY} bytes or more, or two of them with a comma between",
+    secret=True,
+)
+Rate = Annotated[tuple[float, int], BeforeValidator(rate)]
+RATE = Form(f"be like 5 or 5,20, from {RAREST} to {MOST:,}")
+TimeZone = Annotated[
+    str, AfterValidator(time_zone), Form("be a time zone such as Asia/Tokyo")
+]
+LogLevel = Annotated[
+    Literal["debug", "info", "warning", "error", "critical"],
+    BeforeValidator(str.lower),
+    Form("be debug, info, warning, error or critical"),
+]
+
+
+class Families(EnvSettingsSource):
+    """The environment; a dictionary has its values from all variables that start with its name and `_`."""
+
+    def explode_env_vars(
+        self, field_name: str, field: FieldInfo, env_vars: Mapping[str, str | None]
+    ) -> dict[str, Any]:
+        prefix = f"{self.env_prefix}{field_name}_"
+        return {
+            name.removeprefix(prefix).lower(): value
+            for name, value in env_vars.items()
+            if name.startswith(prefix)
+        }
+
+
+class Variables(Conf, BaseSettings):
+    """Each under its name after PROCESSION_, except where it has a name of its own; with the engine's settings."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        case_sensitive=True,
+        env_ignore_empty=True,
+        enable_decoding=False,  # lists are words with commas between them, not JSON
+        strict=False,  # everything is text here
+        validate_default=False,
+    )
+
+    DATA_DIR: Path | None = None
+    """The folder of database, embedded Valkey, secrets and logs; `.procession` beside manage.py when None."""
+    DATABASE_URL: DatabaseAddress = Field(default="", validation_alias="DATABASE_URL")
+    """SQLite in the data folder when empty."""
+    REDIS_URL: RedisAddress = Field(default="", validation_alias="REDIS_URL")
+    """The embedded Valkey when empty."""
+    APPS: Apps = []
+    """Apps besides the bundled ones."""
+    QUEUES: Queues = ["default"]
+    """The names of all queues."""
+
+    ALLOWED_HOSTS: Hosts = ["127.0.0.1", "localhost", "[::1]"]
+    """The names that the site answers to."""
+    TRUSTED_ORIGINS: Origins = []
+    """Where forms may come from besides the site itself."""
+    HTTPS: Flag = False
+    """Whether HTTPS is insisted on."""
+    TRUSTED_PROXIES: Annotated[Networks, NETWORKS] = []
+    """Who is believed when it says where a request comes from."""
+    SECRET_KEY: SecretKey = ""
+    """Django's; made up and kept in the data folder when empty."""
+    TIME_ZONE: TimeZone = "UTC"
+    """The time zone of the pages."""
+    LOG_LEVEL: LogLevel = "info"
+    """The least that is logged."""
+    DEBUG: Flag = False
+    """Whether errors are shown with their surroundings."""
+    WEB: Flag = False
+    """Whether this process serves requests; the web server says so itself."""
+
+    WEBHOOK_SECRET: Annotated[dict[str, SigningKeys], SIGNING_KEYS] = {}
+    """The signing keys of each webhook source."""
+    WEBHOOK_NETWORKS: Annotated[dict[str, Networks], NETWORKS] = {}
+    """Where each source may send from; without an entry from anywhere."""
+    WEBHOOK_RATE: Annotated[dict[str, Rate], RATE] = {}
+    """How many messages a second each source may send, and how many at once; without an entry any number."""
+    ORDER_LISTING_EXCHANGE_URL: SiteAddress = Field(
+        default="", validation_alias="ORDER_LISTING_EXCHANGE_URL"
+    )
+    """Where the example finds its exchange; none when empty."""
+
+    @model_validator(mode="after")
+    def _limits_are_of_sources(self) -> Self:
+        """Make sure that no limit goes without effect because its source is spelled differently."""
+        for family in ("WEBHOOK_NETWORKS", "WEBHOOK_RATE"):
+            for source in getattr(self, family).keys() - self.WEBHOOK_SECRET.keys():
+                secret = variable(("WEBHOOK_SECRET", source))
+                raise SettingRefused(
+                    f"{variable((family, source))} is of a source that does not exist; {secret} makes it."
+                )
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        *sources: PydanticBaseSettingsSource,
+        **named: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (Families(settings_cls),)
+
+    @property
+    def engine(self) -> dict[str, float]:
+        """Those of the engine's settings that are set, as `settings.PROCESSION` has them."""
+        return self.model_dump(include=set(Conf.model_fields), exclude_unset=True)
+
+
+def read() -> Variables:
+    """The variables as they are now.
+
+    Raises:
+        SettingRefused: one of them cannot be used.
+    """
+    try:
+        return Variables()
+    except ValidationError as error:
+        raise SettingRefused(next(mistakes(error, Variables, variable))) from None
+
+
+def variable(location: tuple[int | str, ...]) -> str:
+    """The name of the variable at a location of the model."""
+    field, *rest = (part for part in location if isinstance(part, str))
+    if Variables.model_fields[field].validation_alias:
+        return field
+    family = rest[:1] if field in FAMILIES else []
+    return PREFIX + "_".join([field, *family]).upper()

@@ -1,0 +1,84 @@
+"""What a person sees who starts with a setting that cannot be used: one line, and no traceback."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+pytestmark = pytest.mark.once
+
+
+def started(words: list[str], tmp_path: Path, **variables: str) -> tuple[int, str]:
+    """Run Python with `words` in a set-up that has nothing but these variables; return exit code and output."""
+    environ = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(tmp_path),
+        "PROCESSION_DATA_DIR": str(tmp_path / "data"),
+        **variables,
+    }
+    run = subprocess.run(
+        [sys.executable, *words],
+        cwd=settings.BASE_DIR,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return run.returncode, run.stdout + run.stderr
+
+
+CHECK = ["manage.py", "check"]
+STATUS = ["manage.py", "status"]
+WEB = ["-m", "orchestrator.serving.web", "3"]
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "value"),
+    [
+        (CHECK, "PROCESSION_LEASE_SECONDS", "-1"),
+        (CHECK, "PROCESSION_EVENT_ATTEMPTS", "0.5"),
+        (CHECK, "PROCESSION_SWEEP_SECONDS", "nan"),
+        (CHECK, "DATABASE_URL", "postgresql://me:secret@db:port/orders"),
+        (CHECK, "PROCESSION_TIME_ZONE", "Mars/Base"),
+        (CHECK, "PROCESSION_WEBHOOK_SECRET_BANK", "whsec_secret"),
+        (STATUS, "PROCESSION_HEARTBEAT_SECONDS", "11"),
+        (WEB, "PROCESSION_TRUSTED_PROXIES", "everywhere"),
+    ],
+)
+def test_a_start_is_refused_in_one_line_that_names_the_variable(
+    words: list[str], name: str, value: str, tmp_path: Path
+) -> None:
+    code, said = started(words, tmp_path, **{name: value})
+
+    assert code == 1
+    assert len(said.splitlines()) == 1
+    assert said.startswith(f"{name} must ")
+    assert "secret" not in said
+
+
+def test_a_project_of_one_s_own_is_refused_by_its_system_checks(tmp_path: Path) -> None:
+    (tmp_path / "own_settings.py").write_text(
+        "from orchestrator.settings import *\n"
+        "PROCESSION = {'LEASE_SECONDS': -1, 'LEASE': 1}\n"
+    )
+
+    code, said = started(CHECK, tmp_path, DJANGO_SETTINGS_MODULE="own_settings")
+
+    assert code == 1
+    assert said.count("(orchestrator.E007)") == 2
+    assert "settings.PROCESSION['LEASE_SECONDS'] must be a number from 1" in said
+    assert "settings.PROCESSION['LEASE'] does not exist" in said
+    assert "Traceback" not in said
+
+
+def test_what_can_be_used_starts(tmp_path: Path) -> None:
+    code, said = started(CHECK, tmp_path, PROCESSION_LEASE_SECONDS="20")
+
+    assert (code, said.splitlines()) == (
+        0,
+        ["System check identified no issues (0 silenced)."],
+    )
