@@ -1,6 +1,6 @@
 """`manage.py test`: everything that must hold, in order, with one summary at the end.
 
-Without arguments: formatter, linter, types, import contracts, and all tests, those that use a database on SQLite and
+Without arguments: formatters, linters, types, import contracts, and all tests, those that use a database on SQLite and
 again on PostgreSQL, side by side. With arguments, pytest alone runs, with them, on both databases.
 """
 
@@ -22,6 +22,9 @@ NOTHING_COLLECTED = 5  # pytest's exit code
 CHECKS = {
     "Format (ruff format --check)": ["-m", "ruff", "format", "--check", "."],
     "Lint (ruff check)": ["-m", "ruff", "check", "."],
+    "Templates: format (djlint --check)": ["-m", "djlint", "templates", "--check"],
+    "Templates: lint (djlint --lint)": ["-m", "djlint", "templates", "--lint"],
+    "CSS and JavaScript: format and lint": ["-m", "tests.lint"],
     "Types (mypy)": ["-m", "mypy"],
     "Import contracts (lint-imports)": [
         "-c",
