@@ -2,6 +2,8 @@
 
 Without arguments: formatters, linters, types, import contracts, and all tests, those that use a database on SQLite and
 again on PostgreSQL, side by side. With arguments, pytest alone runs, with them, on both databases.
+
+What formats: `ruff format .`, `djlint templates --reformat --quiet`, `python -m tests.lint --fix`.
 """
 
 import os

@@ -111,18 +111,16 @@ def _exported(root: Node) -> set[str]:
     for node in root.children:
         made = node.child_by_field_name("declaration")
         if node.type == "export_statement" and made:
-            several = [
-                one for one in made.children if one.type == "variable_declarator"
+            parts = made.children_by_field_name("name") or [
+                one.child_by_field_name("name") for one in made.named_children
             ]
-            named = [one.child_by_field_name("name") for one in several or [made]]
-            found |= {words(name) for name in named if name}
+            found |= {words(name) for name in parts if name}
     return found
 
 
 def _unexported(node: Node, path: Path) -> Iterator[Mistake]:
-    source = path.parent / words(node.child_by_field_name("source") or node).strip(
-        "\"'"
-    )
+    named = words(node.child_by_field_name("source") or node)
+    source = path.parent / named.strip("\"'")
     if not source.is_file():
         yield mistake(node, f"{source.name} is not there")
         return
