@@ -111,10 +111,9 @@ def _exported(root: Node) -> set[str]:
     for node in root.children:
         made = node.child_by_field_name("declaration")
         if node.type == "export_statement" and made:
-            parts = made.children_by_field_name("name") or [
-                one.child_by_field_name("name") for one in made.named_children
-            ]
-            found |= {words(name) for name in parts if name}
+            # a function or class has its name itself, variables are called each on its own
+            for one in (made, *made.named_children):
+                found |= {words(it) for it in one.children_by_field_name("name")}
     return found
 
 
