@@ -1,7 +1,9 @@
 """`manage.py test`: everything that must hold, in order, with one summary at the end.
 
-Without arguments: formatter, linter, types, import contracts, and all tests, those that use a database on SQLite and
+Without arguments: formatters, linters, types, import contracts, and all tests, those that use a database on SQLite and
 again on PostgreSQL, side by side. With arguments, pytest alone runs, with them, on both databases.
+
+What formats: `ruff format .`, `djlint templates --reformat --quiet`, `python -m tests.lint --fix`.
 """
 
 import os
@@ -22,6 +24,9 @@ NOTHING_COLLECTED = 5  # pytest's exit code
 CHECKS = {
     "Format (ruff format --check)": ["-m", "ruff", "format", "--check", "."],
     "Lint (ruff check)": ["-m", "ruff", "check", "."],
+    "Templates: format (djlint --check)": ["-m", "djlint", "templates", "--check"],
+    "Templates: lint (djlint --lint)": ["-m", "djlint", "templates", "--lint"],
+    "CSS and JavaScript: format and lint": ["-m", "tests.lint"],
     "Types (mypy)": ["-m", "mypy"],
     "Import contracts (lint-imports)": [
         "-c",

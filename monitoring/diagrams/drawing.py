@@ -9,7 +9,7 @@ from monitoring.diagrams.dot import dot_source
 from monitoring.diagrams.folding import as_one, by_level, chained, folded
 from monitoring.diagrams.layout import laid_out
 from monitoring.diagrams.painting import link, paint
-from monitoring.diagrams.paper import PAPER
+from monitoring.diagrams.paper import paper
 from monitoring.diagrams.sketch import Part, Sketch
 from monitoring.diagrams.sketch_dot import sketch_dot
 from monitoring.diagrams.sketch_svg import sketch_picture
@@ -103,7 +103,7 @@ class Drawing:
         picture.set("xmlns", "http://www.w3.org/2000/svg")
         paint(picture, state or DiagramState())
         style = ET.Element("style")
-        style.text = PAPER
+        style.text = paper()
         picture.insert(0, style)
         return '<?xml version="1.0" encoding="UTF-8"?>\n' + _markup(picture)
 

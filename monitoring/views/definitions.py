@@ -21,8 +21,8 @@ FEW = 20
 def index(request: HttpRequest) -> HttpResponse:
     """All definitions with their live counts."""
     tiles = overview()
-    known = [tile.definition.name for tile in tiles] == shown_rows(request)
-    return page(request, "definitions", tiles=tiles, known=known)
+    changed = [tile.definition.name for tile in tiles] != shown_rows(request)
+    return page(request, "definitions", tiles=tiles, changed=changed)
 
 
 @require_safe
@@ -38,7 +38,7 @@ def detail(request: HttpRequest, name: str) -> HttpResponse:
         filters=filters,
         fixed=["definition"],
         listing=listing(request, filters, FEW),
-        undrawn="undrawn" in request.GET,
+        redrawn="undrawn" in request.GET and not shown.drawing.pending,
         **_table(request, shown),
     )
 

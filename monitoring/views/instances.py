@@ -80,5 +80,5 @@ def instance_context(request: HttpRequest, pk: UUID) -> dict[str, object]:
         "workflow": shown.workflow,
         "drawing": shown.drawing,
         "before": before,
-        "undrawn": "undrawn" in request.GET,
+        "redrawn": "undrawn" in request.GET and not shown.drawing.pending,
     }

@@ -7,6 +7,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
@@ -23,6 +24,7 @@ from monitoring.actions import (
 from monitoring.queries.decisions import decision_page
 from monitoring.queries.events import event_page
 from monitoring.views.instances import instance_context
+from monitoring.views.page import live_parts
 from orchestrator.engine import operations
 from orchestrator.exceptions import OperationRefused, PermissionMissing
 from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance, StepRun
@@ -168,8 +170,9 @@ def _asked_from(request: HttpRequest, name: str) -> bool:
 
 
 def _shown(request: HttpRequest, name: str, context: dict[str, Any]) -> HttpResponse:
-    place = f"monitoring/{name}/answer.html"
-    return render(request, place, context, status=context["answer"].status)
+    said = render_to_string("monitoring/parts/answer.html", context, request)
+    text = said + live_parts(request, name, context)
+    return HttpResponse(text, status=context["answer"].status)
 
 
 def _plain(request: HttpRequest, answer: Answer, done: HttpResponse) -> HttpResponse:

@@ -1,17 +1,35 @@
-"""A page whole, or the fragments of it that an open page asks for."""
+"""A page whole, or the live parts of it that an open page asks for."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
+
+from monitoring.fragments import Fragments
 
 
 def page(request: HttpRequest, name: str, **context: Any) -> HttpResponse:
-    """Renders `monitoring/<name>/page.html`; with `?since=` its fragments, `monitoring/<name>/live.html`."""
-    part = "live" if is_live(request) else "page"
-    response = render(request, f"monitoring/{name}/{part}.html", context)
-    response["Cache-Control"] = "no-store"
-    return response
+    """Renders `monitoring/<name>/page.html`; with `?since=` its live parts alone."""
+    shown = live_parts if is_live(request) else whole
+    return HttpResponse(
+        shown(request, name, context), headers={"Cache-Control": "no-store"}
+    )
+
+
+def whole(request: HttpRequest, name: str, context: Mapping[str, Any]) -> SafeString:
+    """The page as it is loaded."""
+    return render_to_string(f"monitoring/{name}/page.html", dict(context), request)
+
+
+def live_parts(
+    request: HttpRequest, name: str, context: Mapping[str, Any]
+) -> SafeString:
+    """The live parts of the page as they are now."""
+    fragments = Fragments()
+    whole(request, name, {**context, "fragments": fragments})
+    return fragments.html
 
 
 def is_live(request: HttpRequest) -> bool:

@@ -3,7 +3,12 @@ import { onFragments } from "./page.js";
 
 const ahead = Number(document.documentElement.dataset.now) * 1000 - Date.now();
 const relative = new Intl.RelativeTimeFormat(document.documentElement.lang || "en", { style: "short" });
-const UNITS = [[86400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]];
+const UNITS = [
+  [86400, "day"],
+  [3600, "hour"],
+  [60, "minute"],
+  [1, "second"]
+];
 
 function span(seconds) {
   const whole = Math.max(0, Math.floor(seconds));

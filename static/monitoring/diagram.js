@@ -102,7 +102,8 @@ function pans(box) {
   const buttons = { in: () => panzoom.zoomIn(), out: () => panzoom.zoomOut(), fit: () => panzoom.reset() };
   const keys = { ArrowLeft: [40, 0], ArrowRight: [-40, 0], ArrowUp: [0, 40], ArrowDown: [0, -40] };
   for (const button of document.querySelectorAll("[data-zoom]")) button.onclick = buttons[button.dataset.zoom];
-  box.addEventListener("wheel", (event) => (event.ctrlKey || event.metaKey) && panzoom.zoomWithWheel(event), { passive: false });
+  const zoom = (event) => (event.ctrlKey || event.metaKey) && panzoom.zoomWithWheel(event);
+  box.addEventListener("wheel", zoom, { passive: false });
   box.addEventListener("keydown", (event) => {
     if (event.target !== box || !keys[event.key]) return;
     event.preventDefault();

@@ -27,7 +27,7 @@ function show(state) {
   document.documentElement.dataset.live = state;
 }
 
-/** Fetches soon: at once after a quiet time, else after a pause, so that a busy process costs a few requests a second. */
+/** Fetches soon: at once after a quiet time, else after a pause: a busy process costs a few requests a second. */
 function soon() {
   if (timer || document.hidden) return;
   const pause = quick ? 120 : 700;

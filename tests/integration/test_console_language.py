@@ -23,6 +23,11 @@ MESSAGES = (
     Path(__file__).parents[2] / "monitoring/locale/ja/LC_MESSAGES/django.po"
 ).read_text()
 IN_TEMPLATES = re.compile(r"""\{% translate (?:"([^"]+)"|'([^']+)')""")
+TRIMMED = re.compile(
+    r"\{% blocktranslate trimmed [^%]*%\}(.*?)\{% endblocktranslate %\}", re.DOTALL
+)
+"""Longer texts, on lines of their own, each with its plural."""
+
 TEMPLATES = Path(__file__).parents[2] / "templates"
 
 
@@ -110,12 +115,21 @@ def test_the_words_of_a_state_machine_are_in_the_readers_language(
     assert "Completed: まだ可能" in drawn
 
 
-def test_every_text_of_the_templates_is_translated() -> None:
-    texts = {
-        one or other
-        for template in TEMPLATES.rglob("*.html")
-        for one, other in IN_TEMPLATES.findall(template.read_text())
-    }
+def texts_of(template: str) -> set[str]:
+    """The texts of a template as they stand in the list of translations."""
+    short = {one or other for one, other in IN_TEMPLATES.findall(template)}
+    several = "{% plural %}".join(TRIMMED.findall(template)).split("{% plural %}")
+    named = (re.sub(r"\{\{ (\w+) \}\}", r"%(\1)s", text) for text in several)
+    return short | {" ".join(text.split()) for text in named} - {""}
 
-    assert {text for text in texts if f'msgid "{text}"' not in MESSAGES} == set()
+
+def test_every_text_of_the_templates_is_translated() -> None:
+    texts = set().union(
+        *(texts_of(one.read_text()) for one in TEMPLATES.rglob("*.html"))
+    )
+
+    listed = set(re.findall(r'^msgid(?:_plural)? "(.*)"$', MESSAGES, re.MULTILINE))
+    assert "Nothing needs a person." in texts
+    assert "%(title)s, for %(number)s rows:" in texts
+    assert texts - listed == set()
     assert 'msgstr ""' not in MESSAGES.partition("\n\n")[2]

@@ -175,7 +175,7 @@ def test_the_table_of_steps_is_narrowed_by_step_status_and_text(
 def test_the_history_tells_of_elements_together(page: Callable[..., str]) -> None:
     text = page(inquiry(pages=20))
 
-    assert re.search(r"Read page</b>\s*<span class=\"soft\">\d+ elements", text)
+    assert re.search(r"Read page</b>\s*<span class=\"soft\">\s*\d+ elements", text)
 
 
 def test_a_long_result_is_cut_and_can_be_had_whole(

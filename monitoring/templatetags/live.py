@@ -1,0 +1,81 @@
+"""Page and live answer are one file: what stands between `live` tags is what an open page is brought up to date with.
+
+A live answer is the page rendered once more with `Fragments` in its context: conditions and loops around a live part
+hold for the answer too, and no part can be in one and be forgotten in the other.
+"""
+
+from typing import Any
+
+from django.template import Library, Node, NodeList, TemplateSyntaxError
+from django.template.base import FilterExpression, Parser, Token, token_kwargs
+from django.template.context import Context
+from django.utils.safestring import SafeString
+
+register = Library()
+
+
+class LiveNode(Node):
+    """A part of a page that is sent again; within another such part it is simply that part's content."""
+
+    def __init__(
+        self,
+        nodelist: NodeList,
+        target: FilterExpression,
+        options: dict[str, FilterExpression],
+    ) -> None:
+        self.nodelist = nodelist
+        self.target = target
+        self.options = options
+
+    def render(self, context: Context) -> SafeString:
+        fragments = context.get("fragments")
+        given = {name: it.resolve(context) for name, it in self.options.items()}
+        if fragments is None or fragments.kept or not given.get("when", True):
+            return self.nodelist.render(context)
+        with fragments.part():
+            html = self.nodelist.render(context)
+        target = self.target.resolve(context)
+        fragments.add(target, given.get("swap", "outerMorph"), html)
+        return SafeString()
+
+
+class StillNode(Node):
+    """A part of a page that stays as it was loaded, and is not even rendered for a live answer."""
+
+    def __init__(self, nodelist: NodeList) -> None:
+        self.nodelist = nodelist
+
+    def render(self, context: Context) -> SafeString:
+        fragments = context.get("fragments")
+        if fragments is not None and not fragments.kept:
+            return SafeString()
+        return self.nodelist.render(context)
+
+
+@register.tag
+def live(parser: Parser, token: Token) -> LiveNode:
+    """`{% live "id" swap="innerMorph" when=changed %}…{% endlive %}`: the part for the element with that id.
+
+    `swap` is how htmx puts it in place, "outerMorph" unless it is said. Where `when` is false the part stays as it
+    is, but live parts within it are sent.
+    """
+    name, *bits = token.split_contents()
+    if not bits:
+        raise TemplateSyntaxError(f"{name}: the id of an element is missing")
+    target = parser.compile_filter(bits.pop(0))
+    options: dict[str, Any] = token_kwargs(bits, parser)
+    if bits or options.keys() - {"swap", "when"}:
+        raise TemplateSyntaxError(f"{name} knows the options swap and when")
+    return LiveNode(_until(parser, "endlive"), target, options)
+
+
+@register.tag
+def still(parser: Parser, token: Token) -> StillNode:
+    """`{% still %}…{% endstill %}`: rendered with the page and with a live part around it, else not again."""
+    return StillNode(_until(parser, "endstill"))
+
+
+def _until(parser: Parser, end: str) -> NodeList:
+    nodelist = parser.parse((end,))
+    parser.delete_first_token()
+    return nodelist

@@ -1,0 +1,109 @@
+"""What an open page is sent fits the page, for every page of the console."""
+
+import re
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client
+
+from examples.order_listing.messages import Destination
+from examples.order_listing.orders import place_order
+from orchestrator.engine.drain import drain
+from orchestrator.models import ProcessInstance
+
+pytestmark = pytest.mark.django_db
+
+PART = re.compile(
+    r'<hx-partial hx-target="#([\w-]+)" hx-swap="(\w+)">(.*?)</hx-partial>', re.DOTALL
+)
+FRAGMENTS = {"HX-Request": "true"}
+PAGES = (
+    "/",
+    "/definitions/order-listing/",
+    "/processes/",
+    "/processes/{order}/",
+    "/decisions/",
+    "/events/",
+    "/failures/",
+)
+
+
+@pytest.fixture
+def order() -> str:
+    placed = place_order(Destination.BOTH, "50 MWh")
+    drain()
+    return str(placed.process_id)
+
+
+def escalation(order: str) -> dict[str, Any]:
+    """What an operator's form says."""
+    revision = ProcessInstance.objects.get(pk=order).revision
+    return {"key": uuid4(), "reason": "late", "revision": revision}
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_every_part_that_is_sent_has_its_place_in_the_page(
+    address: str, order: str, client: Client, operator: User
+) -> None:
+    client.force_login(operator)
+    place = address.format(order=order)
+
+    whole = client.get(place).content.decode()
+    sent = client.get(f"{place}?since=0", headers=FRAGMENTS).content.decode()
+
+    parts = PART.findall(sent)
+    assert PART.sub("", sent) == ""
+    assert len(parts) > 1
+    for target, swap, html in parts:
+        assert whole.count(f'id="{target}"') == 1
+        assert html.count(f'id="{target}"') == swap.startswith("outer")
+
+
+def test_every_page_has_live_parts_and_no_second_file_for_them() -> None:
+    pages = Path(settings.BASE_DIR, "templates/monitoring")
+
+    assert sorted(path.parent.name for path in pages.glob("*/page.html")) == [
+        "decisions",
+        "definition",
+        "definitions",
+        "events",
+        "failures",
+        "instance",
+        "instances",
+    ]
+    assert [
+        str(path)
+        for path in pages.rglob("*.html")
+        if "<hx-partial" in path.read_text() and path.name != "answer.html"
+    ] == []
+
+
+def test_a_message_for_the_next_page_is_not_taken_by_an_open_one(
+    order: str, client: Client, operator: User
+) -> None:
+    client.force_login(operator)
+    client.post(f"/processes/{order}/escalate/", escalation(order))
+
+    sent = client.get(f"/processes/{order}/?since=0", headers=FRAGMENTS)
+    shown = client.get(f"/processes/{order}/").content.decode()
+
+    assert b"Escalated." not in sent.content
+    assert "Escalated." in shown
+
+
+def test_the_answer_to_a_button_brings_the_page_up_to_date(
+    order: str, client: Client, operator: User
+) -> None:
+    client.force_login(operator)
+    form = escalation(order)
+
+    answer = client.post(f"/processes/{order}/escalate/", form, headers=FRAGMENTS)
+
+    said, *parts = answer.content.decode().split('<hx-partial hx-target="#nav"')
+    assert "Escalated." in said
+    assert len(parts) == 1
+    assert f'data-revision="{form["revision"] + 1}"' in parts[0]
