@@ -1,76 +1,310 @@
-"""Carrying an operator's action out on one locked process or event: what is stale or impossible is refused in words."""
+"""What all operator actions share; each is a class in a module of its own.
+
+The class says who may do it, how it is shown, what it asks for, why it cannot be done now and what it does. All else
+derives from it: the permission, the button, the dialog and its form, the address, the refusal, the audit row and the
+word in the history.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar, Literal, TypeVar
 from uuid import UUID
 
+from django.db.models import Model
+from django.utils.functional import Promise
+
 from orchestrator.engine.operations.audit import ActionRequest, audited
-from orchestrator.engine.operations.why_not import what_changed, why_not
+from orchestrator.engine.operations.circumstances import Circumstances, Processes
+from orchestrator.engine.operations.stale import what_changed
 from orchestrator.engine.storage.tables import events, instances
 from orchestrator.exceptions import (
     LeaseLost,
     OperationRefused,
+    PermissionMissing,
     ProcessionError,
     StaleRevision,
 )
-from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance, Verdict
+from orchestrator.models import (
+    Cause,
+    CauseKind,
+    InboxEvent,
+    OperatorAction,
+    ProcessInstance,
+    Verdict,
+)
 
-Effect = Callable[[ProcessInstance, datetime], dict[str, Any] | None]
-"""Changes a locked process; what it returns is told in the audit row beside what the process looks like after it."""
+MAX_REASON = 2000
 
-EventEffect = Callable[[InboxEvent, ProcessInstance | None, datetime], None]
+Text = str | Promise
+"""A text for people, translated when it is shown."""
 
 
-def on_instance(
-    action: str,
-    instance_id: UUID,
-    request: ActionRequest,
-    effect: Effect,
-    *,
-    with_parent: bool = False,
-) -> OperatorAction:
-    """Does something to a process.
+@dataclass(frozen=True)
+class Given:
+    """Something that an action is told beside its target.
 
     Args:
-        action: its name.
-        instance_id: the process.
-        request: who wants it, and what the page showed.
-        effect: what is done.
-        with_parent: whether the process that this one is a part of is locked too, first as always.
-
-    Raises:
-        OperationRefused: it cannot be done, the page is stale, or the operator may not.
+        name: of the form's field.
+        form: what it is: text, a number from 1 on, a JSON value, a yes or no, or the name of a person, may be empty.
+        label: of the field in the dialog; without one its button gives it.
+        initial: what stands in the field at first, for a process.
     """
 
-    def carry_out() -> dict[str, Any]:
-        if with_parent:
-            _lock_parent(instance_id)
-        instance, now = instances.lock(instance_id)
-        if instance is None:
-            raise OperationRefused(f"there is no process {instance_id}")
-        _check(action, instance, request)
-        before = _shown(instance)
-        told = _done(effect, instance, now)
-        after = {**_shown(instance), **told}
-        return {"instance": instance, "at": now, "before": before, "after": after}
-
-    return audited(action, request, carry_out, {"instance_id": instance_id})
+    name: str
+    form: Literal["text", "number", "json", "flag", "person"]
+    label: Text = ""
+    initial: Callable[[ProcessInstance], Any] = lambda instance: ""
 
 
-def _check(action: str, instance: ProcessInstance, request: ActionRequest) -> None:
-    """Refuses what is stale or impossible.
+@dataclass(frozen=True)
+class Press:
+    """One press of a button, on a locked target.
+
+    Args:
+        request: who wants it, and why.
+        instance: the locked process; None for an event that belongs to none.
+        now: the database's time.
+    """
+
+    request: ActionRequest
+    instance: ProcessInstance | None
+    now: datetime
+
+    @property
+    def process(self) -> ProcessInstance:
+        """The locked process of an action that is done to one."""
+        if self.instance is None:
+            raise OperationRefused("it belongs to no process")
+        return self.instance
+
+    @property
+    def cause(self) -> Cause:
+        """What moves the process."""
+        return Cause.of(CauseKind.OPERATOR, self.request.key)
+
+
+class Operation(ABC):
+    """One thing that operators can do; its instance is what carries it out."""
+
+    name: ClassVar[str]
+    """In addresses, permissions and audit rows."""
+    label: ClassVar[Text]
+    """On its button, and in the history."""
+    done: ClassVar[Text]
+    """What is said when it was done."""
+    may: ClassVar[Text]
+    """What its permission allows."""
+    text: ClassVar[Text] = ""
+    """What its dialog says of it."""
+    icon: ClassVar[str] = ""
+    tone: ClassVar[Literal["", "primary", "danger"]] = ""
+    asks_reason: ClassVar[bool] = True
+    given: ClassVar[tuple[Given, ...]] = ()
+    on_many: ClassVar[bool] = False
+    """Whether the admin offers it for many rows at once, with what it is given left at its defaults."""
+    model: ClassVar[type[Model]]
+    """What it is done to."""
+
+    @property
+    def codename(self) -> str:
+        """Its permission's, within the app."""
+        return f"{self.name}_{self.model._meta.model_name}"
+
+    @property
+    def permission(self) -> str:
+        return f"{self.model._meta.app_label}.{self.codename}"
+
+    def forbidden(self, user: Any) -> str:
+        """Why a user may not do it at all; "" if they may."""
+        return "" if user.has_perm(self.permission) else str(PermissionMissing())
+
+    def _check_request(self, request: ActionRequest) -> None:
+        """Refuses a request without what every action needs.
+
+        Raises:
+            OperationRefused: the reason is missing or too long.
+        """
+        missing = self.asks_reason and not request.reason.strip()
+        if missing or len(request.reason) > MAX_REASON:
+            raise OperationRefused(f"say why, in at most {MAX_REASON} characters")
+
+    def _check_permission(self, request: ActionRequest) -> None:
+        if self.forbidden(request.actor):
+            raise PermissionMissing
+
+
+class ProcessOperation(Operation):
+    """An action on one process."""
+
+    model = ProcessInstance
+    on_step: ClassVar[bool] = False
+    """Whether it is done to one of its open visits, whose key comes first among what it is given."""
+    with_parent: ClassVar[bool] = False
+    """Whether the process that this one is a part of is locked too, first as always."""
+
+    @abstractmethod
+    def why_not(self, process: Circumstances) -> str:
+        """Why it cannot be done now; "" if it can."""
+
+    @abstractmethod
+    def effect(self, press: Press, *given: Any) -> dict[str, Any] | None:
+        """Does it, in the running transaction; what it returns is told in the audit row beside how the process stands.
+
+        Raises:
+            ProcessionError: it cannot be done.
+        """
+
+    def refusal(self, user: Any, process: Circumstances) -> str:
+        """Why a user cannot do it now; "" if they can."""
+        return self.forbidden(user) or self.why_not(process)
+
+    def __call__(
+        self, instance_id: UUID, *given: Any, request: ActionRequest
+    ) -> OperatorAction:
+        """Carries it out.
+
+        Args:
+            instance_id: the process.
+            given: what it is told besides, in the order in which it declares it.
+            request: who wants it, why, and what the page showed.
+
+        Raises:
+            OperationRefused: it cannot be done, the page is stale, or the operator may not.
+        """
+        self._check_request(request)
+
+        def carry_out() -> dict[str, Any]:
+            self._check_permission(request)
+            if self.with_parent:
+                _lock_parent(instance_id)
+            instance, now = instances.lock(instance_id)
+            if instance is None:
+                raise OperationRefused(f"there is no process {instance_id}")
+            self._check(instance, request)
+            before = _shown(instance)
+            told = self._carried_out(Press(request, instance, now), *given)
+            after = {**_shown(instance), **told}
+            return {"instance": instance, "at": now, "before": before, "after": after}
+
+        return audited(self.name, request, carry_out, {"instance_id": instance_id})
+
+    def _check(self, instance: ProcessInstance, request: ActionRequest) -> None:
+        """Refuses what is stale or impossible.
+
+        Raises:
+            StaleRevision: the page showed another revision.
+            OperationRefused: it cannot be done now.
+        """
+        if request.expected_revision not in (None, instance.revision):
+            raise StaleRevision(what_changed(instance, request.expected_revision))
+        if reason := self.why_not(Circumstances(instance)):
+            raise OperationRefused(reason)
+
+    def _carried_out(self, press: Press, *given: Any) -> dict[str, Any]:
+        """Carries the effect out; what the engine says against it becomes the refusal."""
+        try:
+            return self.effect(press, *given) or {}
+        except OperationRefused:
+            raise
+        except LeaseLost:
+            raise StaleRevision(
+                "A worker has just moved this process on: look again, and press again if it is still wanted"
+            ) from None
+        except ProcessionError as error:
+            raise OperationRefused(str(error)) from None
+
+
+class EventOperation(Operation):
+    """An action on an event that nothing has taken."""
+
+    model = InboxEvent
+
+    @abstractmethod
+    def effect(self, press: Press, event: InboxEvent) -> None:
+        """Does it, in the running transaction; the event is locked, and its process if it has one."""
+
+    def refusal(self, user: Any, event: InboxEvent) -> str:
+        """Why a user cannot do it now; "" if they can."""
+        return self.forbidden(user) or self.why_not(event)
+
+    def why_not(self, event: InboxEvent) -> str:
+        """Why it cannot be done now; "" if it can."""
+        if event.verdict in (*InboxEvent.PROBLEMS, Verdict.PARKED):
+            return ""
+        return f"{event.type} was settled meanwhile: {Verdict(event.verdict).label}"
+
+    def __call__(self, event_pk: int, *, request: ActionRequest) -> OperatorAction:
+        """Carries it out.
+
+        Raises:
+            OperationRefused: the event was settled meanwhile, or the operator may not.
+        """
+        self._check_request(request)
+
+        def carry_out() -> dict[str, Any]:
+            self._check_permission(request)
+            rows = InboxEvent.objects.filter(pk=event_pk)
+            process_id = rows.values_list("process_id", flat=True).first()
+            instance = instances.lock(process_id)[0] if process_id else None
+            event, now = events.lock(event_pk)
+            if event is None:
+                raise OperationRefused(f"there is no event {event_pk}")
+            if reason := self.why_not(event):
+                raise StaleRevision(reason)
+            before = {"verdict": event.verdict}
+            self.effect(Press(request, instance, now), event)
+            after = {"verdict": rows.values_list("verdict", flat=True).get()}
+            about = {"event": event, "instance": instance, "at": now}
+            return {**about, "before": before, "after": after}
+
+        return audited(self.name, request, carry_out, {"event_id": event_pk})
+
+
+AnyOperation = TypeVar("AnyOperation", bound=Operation)
+
+OPERATIONS: dict[str, Operation] = {}
+"""All operator actions, by name, in the order in which they are shown."""
+
+
+def register(operation: AnyOperation) -> AnyOperation:
+    """Makes an action known: to the permissions, the console and the admin.
 
     Raises:
-        StaleRevision: the page showed another revision.
-        OperationRefused: it cannot be done now.
+        ValueError: there is one of that name.
     """
-    if request.expected_revision not in (None, instance.revision):
-        raise StaleRevision(what_changed(instance, request.expected_revision))
-    if reason := why_not(action, instance):
-        raise OperationRefused(reason)
+    if operation.name in OPERATIONS:
+        raise ValueError(f"there is already an operation {operation.name}")
+    OPERATIONS[operation.name] = operation
+    return operation
+
+
+def on_processes() -> dict[str, ProcessOperation]:
+    """The actions on processes, by name."""
+    return {
+        name: operation
+        for name, operation in OPERATIONS.items()
+        if isinstance(operation, ProcessOperation)
+    }
+
+
+def refusals(
+    processes: Iterable[ProcessInstance], user: Any
+) -> dict[UUID, dict[str, str]]:
+    """For each process why each action on it cannot be done now by a user; "" where it can.
+
+    However many processes there are, each fact is asked of the tables once.
+    """
+    return {
+        process.instance.pk: {
+            name: operation.refusal(user, process)
+            for name, operation in on_processes().items()
+        }
+        for process in Processes(processes).each()
+    }
 
 
 def _lock_parent(instance_id: UUID) -> None:
@@ -78,58 +312,6 @@ def _lock_parent(instance_id: UUID) -> None:
     parent = process.values_list("parent_id", flat=True).first()
     if parent is not None:
         instances.lock(parent)
-
-
-def _done(effect: Effect, instance: ProcessInstance, now: datetime) -> dict[str, Any]:
-    """Carries an effect out; what the engine says against it becomes the refusal."""
-    try:
-        return effect(instance, now) or {}
-    except OperationRefused:
-        raise
-    except LeaseLost:
-        raise StaleRevision(
-            "A worker has just moved this process on: look again, and press again if it is still wanted"
-        ) from None
-    except ProcessionError as error:
-        raise OperationRefused(str(error)) from None
-
-
-def on_event(
-    action: str, event_pk: int, request: ActionRequest, effect: EventEffect
-) -> OperatorAction:
-    """Does something to an event that nothing has taken.
-
-    Raises:
-        OperationRefused: the event was settled meanwhile, or the operator may not.
-    """
-
-    def carry_out() -> dict[str, Any]:
-        rows = InboxEvent.objects.filter(pk=event_pk)
-        process_id = rows.values_list("process_id", flat=True).first()
-        instance = instances.lock(process_id)[0] if process_id else None
-        event, now = events.lock(event_pk)
-        if event is None:
-            raise OperationRefused(f"there is no event {event_pk}")
-        _check_event(event)
-        before = {"verdict": event.verdict}
-        effect(event, instance, now)
-        after = {"verdict": rows.values_list("verdict", flat=True).get()}
-        about = {"event": event, "instance": instance, "at": now}
-        return {**about, "before": before, "after": after}
-
-    return audited(action, request, carry_out, {"event_id": event_pk})
-
-
-def _check_event(event: InboxEvent) -> None:
-    """Refuses what is settled.
-
-    Raises:
-        StaleRevision: something has taken the event.
-    """
-    if event.verdict not in (*InboxEvent.PROBLEMS, Verdict.PARKED):
-        raise StaleRevision(
-            f"{event.type} was settled meanwhile: {Verdict(event.verdict).label}"
-        )
 
 
 def _shown(instance: ProcessInstance) -> dict[str, Any]:

@@ -1,45 +1,50 @@
-"""Cancelling a process: what is open is closed, what was done is undone as far as its definition says how."""
+"""Cancel: what is open is closed, what was done is undone as far as the definition says how."""
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
-from uuid import UUID
+
+from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.operations.audit import ActionRequest
-from orchestrator.engine.operations.base import on_instance
-from orchestrator.engine.operations.why_not import is_workflow
-from orchestrator.models import (
-    Cause,
-    CauseKind,
-    CommandStatus,
-    OperatorAction,
-    ProcessInstance,
-)
+from orchestrator.engine.operations.base import Press, ProcessOperation, register
+from orchestrator.engine.operations.circumstances import ENDED, Circumstances
+from orchestrator.engine.storage import definitions
+from orchestrator.models import CommandStatus
 
 
-def cancel(instance_id: UUID, *, request: ActionRequest) -> OperatorAction:
+class Cancel(ProcessOperation):
     """Cancels a process: open steps and sub-processes are cancelled, finished steps undone, the last one first.
 
     Of a process manager the open step is left. Commands that it has issued are still carried out, since other systems
     may know of them; events that wait for it are shown as unexpected.
-
-    Raises:
-        OperationRefused: it has ended or is being undone, the page is stale, or the operator may not.
     """
 
-    def effect(instance: ProcessInstance, now: datetime) -> dict[str, Any]:
-        cause = Cause.of(CauseKind.OPERATOR, request.key)
-        if not is_workflow(instance):
-            return _end(ManagerChange(instance, cause, now))
-        change = WorkflowChange.of(instance, cause, now)
+    name = "cancel"
+    label = _("Cancel process")
+    done = _("Cancelled.")
+    may = _("Can cancel a process")
+    text = _(
+        "Stops every open step and ends the process. What its finished steps did is undone in reverse order, where the "
+        "workflow says how."
+    )
+    icon = "cancelled"
+    tone = "danger"
+
+    def why_not(self, process: Circumstances) -> str:
+        if process.ended:
+            return ENDED
+        return "It is already being undone" if process.undoing else ""
+
+    def effect(self, press: Press) -> dict[str, Any]:
+        instance = press.process
+        if not definitions.is_workflow(instance):
+            return _end(ManagerChange(instance, press.cause, press.now))
+        change = WorkflowChange.of(instance, press.cause, press.now)
         change.undo()
         change.write()
         return {"steps_to_undo": sum(run.finished_at is None for run in change.fresh)}
-
-    return on_instance("cancel", instance_id, request, effect)
 
 
 def _end(change: ManagerChange) -> dict[str, Any]:
@@ -48,3 +53,6 @@ def _end(change: ManagerChange) -> dict[str, Any]:
     change.write()
     pending = change.instance.commands.exclude(status=CommandStatus.DONE)
     return {"commands_still_to_do": pending.count()}
+
+
+cancel = register(Cancel())

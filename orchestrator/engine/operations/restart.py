@@ -1,12 +1,12 @@
-"""Starting a process again as a new one, with an input that an operator has edited."""
+"""Restart: a process begins again as a new one, with an input that an operator has edited."""
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
+from django.utils.translation import gettext_lazy as _
 from uuid6 import uuid7
 
 from orchestrator import registry
@@ -14,51 +14,54 @@ from orchestrator.definition import Workflow
 from orchestrator.definition.codec import decode
 from orchestrator.engine.change import starting
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.operations.audit import ActionRequest
-from orchestrator.engine.operations.base import on_instance
+from orchestrator.engine.operations.base import Given, Press, ProcessOperation, register
+from orchestrator.engine.operations.circumstances import UNDOING, Circumstances
 from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import InvalidMessage, OperationRefused
-from orchestrator.models import (
-    Cause,
-    CauseKind,
-    OperatorAction,
-    ProcessInstance,
-    StepRun,
-)
+from orchestrator.models import ProcessInstance, Status, StepRun
 
 
-def restart(
-    instance_id: UUID, input_json: Any, *, request: ActionRequest
-) -> OperatorAction:
+class Restart(ProcessOperation):
     """Starts a new process of the newest version of the same workflow; its id is in `after["restarted_as"]`.
 
     A process that has failed is cancelled in the same commit, nothing of it is undone: the new one takes over its key,
-    and its place if it is a part of another process.
-
-    Args:
-        instance_id: the process that has failed or ended.
-        input_json: the input as JSON values, read as strictly as any input.
-        request: who wants it, and why.
-
-    Raises:
-        OperationRefused: it is still going on, the input is not of the declared form, its key is taken, the page is
-            stale, or the operator may not.
+    and its place if it is a part of another process. The input is read as strictly as any.
     """
 
-    def effect(instance: ProcessInstance, now: datetime) -> dict[str, Any]:
+    name = "restart"
+    label = _("Restart as new")
+    done = _("Started as new.")
+    may = _("Can restart with edited input")
+    text = _("Starts a new process with this input. The old one stays as it is.")
+    icon = "restart"
+    given = (Given("json", "json", _("Input"), lambda instance: instance.data),)
+    with_parent = True
+
+    def why_not(self, process: Circumstances) -> str:
+        if not process.workflow:
+            return "A process manager is started by an event: send that event again"
+        if process.ended:
+            return ""
+        if process.instance.status != Status.FAILED:
+            return "The process is still going on: cancel it first, or wait for its end"
+        return UNDOING if process.undoing else ""
+
+    def effect(self, press: Press, input_json: Any) -> dict[str, Any]:
+        instance = press.process
         definition = _definition(instance)
         given = _read(definition, input_json)
         new = uuid7()
         parent = None
         if instance.finished_at is None:
             parent = _hand_over(instance, new)
-            _stop(instance, now, request)
+            _stop(press)
         key = definition.correlation_key(given) or instance.correlation_key
         _begin(definition, given, new, key, parent)
         return {"restarted_as": str(new)}
 
-    return on_instance("restart", instance_id, request, effect, with_parent=True)
+
+restart = register(Restart())
 
 
 def _definition(instance: ProcessInstance) -> type[Workflow]:
@@ -85,8 +88,8 @@ def _hand_over(instance: ProcessInstance, new: UUID) -> ProcessInstance | None:
     return instance.parent if runs else None
 
 
-def _stop(instance: ProcessInstance, now: datetime, request: ActionRequest) -> None:
-    change = WorkflowChange.of(instance, Cause.of(CauseKind.OPERATOR, request.key), now)
+def _stop(press: Press) -> None:
+    change = WorkflowChange.of(press.process, press.cause, press.now)
     change.stop(by="restarted as new")
     change.write()
 

@@ -1,4 +1,4 @@
-"""Going back to a checkpoint: what was settled after it no longer counts, and is done again from there.
+"""Resume: going back to a checkpoint: what was settled after it no longer counts, and is done again from there.
 
 Where the process stood is told by the pure core from the visits that were settled until then. Their results are kept.
 All other rows are marked as superseded; nothing reads them any more, and they stay to be seen. What was open at the
@@ -9,11 +9,10 @@ parent has taken its result over, its key may belong to another, and its events 
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from django.db.models import Max, Q
+from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change import incidents, joins, visits
 from orchestrator.engine.change.workflow import (
@@ -22,14 +21,13 @@ from orchestrator.engine.change.workflow import (
     locked_child,
 )
 from orchestrator.engine.operations.audit import ActionRequest
-from orchestrator.engine.operations.base import on_instance
+from orchestrator.engine.operations.base import Given, Press, ProcessOperation, register
+from orchestrator.engine.operations.circumstances import UNDOING, Circumstances
 from orchestrator.engine.storage import settled_visits
 from orchestrator.engine.storage.settled_visits import Known
 from orchestrator.engine.storage.tables import events
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (
-    Cause,
-    CauseKind,
     InboxEvent,
     Incident,
     OperatorAction,
@@ -43,34 +41,34 @@ from orchestrator.models import (
 BY = "resumed from a checkpoint"
 
 
-def resume(
-    instance_id: UUID, revision: int, *, request: ActionRequest
-) -> OperatorAction:
-    """Goes on from a checkpoint: results until then are kept, everything settled later is done again.
+class Resume(ProcessOperation):
+    """Goes on from a checkpoint: results until then are kept, everything settled later is done again."""
 
-    Args:
-        instance_id: the process.
-        revision: that of the checkpoint.
-        request: who wants it, and why.
+    name = "resume"
+    label = _("Resume from here")
+    done = _("Resumed.")
+    may = _("Can resume from a checkpoint")
+    text = _(
+        "Goes back to this checkpoint: what was done since then is done again, everything before it is kept."
+    )
+    given = (Given("to", "number"),)
 
-    Raises:
-        OperationRefused: there is no such checkpoint, or the history after it was given up before; the process has
-            ended or is being undone; the page is stale, or the operator may not.
-    """
+    def why_not(self, process: Circumstances) -> str:
+        return process.not_open or (UNDOING if process.undoing else "")
 
-    def effect(instance: ProcessInstance, now: datetime) -> dict[str, Any]:
+    def effect(self, press: Press, revision: int) -> dict[str, Any]:
+        instance = press.process
         _check(instance, revision)
-        change = WorkflowChange.of(
-            instance, Cause.of(CauseKind.OPERATOR, request.key), now
-        )
+        change = WorkflowChange.of(instance, press.cause, press.now)
         known = settled_visits.until(instance, change.plan, revision)
-        _offer_again(change, known, request)
+        _offer_again(change, known, press.request)
         _supersede(change, known, revision)
         _enter(change, known)
         change.write()
         return {"resumed_from": revision, "superseded": len(known.later)}
 
-    return on_instance("resume", instance_id, request, effect)
+
+resume = register(Resume())
 
 
 def _check(instance: ProcessInstance, revision: int) -> None:

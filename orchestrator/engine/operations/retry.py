@@ -1,152 +1,46 @@
-"""Trying again at once what has failed, or waits for another attempt: steps, commands, events and deadlines."""
+"""Retry: what has failed, or waits for another attempt, is tried again at once."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from typing import Any
+from django.utils.translation import gettext_lazy as _
 
-from django.db.models import Q, QuerySet
-
-from orchestrator.definition.workflow.plan import Vertex
-from orchestrator.engine.change import incidents
+from orchestrator.engine.change import retrying
 from orchestrator.engine.change.change import Change
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.storage.tables import commands, events, step_runs
-from orchestrator.models import (
-    Blocked,
-    CommandStatus,
-    InboxEvent,
-    Incident,
-    ProcessInstance,
-    Status,
-    StepKind,
-    StepRun,
-    StepStatus,
-    Verdict,
-)
-
-ASLEEP = (StepKind.JOIN, StepKind.MAP, StepKind.WAIT, StepKind.ASK)
-"""Visits that wait for something else than a worker."""
+from orchestrator.engine.operations.base import Press, ProcessOperation, register
+from orchestrator.engine.operations.circumstances import Circumstances
+from orchestrator.engine.storage import definitions
+from orchestrator.queue import ring_after_commit
 
 
-BY = "retried by an operator"
+class Retry(ProcessOperation):
+    """Tries again now whatever failed, or waits for another attempt, in a process."""
+
+    name = "retry"
+    label = _("Retry")
+    done = _("Trying again.")
+    may = _("Can retry a process")
+    text = _("Tries again at once what has failed, with all its attempts.")
+    icon = "retrying"
+    on_many = True
+
+    def why_not(self, process: Circumstances) -> str:
+        return "" if process.troubled else "Nothing has failed"
+
+    def effect(self, press: Press) -> None:
+        instance = press.process
+        if definitions.is_workflow(instance):
+            change = WorkflowChange.of(instance, press.cause, press.now)
+            retrying.try_steps_again(change)
+            moved: Change = change
+        else:
+            moved = Change(instance, press.cause, press.now)
+            retrying.try_commands_again(moved)
+        retrying.try_events_again(moved)
+        moved.write()
+        for rows in (instance.commands, instance.events, instance.step_runs):
+            for queue in rows.values_list("queue", flat=True).distinct():
+                ring_after_commit(queue)
 
 
-def try_commands_again(move: Change) -> None:
-    """Makes the failed commands and deadlines of a process manager due."""
-    mine = {"instance_id": move.instance.pk}
-    again: dict[str, Any] = {"wake_at": move.now, "attempt": 0, "owner": ""}
-    for status in (CommandStatus.FAILED, CommandStatus.RETRYING):
-        ready = {**again, "status": CommandStatus.READY, "finished_at": None}
-        move.mark(commands.update(ready, {**mine, "status": status}, rows=None))
-    runs = StepRun.objects.filter(instance=move.instance, finished_at=None)
-    for run in runs.exclude(error=""):
-        move.mark(step_runs.update(again, {"id": run.pk}))
-    for kind in (Incident.Kind.COMMAND_FAILED, Incident.Kind.DEADLINE_FAILED):
-        move.mark(incidents.resolved(BY, move.now, kind=kind, **mine))
-
-
-def try_events_again(move: Change) -> None:
-    """Makes the events due that a process could not handle; an unexpected one is redelivered or discarded instead."""
-    mine = {"process_id": move.instance.pk}
-    again: dict[str, Any] = {"wake_at": move.now, "attempt": 0, "owner": ""}
-    received = {**again, "verdict": Verdict.RECEIVED, "patience_until": None}
-    failed = {**mine, "verdict": Verdict.FAILED}
-    move.mark(events.update(received, failed, rows=None))
-    troubled = InboxEvent.objects.filter(process=move.instance).exclude(error="")
-    for event in troubled.filter(verdict=Verdict.RECEIVED, owner=""):
-        free = {"id": event.pk, "owner": "", "verdict": Verdict.RECEIVED}
-        move.mark(events.update(again, free, rows=None))
-    about = {"kind": Incident.Kind.EVENT_FAILED, "instance_id": move.instance.pk}
-    move.mark(incidents.resolved(BY, move.now, **about))
-
-
-def try_steps_again(change: WorkflowChange) -> None:
-    """Makes everything due that has failed or waits for another attempt, and brings back what its failure cancelled."""
-    for run in _troubled(change):
-        if run.status == StepStatus.FAILED:
-            revive(change, run.node)
-        mark_due(change, run)
-    for kind in (Incident.Kind.STEP_FAILED, Incident.Kind.CORRUPTED_DATA):
-        about = {"kind": kind, "instance_id": change.instance.pk}
-        change.mark(incidents.resolved(BY, change.now, **about))
-
-
-def _troubled(change: WorkflowChange) -> QuerySet[StepRun]:
-    runs = change.instance.step_runs.filter(finished_at=None)
-    bad = Q(status__in=[StepStatus.FAILED, StepStatus.RETRYING])
-    held = ~Q(error="") & Q(wake_at__isnull=False, owner="")
-    return runs.filter(bad | held).order_by("pk")
-
-
-def mark_due(change: WorkflowChange, run: StepRun) -> None:
-    """Makes one visit due with all its attempts; one that a worker has taken meanwhile is left to it."""
-    again: dict[str, Any] = {"wake_at": change.now, "attempt": 0, "owner": ""}
-    if run.status in (StepStatus.FAILED, StepStatus.RETRYING):
-        again["status"] = StepStatus.READY
-    if run.status == StepStatus.FAILED:
-        again["blocked"] = again["blocked_on"] = (
-            ""  # it looks anew whether what it needs is there
-        )
-    if _child_is_gone(run):
-        again["child"] = None
-    same = {"id": run.pk, "status": run.status, "owner": run.owner}
-    change.mark(step_runs.update(again, same, rows=None))
-    change.mark(incidents.resolved(BY, change.now, step_run_id=run.pk))
-    change.touch(run, str(again.get("status", run.status)))
-    change.rings.add(run.queue)
-
-
-def _child_is_gone(run: StepRun) -> bool:
-    """Whether the step needs another sub-process, since that of before was cancelled."""
-    cancelled = ProcessInstance.objects.filter(status=Status.CANCELLED)
-    return run.child_id is not None and cancelled.filter(pk=run.child_id).exists()
-
-
-def revive(change: WorkflowChange, node: str) -> None:
-    """Brings back the visits that were cancelled because this step had failed."""
-    cancelled = change.instance.step_runs.filter(
-        blocked=Blocked.FAILURE, blocked_on=node, status=StepStatus.CANCELLED
-    )
-    begun: dict[str, int] = {}
-    for run in cancelled.order_by("item", "pk"):
-        change.instance.open_steps += 1
-        values = dict(REVIVED)
-        if run.kind == StepKind.ITEM:
-            begun[run.node] = begun.get(run.node, 0) + 1
-        values |= _awake(change.plan[run.node], run, change.now, begun.get(run.node, 0))
-        change.mark(step_runs.update(values, {"id": run.pk}))
-        change.touch(run, str(values["status"]))
-        change.rings.add(run.queue)
-
-
-REVIVED: dict[str, Any] = {
-    "blocked": "",
-    "blocked_on": "",
-    "finished_at": None,
-    "left": None,
-    "error": "",
-    "lost": "",
-    "given_back": 0,
-}
-
-
-def _awake(vertex: Vertex, run: StepRun, now: datetime, place: int) -> dict[str, Any]:
-    """How a visit begins again; `place` counts the elements of its map that do."""
-    # A sub-process was cancelled with its step, and may still be undoing: another one is started.
-    asleep: dict[str, Any] = {
-        "status": StepStatus.WAITING,
-        "wake_at": None,
-        "child": None,
-    }
-    if run.kind in (StepKind.WAIT, StepKind.ASK):
-        return {**asleep, "wake_at": due(vertex.step.deadline, now)}
-    window = vertex.each.window if vertex.each is not None else None
-    if run.kind in ASLEEP or (window is not None and place > window):
-        return asleep
-    return {**asleep, "status": StepStatus.READY, "wake_at": now, "attempt": 0}
-
-
-def due(deadline: timedelta | None, now: datetime) -> datetime | None:
-    """When a deadline that begins now is over."""
-    return now + deadline if deadline is not None else None
+retry = register(Retry())

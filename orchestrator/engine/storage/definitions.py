@@ -69,7 +69,7 @@ def definition_of(instance: ProcessInstance) -> Declared:
     Raises:
         UnknownDefinition: the running code no longer has it.
     """
-    return registry.definition(instance.name, _version(instance.definition_id))
+    return registry.definition(instance.name, _stored_as(instance.definition_id)[0])
 
 
 def manager_of(instance: ProcessInstance) -> type[ProcessManager]:
@@ -88,9 +88,15 @@ def workflow_of(instance: ProcessInstance) -> type[Workflow]:
     return found
 
 
+def is_workflow(instance: ProcessInstance) -> bool:
+    """Whether a process is a workflow, also where the running code no longer has its definition."""
+    return _stored_as(instance.definition_id)[1] == Definition.Kind.WORKFLOW
+
+
 @cache
-def _version(pk: int) -> int:
-    return Definition.objects.values_list("version", flat=True).get(pk=pk)
+def _stored_as(pk: int) -> tuple[int, str]:
+    """Version and kind of a stored definition, which never change."""
+    return Definition.objects.values_list("version", "kind").get(pk=pk)
 
 
 def _stored(graph: Graph) -> int:
@@ -114,7 +120,7 @@ def forget() -> None:
     """Drops what is remembered of the tables; for a database that was emptied."""
     _rows.clear()
     _plans.clear()
-    _version.cache_clear()
+    _stored_as.cache_clear()
 
 
 def store_all() -> None:

@@ -1,0 +1,119 @@
+"""What decides which actions can be done with processes: each fact is asked of the tables once for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from orchestrator.engine.change.status import TROUBLED
+from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.results import GIVEN
+from orchestrator.models import (
+    Blocked,
+    IssuedCommand,
+    ProcessInstance,
+    StepKind,
+    StepRun,
+)
+
+ENDED = "The process has ended"
+UNDOING = "The process is being undone: its finished steps no longer count"
+
+
+class Processes:
+    """Processes that are looked at together."""
+
+    def __init__(self, instances: Iterable[ProcessInstance]) -> None:
+        self.instances = list(instances)
+        self._keys = [instance.pk for instance in self.instances]
+
+    def each(self) -> list[Circumstances]:
+        """The circumstances of each of them."""
+        return [Circumstances(instance, self) for instance in self.instances]
+
+    @cached_property
+    def undoing(self) -> set[UUID]:
+        signs = Q(kind=StepKind.UNDO) | Q(blocked=Blocked.UNDOING)
+        return self._of(StepRun.objects.filter(signs))
+
+    @cached_property
+    def troubled(self) -> set[UUID]:
+        """Those with something that failed, or that is set aside until the running code has what it needs."""
+        commands = IssuedCommand.objects.filter(status__in=["failed", "retrying"])
+        held = self._open().filter(~Q(error=""), wake_at__isnull=False)
+        return self._of(commands) | self._of(held)
+
+    @cached_property
+    def skippable(self) -> set[UUID]:
+        return self._of(self._open().exclude(kind__in=[StepKind.JOIN, StepKind.MAP]))
+
+    @cached_property
+    def with_result(self) -> set[UUID]:
+        return self._of(StepRun.objects.filter(status__in=GIVEN))
+
+    @cached_property
+    def asking(self) -> set[UUID]:
+        return self._of(self._open().filter(kind=StepKind.ASK))
+
+    def _open(self) -> QuerySet[StepRun]:
+        return StepRun.objects.filter(finished_at=None)
+
+    def _of(self, rows: QuerySet[Any]) -> set[UUID]:
+        mine = rows.filter(instance__in=self._keys).order_by()
+        return set(mine.values_list("instance_id", flat=True).distinct())
+
+
+class Circumstances:
+    """What is so with one process."""
+
+    def __init__(
+        self, instance: ProcessInstance, together: Processes | None = None
+    ) -> None:
+        self.instance = instance
+        self._among = together or Processes([instance])
+
+    @property
+    def ended(self) -> bool:
+        return self.instance.finished_at is not None
+
+    @property
+    def paused(self) -> bool:
+        return self.instance.paused_at is not None
+
+    @property
+    def workflow(self) -> bool:
+        return definitions.is_workflow(self.instance)
+
+    @property
+    def undoing(self) -> bool:
+        return self.workflow and self.instance.pk in self._among.undoing
+
+    @property
+    def not_open(self) -> str:
+        """Why nothing can be done to the steps of a process; "" if it can."""
+        if not self.workflow:
+            return "Only a workflow has steps that run by themselves"
+        if self.ended:
+            return f"{ENDED}: restart it as a new one"
+        return ""
+
+    @property
+    def troubled(self) -> bool:
+        known = self.instance.status in TROUBLED
+        return known or self.instance.pk in self._among.troubled
+
+    @property
+    def can_be_skipped(self) -> bool:
+        return self.instance.pk in self._among.skippable
+
+    @property
+    def has_result(self) -> bool:
+        return self.instance.pk in self._among.with_result
+
+    @property
+    def asks(self) -> bool:
+        return self.instance.pk in self._among.asking

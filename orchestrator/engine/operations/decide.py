@@ -1,0 +1,44 @@
+"""Decide: a person makes the choice that a workflow asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils.translation import gettext_lazy as _
+
+from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.operations.base import Given, Press, ProcessOperation, register
+from orchestrator.engine.operations.circumstances import Circumstances
+from orchestrator.engine.operations.visit import followed, forget_trouble, open_run
+from orchestrator.engine.steps import waits
+from orchestrator.exceptions import OperationRefused
+from orchestrator.models import StepKind
+
+
+class Decide(ProcessOperation):
+    """Decides for a step that asks; the process goes on with the choice."""
+
+    name = "decide"
+    label = _("Decide")
+    done = _("Decided.")
+    may = _("Can decide for a process")
+    given = (Given("choice", "text"),)
+    on_step = True
+
+    def why_not(self, process: Circumstances) -> str:
+        if process.not_open:
+            return process.not_open
+        return "" if process.asks else "No step asks for a decision"
+
+    def effect(self, press: Press, step_run_pk: int, choice: str) -> dict[str, Any]:
+        run = open_run(press.process, step_run_pk)
+        if run.kind != StepKind.ASK:
+            raise OperationRefused(f"{run.node} does not ask for a decision")
+        change = WorkflowChange.of(press.process, press.cause, press.now)
+        forget_trouble(change, run, "decided by an operator")
+        followed(run, lambda: waits.decide(change, run, choice))
+        change.write()
+        return {"decided": {run.node: choice}}
+
+
+decide = register(Decide())

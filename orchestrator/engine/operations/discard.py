@@ -1,0 +1,33 @@
+"""Discard: an event that nothing took is put aside for good."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext_lazy as _
+
+from orchestrator.engine.operations.base import EventOperation, Press, register
+from orchestrator.engine.operations.event import settle
+from orchestrator.models import InboxEvent, Verdict
+
+
+class Discard(EventOperation):
+    """Puts an event aside for good; it stays in the inbox with this verdict."""
+
+    name = "discard"
+    label = _("Discard")
+    done = _("Discarded.")
+    may = _("Can discard an event")
+    text = _("Puts the event aside for good. It stays in the inbox.")
+    tone = "danger"
+    on_many = True
+
+    def effect(self, press: Press, event: InboxEvent) -> None:
+        values = {
+            "verdict": Verdict.DISCARDED,
+            "wake_at": None,
+            "owner": "",
+            "handled_at": press.now,
+        }
+        settle(press, event, values, "discarded by an operator")
+
+
+discard = register(Discard())

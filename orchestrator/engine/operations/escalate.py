@@ -1,0 +1,32 @@
+"""Escalate: a process is shown to everybody as one that needs attention."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext_lazy as _
+
+from orchestrator.engine.change.change import Change
+from orchestrator.engine.operations.base import Press, ProcessOperation, register
+from orchestrator.engine.operations.circumstances import ENDED, Circumstances
+
+
+class Escalate(ProcessOperation):
+    """Raises a process's escalation level, for everybody to see."""
+
+    name = "escalate"
+    label = _("Escalate")
+    done = _("Escalated.")
+    may = _("Can escalate a process")
+    text = _("Raises the escalation level, for everybody to see.")
+    icon = "escalated"
+    on_many = True
+
+    def why_not(self, process: Circumstances) -> str:
+        return ENDED if process.ended else ""
+
+    def effect(self, press: Press) -> None:
+        change = Change(press.process, press.cause, press.now)
+        change.escalate()
+        change.write()
+
+
+escalate = register(Escalate())

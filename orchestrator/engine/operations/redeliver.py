@@ -1,0 +1,35 @@
+"""Redeliver: an event that nothing took is offered again."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext_lazy as _
+
+from orchestrator.engine.operations.base import EventOperation, Press, register
+from orchestrator.engine.operations.event import settle
+from orchestrator.models import InboxEvent, Verdict
+from orchestrator.queue import ring_after_commit
+
+
+class Redeliver(EventOperation):
+    """Offers an event to its process again, with fresh patience."""
+
+    name = "redeliver"
+    label = _("Redeliver")
+    done = _("Offered again.")
+    may = _("Can redeliver an event")
+    text = _("Offers the event to its process again, with fresh patience.")
+    on_many = True
+
+    def effect(self, press: Press, event: InboxEvent) -> None:
+        values = {
+            "verdict": Verdict.RECEIVED,
+            "wake_at": press.now,
+            "attempt": 0,
+            "owner": "",
+            "patience_until": None,
+        }
+        settle(press, event, values, "redelivered by an operator")
+        ring_after_commit(event.queue)
+
+
+redeliver = register(Redeliver())

@@ -1,0 +1,45 @@
+"""Redo: one finished step is done again, alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils.translation import gettext_lazy as _
+
+from orchestrator.engine.change import redoing
+from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.operations.base import Given, Press, ProcessOperation, register
+from orchestrator.engine.operations.circumstances import UNDOING, Circumstances
+from orchestrator.exceptions import OperationRefused
+
+
+class Redo(ProcessOperation):
+    """Does one finished step again, of a map all elements or those whose results are bad.
+
+    Steps that followed keep their results.
+    """
+
+    name = "redo"
+    label = _("Redo")
+    done = _("Running it again.")
+    may = _("Can redo a step")
+    text = _(
+        "Runs this step again with the same parameters. Steps that read its old result keep theirs."
+    )
+    given = (Given("node", "text"),)
+
+    def why_not(self, process: Circumstances) -> str:
+        if process.not_open or process.undoing:
+            return process.not_open or UNDOING
+        return "" if process.has_result else "No step is done yet"
+
+    def effect(self, press: Press, node: str) -> dict[str, Any]:
+        change = WorkflowChange.of(press.process, press.cause, press.now)
+        if reason := redoing.why_not(change, node):
+            raise OperationRefused(reason)
+        redoing.begin(change, node, "wanted by an operator", limit=None)
+        change.write()
+        return {"redone": node}
+
+
+redo = register(Redo())

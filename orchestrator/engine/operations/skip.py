@@ -1,0 +1,91 @@
+"""Skip: a process goes on with a result that a person gives in the place of a step's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils.translation import gettext_lazy as _
+
+from orchestrator.definition.codec import decode, encode_as, seal
+from orchestrator.engine.change import settling
+from orchestrator.engine.change.workflow import WorkflowChange, cancel_child
+from orchestrator.engine.operations.base import Given, Press, ProcessOperation, register
+from orchestrator.engine.operations.circumstances import Circumstances
+from orchestrator.engine.operations.visit import followed, forget_trouble, open_run
+from orchestrator.exceptions import InvalidMessage, OperationRefused
+from orchestrator.models import StepKind, StepRun, StepStatus
+
+
+class Skip(ProcessOperation):
+    """Passes an open visit over, of a map that of one element: the process goes on with the result that is given.
+
+    The result is read as strictly as the step's own.
+    """
+
+    name = "skip"
+    label = _("Skip")
+    done = _("Skipped.")
+    may = _("Can skip a step")
+    text = _(
+        "Ends this step with the result you give, and the process goes on with it."
+    )
+    given = (Given("json", "json", _("Result, as JSON"), lambda instance: None),)
+    on_step = True
+
+    def why_not(self, process: Circumstances) -> str:
+        if process.not_open:
+            return process.not_open
+        return "" if process.can_be_skipped else "No step is open"
+
+    def effect(
+        self, press: Press, step_run_pk: int, result_json: Any
+    ) -> dict[str, Any]:
+        run = open_run(press.process, step_run_pk)
+        _check_can_be_skipped(run)
+        change = WorkflowChange.of(press.process, press.cause, press.now)
+        result, body = _read(change, run, result_json)
+        forget_trouble(change, run, "skipped by an operator")
+        given = {"result": body, "checksum": seal(body)}
+        change.close_open(run, StepStatus.SKIPPED, **given)
+        if run.child_id is not None:
+            cancel_child(run)
+        followed(run, lambda: settling.follow(change, run, result, StepStatus.SKIPPED))
+        change.write()
+        return {"skipped": {run.node: body}}
+
+
+skip = register(Skip())
+
+
+def _check_can_be_skipped(run: StepRun) -> None:
+    if run.kind == StepKind.JOIN:
+        raise OperationRefused(
+            f"{run.node} has not begun: it waits for the steps before it, skip those"
+        )
+    if run.kind == StepKind.MAP:
+        raise OperationRefused(
+            f"{run.node} stands for all its elements: skip those that hold it up, one by one"
+        )
+    if run.status == StepStatus.RUNNING:
+        raise OperationRefused(
+            f"{run.node} is running, in attempt {run.attempt}: wait for its end"
+        )
+
+
+def _read(change: WorkflowChange, run: StepRun, result_json: Any) -> tuple[Any, Any]:
+    """The result that an operator gives, as the step's type and as JSON values.
+
+    Raises:
+        OperationRefused: it is not of that type, with the place of the mistake.
+    """
+    vertex = change.plan.vertices.get(run.node)
+    if vertex is None:
+        raise OperationRefused(f"the running code has no step {run.node}")
+    form = vertex.returns if run.kind == StepKind.ITEM else vertex.result_type
+    if run.kind == StepKind.UNDO:
+        form = Any  # nothing reads it
+    try:
+        result = decode(form, result_json)
+        return result, encode_as(form, result)
+    except InvalidMessage as mistake:
+        raise OperationRefused(f"this is no result of {run.node}: {mistake}") from None

@@ -1,0 +1,38 @@
+"""What changed since a page was loaded, in words for operators."""
+
+from __future__ import annotations
+
+from orchestrator.models import (
+    CauseKind,
+    Checkpoint,
+    InboxEvent,
+    OperatorAction,
+    ProcessInstance,
+    StepRun,
+)
+
+
+def what_changed(instance: ProcessInstance, seen: int | None) -> str:
+    """Who or what moved the process after the revision that the page showed."""
+    latest = instance.checkpoints.order_by("-revision").first()
+    by = f": {_moved(latest)}" if latest else ""
+    return (
+        f"The process has changed since the page was loaded{by}. "
+        f"It is now at revision {instance.revision}, the page showed {seen}."
+    )
+
+
+def _moved(checkpoint: Checkpoint) -> str:
+    cause, at = checkpoint.moved_by, f"{checkpoint.at:%H:%M:%S} UTC"
+    match cause.kind:
+        case CauseKind.OPERATOR:
+            action = OperatorAction.objects.filter(key=cause.ref).first()
+            who = f"{action.actor_name} did {action.action}" if action else ""
+            return f"{who or 'an operator'} at {at}"
+        case CauseKind.EVENT:
+            event = InboxEvent.objects.filter(pk=cause.ref).first()
+            return f"{event.type if event else 'an event'} arrived at {at}"
+        case CauseKind.STEP:
+            run = StepRun.objects.filter(pk=cause.ref).first()
+            return f"{run.node if run else 'a step'} was done at {at}"
+    return f"{cause.kind} at {at}"

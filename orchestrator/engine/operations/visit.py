@@ -1,0 +1,51 @@
+"""What the actions on one open visit of a step share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.db import Error as DatabaseError
+
+from orchestrator.engine.change import incidents, retrying
+from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.exceptions import LeaseLost, OperationRefused, StaleRevision
+from orchestrator.models import ProcessInstance, StepRun, StepStatus
+
+
+def open_run(instance: ProcessInstance, pk: int) -> StepRun:
+    """An open visit of a process.
+
+    Raises:
+        OperationRefused: there is no such visit in it, or it is over.
+    """
+    run = StepRun.objects.filter(instance=instance, pk=pk).first()
+    if run is None:
+        raise OperationRefused(f"the process has no step run {pk}")
+    if run.finished_at is not None:
+        raise StaleRevision(
+            f"{run.node} is over meanwhile: {StepStatus(run.status).label}"
+        )
+    return run
+
+
+def followed(run: StepRun, go_on: Callable[[], None]) -> None:
+    """Carries out what follows; a predicate that cannot cope with what the operator gave refuses it.
+
+    Raises:
+        OperationRefused: the process cannot go on with it.
+    """
+    try:
+        go_on()
+    except (DatabaseError, LeaseLost):
+        raise
+    except Exception as error:
+        raise OperationRefused(
+            f"the process cannot go on from {run.node} with this: {error}"
+        ) from error
+
+
+def forget_trouble(change: WorkflowChange, run: StepRun, by: str) -> None:
+    if run.status == StepStatus.FAILED:
+        retrying.revive(change, run.node)
+    if run.error:
+        change.mark(incidents.resolved(by, change.now, step_run_id=run.pk))
