@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.core.checks import run_checks
+from django.core.management import call_command
 
 from orchestrator import registry
 from orchestrator.definition import ProcessManager
@@ -24,7 +25,7 @@ from orchestrator.models import (
 )
 from tests.apps.compensation.rallies import RALLIES
 from tests.first_version.ending import end_all, not_ended
-from tests.first_version.loading import load
+from tests.first_version.loading import load, there_and_back
 
 
 def migrated() -> dict[str, Any]:
@@ -52,12 +53,14 @@ def columns() -> list[list[Any]]:
 
 
 def changed_definitions() -> Iterator[str]:
-    """Yield the stored definitions that the running code has with another fingerprint."""
+    """Yield the stored definitions that the running code has with another fingerprint, or not at all."""
     for row in Definition.objects.all():
-        definition = registry.definition(row.name, row.version)
-        fixed = issubclass(definition, ProcessManager) or definition.static is not None
-        if fixed and definition.graph().fingerprint() != row.fingerprint:
-            yield row.name
+        definition = registry.definitions.get((row.name, row.version))
+        if definition is None:
+            yield f"{row.name} is gone"
+        elif issubclass(definition, ProcessManager) or definition.static is not None:
+            if definition.graph().fingerprint() != row.fingerprint:
+                yield row.name
 
 
 def changed_processes() -> Iterator[str]:
@@ -91,7 +94,9 @@ def main() -> None:
     for workflow in RALLIES:
         registry.register(workflow)
     load()
-    seen = migrated()
+    back = there_and_back()
+    call_command("migrate", verbosity=0)
+    seen = {"as before": back, **migrated()}
     undone_later = StepRun.objects.get(blocked=Blocked.UNDOING).instance
     end_all()
     json.dump({**seen, **ended(undone_later)}, sys.stdout)

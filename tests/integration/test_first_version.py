@@ -78,6 +78,12 @@ def test_new_columns_say_what_the_old_texts_said(seen: dict[str, Any]) -> None:
     assert seen["columns"] == SAID
 
 
+def test_the_old_texts_come_back_when_the_migration_is_undone(
+    seen: dict[str, Any],
+) -> None:
+    assert seen["as before"] is True
+
+
 def test_what_moved_a_process_is_read_as_it_was_written(seen: dict[str, Any]) -> None:
     assert seen["causes"] == sorted(CauseKind)
     assert seen["misread"] == []
