@@ -58,9 +58,10 @@ def changed_definitions() -> Iterator[str]:
         definition = registry.definitions.get((row.name, row.version))
         if definition is None:
             yield f"{row.name} is gone"
-        elif issubclass(definition, ProcessManager) or definition.static is not None:
-            if definition.graph().fingerprint() != row.fingerprint:
-                yield row.name
+            continue
+        fixed = issubclass(definition, ProcessManager) or definition.static is not None
+        if fixed and definition.graph().fingerprint() != row.fingerprint:
+            yield row.name
 
 
 def changed_processes() -> Iterator[str]:
