@@ -24,6 +24,13 @@ def fill(apps: Any, editor: Any) -> None:
         given_back.update(given_back=times)
 
 
+def put_back(apps: Any, editor: Any) -> None:
+    """Say in the text again which visits come to their end and are undone then; the errors have stayed as they were."""
+    model = apps.get_model("orchestrator", "StepRun")
+    runs = model.objects.using(editor.connection.alias)
+    runs.filter(blocked="undoing").update(blocked_on=UNDONE_LATER)
+
+
 class Migration(migrations.Migration):
     dependencies = [
         ("orchestrator", "0001_initial"),
@@ -76,5 +83,5 @@ class Migration(migrations.Migration):
                 blank=True, max_length=100, verbose_name="blocked on step"
             ),
         ),
-        migrations.RunPython(fill, migrations.RunPython.noop),
+        migrations.RunPython(fill, put_back),
     ]

@@ -10,6 +10,7 @@ from orchestrator.definition import Workflow
 from orchestrator.engine.claims import leases
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.drain import drain
+from orchestrator.engine.invariants import violations
 from orchestrator.engine.operations import cancel, redo, retry, skip
 from orchestrator.engine.steps.running import CLAIMED
 from orchestrator.engine.steps.session import Session
@@ -308,8 +309,16 @@ def test_a_step_that_is_running_when_its_process_is_cancelled_is_not_listened_to
 @pytest.mark.django_db(transaction=True)
 def test_a_step_that_is_running_comes_to_its_end_and_is_undone_then(asked: Ask) -> None:
     process = launch(processes.Undoable)
-    during["flight"] = lambda: cancel(process.pk, request=asked())
+    broken: list[str] = []
+
+    def meanwhile() -> None:
+        cancel(process.pk, request=asked())
+        broken.extend(violations())
+
+    during["flight"] = meanwhile
     process = go_on(process)
+
+    assert broken == []
 
     assert (process.status, process.open_steps) == ("cancelled", 0)
     assert (done, undone) == (["plan", "flight"], [FLIGHT])

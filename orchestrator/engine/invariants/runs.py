@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from orchestrator.models import (
+    Blocked,
     Cause,
     CauseKind,
     Checkpoint,
@@ -76,6 +77,8 @@ class Story:
             at: known(text) for at, text in causes
         }
         undos = [run.entered for run in self.runs if run.kind == StepKind.UNDO]
+        if any(run.blocked == Blocked.UNDOING for run in self.runs):
+            undos.append(instance.revision)  # nothing to undo until that run has ended
         self.undone_at = min(undos, default=instance.revision + 1)
         """The revision at which it began to be undone; nothing follows from what was settled then or later."""
 

@@ -1,0 +1,103 @@
+"""Loads the first version's rows into an empty database, runs them to the end, and prints as JSON what it has seen."""
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from django.core.checks import run_checks
+from django.core.management import call_command
+
+from orchestrator import registry
+from orchestrator.definition import ProcessManager
+from orchestrator.definition.codec import decode
+from orchestrator.definition.graph import Graph
+from orchestrator.engine.invariants import violations
+from orchestrator.models import (
+    Blocked,
+    Cause,
+    Checkpoint,
+    Definition,
+    Incident,
+    ProcessInstance,
+    StepKind,
+    StepRun,
+)
+from tests.apps.compensation.rallies import RALLIES
+from tests.first_version.ending import end_all, not_ended
+from tests.first_version.loading import load, there_and_back
+
+
+def migrated() -> dict[str, Any]:
+    """Return what can be seen before anything has run."""
+    causes = set(Checkpoint.objects.values_list("cause", flat=True))
+    return {
+        "columns": columns(),
+        "definitions": Definition.objects.count(),
+        "changed": sorted({*changed_definitions(), *changed_processes()}),
+        "checks": [str(message) for message in run_checks(databases=["default"])],
+        "broken": violations(),
+        "live": ProcessInstance.objects.live().count(),
+        "causes": sorted({Cause.parse(text).kind for text in causes}),
+        "misread": [text for text in causes if str(Cause.parse(text)) != text],
+    }
+
+
+def columns() -> list[list[Any]]:
+    """Return the visits of which the new columns say something, by the names of their process and step."""
+    said = StepRun.objects.exclude(blocked="", blocked_on="", lost="", given_back=0)
+    rows = said.order_by("instance__name", "node", "lost").values_list(
+        "instance__name", "node", "blocked", "blocked_on", "lost", "given_back"
+    )
+    return [list(row) for row in rows]
+
+
+def changed_definitions() -> Iterator[str]:
+    """Yield the stored definitions that the running code has with another fingerprint, or not at all."""
+    for row in Definition.objects.all():
+        definition = registry.definitions.get((row.name, row.version))
+        if definition is None:
+            yield f"{row.name} is gone"
+            continue
+        fixed = issubclass(definition, ProcessManager) or definition.static is not None
+        if fixed and definition.graph().fingerprint() != row.fingerprint:
+            yield row.name
+
+
+def changed_processes() -> Iterator[str]:
+    """Yield the definitions of processes whose graph, if need be made from their input, has another fingerprint."""
+    for process in ProcessInstance.objects.select_related("definition"):
+        if graph(process).fingerprint() != process.definition.fingerprint:
+            yield process.name
+
+
+def graph(process: ProcessInstance) -> Graph:
+    definition = registry.definition(process.name, process.definition.version)
+    if issubclass(definition, ProcessManager):
+        return definition.graph()
+    return definition.graph(definition.plan(decode(definition.Input, process.data)))
+
+
+def ended(undone_later: ProcessInstance) -> dict[str, Any]:
+    """Return what can be seen when everything has run."""
+    undone_later.refresh_from_db()
+    undos = undone_later.step_runs.filter(kind=StepKind.UNDO)
+    lost = Incident.objects.filter(step__in=["settle", "pay"]).order_by("-step")
+    return {
+        "not ended": not_ended(),
+        "broken in the end": violations(),
+        "undone": [undone_later.status, *undos.values_list("node", "status")],
+        "lost": [incident.message for incident in lost],
+    }
+
+
+def main() -> None:
+    for workflow in RALLIES:
+        registry.register(workflow)
+    load()
+    back = there_and_back()
+    call_command("migrate", verbosity=0)
+    seen = {"as before": back, **migrated()}
+    undone_later = StepRun.objects.get(blocked=Blocked.UNDOING).instance
+    end_all()
+    json.dump({**seen, **ended(undone_later)}, sys.stdout)

@@ -1,0 +1,34 @@
+"""An empty database beside the one of the run, for another process to use."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+import psycopg
+from django.conf import settings
+from psycopg.sql import SQL, Identifier
+
+
+@contextmanager
+def another_database(name: str) -> Iterator[str]:
+    """Give the address of a new database, of the same kind as the run's own; it is gone afterwards.
+
+    Args:
+        name: tells it apart from others of the same run.
+    """
+    own = os.environ.get("DATABASE_URL", "")
+    if not own:
+        # It is in the run's temporary folder, and goes with it.
+        yield f"sqlite:///{settings.DATA_DIR / name}.sqlite3"
+        return
+    parts = urlsplit(own)
+    database = Identifier(f"{parts.path.removeprefix('/')}_{name}")
+    with psycopg.connect(
+        parts._replace(path="/postgres").geturl(), autocommit=True
+    ) as server:
+        server.execute(SQL("CREATE DATABASE {}").format(database))
+        try:
+            yield parts._replace(path=f"{parts.path}_{name}").geturl()
+        finally:
+            server.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(database))
