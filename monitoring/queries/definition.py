@@ -47,5 +47,5 @@ def definition_page(name: str, filters: Filters) -> DefinitionPage:
     graph = graph_of(chosen)
     counts = counts_of(name, chosen if filters.version else None)
     drawing = drawing_of(graph, chosen.fingerprint)
-    state = map_state(graph, counts, drawing.sketch, filters.step)
+    state = map_state(drawing.sketch, counts, filters.step)
     return DefinitionPage(chosen, versions[:VERSIONS], graph, drawing, counts, state)

@@ -11,7 +11,6 @@ from django.db.models import Case, IntegerField, Q, QuerySet, TextField, Value, 
 from django.db.models.functions import Cast, Left
 
 from monitoring.diagrams import DiagramState, Drawing, drawing_of
-from monitoring.diagrams.drawing import plan as plan_of
 from monitoring.queries.choices import choices_of
 from monitoring.queries.graphs import graph_of, labels_of, running_plan
 from monitoring.queries.runs import SHOWN, RunFilters, RunPage, run_page
@@ -104,8 +103,7 @@ def workflow_view(instance: ProcessInstance, filters: RunFilters) -> WorkflowVie
         return known.step.policy.attempts() if known else 0
 
     taken = taken_edges(instance)
-    sketch = drawing.sketch or plan_of(graph)
-    state = workflow_state(graph, sketch, instance, standings, taken, attempts)
+    state = workflow_state(graph, drawing.sketch, instance, standings, taken, attempts)
     found = list(_open_steps(instance)[: SHOWN_NOW + 1])
     nodes = {node.id: node for node in graph.nodes}
     return WorkflowView(

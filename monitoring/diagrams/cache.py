@@ -7,15 +7,9 @@ from typing import NamedTuple
 
 from django.utils.translation import get_language, override
 
-from monitoring.diagrams.drawing import (
-    Drawing,
-    Undrawn,
-    level_plan,
-    placeholder,
-    plan,
-)
+from monitoring.diagrams.drawing import Drawing, Undrawn
 from monitoring.diagrams.layout import LayoutFailed, laid_out_apart
-from monitoring.diagrams.sketch import Sketch
+from monitoring.diagrams.sketch import Sketch, level_plan, placeholder, plan
 from orchestrator.definition.graph import Graph
 
 logger = logging.getLogger(__name__)

@@ -1,6 +1,6 @@
 """The style sheet inside exported pictures: the console's shapes, in colours for white paper."""
 
-PAPER = """
+EXPORT_STYLE = """
 text { font-family: Helvetica, Arial, sans-serif; fill: #17202b }
 .step text { font-size: 13px; font-weight: 600 }
 .move text { font-size: 10.5px; paint-order: stroke; stroke: #fff; stroke-width: 3px }

@@ -1,10 +1,41 @@
-"""The outlines of a workflow's parts. Each kind has a shape of its own, so that none is told by colour alone."""
+"""The shapes of our own in a picture: the outline of each kind of part, and the marks on parts and lines.
+
+Each kind has an outline of its own, so that none is told by colour alone. Marks (status, badges, bars) are always
+there; classes show them.
+"""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
-from monitoring.diagrams.box import Box
 from monitoring.icons import ICONS
+
+
+@dataclass(frozen=True)
+class Box:
+    """The place of a node."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    @property
+    def width(self) -> float:
+        return self.right - self.left
+
+    @property
+    def height(self) -> float:
+        return self.bottom - self.top
+
+    @property
+    def centre(self) -> float:
+        return (self.left + self.right) / 2
+
+    @property
+    def middle(self) -> float:
+        return (self.top + self.bottom) / 2
+
 
 ROUND = 7.0
 BEHIND = 4.0
@@ -115,3 +146,84 @@ OUTLINES: dict[str, Callable[[Box], Iterator[ET.Element]]] = {
     "one": _diamond("M-4.5-4.5l9 9M4.5-4.5l-9 9"),
     "some": _diamond("M0-5.5a5.5 5.5 0 1 0 0 11a5.5 5.5 0 1 0 0-11z"),
 }
+
+
+# Marks
+
+MARKS = (
+    "waiting",
+    "running",
+    "retrying",
+    "failed",
+    "done",
+    "skipped",
+    "cancelled",
+    "ready",
+    "paused",
+    "not_taken",
+    "handled",
+    "undone",
+)
+
+
+def mark(x: float, y: float) -> ET.Element:
+    """A place for the icon of a step's status, on the corner of its node."""
+    group = ET.Element(
+        "g", {"class": "mark", "transform": f"translate({x + 3:.2f} {y + 3:.2f})"}
+    )
+    ET.SubElement(group, "circle", {"r": "9.5"})
+    for name in MARKS:
+        place = {
+            "class": f"i i-{name}",
+            "d": ICONS[name],
+            "transform": "translate(-6 -6) scale(.75)",
+        }
+        ET.SubElement(group, "path", place)
+    return group
+
+
+def badge(name: str, x: float, y: float) -> ET.Element:
+    """A place for a number, on the corner of a node."""
+    group = ET.Element(
+        "g",
+        {
+            "class": f"badge {name}",
+            "transform": f"translate({x - 2:.2f} {y + 2:.2f})",
+            "data-len": "0",
+        },
+    )
+    ET.SubElement(group, "rect", {"y": "-9.5", "height": "19", "rx": "9.5"})
+    ET.SubElement(group, "text", {"y": "3.8", "text-anchor": "middle"})
+    return group
+
+
+def corner_badges(box: Box) -> Iterator[ET.Element]:
+    """Places for numbers: trouble, count, what failed of many, and how far it is or which attempt it is."""
+    yield badge("bad", box.left, box.top)
+    yield badge("count", box.right, box.top)
+    yield badge("lost", box.left + 14, box.bottom)
+    yield badge("note", box.right - 12, box.bottom)
+
+
+def clock(x: float, y: float, name: str = "waiting") -> ET.Element:
+    """The sign of a deadline, or of another kind of edge, before the first line of its label."""
+    place = f"translate({x:.2f} {y - 9.2:.2f}) scale(.7)"
+    return ET.Element("path", {"class": "clock", "d": ICONS[name], "transform": place})
+
+
+def sign(name: str, x: float, y: float) -> ET.Element:
+    """The sign of a kind of step, at its lower edge."""
+    place = f"translate({x - 6:.2f} {y - 6:.2f}) scale(.75)"
+    kind = f"glyph sign of-{name}"
+    return ET.Element("path", {"class": kind, "d": ICONS[name], "transform": place})
+
+
+def bar(box: Box) -> ET.Element:
+    """A place for progress along the lower edge of a node: what is done, then what failed."""
+    across = box.width - 14
+    group = ET.Element("g", {"class": "bar", "data-across": f"{across:.2f}"})
+    group.set("transform", f"translate({box.left + 7:.2f} {box.bottom - 6:.2f})")
+    for name, length in (("track", across), ("part", 0), ("lost", 0)):
+        size = {"width": f"{length:.2f}", "height": "4", "rx": "2"}
+        ET.SubElement(group, "rect", {"class": name, **size})
+    return group
