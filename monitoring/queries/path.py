@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 
 from monitoring.diagrams import DiagramState, NodeState
 from monitoring.statuses import look
+from orchestrator.definition.dataflow import reachable
 from orchestrator.definition.graph import Edge, Graph
 from orchestrator.models import ProcessInstance, StepRun
 from orchestrator.models.process_instance import ENDED
@@ -33,7 +34,7 @@ def accepted_now(graph: Graph, instance: ProcessInstance) -> list[Edge]:
     """The edges of events that the instance would take now, given its data."""
     if instance.status in ENDED:
         return []
-    _, possible = graph.reachable(instance.step, instance.data)
+    _, possible = reachable(graph, instance.step, instance.data)
     leaving = (edge for edge in graph.edges if edge.source == instance.step)
     return [edge for edge in leaving if edge.id in possible and edge.kind == "event"]
 
@@ -43,7 +44,7 @@ def _still_possible(
 ) -> tuple[set[str], set[str]]:
     if ended or not instance.step:
         return set(), set()
-    return graph.reachable(instance.step, instance.data)
+    return reachable(graph, instance.step, instance.data)
 
 
 def _node(

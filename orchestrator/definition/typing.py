@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Collection, Iterator
+from dataclasses import is_dataclass
 from enum import Enum
 from typing import (
     Annotated,
@@ -20,7 +21,9 @@ from typing import (
     get_type_hints,
 )
 
-from orchestrator.definition.domains import hints
+from pydantic import PydanticUserError, TypeAdapter
+
+from orchestrator.definition.messages import STRICT
 from orchestrator.exceptions import Outcome
 
 MISSING = inspect.Parameter.empty
@@ -100,13 +103,26 @@ def agree(given: Any, wanted: Any) -> bool:
     )
 
 
+def clash(given: Any, wanted: Any) -> bool:
+    """Whether a message's or data's field can certainly not fill another one; only plain classes tell.
+
+    Messages are read strictly, so a whole number is no float here; the rest is left to the codec.
+    """
+    plainly = isinstance(given, type) and isinstance(wanted, type)
+    return plainly and not _related(given, wanted)
+
+
 def _agree(given: Any, wanted: Any) -> bool:
     if says_nothing(given) or says_nothing(wanted):
         return True
     kinds = [_kinds(given), _kinds(wanted)]
     if not all(kinds):
         return True
-    if not any(_related(one, other) for one in kinds[0] for other in kinds[1]):
+    if not any(
+        _related(one, other) or (one, other) == (int, float)
+        for one in kinds[0]
+        for other in kinds[1]
+    ):
         return False
     return _elements_agree(given, wanted)
 
@@ -121,8 +137,6 @@ def _kinds(hint: Any) -> tuple[type[Any], ...]:
 
 
 def _related(given: type[Any], wanted: type[Any]) -> bool:
-    if given is int and wanted is float:
-        return True
     try:
         return issubclass(given, wanted) or issubclass(wanted, given)
     except TypeError:
@@ -202,6 +216,12 @@ def values_of(hint: Any) -> tuple[Any, ...]:
     return tuple(found)
 
 
+def domain(cls: type[Any], name: str) -> tuple[Any, ...]:
+    """All values of a dataclass's field, or () when they cannot be listed; those of a union are not."""
+    hint = hints(cls).get(name)
+    return () if hint is type(None) else tuple(_values(hint))
+
+
 def _values(hint: Any) -> Iterator[Any]:
     if hint is bool:
         yield from (True, False)
@@ -219,3 +239,56 @@ def spelled(hint: Any) -> str:
         return "Any"
     is_plain = isinstance(hint, type) and not getattr(hint, "__args__", ())
     return hint.__name__ if is_plain else str(hint)
+
+
+def hints(cls: type[Any]) -> dict[str, Any]:
+    """The resolved annotations of a dataclass.
+
+    Raises:
+        NameError: one cannot be resolved yet.
+    """
+    if cls not in _hints:
+        _hints[cls] = get_type_hints(cls)
+    return _hints[cls]
+
+
+_hints: dict[type[Any], dict[str, Any]] = {}
+
+
+def is_class(value: object, base: type[Any]) -> bool:
+    """Whether it is this class or one that is derived from it."""
+    return isinstance(value, type) and issubclass(value, base)
+
+
+# The forms in which inputs and results are stored: strict, and such that JSON can hold them
+
+
+def make_strict(annotation: Any) -> None:
+    """Gives the dataclasses in an annotation, those in their fields too, the strict form that messages have."""
+    waiting, seen = [annotation], set[int]()
+    while waiting:
+        hint = plain(waiting.pop())
+        if id(hint) in seen:
+            continue
+        seen.add(id(hint))
+        waiting += get_args(hint)
+        if isinstance(hint, type) and is_dataclass(hint):
+            if not hasattr(hint, "__pydantic_config__"):
+                hint.__pydantic_config__ = STRICT  # type: ignore[attr-defined]  # what pydantic looks for
+            waiting += _annotations(hint)
+
+
+def _annotations(form: type[Any]) -> list[Any]:
+    try:
+        return list(hints(form).values())
+    except NameError:
+        return []  # refused when its form is built
+
+
+def without_json_form(annotation: Any) -> str:
+    """Why values of this annotation cannot be written as JSON; "" when they can."""
+    try:
+        TypeAdapter(annotation).json_schema(mode="serialization")
+    except (PydanticUserError, NameError, TypeError) as error:
+        return str(error).splitlines()[0]
+    return ""

@@ -1,5 +1,10 @@
 """Which results there can be when a step starts, and which of them there certainly are.
 
+It follows under which conditions each step starts, so that branches which come together again are seen to be one. A
+condition is a set of atoms, one of which must hold. An atom is a branch that was taken under another condition; where
+one of several branches is always taken, all of them together are the condition they were taken under. It is the idea
+of the program structure tree (Johnson, Pearson and Pingali, 1994) on graphs that need not be well nested.
+
 Sets of steps are the bits of whole numbers, so that a graph of 10,000 steps takes well under a second.
 """
 
@@ -7,21 +12,87 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from orchestrator.definition.workflow.agreement import element, field_of, values_of
-from orchestrator.definition.workflow.conditions import ALWAYS, Condition, Conditions
+from orchestrator.definition.typing import element, field_of, values_of
 from orchestrator.definition.workflow.plan import Choice, Link, Plan, Vertex
 
+Condition = frozenset[int]
 
-class Guarantees:
+ALWAYS: Condition = frozenset([0])
+
+
+class Conditions:
+    """The atoms of one graph."""
+
+    def __init__(self) -> None:
+        self._under: list[Condition] = [frozenset()]
+        """Each atom's condition under which its branch can be taken at all."""
+        self._level = [0]
+        self._choice = [0]
+        """Each atom's choice."""
+        self._size = [0]
+        """Each choice's number of branches, if one of them is always taken; else 0."""
+
+    def branches(
+        self, under: Condition, count: int, *, complete: bool
+    ) -> list[Condition]:
+        """New conditions, one for each branch; `complete` when at least one of them is always taken."""
+        first, level = len(self._under), 1 + max(self._level[atom] for atom in under)
+        self._under += [under] * count
+        self._level += [level] * count
+        self._choice += [len(self._size)] * count
+        self._size.append(count if complete else 0)
+        return [frozenset([atom]) for atom in range(first, first + count)]
+
+    def either(self, conditions: Iterable[Condition]) -> Condition:
+        """The condition that holds when one of these does, in its simplest form."""
+        distinct = set(conditions)
+        if len(distinct) == 1:
+            return distinct.pop()
+        atoms = self._closed(distinct)
+        if 0 in atoms:
+            return ALWAYS
+        lowest = min(self._level[atom] for atom in atoms)
+        return frozenset(x for x in atoms if not self._implied(x, atoms, lowest))
+
+    def _closed(self, conditions: Iterable[Condition]) -> set[int]:
+        """All atoms; complete choices are replaced by what they were made under."""
+        atoms: set[int] = set()
+        seen: dict[int, list[int]] = {}
+        waiting = [atom for condition in conditions for atom in condition]
+        while waiting:
+            atom = waiting.pop()
+            if atom in atoms:
+                continue
+            atoms.add(atom)
+            others = seen.setdefault(self._choice[atom], [])
+            others.append(atom)
+            if len(others) == self._size[self._choice[atom]]:
+                atoms.difference_update(others)
+                waiting += self._under[atom]
+        return atoms
+
+    def _implied(self, atom: int, atoms: set[int], lowest: int) -> bool:
+        """Whether the branch is only ever taken when another of these atoms holds."""
+        under = self._under[atom]
+        while under:
+            if under <= atoms:
+                return True
+            (first, *more) = under
+            if more or self._level[first] < lowest:
+                return False
+            under = self._under[first]
+        return False
+
+
+class Certainty:
     """What is known of the steps before each step.
 
     Args:
         plan: without cycles.
-        order: its vertices, each after all that lead to it.
         asked: the vertices whose results matter.
     """
 
-    def __init__(self, plan: Plan, order: Sequence[str], asked: Iterable[str]) -> None:
+    def __init__(self, plan: Plan, asked: Iterable[str]) -> None:
         self.plan = plan
         self.bits = {name: 1 << index for index, name in enumerate(asked)}
         self.before: dict[str, int] = {}
@@ -31,7 +102,7 @@ class Guarantees:
         self._taken: dict[str, Condition] = {}
         """Under which condition each link is taken, by its id."""
         self._conditions = Conditions()
-        for name in order:
+        for name in plan.order:
             self._visit(plan[name])
 
     def can_have(self, name: str, result: str) -> bool:
@@ -139,10 +210,9 @@ class Guarantees:
         done = self._leave_by_failure(vertex, start)
         for choice in vertex.choices:
             self._take(choice.links, self._chosen(vertex, choice, done))
-        loop = vertex.loop
-        if loop is not None and loop.steps[-1] == vertex.name:
-            ways = self._branches(done, len(loop.exits), complete=True)
-            self._take(loop.exits, ways)
+        if vertex.loop is not None and vertex.ends_loop:
+            exits = vertex.loop.exits
+            self._take(exits, self._branches(done, len(exits), complete=True))
         return done
 
     def _leave_by_failure(self, vertex: Vertex, start: Condition) -> Condition:
