@@ -7,7 +7,7 @@ from django.db.models import F, QuerySet
 
 from monitoring.diagrams import DiagramState, Drawing, NodeState, drawing_of
 from monitoring.diagrams.sketch import Part, Sketch
-from monitoring.queries.bounded import MANY, Capped, capped, grouped, none, short
+from monitoring.queries.counts import MANY, Capped, capped, grouped, none, short
 from monitoring.queries.graphs import graph_of
 from monitoring.statuses import look
 from orchestrator.models import (
@@ -83,7 +83,7 @@ def _newest() -> list[tuple[Definition, Counts]]:
         if newest[name].kind != Definition.Kind.WORKFLOW:
             counts[name].steps[step][status] += number
     for name, node, status, number in grouped(
-        standing_runs().annotate(of=F("instance__name")), "of", "node", "status"
+        current_runs().annotate(of=F("instance__name")), "of", "node", "status"
     ):
         counts[name].steps[node][status] += number
     return [
@@ -92,8 +92,8 @@ def _newest() -> list[tuple[Definition, Counts]]:
     ]
 
 
-def standing_runs() -> QuerySet[StepRun]:
-    """The visits that live workflows stand in; a join that still waits for branches, or one element, is none."""
+def current_runs() -> QuerySet[StepRun]:
+    """The visits that live workflows are at; a join that still waits for branches, or one element, is none."""
     rows = StepRun.objects.filter(finished_at=None, item=None).exclude(kind="")
     rows = rows.exclude(kind=StepKind.JOIN)
     return rows.filter(instance__finished_at=None)
@@ -108,7 +108,7 @@ def counts_of(name: str, version: Definition | None = None) -> Counts:
     for status, step, number in grouped(rows, "status", "step"):
         counts.statuses[status] += number
         steps[step][status] += number
-    runs = standing_runs().filter(instance__name=name)
+    runs = current_runs().filter(instance__name=name)
     if version is not None:
         runs = runs.filter(instance__definition__version=version.version)
     for node, status, number in grouped(runs, "node", "status"):

@@ -48,12 +48,12 @@ class Filters:
                 else rows
             )
         if self.step:
-            rows = rows.filter(self._standing())
+            rows = rows.filter(self._in_step())
         if self.escalated:
             rows = rows.escalated()
         return rows.filter(self._found()) if self.q else rows
 
-    def _standing(self) -> Q:
+    def _in_step(self) -> Q:
         """In this step: a process manager is in one, a workflow in all that are open, or the last when it has ended."""
         if self.definition and not _is_workflow(self.definition):
             return Q(step=self.step)

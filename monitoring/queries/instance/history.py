@@ -1,15 +1,17 @@
-"""The ledger of an instance: what arrived, what it changed, what was issued."""
+"""The history of an instance: what arrived, what it changed, what was issued."""
+
+from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import zip_longest
 from typing import Any
 
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.utils.translation import gettext as _
 
-from monitoring.queries.causes import spoken
 from orchestrator.models import (
     Checkpoint,
     Delivery,
@@ -20,13 +22,13 @@ from orchestrator.models import (
 )
 
 PAGE = 50
-"""Transitions on one page of the ledger."""
+"""Transitions on one page of a process manager's history."""
 
 MISSING = object()
 
 
 @dataclass(frozen=True)
-class Change:
+class FieldChange:
     """One field, before and after; MISSING stands for a side where it did not exist."""
 
     name: str
@@ -56,7 +58,7 @@ class Entry:
     source: str = ""
     kind: str = "transition"
     revision: int | None = None
-    changes: list[Change] = field(default_factory=list)
+    changes: list[FieldChange] = field(default_factory=list)
     commands: list[IssuedCommand] = field(default_factory=list)
     event: InboxEvent | None = None
     error: str = ""
@@ -68,48 +70,81 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Ledger:
+class HistoryPage:
     """Entries newest first, and the revision below which the next page starts."""
 
     entries: list[Entry]
     older: int | None = None
 
 
-def ledger_of(
+@dataclass(frozen=True)
+class Checkpoints:
+    """Checkpoints newest first, and the next older one if there is one; `newest` when none are newer."""
+
+    page: list[Checkpoint]
+    next: list[Checkpoint]
+    newest: bool
+
+    @property
+    def revisions(self) -> tuple[int, int]:
+        """The lowest and the highest; of an empty page a span that nothing is in."""
+        return (self.page[-1].revision, self.page[0].revision) if self.page else (0, -1)
+
+    @property
+    def rows(self) -> Iterable[tuple[Checkpoint, Checkpoint | None]]:
+        """Each with the one before it."""
+        return zip_longest(self.page, [*self.page, *self.next][1:])
+
+    def with_others(
+        self, instance: ProcessInstance, entries: list[Entry]
+    ) -> HistoryPage:
+        """The entries of these and, between them, what did not move the instance."""
+        if not self.page:
+            return HistoryPage(others(instance, None, None))
+        first, last = self.page[0], self.page[-1]
+        since = last.at if self.next else None
+        entries = entries + others(instance, since, None if self.newest else first.at)
+        entries.sort(key=lambda entry: (entry.at, entry.revision or 0), reverse=True)
+        return HistoryPage(entries, last.revision if self.next else None)
+
+
+def history_of(
     instance: ProcessInstance, start: str, before: int | None = None
-) -> Ledger:
-    """One page of an instance's ledger: its transitions, and between them what did not move it.
+) -> HistoryPage:
+    """One page of a process manager's history: its transitions, and between them what did not move it.
 
     Args:
         start: the step in which instances of its definition start.
         before: only transitions to revisions below this one.
     """
-    rows = instance.checkpoints.order_by("-revision")
-    if before is not None:
-        rows = rows.filter(revision__lt=before)
-    found: list[Checkpoint] = list(rows[: PAGE + 1])
-    page = found[:PAGE]
-    if not page:
-        return Ledger(others(instance, None, None))
+    page = checkpoints_of(instance.checkpoints.all(), before, PAGE)
     commands = commands_of(instance, page)
     events = events_of(instance, page)
-    earlier = [*found[1:], None]
     entries = [
         _transition(checkpoint, _before(previous, start, checkpoint), commands, events)
-        for checkpoint, previous in zip(page, earlier, strict=False)
+        for checkpoint, previous in page.rows
     ]
-    since = page[-1].at if len(found) > PAGE else None
-    until = None if before is None else page[0].at
-    entries += deliveries(commands) + others(instance, since, until)
-    entries.sort(key=lambda entry: (entry.at, entry.revision or 0), reverse=True)
-    return Ledger(entries, page[-1].revision if len(found) > PAGE else None)
+    return page.with_others(instance, [*entries, *deliveries(commands)])
 
 
-def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+def checkpoints_of(
+    rows: QuerySet[Checkpoint], before: int | None, size: int
+) -> Checkpoints:
+    """A page of an instance's checkpoints, of revisions below `before`."""
+    rows = rows.order_by("-revision")
+    if before is not None:
+        rows = rows.filter(revision__lt=before)
+    found = list(rows[: size + 1])
+    return Checkpoints(found[:size], found[size:], before is None)
+
+
+def differences(
+    before: Mapping[str, Any], after: Mapping[str, Any]
+) -> list[FieldChange]:
     """The fields that differ between two states of the data, in the order of the newer one."""
     names = [*after, *(name for name in before if name not in after)]
     changes = (
-        Change(name, before.get(name, MISSING), after.get(name, MISSING))
+        FieldChange(name, before.get(name, MISSING), after.get(name, MISSING))
         for name in names
     )
     return [
@@ -177,26 +212,21 @@ def _step(checkpoint: Checkpoint) -> str:
 
 
 def commands_of(
-    instance: ProcessInstance, page: list[Checkpoint]
+    instance: ProcessInstance, page: Checkpoints
 ) -> dict[int, list[IssuedCommand]]:
     """The commands of a page's transitions, by revision."""
     found: dict[int, list[IssuedCommand]] = defaultdict(list)
-    rows = instance.commands.filter(
-        revision__gte=page[-1].revision, revision__lte=page[0].revision
-    ).exclude(delivery=Delivery.REACTION)
+    rows = instance.commands.filter(revision__range=page.revisions)
+    rows = rows.exclude(delivery=Delivery.REACTION)
     for command in rows.order_by("revision", "issued_at", "pk"):
         found[command.revision].append(command)
     return found
 
 
-def events_of(
-    instance: ProcessInstance, page: list[Checkpoint]
-) -> dict[int, InboxEvent]:
+def events_of(instance: ProcessInstance, page: Checkpoints) -> dict[int, InboxEvent]:
     """The events that caused a page's transitions, by revision."""
-    rows = instance.events.filter(
-        revision__gte=page[-1].revision, revision__lte=page[0].revision
-    )
-    caused = {checkpoint.cause for checkpoint in page}
+    rows = instance.events.filter(revision__range=page.revisions)
+    caused = {checkpoint.cause for checkpoint in page.page}
     return {
         event.revision: event
         for event in rows
@@ -284,3 +314,32 @@ def _action_entry(action: OperatorAction) -> Entry:
         error=action.detail if action.result == OperatorAction.Result.REFUSED else "",
         status="refused" if action.result == OperatorAction.Result.REFUSED else "done",
     )
+
+
+def spoken(cause: str) -> str:
+    """A checkpoint's cause as people read it."""
+    kind, _rest, more = cause.partition(":")
+    words = {
+        "failure": _failed(more.partition(":")[0]),
+        "deadline": _("Deadline passed"),
+        "operator": _("An operator's action"),
+        "command": _("A command's outcome"),
+        "settled": _("Nothing fails any more"),
+        "event": _("An event"),
+        "start": _("Start"),
+        "step": _("A step"),
+        "redo": _("Redo"),
+        "undo": _("Compensation"),
+        "cancel": _("Cancelled"),
+        "child": _("A sub-process"),
+    }
+    return words.get(kind, cause)
+
+
+def _failed(noun: str) -> str:
+    words = {
+        "issuedcommand": _("A command failed"),
+        "inboxevent": _("An event could not be handled"),
+        "steprun": _("A deadline could not be handled"),
+    }
+    return words.get(noun, noun)

@@ -11,13 +11,12 @@ from django.db.models import Case, IntegerField, Q, QuerySet, TextField, Value, 
 from django.db.models.functions import Cast, Left
 
 from monitoring.diagrams import DiagramState, Drawing, drawing_of
-from monitoring.queries.choices import choices_of
-from monitoring.queries.graphs import graph_of, labels_of, running_plan
-from monitoring.queries.runs import SHOWN, RunFilters, RunPage, run_page
-from monitoring.queries.standing import Standing, standings_of
-from monitoring.queries.taken import taken_edges
-from monitoring.queries.trouble import last_line
-from monitoring.queries.workflow_path import workflow_state
+from monitoring.queries.graphs import choices_of, graph_of, labels_of, running_plan
+from monitoring.queries.instance.step_states import StepState, step_states_of
+from monitoring.queries.instance.taken import taken_edges
+from monitoring.queries.instance.trouble import last_line
+from monitoring.queries.instance.visits import SHOWN, RunFilters, RunPage, run_page
+from monitoring.queries.instance.workflow_diagram import workflow_state
 from orchestrator.definition.graph import Graph, Node
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 
@@ -64,7 +63,7 @@ class OpenStep:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class EndResult:
     """The result of a last step, cut when it is long."""
 
     run: StepRun
@@ -85,7 +84,7 @@ class WorkflowView:
     open: list[OpenStep]
     more_open: int
     runs: RunPage
-    outcomes: list[Outcome]
+    outcomes: list[EndResult]
     children: list[ProcessInstance]
     counts: list[tuple[str, int]]
     steps: int
@@ -95,7 +94,7 @@ def workflow_view(instance: ProcessInstance, filters: RunFilters) -> WorkflowVie
     """Reads what is special to a workflow's page."""
     graph, labels = graph_of(instance.definition), labels_of(instance.definition)
     drawing = drawing_of(graph, instance.definition.fingerprint)
-    standings = standings_of(instance)
+    states = step_states_of(instance)
     plan = running_plan(instance.definition)
 
     def attempts(name: str) -> int:
@@ -103,7 +102,7 @@ def workflow_view(instance: ProcessInstance, filters: RunFilters) -> WorkflowVie
         return known.step.policy.attempts() if known else 0
 
     taken = taken_edges(instance)
-    state = workflow_state(graph, drawing.sketch, instance, standings, taken, attempts)
+    state = workflow_state(graph, drawing.sketch, instance, states, taken, attempts)
     found = list(_open_steps(instance)[: SHOWN_NOW + 1])
     nodes = {node.id: node for node in graph.nodes}
     return WorkflowView(
@@ -119,7 +118,7 @@ def workflow_view(instance: ProcessInstance, filters: RunFilters) -> WorkflowVie
         run_page(instance, labels, filters, drawing.group(filters.group)),
         _outcomes(instance, graph, labels) if instance.finished_at else [],
         list(_children(instance)),
-        _counts(graph, standings),
+        _counts(graph, states),
         len(graph.nodes),
     )
 
@@ -159,7 +158,7 @@ def _open_step(
 
 def _outcomes(
     instance: ProcessInstance, graph: Graph, labels: Mapping[str, str]
-) -> list[Outcome]:
+) -> list[EndResult]:
     """The results of the steps that nothing follows."""
     leading = {edge.source for edge in graph.edges if edge.kind != "error"}
     ends = [node.id for node in graph.nodes if node.id not in leading][:ENDS]
@@ -169,7 +168,7 @@ def _outcomes(
     text = Left(Cast("result", TextField()), SHOWN + 1)
     found = rows.defer("result", "saved", "error").annotate(result_text=text)[:ENDS]
     return [
-        Outcome(run, labels.get(run.node, run.node), run.result_text) for run in found
+        EndResult(run, labels.get(run.node, run.node), run.result_text) for run in found
     ]
 
 
@@ -178,14 +177,14 @@ def _children(instance: ProcessInstance) -> QuerySet[ProcessInstance]:
     return rows.only("id", "name", "status", "correlation_key").order_by("-pk")[:20]
 
 
-def _counts(graph: Graph, standings: Mapping[str, Standing]) -> list[tuple[str, int]]:
+def _counts(graph: Graph, states: Mapping[str, StepState]) -> list[tuple[str, int]]:
     """How many steps stand how, in the order of their urgency."""
     shown: Sequence[str] = (
         "failed", "retrying", "running", "ready", "waiting", "done", "skipped", "handled",
         "undone", "not_taken", "cancelled",
     )  # fmt: skip
     numbers = dict.fromkeys(shown, 0)
-    for standing in standings.values():
-        if standing.status in numbers:
-            numbers[standing.status] += 1
+    for state in states.values():
+        if state.status in numbers:
+            numbers[state.status] += 1
     return [(name, number) for name, number in numbers.items() if number]

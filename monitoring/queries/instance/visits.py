@@ -13,7 +13,7 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from monitoring.diagrams.sketch import Part
-from monitoring.queries.standing import shown_status
+from monitoring.queries.instance.step_states import shown_status
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 
 PAGE = 30

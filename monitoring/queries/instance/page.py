@@ -12,13 +12,17 @@ from django.utils import timezone
 
 from monitoring.diagrams import DiagramState, Drawing, drawing_of
 from monitoring.queries.graphs import graph_of, labels_of
-from monitoring.queries.history import history_of
-from monitoring.queries.ledger import Ledger, ledger_of
-from monitoring.queries.path import accepted_now, current_status, instance_state
-from monitoring.queries.runs import RunFilters
-from monitoring.queries.taken import taken_edges
-from monitoring.queries.trouble import Trouble, trouble_of
-from monitoring.queries.workflow import WorkflowView, workflow_view
+from monitoring.queries.instance.diagram import (
+    accepted_now,
+    current_status,
+    instance_state,
+)
+from monitoring.queries.instance.history import HistoryPage, history_of
+from monitoring.queries.instance.taken import taken_edges
+from monitoring.queries.instance.trouble import Trouble, trouble_of
+from monitoring.queries.instance.visits import RunFilters
+from monitoring.queries.instance.workflow import WorkflowView, workflow_view
+from monitoring.queries.instance.workflow_history import workflow_history_of
 from orchestrator.definition.graph import Edge, Graph
 from orchestrator.engine import operations
 from orchestrator.models import Definition, InboxEvent, ProcessInstance, StepRun
@@ -30,7 +34,7 @@ RUNS = 500
 
 
 @dataclass(frozen=True)
-class Visit:
+class VisitRow:
     """One stay in a step."""
 
     run: StepRun
@@ -47,8 +51,8 @@ class InstancePage:
     instance: ProcessInstance
     drawing: Drawing
     state: DiagramState
-    visits: list[Visit]
-    ledger: Ledger
+    visits: list[VisitRow]
+    ledger: HistoryPage
     accepted: list[tuple[Edge, str]]
     deadline: datetime | None
     entered: datetime | None
@@ -98,7 +102,7 @@ def _of_workflow(
         view.drawing,
         view.state,
         visits=[],
-        ledger=history_of(instance, labels, before),
+        ledger=workflow_history_of(instance, labels, before),
         accepted=[],
         deadline=None,
         entered=None,
@@ -125,7 +129,7 @@ def _of_process_manager(
         drawing_of(graph, instance.definition.fingerprint),
         instance_state(graph, instance, runs, taken_edges(instance)),
         [_visit(run, labels, instance) for run in runs],
-        ledger_of(instance, _start(graph), before),
+        history_of(instance, _start(graph), before),
         [(edge, labels[edge.target]) for edge in accepted_now(graph, instance)],
         open_run.wake_at if open_run and not instance.finished_at else None,
         open_run.started_at if open_run else None,
@@ -141,8 +145,10 @@ def _start(graph: Graph) -> str:
     return next((node.id for node in graph.nodes if node.kind == "start"), "")
 
 
-def _visit(run: StepRun, labels: Mapping[str, str], instance: ProcessInstance) -> Visit:
+def _visit(
+    run: StepRun, labels: Mapping[str, str], instance: ProcessInstance
+) -> VisitRow:
     is_open = run.finished_at is None
     duration = (run.finished_at or timezone.now()) - run.started_at
     status = current_status(instance, run.status) if is_open else run.status
-    return Visit(run, labels.get(run.node, run.node), duration, is_open, status)
+    return VisitRow(run, labels.get(run.node, run.node), duration, is_open, status)

@@ -7,15 +7,16 @@ from collections.abc import Iterable, Mapping
 
 from django.utils.translation import gettext as _
 
-from monitoring.queries.causes import spoken
-from monitoring.queries.ledger import (
-    Change,
+from monitoring.queries.instance.history import (
+    Checkpoints,
     Entry,
-    Ledger,
+    FieldChange,
+    HistoryPage,
+    checkpoints_of,
     events_of,
-    others,
+    spoken,
 )
-from monitoring.queries.standing import shown_status
+from monitoring.queries.instance.step_states import shown_status
 from orchestrator.models import (
     Checkpoint,
     InboxEvent,
@@ -35,9 +36,9 @@ NAMED = 8
 """Steps that one row names; of more it says how many there are."""
 
 
-def history_of(
+def workflow_history_of(
     instance: ProcessInstance, labels: Mapping[str, str], before: int | None = None
-) -> Ledger:
+) -> HistoryPage:
     """One page of the history: its checkpoints, and between them what did not move it.
 
     Args:
@@ -45,28 +46,17 @@ def history_of(
         labels: its steps as people read them.
         before: only checkpoints of revisions below this one.
     """
-    rows = instance.checkpoints.order_by("-revision").defer("data")
-    if before is not None:
-        rows = rows.filter(revision__lt=before)
-    found: list[Checkpoint] = list(rows[: PAGE + 1])
-    page = found[:PAGE]
-    if not page:
-        return Ledger(others(instance, None, None))
-    runs, events = _runs(page), events_of(instance, page)
+    page = checkpoints_of(instance.checkpoints.defer("data"), before, PAGE)
+    runs, events = _runs(page.page), events_of(instance, page)
     began = _began(instance, page)
     entries = [
         _entry(instance, checkpoint, earlier, runs, events, labels)
-        for checkpoint, earlier in zip(page, [*found[1:], None], strict=False)
+        for checkpoint, earlier in page.rows
     ]
     for entry in entries:
         entry.began = _named(began.get(entry.revision or 0, []), labels)
         entry.resumable = instance.revision != entry.revision
-    entries = _together(entries)
-    since = page[-1].at if len(found) > PAGE else None
-    until = None if before is None else page[0].at
-    entries += others(instance, since, until)
-    entries.sort(key=lambda entry: (entry.at, entry.revision or 0), reverse=True)
-    return Ledger(entries, page[-1].revision if len(found) > PAGE else None)
+    return page.with_others(instance, _together(entries))
 
 
 def _runs(page: Iterable[Checkpoint]) -> dict[int, StepRun]:
@@ -99,7 +89,7 @@ def _entry(
         event.type if event else _what(checkpoint, run, labels),
         source=event.source if event else "",
         revision=checkpoint.revision,
-        changes=[Change("status", earlier.status, checkpoint.status)]
+        changes=[FieldChange("status", earlier.status, checkpoint.status)]
         if moved and earlier
         else [],
         event=event,
@@ -126,11 +116,9 @@ def _what(
     return f"{label} #{run.item}" if run.item is not None else label
 
 
-def _began(instance: ProcessInstance, page: list[Checkpoint]) -> dict[int, list[str]]:
+def _began(instance: ProcessInstance, page: Checkpoints) -> dict[int, list[str]]:
     """The steps that began with a page's checkpoints, by revision."""
-    rows = instance.step_runs.filter(
-        entered__gte=page[-1].revision, entered__lte=page[0].revision, item=None
-    )
+    rows = instance.step_runs.filter(entered__range=page.revisions, item=None)
     rows = rows.exclude(kind=StepKind.JOIN).exclude(status=StepStatus.NOT_TAKEN)
     found: dict[int, list[str]] = defaultdict(list)
     for revision, node in rows.order_by("pk").values_list("entered", "node")[

@@ -1,4 +1,4 @@
-"""How each step of a workflow stands: what its last visit says, how often it was visited, how far it is."""
+"""The state of each step of a workflow: what its last visit says, how often it was visited, how far it is."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from monitoring.queries.graphs import catching_of
 from orchestrator.models import ProcessInstance, Status, StepKind, StepRun, StepStatus
 
 GOOD = ("done", "skipped", "undone")
-"""A step that stands so has let the process go on."""
+"""A step in such a state has let the process go on."""
 
 MOST = 60_000
 """Visits that one page looks at."""
 
 
-class Run(NamedTuple):
+class VisitSummary(NamedTuple):
     """What the diagram needs to know of a visit."""
 
     pk: int
@@ -58,7 +58,7 @@ SIMPLE: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Standing:
+class StepState:
     """One step: its shown status, the visits it has had, and of its last one attempt and progress."""
 
     status: str = ""
@@ -74,35 +74,38 @@ class Standing:
         return self.status in GOOD
 
 
-DONE_ONCE = Standing("done", 1)
+DONE_ONCE = StepState("done", 1)
 
 
-def standings_of(instance: ProcessInstance) -> dict[str, Standing]:
+def step_states_of(instance: ProcessInstance) -> dict[str, StepState]:
     """All steps that have had a visit, by name."""
     rows = instance.step_runs.filter(item=None).order_by("pk")
     rows = rows.exclude(status=StepStatus.SUPERSEDED)
     # Of ten thousand steps nearly all were just done, once: of them the names are enough.
     plain = rows.filter(**PLAIN).values_list("node", flat=True)[:MOST]
     found = dict.fromkeys(plain, DONE_ONCE)
-    runs = [Run(*row) for row in rows.exclude(**PLAIN).values_list(*_columns())[:MOST]]
-    several: dict[str, list[Run]] = defaultdict(list)
+    runs = [
+        VisitSummary(*row)
+        for row in rows.exclude(**PLAIN).values_list(*_columns())[:MOST]
+    ]
+    several: dict[str, list[VisitSummary]] = defaultdict(list)
     for run in runs:
         if run.node in found and run.node not in several:
             several[run.node].append(run._replace(**SIMPLE))
         several[run.node].append(run)
     spread = _open_elements(instance, runs)
     return found | {
-        node: _standing(some, instance, spread.get(node, {}))
+        node: _state(some, instance, spread.get(node, {}))
         for node, some in several.items()
     }
 
 
 def _columns() -> Iterable[str]:
-    return ("id" if name == "pk" else name for name in Run._fields)
+    return ("id" if name == "pk" else name for name in VisitSummary._fields)
 
 
 def _open_elements(
-    instance: ProcessInstance, runs: Iterable[Run]
+    instance: ProcessInstance, runs: Iterable[VisitSummary]
 ) -> dict[str, dict[str, int]]:
     """How many elements of the maps that are going on have which status."""
     found: dict[str, dict[str, int]] = defaultdict(Counter)
@@ -114,9 +117,9 @@ def _open_elements(
     return found
 
 
-def _standing(
-    runs: list[Run], instance: ProcessInstance, spread: Mapping[str, int]
-) -> Standing:
+def _state(
+    runs: list[VisitSummary], instance: ProcessInstance, spread: Mapping[str, int]
+) -> StepState:
     visited = [run for run in runs if run.kind != StepKind.UNDO]
     undone = [run for run in runs if run.kind == StepKind.UNDO]
     last = visited[-1] if visited else runs[-1]
@@ -127,7 +130,7 @@ def _standing(
         for r in visited
         if r.kind not in not_begun and r.status not in not_begun
     }
-    return Standing(
+    return StepState(
         shown,
         len(entered),
         any(run.finished_at is None for run in runs) and shown != "gathering",
@@ -139,7 +142,7 @@ def _standing(
 
 
 def shown_status(
-    run: StepRun | Run,
+    run: StepRun | VisitSummary,
     instance: ProcessInstance,
     spread: Mapping[str, int] | None = None,
 ) -> str:
@@ -164,5 +167,5 @@ def shown_status(
     return run.status
 
 
-def _undoing(run: Run) -> str:
+def _undoing(run: VisitSummary) -> str:
     return "undone" if run.finished_at is not None else run.status

@@ -8,8 +8,8 @@ from django.utils.translation import gettext as _
 
 from monitoring.diagrams import DiagramState, NodeState
 from monitoring.diagrams.sketch import Part, Sketch
-from monitoring.queries.bounded import short
-from monitoring.queries.standing import Standing
+from monitoring.queries.counts import short
+from monitoring.queries.instance.step_states import StepState
 from monitoring.statuses import look
 from orchestrator.definition.graph import Graph
 from orchestrator.models import ProcessInstance, Status
@@ -19,14 +19,14 @@ WORST = ("failed", "retrying", "running", "ready", "waiting", "handled")
 
 BEST = ("is-done", "is-possible", "is-off")
 
-NOT_VISITED = Standing()
+NOT_VISITED = StepState()
 
 
 def workflow_state(
     graph: Graph,
     sketch: Sketch,
     instance: ProcessInstance,
-    standings: Mapping[str, Standing],
+    states: Mapping[str, StepState],
     taken: set[str],
     attempts: Callable[[str], int],
 ) -> DiagramState:
@@ -36,15 +36,15 @@ def workflow_state(
         graph: the whole workflow.
         sketch: what is drawn of it.
         instance: the process.
-        standings: how its steps stand.
+        states: how its steps stand.
         taken: the ids of the edges that were taken.
         attempts: how often a step is tried in all; 0 when that is not known.
     """
-    possible = _possible(graph, instance, standings)
-    edges = _edges(graph, instance, standings, taken, possible)
+    possible = _possible(graph, instance, states)
+    edges = _edges(graph, instance, states, taken, possible)
     ways = Counter(edge.target for edge in graph.edges if edge.kind != "repeat")
     node = partial(
-        _part, standings=standings, possible=possible, attempts=attempts, ways=ways
+        _part, states=states, possible=possible, attempts=attempts, ways=ways
     )
     drawn = {part.id: _best(part.edges, edges) for part in sketch.parts if part.edges}
     drawn |= {line.id: _best(line.edges, edges) for line in sketch.lines}
@@ -52,7 +52,7 @@ def workflow_state(
 
 
 def _possible(
-    graph: Graph, instance: ProcessInstance, standings: Mapping[str, Standing]
+    graph: Graph, instance: ProcessInstance, states: Mapping[str, StepState]
 ) -> set[str]:
     """The steps that can still be visited."""
     if instance.finished_at is not None:
@@ -60,11 +60,11 @@ def _possible(
     after: dict[str, list[str]] = defaultdict(list)
     for edge in graph.edges:
         after[edge.source].append(edge.target)
-    waiting = [n for n, s in standings.items() if s.open or s.status == "gathering"]
+    waiting = [n for n, s in states.items() if s.open or s.status == "gathering"]
     found = set(waiting)
     while waiting:
         for name in after[waiting.pop()]:
-            status = standings.get(name, NOT_VISITED).status
+            status = states.get(name, NOT_VISITED).status
             if name not in found and status != "not_taken":
                 found.add(name)
                 waiting.append(name)
@@ -74,7 +74,7 @@ def _possible(
 def _edges(
     graph: Graph,
     instance: ProcessInstance,
-    standings: Mapping[str, Standing],
+    states: Mapping[str, StepState],
     taken: set[str],
     possible: set[str],
 ) -> dict[str, str]:
@@ -85,14 +85,14 @@ def _edges(
             found[edge.id] = "is-done"
         else:
             open_ends = edge.source in possible and edge.target in possible
-            settled = standings.get(edge.source, NOT_VISITED).good
+            settled = states.get(edge.source, NOT_VISITED).good
             again = edge.kind == "repeat" or not settled
             found[edge.id] = "is-possible" if open_ends and again else "is-off"
     done = instance.status == Status.COMPLETED
     for node in graph.nodes:
-        standing = standings.get(node.id, NOT_VISITED)
-        found[f"enter:{node.id}"] = "is-done" if standing.visits else "is-off"
-        ended = done and standing.good
+        state = states.get(node.id, NOT_VISITED)
+        found[f"enter:{node.id}"] = "is-done" if state.visits else "is-off"
+        ended = done and state.good
         going = "is-possible" if node.id in possible else "is-off"
         found[f"leave:{node.id}"] = "is-done" if ended else going
     return found
@@ -106,97 +106,93 @@ def _best(edges: Iterable[str], states: Mapping[str, str]) -> tuple[str, ...]:
 
 def _part(
     part: Part,
-    standings: Mapping[str, Standing],
+    states: Mapping[str, StepState],
     possible: set[str],
     attempts: Callable[[str], int],
     ways: Mapping[str, int],
 ) -> NodeState:
     if len(part.members) > 1 or part.shape == "group":
-        return _group(part, standings, possible)
+        return _group(part, states, possible)
     name = part.members[0]
-    standing = standings.get(name, NOT_VISITED)
-    done, total, lost = _progress(standing)
+    state = states.get(name, NOT_VISITED)
+    done, total, lost = _progress(state)
     return NodeState(
-        _classes(standing, name in possible),
-        count=f"{standing.visits}\N{MULTIPLICATION SIGN}"
-        if standing.visits > 1
-        else "",
-        title=f"{part.label}: {_title(standing, name in possible, attempts(name))}",
-        note=_note(part, standing, attempts(name), ways.get(name, 0)),
+        _classes(state, name in possible),
+        count=f"{state.visits}\N{MULTIPLICATION SIGN}" if state.visits > 1 else "",
+        title=f"{part.label}: {_title(state, name in possible, attempts(name))}",
+        note=_note(part, state, attempts(name), ways.get(name, 0)),
         failed=f"\N{MULTIPLICATION SIGN}{short(lost)}" if lost else "",
-        part=done / total if total and _shows_progress(part, standing) else None,
+        part=done / total if total and _shows_progress(part, state) else None,
         lost=lost / total if total else 0.0,
     )
 
 
-def _classes(standing: Standing, possible: bool) -> tuple[str, ...]:
-    if standing.status in ("", "gathering"):
+def _classes(state: StepState, possible: bool) -> tuple[str, ...]:
+    if state.status in ("", "gathering"):
         return ("is-possible",) if possible else ("is-idle",)
-    current = ("is-current",) if standing.open else ()
-    return (f"is-{standing.status}", *current)
+    current = ("is-current",) if state.open else ()
+    return (f"is-{state.status}", *current)
 
 
-def _shows_progress(part: Part, standing: Standing) -> bool:
-    return part.shape == "map" or standing.open
+def _shows_progress(part: Part, state: StepState) -> bool:
+    return part.shape == "map" or state.open
 
 
-def _progress(standing: Standing) -> tuple[float, float, int]:
+def _progress(state: StepState) -> tuple[float, float, int]:
     """What is done, of how much, and how many of that failed."""
-    said = standing.progress
+    said = state.progress
     numbers = [said.get(name) for name in ("done", "total", "failed")]
     done, total, lost = (n if isinstance(n, int | float) else 0 for n in numbers)
     return min(max(done, 0), total) if total else done, total, int(lost)
 
 
-def _note(part: Part, standing: Standing, attempts: int, ways: int) -> str:
-    done, total, _lost = _progress(standing)
-    if standing.status == "retrying":
-        return f"{standing.attempt}/{attempts}" if attempts else str(standing.attempt)
-    if standing.status == "gathering":
-        return f"{standing.arrived}/{ways}"
-    if part.shape == "map" and standing.progress:
+def _note(part: Part, state: StepState, attempts: int, ways: int) -> str:
+    done, total, _lost = _progress(state)
+    if state.status == "retrying":
+        return f"{state.attempt}/{attempts}" if attempts else str(state.attempt)
+    if state.status == "gathering":
+        return f"{state.arrived}/{ways}"
+    if part.shape == "map" and state.progress:
         return f"{short(int(done))}/{short(int(total))}"
-    if standing.open and total:
+    if state.open and total:
         return f"{done / total:.0%}"
-    return short(int(done)) if standing.open and done else ""
+    return short(int(done)) if state.open and done else ""
 
 
-def _title(standing: Standing, possible: bool, attempts: int) -> str:
-    if not standing.status:
+def _title(state: StepState, possible: bool, attempts: int) -> str:
+    if not state.status:
         return _("still possible") if possible else _("not reached")
-    words = [str(look(standing.status).word)]
-    done, total, lost = _progress(standing)
-    if standing.status == "retrying":
-        words.append(_("attempt %(number)d") % {"number": standing.attempt})
-    if standing.blocked_on:
-        words.append(
-            _("waits for the redo of %(step)s") % {"step": standing.blocked_on}
-        )
-    if standing.visits > 1:
-        words.append(_("visited %(number)d times") % {"number": standing.visits})
+    words = [str(look(state.status).word)]
+    done, total, lost = _progress(state)
+    if state.status == "retrying":
+        words.append(_("attempt %(number)d") % {"number": state.attempt})
+    if state.blocked_on:
+        words.append(_("waits for the redo of %(step)s") % {"step": state.blocked_on})
+    if state.visits > 1:
+        words.append(_("visited %(number)d times") % {"number": state.visits})
     if total:
         words.append(f"{done:g}/{total:g}")
     if lost:
         words.append(_("%(number)d failed") % {"number": lost})
-    if message := standing.progress.get("message"):
+    if message := state.progress.get("message"):
         words.append(str(message)[:80])
     return ", ".join(words)
 
 
 def _group(
-    part: Part, standings: Mapping[str, Standing], possible: set[str]
+    part: Part, states: Mapping[str, StepState], possible: set[str]
 ) -> NodeState:
     """A part that stands for several steps: the worst status among them, and how many are done."""
-    some = [standings[name] for name in part.members if name in standings]
-    shown = {standing.status for standing in some}
+    some = [states[name] for name in part.members if name in states]
+    shown = {state.status for state in some}
     over = [s for s in some if not s.open and s.status != "gathering"]
-    lost = sum(standing.status in ("failed", "handled") for standing in some)
+    lost = sum(state.status in ("failed", "handled") for state in some)
     status = next((one for one in WORST if one in shown), "")
     if not status and len(over) == len(part.members):
-        status = "done" if any(standing.good for standing in some) else "not_taken"
+        status = "done" if any(state.good for state in some) else "not_taken"
     live = any(name in possible for name in part.members)
     classes = (f"is-{status}",) if status else ("is-possible" if live else "is-idle",)
-    current = ("is-current",) if any(standing.open for standing in some) else ()
+    current = ("is-current",) if any(state.open for state in some) else ()
     whole = len(part.members)
     return NodeState(
         (*classes, *current),
