@@ -23,7 +23,7 @@ Rows = list[TransitionRow]
 Cases = dict[str, tuple[object, ...]]
 """Field -> the values to try."""
 
-Broken = Iterator[tuple[TransitionRow, str]]
+BrokenRows = Iterator[tuple[TransitionRow, str]]
 """Rows that cannot stay, and why."""
 
 MAX_CASES = 10_000
@@ -39,7 +39,7 @@ def check_coverage(cls: type[StateMachine], graph: Graph) -> None:
         invalid(cls.__name__, row, reason)
 
 
-def _broken(cls: type[StateMachine], graph: Graph) -> Broken:
+def _broken(cls: type[StateMachine], graph: Graph) -> BrokenRows:
     values, taken = flow(graph, str(cls.first), {})
     for row in cls.all_rows():
         if row.disposition == "move" and row.edge not in taken:
@@ -52,7 +52,7 @@ def _broken(cls: type[StateMachine], graph: Graph) -> Broken:
                 yield from _of_cell(step, rows, possible)
 
 
-def _of_cell(step: StrEnum, rows: Rows, possible: Cases | None) -> Broken:
+def _of_cell(step: StrEnum, rows: Rows, possible: Cases | None) -> BrokenRows:
     for row, later in pairwise(rows):
         if not (row.guards or row.predicates):
             yield later, f"never tried: the row {str(row)!r} before it takes every case"
@@ -85,7 +85,7 @@ def _possible(
     return found
 
 
-def _of_case(step: StrEnum, rows: Rows, case: dict[str, object]) -> Broken:
+def _of_case(step: StrEnum, rows: Rows, case: dict[str, object]) -> BrokenRows:
     taking = [row for row in rows if _certain(row) and _accepts(row, case)]
     guarded = [row for row in taking if row.guards]
     shown = ", ".join(f"{name} = {answer(value)}" for name, value in case.items())
@@ -96,7 +96,7 @@ def _of_case(step: StrEnum, rows: Rows, case: dict[str, object]) -> Broken:
         yield from _gap(step, rows, shown or "its predicates do not hold")
 
 
-def _gap(step: StrEnum, rows: Rows, case: str) -> Broken:
+def _gap(step: StrEnum, rows: Rows, case: str) -> BrokenRows:
     last = rows[-1]
     if last.guards or last.predicates:
         reason = f"a gap in {step}: no row takes {last.trigger_text} when {case}"

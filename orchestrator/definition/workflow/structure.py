@@ -9,7 +9,7 @@ from orchestrator.definition.topology import closure, cycle
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.rows import name
 
-Broken = Iterator[tuple[object, str]]
+Contradictions = Iterator[tuple[object, str]]
 """Rows that contradict each other, and why."""
 
 
@@ -23,7 +23,7 @@ def check_structure(definition: str, plan: Plan) -> None:
         invalid(definition, row, reason)
 
 
-def _broken(plan: Plan) -> Broken:
+def _broken(plan: Plan) -> Contradictions:
     if not plan.vertices:
         yield None, "the flow has no steps"
     if names := cycle(plan.leading, plan.order):
@@ -40,7 +40,7 @@ def _broken(plan: Plan) -> Broken:
     yield from _unreached(plan)
 
 
-def _unreached(plan: Plan) -> Broken:
+def _unreached(plan: Plan) -> Contradictions:
     """Every step must follow, over any number of others, from one that starts."""
     for entry in plan.entries:
         for link in plan.incoming[entry]:
@@ -51,7 +51,7 @@ def _unreached(plan: Plan) -> Broken:
             yield vertex.row, f"nothing leads from start to {vertex.name}"
 
 
-def _of_join(plan: Plan, vertex: Vertex) -> Broken:
+def _of_join(plan: Plan, vertex: Vertex) -> Contradictions:
     row = vertex.join
     if row is None:
         return
@@ -66,7 +66,7 @@ def _of_join(plan: Plan, vertex: Vertex) -> Broken:
         yield row, "a step that leads to it in two ways cannot be counted"
 
 
-def _of_map(plan: Plan, vertex: Vertex) -> Broken:
+def _of_map(plan: Plan, vertex: Vertex) -> Contradictions:
     row = vertex.each
     if row is None:
         return
@@ -83,7 +83,7 @@ def _of_map(plan: Plan, vertex: Vertex) -> Broken:
             )
 
 
-def _of_loop(plan: Plan, vertex: Vertex) -> Broken:
+def _of_loop(plan: Plan, vertex: Vertex) -> Contradictions:
     loop = vertex.loop
     if loop is None:
         return
@@ -104,7 +104,7 @@ def _of_loop(plan: Plan, vertex: Vertex) -> Broken:
             yield link.row, f"{link.target} is in the loop that is left"
 
 
-def _of_catch(plan: Plan, vertex: Vertex) -> Broken:
+def _of_catch(plan: Plan, vertex: Vertex) -> Contradictions:
     if not vertex.catches:
         return
     for link in plan.incoming[vertex.name]:
@@ -115,7 +115,7 @@ def _of_catch(plan: Plan, vertex: Vertex) -> Broken:
             )
 
 
-def _of_errors(plan: Plan, vertex: Vertex) -> Broken:
+def _of_errors(plan: Plan, vertex: Vertex) -> Contradictions:
     """No error route stands behind a wider one."""
     before: list[type[BaseException]] = []
     for link in vertex.exceptions:
@@ -129,7 +129,7 @@ def _of_errors(plan: Plan, vertex: Vertex) -> Broken:
         before.append(link.error)
 
 
-RULES: tuple[Callable[[Plan, Vertex], Broken], ...] = (
+RULES: tuple[Callable[[Plan, Vertex], Contradictions], ...] = (
     _of_join,
     _of_map,
     _of_loop,

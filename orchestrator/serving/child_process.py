@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from orchestrator.serving.tie import tie_to
+from orchestrator.serving.end_with_parent import end_with
 
 FIRST_PAUSE = 0.5  # seconds before a dead child is started again; doubled each time
 LONGEST_PAUSE = 30.0
@@ -17,7 +17,7 @@ STEADY_AFTER = 30.0  # seconds of life after which a child is trusted again
 
 
 @dataclass
-class Child:
+class ChildProcess:
     """A program that should run as long as its parent does.
 
     Args:
@@ -52,7 +52,7 @@ class Child:
                 stderr=log,
                 pass_fds=self.keep,
                 process_group=0,  # Ctrl-C reaches the parent alone, which then ends everything in order
-                preexec_fn=tie_to(os.getpid()),  # noqa: PLW1509  the parent has no threads
+                preexec_fn=end_with(os.getpid()),  # noqa: PLW1509  the parent has no threads
             )
         self.started_at = time.monotonic()
         self.start_at = None

@@ -4,7 +4,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
-from examples.senses.findings import Mood
+from examples.readers.findings import Mood
 
 
 def mood_of(text: str) -> Mood:

@@ -1,4 +1,4 @@
-"""Makes the sample media: `python -m examples.senses.making`, with the extra `media` and the speech synthesizer Flite.
+"""Makes the sample media: `python -m examples.readers.making`, with the extra `media` and the speech synthesizer Flite.
 
 Everything is drawn or spoken by this program. Beside each file it writes the caption that the light readers use.
 """

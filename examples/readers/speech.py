@@ -5,7 +5,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from examples.senses.findings import Progress, Speech, Unreadable, silent
+from examples.readers.findings import Progress, Speech, Unreadable, silent
 
 RATE = 16_000  # samples a second, as the model was trained with
 SAMPLE = 2  # bytes

@@ -5,7 +5,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from examples.senses.findings import Text, Unreadable
+from examples.readers.findings import Text, Unreadable
 
 LARGEST_SIDE = 640  # pixels; larger pictures are made smaller before text is searched
 SMALLEST_FACE = 40  # pixels

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from examples.senses.findings import (
+from examples.readers.findings import (
     Film,
     Moment,
     Mood,
@@ -15,7 +15,7 @@ from examples.senses.findings import (
     Unreadable,
     silent,
 )
-from examples.senses.language import vocabulary
+from examples.readers.language import vocabulary
 
 READER = "caption beside the file (light)"
 WORD_LIST = "short word list (light)"

@@ -7,8 +7,8 @@ once, here; nothing of the real readers is loaded before the first call.
 
 from importlib.util import find_spec
 
-from examples.senses import documents, films, light, moods, pictures, speech
-from examples.senses.findings import (
+from examples.readers import documents, films, light, moods, pictures, speech
+from examples.readers.findings import (
     Film,
     Moment,
     Mood,
@@ -18,7 +18,7 @@ from examples.senses.findings import (
     Tone,
     Unreadable,
 )
-from examples.senses.language import FOREIGN, language_of
+from examples.readers.language import FOREIGN, language_of
 
 NEEDED = {
     "pictures": ("cv2", "onnxruntime", "rapidocr"),

@@ -1,4 +1,4 @@
-"""Which children a set-up has, and with what commands and environment."""
+"""Which programs `up` runs, with what commands and environment."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ from django.conf import settings
 
 from orchestrator.environment import generated_secret
 from orchestrator.serving import port, valkey
-from orchestrator.serving.child import Child
+from orchestrator.serving.child_process import ChildProcess
 
 SECRET = "PROCESSION_WEBHOOK_SECRET_EXCHANGE"  # noqa: S105  a variable's name
 
@@ -25,8 +25,8 @@ def lacks_readers() -> bool:
 
 
 @dataclass
-class Plan:
-    """The children of one `up` and what they share.
+class Programs:
+    """The programs of one `up`, each as a child process, and what they share.
 
     Args:
         data_dir: where their data and logs are.
@@ -45,20 +45,20 @@ class Plan:
         }
         (self.data_dir / "logs").mkdir(mode=0o700, exist_ok=True)
 
-    def valkey(self) -> Child:
+    def valkey(self) -> ChildProcess:
         socket: Path = settings.VALKEY_SOCKET
         return valkey.valkey(self.data_dir, socket, self.log("valkey"), self.environ)
 
-    def workers(self, processes: int) -> Child:
+    def workers(self, processes: int) -> ChildProcess:
         return self.command(
             "workers", "work", "--processes", str(processes), "--queue", "default"
         )
 
-    def web(self, descriptor: int) -> Child:
+    def web(self, descriptor: int) -> ChildProcess:
         command = [sys.executable, "-m", "orchestrator.serving.web", str(descriptor)]
         return self.child("web", command, keep=[descriptor])
 
-    def demo(self, web_address: str) -> list[Child]:
+    def demo(self, web_address: str) -> list[ChildProcess]:
         """Return the simulated exchange and the streams of work; call it before the children that talk to them."""
         exchange_port = port.free()
         self.environ |= exchange_environ(
@@ -71,14 +71,16 @@ class Plan:
             self.command("demo films", "demo_films"),
         ]
 
-    def command(self, name: str, *words: str) -> Child:
+    def command(self, name: str, *words: str) -> ChildProcess:
         """Return a management command as a child."""
         return self.child(name, [sys.executable, str(self.root / "manage.py"), *words])
 
     def child(
         self, name: str, command: Sequence[str], keep: Sequence[int] = ()
-    ) -> Child:
-        return Child(name, command, self.environ, self.root, self.log(name), keep)
+    ) -> ChildProcess:
+        return ChildProcess(
+            name, command, self.environ, self.root, self.log(name), keep
+        )
 
     def log(self, name: str) -> Path:
         return self.data_dir / "logs" / f"{name.replace(' ', '_')}.log"

@@ -5,8 +5,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from examples.senses import pictures
-from examples.senses.findings import Film, Moment, Unreadable
+from examples.readers import pictures
+from examples.readers.findings import Film, Moment, Unreadable
 
 
 def film_of(film: Path) -> Film:

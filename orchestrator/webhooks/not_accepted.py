@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import JsonResponse
 
 
-class Refusal(Exception):
+class NotAccepted(Exception):
     """A webhook that is not taken.
 
     Args:

@@ -3,35 +3,35 @@
 import time
 from collections.abc import Callable, Sequence
 
-from orchestrator.serving import Refused
-from orchestrator.serving.child import Child
+from orchestrator.serving import CannotStart
+from orchestrator.serving.child_process import ChildProcess
 from orchestrator.serving.log import Log, last_lines
 
 PATIENCE = 3.2  # seconds that children have to end by themselves
 LAST_PATIENCE = 1.0  # seconds for those that the others rely on
 
 
-class Household:
+class ChildProcesses:
     """Children in the order they were started. Those that others rely on come first and go last."""
 
     def __init__(
         self, say: Callable[[str], None], stopping: Callable[[], bool]
     ) -> None:
-        self.children: list[Child] = []
+        self.children: list[ChildProcess] = []
         self.logs: list[Log] = []
         self.say = say
         self.stopping = stopping
 
     def start(
         self,
-        child: Child,
+        child: ChildProcess,
         ready: Callable[[], bool] = lambda: True,
         patience: float = 30.0,
     ) -> None:
         """Start `child` and wait until it is ready; do nothing once all is to stop.
 
         Raises:
-            Refused: it ended, or was not ready after `patience` seconds.
+            CannotStart: it ended, or was not ready after `patience` seconds.
         """
         if self.stopping():
             return
@@ -46,7 +46,7 @@ class Household:
                     if not child.alive
                     else "does not answer"
                 )
-                raise Refused(
+                raise CannotStart(
                     f"{child.name} {what}: {last_lines(child.log)} (all of it in {child.log})"
                 )
             time.sleep(0.05)
@@ -67,7 +67,7 @@ class Household:
         self.children.clear()
 
 
-def end_together(children: Sequence[Child], patience: float) -> None:
+def end_together(children: Sequence[ChildProcess], patience: float) -> None:
     """Ask all `children` to end at once; kill those that have not after `patience` seconds."""
     for child in children:
         child.ask_to_end()

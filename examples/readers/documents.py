@@ -5,7 +5,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from examples.senses.findings import Text, Unreadable
+from examples.readers.findings import Text, Unreadable
 
 if TYPE_CHECKING:
     from pypdf import PdfReader
