@@ -50,7 +50,7 @@ def dot_source(sketch: Sketch) -> str:
     names = {}
     for part, name in zip(sketch.parts, part_names, strict=True):
         names[part.id] = name
-        form = _of_step(part) if dense else _of_state(part)
+        form = _of_workflow_step(part) if dense else _of_manager_step(part)
         drawing.node(name, id=name, **form)
     for line, name in zip(sketch.lines, line_names, strict=True):
         weight = {"flow": "3", "case": "3", "default": "3"}.get(line.kind, "1")
@@ -78,12 +78,12 @@ def _with_room(line: Line) -> list[str]:
     return [f"{room}{line.label[0]}", *line.label[1:]]
 
 
-def _of_state(part: Part) -> dict[str, str]:
+def _of_manager_step(part: Part) -> dict[str, str]:
     label = quoted(wrapped(part.label, "node"))
     return {"label": label, "peripheries": "2" if part.shape == "final" else "1"}
 
 
-def _of_step(part: Part) -> dict[str, str]:
+def _of_workflow_step(part: Part) -> dict[str, str]:
     if part.shape in GATES:
         return {"shape": "diamond", "style": "", **_fixed("0.42")}
     if not part.is_step:

@@ -64,7 +64,11 @@ def picture_of(raw: str, sketch: Sketch) -> ET.Element:
         canvas.append(_line(groups[line_names[index]], line, index))
     names = _slugs_of([part.id for part in sketch.parts])
     for index, (part, name) in enumerate(zip(sketch.parts, names, strict=True)):
-        draw = (_step if sketch.of_workflow else _state) if part.is_step else _gate
+        draw = (
+            (_workflow_step if sketch.of_workflow else _manager_step)
+            if part.is_step
+            else _gate
+        )
         canvas.append(draw(groups[part_names[index]], part, name))
     return picture
 
@@ -126,7 +130,7 @@ def _gate(source: ET.Element, part: Part, name: str) -> ET.Element:
     return group
 
 
-def _state(source: ET.Element, part: Part, name: str) -> ET.Element:
+def _manager_step(source: ET.Element, part: Part, name: str) -> ET.Element:
     """A step of a process manager, with the outline that Graphviz drew."""
     group = _group_of(part, name)
     group.extend(_shapes(source))
@@ -139,7 +143,7 @@ def _state(source: ET.Element, part: Part, name: str) -> ET.Element:
     return group
 
 
-def _step(source: ET.Element, part: Part, name: str) -> ET.Element:
+def _workflow_step(source: ET.Element, part: Part, name: str) -> ET.Element:
     group, box = _group_of(part, name), _box_of(source)
     group.extend(outline(part.shape, box))
     group.extend(_label(source, part))

@@ -1,4 +1,4 @@
-"""Why a webhook was not taken. Nothing of a refused one is stored."""
+"""Why a webhook was not accepted. Nothing of such a one is stored."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.http import JsonResponse
 
 
 class NotAccepted(Exception):
-    """A webhook that is not taken.
+    """A webhook that is not accepted.
 
     Args:
         status: the HTTP status, 4xx.

@@ -40,12 +40,12 @@ class WebhookView(View):
     ) -> HttpResponseBase:
         try:
             return super().dispatch(request, *args, **kwargs)
-        except NotAccepted as refusal:
-            if refusal.status in (401, 403, 409):
+        except NotAccepted as error:
+            if error.status in (401, 403, 409):
                 security.warning(
-                    "webhook %a: %a", request.path[:200], refusal.detail[:300]
+                    "webhook %a: %a", request.path[:200], error.detail[:300]
                 )
-            return refusal.response()
+            return error.response()
 
     def http_method_not_allowed(
         self, request: HttpRequest, *args: object, **kwargs: object
