@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent
 STARTED_AGAIN = "PROCESSION_STARTED_AGAIN"
 
 
-class Refused(Exception):
+class CannotInstall(Exception):
     """The environment cannot be made; the message says in one line why, and what to do."""
 
 
@@ -104,10 +104,10 @@ class Environment:
         """Make the environment if it is missing or broken, and install the lock file of `need`.
 
         Raises:
-            Refused: Python cannot make environments here, or the installation failed.
+            CannotInstall: Python cannot make environments here, or the installation failed.
         """
         if not os.access(self.root, os.W_OK):
-            raise Refused(
+            raise CannotInstall(
                 f"Cannot write to {self.root}, where the folder .venv belongs."
             )
         if not answers(self.python, "import sys; exit(sys.version_info < (3, 11))"):
@@ -134,7 +134,7 @@ class Environment:
         # Debian splits pip's installer off into the package python3-venv.
         with_pip = find_spec("ensurepip") is not None and run(command) == 0
         if not with_pip and run([*command, "--clear", "--without-pip"]) != 0:
-            raise Refused(
+            raise CannotInstall(
                 f"Cannot make an environment in {self.folder}: see the lines above."
             )
 
@@ -144,7 +144,7 @@ class Environment:
             return [str(self.python), "-m", "pip"]
         if find_spec("pip"):
             return [sys.executable, "-m", "pip", "--python", str(self.python)]
-        raise Refused(
+        raise CannotInstall(
             "This Python has neither ensurepip nor pip. Install one of them (on Debian and Ubuntu: "
             "apt-get install python3-venv) and start again."
         )
@@ -167,7 +167,7 @@ class Environment:
             str(self.root / lock),
         ]
         if not quiet(command, expected=packages(self.root / lock)):
-            raise Refused(
+            raise CannotInstall(
                 "The packages could not be installed: see pip's lines above. When the network is back, "
                 "or the disk has room, start again."
             )
@@ -190,7 +190,7 @@ def prepare(argv: Sequence[str], root: Path = ROOT) -> None:
             if not environment.has(need) or ours:
                 environment.fill(need)
         start_again(environment)
-    except Refused as refused:
+    except CannotInstall as refused:
         sys.exit(str(refused))
     except OSError as error:
         sys.exit(f"Cannot make {environment.folder}: {error.strerror}.")
@@ -208,7 +208,7 @@ def need_of(argv: Sequence[str]) -> Need:
 def start_again(environment: Environment) -> None:
     """Replace this process by the same command in the environment."""
     if os.environ.get(STARTED_AGAIN):
-        raise Refused(
+        raise CannotInstall(
             "The environment in .venv is damaged: remove that folder and start again."
         )
     os.environ[STARTED_AGAIN] = "1"

@@ -35,14 +35,14 @@ SEND_TIMEOUT = 2.0
 COMPLAIN_EVERY = 30.0
 """Seconds between two log lines about a channel layer that cannot be reached."""
 
-Message = dict[str, Any]
+Hint = dict[str, Any]
 
 
 class Broadcaster:
     """Coalesces hints and sends them from a thread of its own, which starts with the first hint."""
 
     def __init__(self) -> None:
-        self._waiting: OrderedDict[str, Message] = OrderedDict()
+        self._waiting: OrderedDict[str, Hint] = OrderedDict()
         self._changed = Condition()
         self._sent_at: dict[str, float] = {}
         self._thread: Thread | None = None
@@ -87,7 +87,7 @@ class Broadcaster:
                     self._busy = False
                     self._changed.notify_all()
 
-    def _take(self) -> list[tuple[str, Message]]:
+    def _take(self) -> list[tuple[str, Hint]]:
         """Blocks until hints are due, and takes them."""
         with self._changed:
             while True:
@@ -106,7 +106,7 @@ class Broadcaster:
     def _due_at(self, group: str) -> float:
         return self._sent_at.get(group, 0.0) + PAUSE[kind(group)]
 
-    async def _send(self, due: list[tuple[str, Message]]) -> None:
+    async def _send(self, due: list[tuple[str, Hint]]) -> None:
         await self._watchers.ask()
         layer = get_channel_layer()
         if layer is not None:
@@ -119,7 +119,7 @@ class Broadcaster:
             logger.warning("Open pages are not told of changes just now: %r", error)
 
 
-def as_hint(change: Change) -> Message:
+def as_hint(change: Change) -> Hint:
     """What a page is told about a change."""
     return {
         "id": str(change.process_id) if change.process_id else "",
@@ -132,7 +132,7 @@ def as_hint(change: Change) -> Message:
     }
 
 
-def merged(older: Message | None, newer: Message) -> Message:
+def merged(older: Hint | None, newer: Hint) -> Hint:
     """One hint for two about the same instance: nothing of the path is lost when only one of them is sent."""
     if older is None or not newer["id"] or older["id"] != newer["id"]:
         return newer

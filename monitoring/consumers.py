@@ -51,8 +51,9 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels ha
             wanted = list(groups_wanted(self.scope["query_string"].decode("latin-1")))
         except ValueError:
             wanted = []
-        if refusal := await self.refusal(wanted) or (0 if wanted else MALFORMED):
-            await self.refuse(refusal)
+        if code := await self.close_code(wanted) or (0 if wanted else MALFORMED):
+            await self.accept()  # only so does the page learn the reason
+            await self.close(code)
             return
         await self.join(wanted)
         # The page fetches when it is accepted; from here on it misses nothing.
@@ -75,11 +76,6 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels ha
         self, text_data: str | None = None, bytes_data: bytes | None = None
     ) -> None:
         """A page has nothing to say here; what it sends is not looked at."""
-
-    async def refuse(self, code: int) -> None:
-        """Accepts and closes at once: only so does the page learn the reason."""
-        await self.accept()
-        await self.close(code)
 
     async def join(self, wanted: list[str]) -> None:
         for group in wanted:
@@ -114,8 +110,8 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels ha
     async def guard(self) -> None:
         while True:
             await asyncio.sleep(CHECK)
-            if refusal := await self.refusal(self.groups_joined):
-                await self.close(refusal)
+            if code := await self.close_code(self.groups_joined):
+                await self.close(code)
                 return
             try:
                 await asyncio.wait_for(self.prove_connection(), CANARY)
@@ -134,7 +130,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels ha
         )
         await self.canary.wait()
 
-    async def refusal(self, groups: list[str]) -> int:
+    async def close_code(self, groups: list[str]) -> int:
         """The code to close with, as session and permissions stand in the database now; 0 when they are good."""
         key = self.scope["session"].session_key
         allowed = await current_user(key, "events" in groups)

@@ -25,8 +25,8 @@ ProcessionError
     ├── PermissionMissing   the operator may not do this
     └── StaleRevision       the page was older than the process
 
-Local to their modules: `conf.SettingRefused`, `sign_in.LinkRefused`, `serving.Refused`, `diagrams.layout.LayoutFailed`
-(all of this tree) and `webhooks.refusal.Refusal`.
+Local to their modules: `conf.SettingRefused`, `sign_in.InvalidLink`, `serving.CannotStart`,
+`diagrams.layout.LayoutFailed` (all of this tree) and `webhooks.not_accepted.NotAccepted`.
 
 The class docstring is the default message.
 """

@@ -23,7 +23,7 @@ SALT = "orchestrator.sign_in"
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
-class LinkRefused(ProcessionError):
+class InvalidLink(ProcessionError):
     """This sign-in link has been used, is older than a day, or was not made here."""
 
 
@@ -43,16 +43,16 @@ def redeem(token: str) -> User:
     The link names the user's last sign-in and moves it on in one statement, so of many uses at once one wins.
 
     Raises:
-        LinkRefused: see there.
+        InvalidLink: see there.
     """
     try:
         pk, seen = signing.loads(token, salt=SALT, max_age=LIFETIME)
     except signing.BadSignature:
-        raise LinkRefused from None
+        raise InvalidLink from None
     last_login = datetime.fromisoformat(seen) if seen else None
     users = User.objects.filter(pk=pk, is_active=True, last_login=last_login)
     if not users.update(last_login=timezone.now()):
-        raise LinkRefused
+        raise InvalidLink
     return User.objects.get(pk=pk)
 
 
@@ -73,7 +73,7 @@ class SignInByLinkView(View):
     def get(self, request: HttpRequest, token: str, **kwargs: Any) -> HttpResponse:
         try:
             user = redeem(token)
-        except LinkRefused as refused:
+        except InvalidLink as refused:
             return render(
                 request,
                 "registration/link_refused.html",

@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from examples import senses
-from examples.senses import light
+from examples import readers
+from examples.readers import light
 from orchestrator.definition import StepContext
 
 
@@ -33,15 +33,15 @@ class Bystander(StepContext):
         return True
 
 
-def with_extra(*readers: str) -> pytest.MarkDecorator:
+def with_extra(*needed: str) -> pytest.MarkDecorator:
     """Leave a test out where these readers are light ones."""
     return pytest.mark.skipif(
-        not all(map(senses.real, readers)), reason="the extra `media` is not installed"
+        not all(map(readers.real, needed)), reason="the extra `media` is not installed"
     )
 
 
 @pytest.fixture
 def light_readers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let all readers be light ones, as without the extra."""
-    for name in senses.READERS:
-        monkeypatch.setattr(senses, name, getattr(light, name))
+    for name in readers.READERS:
+        monkeypatch.setattr(readers, name, getattr(light, name))

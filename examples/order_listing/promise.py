@@ -16,7 +16,7 @@ INTERNAL, EXTERNAL, BOTH = Destination.INTERNAL, Destination.EXTERNAL, Destinati
 
 
 @dataclass(frozen=True)
-class Standing:
+class ListingState:
     """Where an order stands: on which markets it is listed and whether the exchange refused it."""
 
     external: bool = False
@@ -24,13 +24,13 @@ class Standing:
     refused: bool = False
 
 
-NOWHERE = Standing()
-REFUSED = Standing(refused=True)
-ON_EXTERNAL = Standing(external=True)
-ON_INTERNAL = Standing(internal=True)
-ON_BOTH = Standing(external=True, internal=True)
+NOWHERE = ListingState()
+REFUSED = ListingState(refused=True)
+ON_EXTERNAL = ListingState(external=True)
+ON_INTERNAL = ListingState(internal=True)
+ON_BOTH = ListingState(external=True, internal=True)
 
-ALLOWED: dict[tuple[str, str], set[Standing]] = {
+ALLOWED: dict[tuple[str, str], set[ListingState]] = {
     (Step.NOT_STARTED, INTERNAL): {NOWHERE},
     (Step.NOT_STARTED, EXTERNAL): {NOWHERE},
     (Step.NOT_STARTED, BOTH): {NOWHERE},
@@ -55,8 +55,8 @@ def disagreements() -> list[str]:
     return [sentence for row in _rows() if (sentence := _disagreement(*row))]
 
 
-def _rows() -> Iterator[tuple[str, str, str, Standing | None]]:
-    """Order id, step, destination and standing of every order and of every process that has no order."""
+def _rows() -> Iterator[tuple[str, str, str, ListingState | None]]:
+    """Order id, step, destination and state of every order and of every process that has no order."""
     process = _processes().filter(pk=OuterRef("process_id"))
     orders = Order.objects.annotate(
         # An order whose process has not been taken up yet has not started.
@@ -83,10 +83,12 @@ def _rows() -> Iterator[tuple[str, str, str, Standing | None]]:
         orderless.values_list("correlation_key", "step", Value(""), *flags), all=True
     )
     for order_id, step, destination, external, internal, refused, known in both:
-        standing = (
-            Standing(bool(external), bool(internal), bool(refused)) if known else None
+        state = (
+            ListingState(bool(external), bool(internal), bool(refused))
+            if known
+            else None
         )
-        yield order_id, step, destination, standing
+        yield order_id, step, destination, state
 
 
 def _processes() -> QuerySet[Model]:
@@ -95,12 +97,12 @@ def _processes() -> QuerySet[Model]:
 
 
 def _disagreement(
-    order_id: str, step: str, destination: str, standing: Standing | None
+    order_id: str, step: str, destination: str, state: ListingState | None
 ) -> str:
-    if standing is None:
+    if state is None:
         # Before the exchange has answered, an order entered elsewhere has no row yet.
         waiting = step in (Step.NOT_STARTED, Step.AWAITING_EXTERNAL_CREATION)
         return "" if waiting else f"{order_id} in {step} has no order"
-    if standing in ALLOWED.get((step, destination), set()):
+    if state in ALLOWED.get((step, destination), set()):
         return ""
-    return f"{order_id} for {destination} in {step} stands as {standing}"
+    return f"{order_id} for {destination} in {step} stands as {state}"

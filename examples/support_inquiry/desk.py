@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db.models import Count
 
-from examples.support_inquiry.findings import CustomerReplied, Outcome, Triage
+from examples.support_inquiry.findings import CustomerReplied, InquiryOutcome, Triage
 from examples.support_inquiry.models import Ticket
 from orchestrator.definition import StepContext
 
@@ -15,7 +15,7 @@ AGENTS = ("Aiko", "Ben", "Chiara")
 PATIENCE = timedelta(days=3)  # for a customer's reply
 
 
-def reply(ticket: str, customer: str, context: StepContext) -> Outcome:
+def reply(ticket: str, customer: str, context: StepContext) -> InquiryOutcome:
     """Answer what needs nobody's attention."""
     thanks = f"Dear {customer}, thank you for your message. Nothing more is needed."
     return settle(ticket, context.process_id, Ticket.Status.ANSWERED, thanks)
@@ -42,14 +42,16 @@ def answer(
     agent: str,
     customer_replied: CustomerReplied | None,
     context: StepContext,
-) -> Outcome:
+) -> InquiryOutcome:
     """Send the agent's answer."""
     about = f" about “{customer_replied.reply}”" if customer_replied else ""
     message = f"Dear {customer}, {agent} has looked into your inquiry{about}."
     return settle(ticket, context.process_id, Ticket.Status.ANSWERED, message, agent)
 
 
-def refund(ticket: str, customer: str, agent: str, context: StepContext) -> Outcome:
+def refund(
+    ticket: str, customer: str, agent: str, context: StepContext
+) -> InquiryOutcome:
     """Promise the customer the money back."""
     message = f"Dear {customer}, {agent} has sent your money back."
     return settle(ticket, context.process_id, Ticket.Status.REFUNDED, message, agent)
@@ -62,13 +64,13 @@ def ask_customer(ticket: str, agent: str, context: StepContext) -> str:
     return question
 
 
-def close(ticket: str, context: StepContext) -> Outcome:
+def close(ticket: str, context: StepContext) -> InquiryOutcome:
     """Give up on a customer who does not reply."""
     message = f"No reply within {PATIENCE.days} days."
     return settle(ticket, context.process_id, Ticket.Status.CLOSED, message)
 
 
-def escalate(ticket: str, triage: Triage, context: StepContext) -> Outcome:
+def escalate(ticket: str, triage: Triage, context: StepContext) -> InquiryOutcome:
     """Hand the inquiry to whoever leads the desk."""
     message = f"For the lead: {', '.join(triage.reasons)}"
     return settle(ticket, context.process_id, Ticket.Status.ESCALATED, message)
@@ -76,11 +78,11 @@ def escalate(ticket: str, triage: Triage, context: StepContext) -> Outcome:
 
 def settle(
     ticket: str, process_id: UUID, status: str, message: str, agent: str = ""
-) -> Outcome:
+) -> InquiryOutcome:
     """Write where an inquiry stands; one that was started from elsewhere gets its ticket now."""
     standing = {"status": status, "message": message, "agent": agent}
     Ticket.objects.update_or_create(
         pk=ticket,
         defaults={"process_id": process_id, **standing},
     )
-    return Outcome(status, message)
+    return InquiryOutcome(status, message)

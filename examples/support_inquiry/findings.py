@@ -23,7 +23,7 @@ class Priority(StrEnum):
     URGENT = "urgent"
 
 
-class Decision(StrEnum):
+class AgentDecision(StrEnum):
     """What an agent may decide."""
 
     ANSWER = "answer"
@@ -69,7 +69,7 @@ class Triage:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class InquiryOutcome:
     """What became of an inquiry."""
 
     status: str

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from examples.senses import Unreadable
+from examples.readers import Unreadable
 from examples.support_inquiry import desk
 from examples.support_inquiry.findings import (
+    AgentDecision,
     CustomerReplied,
-    Decision,
     Medium,
     Priority,
 )
@@ -56,7 +56,7 @@ escalate = step(desk.escalate, transactional=True)
 close = step(desk.close, transactional=True)
 
 agent_decides = ask(
-    "agent_decides", Decision, deadline=timedelta(hours=8), late=escalate
+    "agent_decides", AgentDecision, deadline=timedelta(hours=8), late=escalate
 )
 customer_replied = wait(
     CustomerReplied, "customer_replied", deadline=desk.PATIENCE, late=close
@@ -123,10 +123,10 @@ class SupportInquiry(Workflow):
             agent_decides,
             on="",
             to={
-                Decision.ANSWER: answer,
-                Decision.REFUND: refund,
-                Decision.ASK_CUSTOMER: ask_customer,
-                Decision.ESCALATE: escalate,
+                AgentDecision.ANSWER: answer,
+                AgentDecision.REFUND: refund,
+                AgentDecision.ASK_CUSTOMER: ask_customer,
+                AgentDecision.ESCALATE: escalate,
             },
         ),
         then(ask_customer, customer_replied, answer),

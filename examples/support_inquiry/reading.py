@@ -2,8 +2,8 @@
 
 from pathlib import PurePath
 
-from examples import senses
-from examples.senses import Speech, Text, Tone, tone_of
+from examples import readers
+from examples.readers import Speech, Text, Tone, tone_of
 from examples.support_inquiry.attachments import attachment
 from examples.support_inquiry.findings import Classification, Medium
 from orchestrator import Permanent
@@ -43,13 +43,13 @@ def read_text(text: str) -> Tone:
 
 def describe_image(classification: Classification) -> Text:
     """Read the text in the picture."""
-    return senses.text_in(attachment(classification.image))
+    return readers.text_in(attachment(classification.image))
 
 
 def transcribe_audio(classification: Classification, context: StepContext) -> Speech:
     """Write down what the customer said."""
     recording = attachment(classification.recording)
-    return senses.speech_in(recording, context.progress)
+    return readers.speech_in(recording, context.progress)
 
 
 def judge_speech(speech: Speech) -> Tone:
@@ -60,11 +60,11 @@ def judge_speech(speech: Speech) -> Tone:
 def extract_document(classification: Classification, context: StepContext) -> Text:
     """Extract the text page by page; what is read stays read when an attempt is cut off."""
     document = attachment(classification.document)
-    pages = senses.pages_of(document)
+    pages = readers.pages_of(document)
     lines: list[list[str]] = list(context.saved or [])
     reader = ""
     for number in range(len(lines), pages):
-        page = senses.page_of(document, number)
+        page = readers.page_of(document, number)
         lines.append(page.lines)
         reader = page.reader
         context.save(lines)

@@ -2,8 +2,8 @@
 
 import re
 
-from examples.senses import FOREIGN, Speech, Text, Tone
-from examples.senses.language import vocabulary
+from examples.readers import FOREIGN, Speech, Text, Tone
+from examples.readers.language import vocabulary
 from examples.support_inquiry.findings import MergedContext, Priority, Triage
 
 URGENT_WORDS = vocabulary("emergency error immediately overdue stopped urgent")

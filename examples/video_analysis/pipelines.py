@@ -2,7 +2,7 @@
 
 import re
 
-from examples.senses import Film, Moment, Speech, Tone
+from examples.readers import Film, Moment, Speech, Tone
 from examples.video_analysis.findings import Analysis, Conclusion, Page, Report
 from orchestrator.definition import StepContext
 

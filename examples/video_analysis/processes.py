@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from examples.senses import Unreadable
+from examples.readers import Unreadable
 from examples.video_analysis import pipelines, sight, sound
 from examples.video_analysis.pipelines import contains_faces, contains_text
 from examples.video_analysis.sight import confident, has_sound

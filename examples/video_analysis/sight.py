@@ -3,8 +3,8 @@
 from itertools import pairwise
 from pathlib import Path, PurePath
 
-from examples import senses
-from examples.senses import Film, Moment
+from examples import readers
+from examples.readers import Film, Moment
 from examples.video_analysis.findings import Conclusion, Sampling, Sights
 from orchestrator import Permanent
 from orchestrator.definition import StepContext
@@ -28,7 +28,7 @@ def film_named(name: str) -> Path:
 
 def open_film(video: str) -> Film:
     """Measure the film."""
-    return senses.film_of(film_named(video))
+    return readers.film_of(film_named(video))
 
 
 def has_sound(film: Film) -> bool:
@@ -46,7 +46,7 @@ def sample(film: Film, sights: Sights | None) -> Sampling:
 
 def look(video: str, moment: float) -> Moment:
     """Read the text and count the faces of one frame."""
-    return senses.look_at(film_named(video), moment)
+    return readers.look_at(film_named(video), moment)
 
 
 def weigh(sampling: Sampling, seen: list[Moment], context: StepContext) -> Sights:

@@ -1,9 +1,14 @@
 """A definition's graph as DOT, as a picture for pages and files, and as a transition table."""
 
+from monitoring.diagrams.cache import drawing_of
 from monitoring.diagrams.drawing import Drawing, Svg
-from monitoring.diagrams.gallery import drawing_of
-from monitoring.diagrams.state import DiagramState, NodeState
-from monitoring.diagrams.table import Cell, Table, steps_as_text, transition_table
+from monitoring.diagrams.painting import DiagramState, NodeState
+from monitoring.diagrams.table import (
+    Cell,
+    TransitionTable,
+    steps_as_text,
+    transition_table,
+)
 
 __all__ = [
     "Cell",
@@ -11,7 +16,7 @@ __all__ = [
     "Drawing",
     "NodeState",
     "Svg",
-    "Table",
+    "TransitionTable",
     "drawing_of",
     "steps_as_text",
     "transition_table",

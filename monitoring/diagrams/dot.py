@@ -1,39 +1,10 @@
-"""A graph as DOT: generated ids, every text through one quoting function, no colours."""
+"""A sketch as DOT: generated ids, every text through one quoting function, no colours."""
 
-import textwrap
 import unicodedata
 
 import graphviz  # type: ignore[import-untyped]  # it brings no types
 
-from monitoring.diagrams import words
-from orchestrator.definition.graph import Edge, Graph, Node
-
-LINE = {"node": 18, "edge": 36}
-"""Characters in a line of a label; wide (East Asian) characters count twice."""
-
-
-def dot_source(graph: Graph) -> str:
-    """DOT of a definition: node n0 is the first node, edge e0 the first edge; only labels carry texts."""
-    drawing = graphviz.Digraph(
-        "definition", graph_attr=GRAPH, node_attr=NODE, edge_attr=EDGE
-    )
-    names = {node.id: f"n{index}" for index, node in enumerate(graph.nodes)}
-    for node in graph.nodes:
-        drawing.node(
-            names[node.id],
-            label=_node_label(node),
-            id=names[node.id],
-            peripheries="2" if node.kind == "final" else "1",
-        )
-    for index, edge in enumerate(graph.edges):
-        drawing.edge(
-            names[edge.source],
-            names[edge.target],
-            label=quoted(edge_lines(edge), "\\l"),
-            id=f"e{index}",
-        )
-    return str(drawing.source)
-
+from monitoring.diagrams.sketch import GATES, Line, Part, Sketch, wrapped
 
 GRAPH = {
     "rankdir": "TB",
@@ -50,23 +21,82 @@ NODE = {
     "fontsize": "13",
 }
 EDGE = {"fontname": "Helvetica", "fontsize": "10.5", "arrowsize": "0.8"}
-
-
-def edge_lines(edge: Edge) -> list[str]:
-    """The label of an edge in UML order: event, [guard], / command, each on lines of its own."""
-    commands = [*edge.commands, *([words.escalate()] if edge.escalates else [])]
-    lines = wrapped(edge.event, "edge")
-    if edge.guard:
-        lines += wrapped(f"[{edge.guard}]", "edge")
-    for index, command in enumerate(commands):
-        lines += wrapped(f"{'/ ' if index == 0 else '   '}{command}", "edge")
-    return [f"{CLOCK_ROOM}{lines[0]}", *lines[1:]] if edge.kind == "deadline" else lines
-
+DENSE = {"ranksep": "0.4", "nodesep": "0.42"}
+"""Workflows have many steps, and their labels are short."""
 
 BLANK = "\N{NO-BREAK SPACE}"
 
 CLOCK_ROOM = BLANK * 4
-"""Keeps the place where a deadline's clock is drawn."""
+"""Keeps the place where a deadline's clock, or the sign of another kind of line, is drawn."""
+
+ICON_ROOM = BLANK * 6
+"""Keeps the place left of a label where the icon of its kind is drawn."""
+
+WITH_ICON = ("wait", "ask")
+WITH_SIGN = ("map", "run", "group")
+WITH_CLOCK = ("deadline", "error", "repeat")
+
+
+def dot_source(sketch: Sketch) -> str:
+    """DOT of a definition, in which only labels carry texts."""
+    dense = sketch.of_workflow
+    drawing = graphviz.Digraph(
+        "definition",
+        graph_attr=GRAPH | DENSE if dense else GRAPH,
+        node_attr=NODE | {"margin": "0.2,0.12"} if dense else NODE,
+        edge_attr=EDGE,
+    )
+    part_names, line_names = sketch.names()
+    names = {}
+    for part, name in zip(sketch.parts, part_names, strict=True):
+        names[part.id] = name
+        form = _of_workflow_step(part) if dense else _of_manager_step(part)
+        drawing.node(name, id=name, **form)
+    for line, name in zip(sketch.lines, line_names, strict=True):
+        weight = {"flow": "3", "case": "3", "default": "3"}.get(line.kind, "1")
+        more = {"weight": weight} if dense else {}
+        label = quoted(_with_room(line), "\\l") if line.label else ""
+        ends = names[line.source], names[line.target]
+        drawing.edge(*ends, label=label, id=name, **more)
+    return str(drawing.source)
+
+
+def part_lines(part: Part) -> tuple[list[str], list[str]]:
+    """The label's lines and those of the detail below it."""
+    detail = [line for text in part.detail for line in _cut(text, "edge")]
+    return _cut(part.label, "node"), detail
+
+
+def has_signs(part: Part) -> bool:
+    """Whether the part has a row of signs at its lower edge."""
+    return part.shape in WITH_SIGN or part.undo
+
+
+def _with_room(line: Line) -> list[str]:
+    """The lines of a label; the first leaves room for a sign where the kind of line has one."""
+    room = CLOCK_ROOM if line.kind in WITH_CLOCK else ""
+    return [f"{room}{line.label[0]}", *line.label[1:]]
+
+
+def _of_manager_step(part: Part) -> dict[str, str]:
+    label = quoted(wrapped(part.label, "node"))
+    return {"label": label, "peripheries": "2" if part.shape == "final" else "1"}
+
+
+def _of_workflow_step(part: Part) -> dict[str, str]:
+    if part.shape in GATES:
+        return {"shape": "diamond", "style": "", **_fixed("0.42")}
+    if not part.is_step:
+        return {"shape": "circle", **_fixed("0.24" if part.shape == "start" else "0.3")}
+    label, detail = part_lines(part)
+    lines = [*label, *detail, *([BLANK] if has_signs(part) else [])]
+    if part.shape in WITH_ICON:
+        lines = [f"{ICON_ROOM}{line}" for line in lines]
+    return {"label": quoted(lines)}
+
+
+def _fixed(size: str) -> dict[str, str]:
+    return {"width": size, "height": size, "label": "", "fixedsize": "true"}
 
 
 def quoted(lines: list[str], end: str = "\\n") -> str:
@@ -82,17 +112,10 @@ def quoted(lines: list[str], end: str = "\\n") -> str:
     return graphviz.nohtml(text)  # type: ignore[no-any-return]
 
 
-def wrapped(text: str, kind: str) -> list[str]:
-    """The text in lines that fit a node or an edge label; an unbroken word is cut."""
-    limit = LINE[kind] // (2 if any(map(_wide, text)) else 1)
-    indent = text[: len(text) - len(text.lstrip())]
-    return textwrap.wrap(
-        text, limit, subsequent_indent=indent + "  " if indent or kind == "edge" else ""
-    ) or [""]
-
-
-def _node_label(node: Node) -> str:
-    return quoted(wrapped(node.label, "node"))
+def _cut(text: str, kind: str) -> list[str]:
+    """The text in at most three lines."""
+    lines = [line.strip() for line in wrapped(text, kind)]
+    return lines if len(lines) <= 3 else [*lines[:2], f"{lines[2][:-1]}…"]
 
 
 def _printable(text: str) -> str:
@@ -104,7 +127,3 @@ def _printable(text: str) -> str:
 def _unprintable(char: str) -> bool:
     # Cs: lone surrogates; Cc: control characters; both would break the XML of the picture.
     return unicodedata.category(char) in {"Cc", "Cs", "Cn"} or char in "\ufffe\uffff"
-
-
-def _wide(char: str) -> bool:
-    return unicodedata.east_asian_width(char) in "WF"

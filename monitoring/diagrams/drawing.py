@@ -6,23 +6,12 @@ from copy import deepcopy
 from xml.etree import ElementTree as ET
 
 from monitoring.diagrams.dot import dot_source
-from monitoring.diagrams.folding import as_one, by_level, chained, folded
+from monitoring.diagrams.export_style import export_style
 from monitoring.diagrams.layout import laid_out
-from monitoring.diagrams.painting import link, paint
-from monitoring.diagrams.paper import paper
-from monitoring.diagrams.sketch import Part, Sketch
-from monitoring.diagrams.sketch_dot import sketch_dot
-from monitoring.diagrams.sketch_svg import sketch_picture
-from monitoring.diagrams.state import DiagramState
-from monitoring.diagrams.svg import clean
-from monitoring.diagrams.workflow_sketch import sketch_of
+from monitoring.diagrams.painting import DiagramState, link, paint
+from monitoring.diagrams.sketch import Part, Sketch, plan
+from monitoring.diagrams.svg import picture_of
 from orchestrator.definition.graph import Graph
-
-FOLDED_ABOVE = 60
-"""Steps of a workflow above which what repeats is drawn as one."""
-
-WITH_GATES = 120
-"""Parts of a picture above which branches are drawn without gates."""
 
 FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -37,13 +26,13 @@ class Svg(str):
 class Drawing:
     """The picture of one graph. Laid out once; each rendering only sets classes, numbers and titles.
 
-    A workflow's picture is made from a sketch, whose parts may stand for several steps. `pending` says that a better
+    It is made from a sketch, whose parts may stand for several steps of a workflow. `pending` says that a better
     picture is being laid out, `levels` that this one shows levels of steps because there are too many to draw,
     `failed` that Graphviz could not draw it: the picture is empty.
 
     Args:
         graph: what is drawn.
-        sketch: what of a workflow is drawn; the best sketch when left out.
+        sketch: what of the graph is drawn; the best sketch when left out.
         lay_out: lays DOT out as SVG.
 
     Raises:
@@ -57,14 +46,9 @@ class Drawing:
         lay_out: Callable[[str], str] = laid_out,
     ) -> None:
         self.pending = self.levels = self.failed = False
-        self.sketch = sketch
-        if graph.kind == "workflow":
-            self.sketch = sketch or plan(graph)
-            self.dot = sketch_dot(self.sketch)
-            self._picture = sketch_picture(lay_out(self.dot), self.sketch)
-        else:
-            self.dot = dot_source(graph)
-            self._picture = clean(lay_out(self.dot), graph)
+        self.sketch = sketch or plan(graph)
+        self.dot = dot_source(self.sketch)
+        self._picture = picture_of(lay_out(self.dot), self.sketch)
 
     def svg(
         self,
@@ -94,8 +78,8 @@ class Drawing:
 
     def group(self, name: str) -> Part | None:
         """The part of that id that stands for several steps, if there is one."""
-        parts = self.sketch.steps() if self.sketch and name else ()
-        return next((p for p in parts if p.id == name and p.shape == "group"), None)
+        parts = (part for part in self.sketch.parts if part.shape == "group")
+        return next((part for part in parts if part.id == name), None)
 
     def standalone(self, state: DiagramState | None = None) -> str:
         """The picture as a file of its own, in colours that print."""
@@ -103,7 +87,7 @@ class Drawing:
         picture.set("xmlns", "http://www.w3.org/2000/svg")
         paint(picture, state or DiagramState())
         style = ET.Element("style")
-        style.text = paper()
+        style.text = export_style()
         picture.insert(0, style)
         return '<?xml version="1.0" encoding="UTF-8"?>\n' + _markup(picture)
 
@@ -115,26 +99,8 @@ class Undrawn(Drawing):
         self.pending = self.levels = False
         self.failed = True
         self.dot = ""
-        self.sketch = sketch or (plan(graph) if graph.kind == "workflow" else None)
+        self.sketch = sketch or plan(graph)
         self._picture = ET.Element("svg", {"viewBox": "0 0 1 1", "class": "picture"})
-
-
-def plan(graph: Graph) -> Sketch:
-    """The sketch that shows most of a workflow and can still be read: what repeats is folded when there is much."""
-    groups = folded(graph) if len(graph.nodes) > FOLDED_ABOVE else {}
-    parts = len(graph.nodes) - sum(len(some) - 1 for some in groups.values())
-    return sketch_of(graph, groups, gates=parts <= WITH_GATES)
-
-
-def level_plan(graph: Graph) -> Sketch:
-    """The sketch that shows any workflow quickly: one part for each level of steps."""
-    groups = by_level(graph)
-    return sketch_of(chained(graph, groups), groups, gates=False)
-
-
-def placeholder(graph: Graph) -> Sketch:
-    """The sketch of a workflow of which nothing has been looked at yet."""
-    return sketch_of(graph, as_one(graph), gates=False)
 
 
 def _markup(picture: ET.Element) -> str:

@@ -1,16 +1,35 @@
-"""Graphviz's SVG made fit for a page: a new tree of allowed elements and attributes, painted by CSS classes alone."""
+"""Graphviz's layout of a sketch as a picture for a page, painted by CSS classes alone.
+
+It is a new tree of allowed elements and attributes. Of a process manager the outlines are those that Graphviz drew, of
+a workflow shapes of our own at the places it found.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
 from xml.etree import ElementTree as ET
 
-from monitoring.diagrams.box import Box
-from monitoring.diagrams.dot import CLOCK_ROOM, edge_lines
-from monitoring.diagrams.marks import badge, clock, mark
-from orchestrator.definition.graph import Edge, Graph, Node
+from monitoring.diagrams import words
+from monitoring.diagrams.dot import (
+    CLOCK_ROOM,
+    ICON_ROOM,
+    WITH_ICON,
+    has_signs,
+    part_lines,
+)
+from monitoring.diagrams.shapes import (
+    Box,
+    badge,
+    bar,
+    clock,
+    corner_badges,
+    glyph,
+    mark,
+    outline,
+    sign,
+)
+from monitoring.diagrams.sketch import Line, Part, Sketch
 
 SVG = "{http://www.w3.org/2000/svg}"
-SHAPES = {"path", "polygon", "polyline", "ellipse"}
 ALLOWED = {
     "path": ("d",),
     "polygon": ("points",),
@@ -19,24 +38,42 @@ ALLOWED = {
     "text": ("x", "y", "text-anchor", "font-size"),
 }
 
+LINE_CLASS = {
+    "deadline": " is-deadline",
+    "error": " is-error",
+    "repeat": " is-repeat",
+    "default": " is-default",
+}
+SIGNS = {"deadline": "waiting", "error": "bolt", "repeat": "retrying"}
+"""What is drawn before a line's label, by its kind."""
 
-def clean(raw: str, graph: Graph) -> ET.Element:
-    """A picture of the graph with stable ids: nodes `n_<slug>`, edges `e_<n>`; no colours, no styles, no links.
+SIGN_ROW = 20.0
+"""Height that the row of signs at a part's lower edge takes."""
 
-    Every node has a place for a status mark and for two badges, so that nothing moves when they appear.
+
+def picture_of(raw: str, sketch: Sketch) -> ET.Element:
+    """A picture of the sketch with stable ids: steps `n_<slug>`, lines `e_<n>`, gates `g_<n>`.
+
+    Every step has a place for a status mark and for badges, so that nothing moves when they appear.
     """
     source = ET.fromstring(raw)  # noqa: S314  Graphviz wrote it, in a process of ours
     groups = {group.get("id"): group for group in source.iter(f"{SVG}g")}
-    picture, canvas = canvas_of(source)
-    for index, edge in enumerate(graph.edges):
-        canvas.append(_edge(groups[f"e{index}"], edge, index))
-    names = slugs_of(node.id for node in graph.nodes)
-    for index, (node, name) in enumerate(zip(graph.nodes, names, strict=True)):
-        canvas.append(_node(groups[f"n{index}"], node, name))
+    picture, canvas = _canvas_of(source)
+    part_names, line_names = sketch.names()
+    for index, line in enumerate(sketch.lines):
+        canvas.append(_line(groups[line_names[index]], line, index))
+    names = _slugs_of([part.id for part in sketch.parts])
+    for index, (part, name) in enumerate(zip(sketch.parts, names, strict=True)):
+        draw = (
+            (_workflow_step if sketch.of_workflow else _manager_step)
+            if part.is_step
+            else _gate
+        )
+        canvas.append(draw(groups[part_names[index]], part, name))
     return picture
 
 
-def canvas_of(source: ET.Element) -> tuple[ET.Element, ET.Element]:
+def _canvas_of(source: ET.Element) -> tuple[ET.Element, ET.Element]:
     """An empty picture as large as Graphviz's, and the group in it that everything is drawn in."""
     picture = ET.Element(
         "svg", {"viewBox": source.get("viewBox", ""), "class": "picture"}
@@ -49,7 +86,7 @@ def canvas_of(source: ET.Element) -> tuple[ET.Element, ET.Element]:
     return picture, ET.SubElement(picture, "g", place)
 
 
-def slugs_of(ids: Iterable[str]) -> Iterator[str]:
+def _slugs_of(ids: Iterable[str]) -> Iterator[str]:
     """A readable id for each node, unique in the picture."""
     used = set[str]()
     for index, given in enumerate(ids):
@@ -60,42 +97,97 @@ def slugs_of(ids: Iterable[str]) -> Iterator[str]:
         yield f"n_{name}"
 
 
-def _edge(source: ET.Element, edge: Edge, index: int) -> ET.Element:
-    kind = "move is-deadline" if edge.kind == "deadline" else "move"
-    group = ET.Element("g", {"id": f"e_{index}", "class": kind, "data-edge": edge.id})
-    ET.SubElement(group, "title").text = " ".join(
-        line.strip() for line in edge_lines(edge)
-    )
-    group.extend(shapes(source))
-    for line in group.findall("text"):
-        line.set(
-            "x", f"{float(line.get('x', '0')) + 4:.2f}"
-        )  # off the line it stands beside
-    first = group.find("text")
-    if edge.kind == "deadline" and first is not None and first.text:
-        first.text = first.text.replace("\u00a0", " ").strip()
-        x = float(first.get("x", "0"))
-        group.append(clock(x, float(first.get("y", "0"))))
+def _line(source: ET.Element, line: Line, index: int) -> ET.Element:
+    kind = f"move{LINE_CLASS.get(line.kind, '')}"
+    group = ET.Element("g", {"id": f"e_{index}", "class": kind, "data-edge": line.id})
+    said = " ".join(text.strip() for text in line.label)
+    ET.SubElement(group, "title").text = said or words.line_word(line.kind)
+    group.extend(_shapes(source))
+    texts = group.findall("text")
+    for text in texts:
+        text.set("x", f"{float(text.get('x', '0')) + 4:.2f}")
+    if line.kind in SIGNS and texts:
+        first = texts[0]
+        first.text = (first.text or "").replace("\u00a0", " ").strip()
+        x, y = float(first.get("x", "0")), float(first.get("y", "0"))
+        group.append(clock(x, y, SIGNS[line.kind]))
         first.set("x", f"{x + 3.2 * len(CLOCK_ROOM):.2f}")
     return group
 
 
-def _node(source: ET.Element, node: Node, name: str) -> ET.Element:
-    group = ET.Element(
-        "g", {"id": name, "class": f"step kind-{node.kind}", "data-node": node.id}
+def _gate(source: ET.Element, part: Part, name: str) -> ET.Element:
+    kind = "end" if part.shape in ("start", "end") else "gate"
+    place = {
+        "id": f"g{name[1:]}",
+        "class": f"{kind} of-{part.shape}",
+        "data-edge": part.id,
+    }
+    group = ET.Element("g", place)
+    ET.SubElement(group, "title").text = words.gate_word(part.shape) + (
+        f": {part.beside}" if part.beside else ""
     )
-    ET.SubElement(group, "title").text = node.label
-    group.extend(shapes(source))
+    group.extend(outline(part.shape, _box_of(source)))
+    return group
+
+
+def _manager_step(source: ET.Element, part: Part, name: str) -> ET.Element:
+    """A step of a process manager, with the outline that Graphviz drew."""
+    group = _group_of(part, name)
+    group.extend(_shapes(source))
     for rim in group.findall("path")[1:]:
         rim.set("class", "rim")
-    box = box_of(source)
+    box = _box_of(source)
     group.append(mark(box.left, box.top))
     group.append(badge("bad", box.left, box.top))
     group.append(badge("count", box.right, box.top))
     return group
 
 
-def shapes(source: ET.Element) -> Iterator[ET.Element]:
+def _workflow_step(source: ET.Element, part: Part, name: str) -> ET.Element:
+    group, box = _group_of(part, name), _box_of(source)
+    group.extend(outline(part.shape, box))
+    group.extend(_label(source, part))
+    if part.shape in WITH_ICON:
+        group.append(glyph(part.shape, box.left + 19, box.middle))
+    group.extend(_signs(part, box))
+    if part.shape not in WITH_ICON:
+        group.append(bar(box))
+    group.append(mark(box.left, box.top))
+    group.extend(corner_badges(box))
+    return group
+
+
+def _label(source: ET.Element, part: Part) -> Iterator[ET.Element]:
+    label, detail = part_lines(part)
+    kept = [shape for shape in _shapes(source) if shape.tag == "text"]
+    for text in kept[len(label) :]:
+        text.set("class", "detail")
+    for text in kept[: len(label) + len(detail)]:
+        if part.shape in WITH_ICON:
+            text.text = (text.text or "").removeprefix(ICON_ROOM)
+            text.set("x", f"{float(text.get('x', '0')) + 1.6 * len(ICON_ROOM):.2f}")
+        yield text
+
+
+def _signs(part: Part, box: Box) -> Iterator[ET.Element]:
+    """What a part is beside its label: a fan-out, a process of its own, several steps, or one that can be undone."""
+    if not has_signs(part):
+        return
+    names: list[str] = [part.shape] if part.shape in ("map", "run", "group") else []
+    names += ["undo"] if part.undo else []
+    x = box.centre - 9 * (len(names) - 1)
+    for index, name in enumerate(names):
+        yield sign(name, x + 18 * index, box.bottom - SIGN_ROW / 2 - 3)
+
+
+def _group_of(part: Part, name: str) -> ET.Element:
+    kind = f"step kind-{part.shape}{' has-undo' if part.undo else ''}"
+    group = ET.Element("g", {"id": name, "class": kind, "data-node": part.id})
+    ET.SubElement(group, "title").text = part.label
+    return group
+
+
+def _shapes(source: ET.Element) -> Iterator[ET.Element]:
     """What Graphviz drew of one node or edge: allowed elements with allowed attributes."""
     for element in source.iter():
         name = element.tag.removeprefix(SVG)
@@ -108,9 +200,9 @@ def shapes(source: ET.Element) -> Iterator[ET.Element]:
             yield shape
 
 
-def box_of(group: ET.Element) -> Box:
+def _box_of(group: ET.Element) -> Box:
     """The place of a node, from the outline that Graphviz drew."""
-    outlines = [shape for shape in shapes(group) if shape.tag != "text"]
+    outlines = [shape for shape in _shapes(group) if shape.tag != "text"]
     if outlines and outlines[0].tag == "ellipse":
         x, y, rx, ry = (
             float(outlines[0].get(a, "0")) for a in ("cx", "cy", "rx", "ry")

@@ -24,7 +24,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class TransitionTable:
     """Columns, and for each step its cells in the order of the columns. A final step has no row."""
 
     columns: tuple[str, ...]
@@ -45,7 +45,7 @@ LEGEND = (
 )
 
 
-def transition_table(graph: Graph) -> Table:
+def transition_table(graph: Graph) -> TransitionTable:
     """The table of a graph: the same edges as the picture, and the events that a step ignores or rejects."""
     said: list[Edge | Disposition] = [*graph.edges, *graph.dispositions]
     columns = tuple(dict.fromkeys(one.event for one in said))
@@ -57,7 +57,7 @@ def transition_table(graph: Graph) -> Table:
             others = [one for one in graph.dispositions if one.step == node.id]
             cells = (_cell(column, leaving, others, labels) for column in columns)
             rows.append((node, tuple(cells)))
-    return Table(columns, tuple(rows))
+    return TransitionTable(columns, tuple(rows))
 
 
 def steps_as_text(graph: Graph) -> str:

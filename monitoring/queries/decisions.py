@@ -7,9 +7,8 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from monitoring.queries.bounded import Capped, capped
-from monitoring.queries.choices import choices_of
-from monitoring.queries.graphs import graph_of
+from monitoring.queries.counts import Capped, capped
+from monitoring.queries.graphs import choices_of, graph_of
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 
 PAGE = 50

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from django.db.models import F, QuerySet
 
 from monitoring.diagrams import DiagramState, Drawing, NodeState, drawing_of
-from monitoring.diagrams.sketch import Sketch
-from monitoring.queries.bounded import MANY, Capped, capped, grouped, none, short
+from monitoring.diagrams.sketch import Part, Sketch
+from monitoring.queries.counts import MANY, Capped, capped, grouped, none, short
 from monitoring.queries.graphs import graph_of
 from monitoring.statuses import look
-from orchestrator.definition.graph import Graph
 from orchestrator.models import (
     Definition,
     ProcessInstance,
@@ -65,9 +64,8 @@ def overview() -> list[Tile]:
     """Every definition, by name."""
     tiles = []
     for definition, counts in _newest():
-        graph = graph_of(definition)
-        drawing = drawing_of(graph, definition.fingerprint)
-        state = map_state(graph, counts, drawing.sketch)
+        drawing = drawing_of(graph_of(definition), definition.fingerprint)
+        state = map_state(drawing.sketch, counts)
         tiles.append(Tile(definition, counts, drawing, state))
     return tiles
 
@@ -85,7 +83,7 @@ def _newest() -> list[tuple[Definition, Counts]]:
         if newest[name].kind != Definition.Kind.WORKFLOW:
             counts[name].steps[step][status] += number
     for name, node, status, number in grouped(
-        standing_runs().annotate(of=F("instance__name")), "of", "node", "status"
+        current_runs().annotate(of=F("instance__name")), "of", "node", "status"
     ):
         counts[name].steps[node][status] += number
     return [
@@ -94,8 +92,8 @@ def _newest() -> list[tuple[Definition, Counts]]:
     ]
 
 
-def standing_runs() -> QuerySet[StepRun]:
-    """The visits that live workflows stand in; a join that still waits for branches, or one element, is none."""
+def current_runs() -> QuerySet[StepRun]:
+    """The visits that live workflows are at; a join that still waits for branches, or one element, is none."""
     rows = StepRun.objects.filter(finished_at=None, item=None).exclude(kind="")
     rows = rows.exclude(kind=StepKind.JOIN)
     return rows.filter(instance__finished_at=None)
@@ -110,7 +108,7 @@ def counts_of(name: str, version: Definition | None = None) -> Counts:
     for status, step, number in grouped(rows, "status", "step"):
         counts.statuses[status] += number
         steps[step][status] += number
-    runs = standing_runs().filter(instance__name=name)
+    runs = current_runs().filter(instance__name=name)
     if version is not None:
         runs = runs.filter(instance__definition__version=version.version)
     for node, status, number in grouped(runs, "node", "status"):
@@ -130,20 +128,12 @@ def _with_ended(counts: Counts, name: str, version: Definition | None = None) ->
     return counts
 
 
-def map_state(
-    graph: Graph, counts: Counts, sketch: Sketch | None = None, chosen: str = ""
-) -> DiagramState:
+def map_state(sketch: Sketch, counts: Counts, chosen: str = "") -> DiagramState:
     """How the definition's map looks: on each node the live instances in it, and those that failed there."""
-    if sketch is not None:
-        parts = {p.id: (p.label, "step", p.members) for p in sketch.steps()}
-    else:
-        parts = {node.id: (node.label, node.kind, (node.id,)) for node in graph.nodes}
     return DiagramState(
         {
-            name: _on_map(
-                label, kind, _together(counts, members), counts, name == chosen
-            )
-            for name, (label, kind, members) in parts.items()
+            part.id: _on_map(part, _together(counts, part.members), counts, chosen)
+            for part in sketch.steps()
         }
     )
 
@@ -158,22 +148,22 @@ def _together(counts: Counts, members: tuple[str, ...]) -> dict[str, int]:
 
 
 def _on_map(
-    label: str, kind: str, steps: dict[str, int], counts: Counts, chosen: bool
+    part: Part, steps: dict[str, int], counts: Counts, chosen: str
 ) -> NodeState:
-    failed = steps.get(Status.FAILED, 0)
-    number = str(counts.completed) if kind == "final" else short(sum(steps.values()))
-    classes = (_tone(steps, kind, counts), "is-chosen" if chosen else "")
+    failed, final = steps.get(Status.FAILED, 0), part.shape == "final"
+    number = str(counts.completed) if final else short(sum(steps.values()))
+    classes = (_tone(steps, final, counts), "is-chosen" if part.id == chosen else "")
     said = ", ".join(f"{look(s).word} {n}" for s, n in steps.items() if n)
     return NodeState(
         tuple(filter(None, classes)),
         count="" if number == "0" else number,
         bad=short(failed) if failed else "",
-        title=f"{label}: {said}" if said else label,
+        title=f"{part.label}: {said}" if said else part.label,
     )
 
 
-def _tone(steps: dict[str, int], kind: str, counts: Counts) -> str:
-    if kind == "final":
+def _tone(steps: dict[str, int], final: bool, counts: Counts) -> str:
+    if final:
         return "has-done" if counts.completed else ""
     for status in (Status.RETRYING, Status.RUNNING, Status.WAITING):
         if steps.get(status):

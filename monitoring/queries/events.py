@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
-from monitoring.queries.bounded import Capped, capped
-from orchestrator.models import InboxEvent, Incident
+from monitoring.queries.counts import Capped, capped
+from orchestrator.models import InboxEvent
 from orchestrator.models.inbox_event import PROBLEMS
 
 PAGE = 50
@@ -44,14 +44,3 @@ def _matching(tab: str) -> QuerySet[InboxEvent]:
     if tab in TABS:
         return InboxEvent.objects.filter(verdict=tab)
     return InboxEvent.objects.needing_a_person()
-
-
-def open_incidents(before: str = "") -> tuple[list[Incident], int | None]:
-    """What needs a person now, newest first, and the key of the next page."""
-    rows = Incident.objects.needing_a_person().select_related(
-        "instance", "event", "command"
-    )
-    if before.isdecimal():
-        rows = rows.filter(pk__lt=int(before[:18]))
-    found = list(rows.order_by("-pk")[: PAGE + 1])
-    return found[:PAGE], found[PAGE - 1].pk if len(found) > PAGE else None

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from orchestrator import registry
 from orchestrator.definition import Workflow
-from orchestrator.definition.graph import Graph
+from orchestrator.definition.graph import Graph, Node
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.exceptions import UnknownDefinition
 from orchestrator.models import Definition
@@ -37,6 +37,16 @@ def running_plan(definition: Definition) -> Plan | None:
     except UnknownDefinition:
         return None
     return found.static if issubclass(found, Workflow) else None
+
+
+def choices_of(definition: Definition, name: str, node: Node | None) -> tuple[str, ...]:
+    """The choices of a step: of the running code, else as the stored graph says them."""
+    plan = running_plan(definition)
+    known = plan.vertices.get(name) if plan else None
+    if known is not None and known.step.choices is not None:
+        return tuple(choice.value for choice in known.step.choices)
+    said = node.detail.partition(", at most ")[0] if node else ""
+    return tuple(said.split(" or ")) if said else ()
 
 
 @lru_cache(KEPT)

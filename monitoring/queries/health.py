@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from django.db.models import Max
 from django.utils import timezone
 
-from monitoring.queries.bounded import FEW, MANY, Capped, capped
+from monitoring.queries.counts import FEW, MANY, Capped, capped
 from monitoring.queries.decisions import number_asked
 from orchestrator.models import (
     InboxEvent,

@@ -48,12 +48,12 @@ class Filters:
                 else rows
             )
         if self.step:
-            rows = rows.filter(self._standing())
+            rows = rows.filter(self._in_step())
         if self.escalated:
             rows = rows.escalated()
         return rows.filter(self._found()) if self.q else rows
 
-    def _standing(self) -> Q:
+    def _in_step(self) -> Q:
         """In this step: a process manager is in one, a workflow in all that are open, or the last when it has ended."""
         if self.definition and not _is_workflow(self.definition):
             return Q(step=self.step)
@@ -82,7 +82,7 @@ class Filters:
 
 
 @dataclass(frozen=True)
-class Page:
+class ListPage:
     """Rows newest first, and the keys from which the pages beside it start."""
 
     rows: list[ProcessInstance]
@@ -96,7 +96,7 @@ class Page:
         return f"{NEW}+" if self.new > NEW else str(self.new)
 
 
-def page_of(filters: Filters, before: str = "", size: int = PAGE) -> Page:
+def page_of(filters: Filters, before: str = "", size: int = PAGE) -> ListPage:
     """The page that starts below the process id `before`, or the newest."""
     rows = _ordered(filters)
     key = _uuid(before)
@@ -104,12 +104,12 @@ def page_of(filters: Filters, before: str = "", size: int = PAGE) -> Page:
         rows = rows.filter(pk__lt=key)
     found = list(rows[: size + 1])
     older = str(found[size - 1].pk) if len(found) > size else ""
-    return Page(found[:size], older, first=key is None)
+    return ListPage(found[:size], older, first=key is None)
 
 
 def same_rows(
     filters: Filters, shown: list[str], size: int = PAGE, before: str = ""
-) -> Page:
+) -> ListPage:
     """The rows that a page shows already, in their places, and how many that match it does not show yet.
 
     Args:
@@ -126,7 +126,7 @@ def same_rows(
     newer = matching.filter(pk__gt=min(keys)) if len(keys) >= size else matching
     new = 0 if before else newer.exclude(pk__in=keys).order_by()[: NEW + 1].count()
     gone = frozenset(key for key in keys if key not in still)
-    return Page([known[key] for key in keys if key in known], gone=gone, new=new)
+    return ListPage([known[key] for key in keys if key in known], gone=gone, new=new)
 
 
 def _is_workflow(name: str) -> bool:

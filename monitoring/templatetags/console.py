@@ -20,7 +20,7 @@ from monitoring.icons import ICONS
 from monitoring.moments import ago, clock, in_full, span
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.health import Health, health
-from monitoring.queries.trouble import last_line
+from monitoring.queries.instance.trouble import last_line
 from monitoring.statuses import Look, look
 from orchestrator.models import Definition, InboxEvent
 

@@ -5,10 +5,10 @@ from django.views.decorators.http import require_safe
 
 from monitoring.access import for_viewers
 from monitoring.diagrams import transition_table
-from monitoring.queries.definition import DefinitionPage, definition_page
+from monitoring.queries.definition.page import DefinitionPage, definition_page
+from monitoring.queries.definition.steps import step_page
 from monitoring.queries.definitions import overview
 from monitoring.queries.instances import Filters
-from monitoring.queries.steps import step_page
 from monitoring.views.listing import listing
 from monitoring.views.page import page, shown_rows
 

@@ -2,7 +2,8 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from monitoring.access import for_event_viewers, for_viewers
-from monitoring.queries.events import event_page, open_incidents
+from monitoring.queries.events import event_page
+from monitoring.queries.failures import open_incidents
 from monitoring.views.page import page
 
 

@@ -4,9 +4,9 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
 from monitoring.access import for_viewers
-from monitoring.queries.instance import instance_page
+from monitoring.queries.instance.page import instance_page
+from monitoring.queries.instance.visits import RunFilters
 from monitoring.queries.instances import Filters
-from monitoring.queries.runs import RunFilters
 from monitoring.views.definitions import svg_file
 from monitoring.views.listing import listing
 from monitoring.views.page import page
@@ -34,7 +34,7 @@ def index(request: HttpRequest) -> HttpResponse:
 @require_safe
 @for_viewers
 def detail(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """One instance, live; `?before=` pages back in its ledger."""
+    """One instance, live; `?before=` pages back in its history."""
     return page(request, "instance", **instance_context(request, pk))
 
 

@@ -1,10 +1,10 @@
 from django.http import HttpRequest
 
-from monitoring.queries.instances import PAGE, Filters, Page, page_of, same_rows
+from monitoring.queries.instances import PAGE, Filters, ListPage, page_of, same_rows
 from monitoring.views.page import is_live, shown_rows
 
 
-def listing(request: HttpRequest, filters: Filters, size: int = PAGE) -> Page:
+def listing(request: HttpRequest, filters: Filters, size: int = PAGE) -> ListPage:
     """The rows to show: a page of the list, or for an open page the rows it has already."""
     before = request.GET.get("before", "")
     if is_live(request):

@@ -10,11 +10,8 @@ from orchestrator.definition.process_manager.rows import (
     stored,
     when,
 )
-from orchestrator.definition.workflow import (
-    Failure,
-    StepContext,
-    Workflow,
-    ask,
+from orchestrator.definition.workflow.context import Failure, StepContext
+from orchestrator.definition.workflow.rows import (
     case,
     catch,
     each,
@@ -23,13 +20,12 @@ from orchestrator.definition.workflow import (
     needs,
     repeat,
     route,
-    run,
     start,
-    step,
     then,
     undo,
-    wait,
 )
+from orchestrator.definition.workflow.steps import ask, run, step, wait
+from orchestrator.definition.workflow.workflow import Workflow
 
 __all__ = [
     "Command",

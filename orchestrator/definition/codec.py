@@ -94,6 +94,11 @@ def encode_as(annotation: Any, value: object) -> Any:
     return _settled(body)
 
 
+def stored_form(value: object) -> Any:
+    """A single value as it stands in stored JSON."""
+    return adapter(type(value)).dump_python(value, mode="json")
+
+
 def seal(body: object) -> str:
     """The checksum of JSON values that are to be stored.
 

@@ -7,16 +7,18 @@ cannot. Each field is followed by itself (Kildall 1973, A unified approach to gl
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
-if TYPE_CHECKING:
-    from orchestrator.definition.graph import Edge, Graph
+from orchestrator.definition.graph import Edge, Graph
 
-Values = dict[str, frozenset[Any]]
+PossibleValues = dict[str, frozenset[Any]]
 """Field -> the values it can have; a field that is not named can have any."""
 
 
-def flow(graph: Graph, start: str, known: Values) -> tuple[dict[str, Values], set[str]]:
+def flow(
+    graph: Graph, start: str, known: PossibleValues
+) -> tuple[dict[str, PossibleValues], set[str]]:
     """Follows the edges from a step with what is known of the data.
 
     Returns:
@@ -41,7 +43,7 @@ def flow(graph: Graph, start: str, known: Values) -> tuple[dict[str, Values], se
     return values, taken
 
 
-def step(edge: Edge, values: Values) -> Values | None:
+def step(edge: Edge, values: PossibleValues) -> PossibleValues | None:
     """The values after an edge, or None when its guard can not hold."""
     after = dict(values)
     for name, accepted in edge.accepts.items():
@@ -57,6 +59,20 @@ def step(edge: Edge, values: Values) -> Values | None:
     return after
 
 
-def merge(one: Values, other: Values) -> Values:
+def merge(one: PossibleValues, other: PossibleValues) -> PossibleValues:
     """What can hold when either can: fields unknown in one are unknown."""
     return {name: one[name] | other[name] for name in one.keys() & other.keys()}
+
+
+def reachable(
+    graph: Graph, step: str, data: Mapping[str, Any] | None = None
+) -> tuple[set[str], set[str]]:
+    """The ids of nodes and edges that can still happen from a step, given the data as stored."""
+    given = (data or {}).items()
+    known = {name: frozenset([_hashable(value)]) for name, value in given}
+    values, edges = flow(graph, step, known)
+    return set(values), edges
+
+
+def _hashable(value: object) -> Any:
+    return value if isinstance(value, str | int | float | bool | None) else repr(value)

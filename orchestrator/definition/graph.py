@@ -5,13 +5,11 @@ Edges carry the guards' values as data, so that a stored graph can still tell wh
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from orchestrator.definition.codec import digest
-from orchestrator.definition.dataflow import Values, flow
 
 
 @dataclass(frozen=True)
@@ -104,23 +102,3 @@ class Graph:
     def fingerprint(self) -> str:
         """SHA-256 of the canonical graph: equal definitions have equal fingerprints."""
         return digest(self.to_json())
-
-    def reachable(
-        self, step: str, data: Mapping[str, Any] | None = None
-    ) -> tuple[set[str], set[str]]:
-        """The ids of nodes and edges that can still happen from a step, given the data as stored."""
-        known: Values = {
-            name: frozenset([_hashable(value)]) for name, value in (data or {}).items()
-        }
-        values, edges = flow(self, step, known)
-        return set(values), edges
-
-
-def spoken(name: str) -> str:
-    """A step's name as people read it: "AwaitingListing" and "awaiting_listing" give "Awaiting listing"."""
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_-]+", " ", name).strip().lower()
-    return words[:1].upper() + words[1:]
-
-
-def _hashable(value: object) -> Any:
-    return value if isinstance(value, str | int | float | bool | None) else repr(value)

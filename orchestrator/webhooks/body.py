@@ -13,7 +13,7 @@ from orchestrator import strict_json
 from orchestrator.definition.codec import MAX_BYTES, decode
 from orchestrator.definition.messages import STRICT
 from orchestrator.exceptions import InvalidMessage
-from orchestrator.webhooks.refusal import Refusal
+from orchestrator.webhooks.not_accepted import NotAccepted
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def read_body(request: HttpRequest) -> bytes:
     """The raw body, which the signature is over.
 
     Raises:
-        Refusal: 413 when it is too large, 415 when it says that it is not JSON.
+        NotAccepted: 413 when it is too large, 415 when it says that it is not JSON.
     """
     length = request.headers.get("Content-Length", "0")
     if not length.isdecimal() or int(length) > MAX_BYTES:
@@ -48,34 +48,34 @@ def read_envelope(body: bytes) -> Envelope:
     """The event in a body.
 
     Raises:
-        Refusal: 400 when it is not strict JSON, 422 when it has another form.
+        NotAccepted: 400 when it is not strict JSON, 422 when it has another form.
     """
     try:
         content = strict_json.parse(body)
     except InvalidMessage as error:
-        raise Refusal(400, "not_json", str(error)) from None
+        raise NotAccepted(400, "not_json", str(error)) from None
     try:
         return decode(Envelope, content)
     except InvalidMessage as error:
         wanted = "send an object with type, data and, if known, process_id or correlation_key"
-        raise Refusal(422, "invalid_message", f"{error}; {wanted}") from None
+        raise NotAccepted(422, "invalid_message", f"{error}; {wanted}") from None
 
 
 def _check_content_type(request: HttpRequest) -> None:
     charset = (request.content_params or {}).get("charset", "utf-8").lower()
     if request.content_type != "application/json" or charset != "utf-8":
-        raise Refusal(
+        raise NotAccepted(
             415,
             "unsupported_media_type",
             "send Content-Type: application/json in UTF-8",
         )
     if request.headers.get("Content-Encoding", "identity").lower() != "identity":
-        raise Refusal(
+        raise NotAccepted(
             415, "unsupported_media_type", "send the body without a Content-Encoding"
         )
 
 
-def _too_large() -> Refusal:
-    return Refusal(
+def _too_large() -> NotAccepted:
+    return NotAccepted(
         413, "too_large", f"send at most {MAX_BYTES} bytes, and say how many"
     )

@@ -7,7 +7,7 @@ from ipaddress import IPv6Address, ip_address
 from django.conf import settings
 from django.http import HttpRequest
 
-from orchestrator.webhooks.refusal import Refusal
+from orchestrator.webhooks.not_accepted import NotAccepted
 
 
 def check_network(source: str, request: HttpRequest) -> None:
@@ -17,7 +17,7 @@ def check_network(source: str, request: HttpRequest) -> None:
     proxy names; what anybody else says in a header counts for nothing.
 
     Raises:
-        Refusal: 403.
+        NotAccepted: 403.
     """
     networks = getattr(settings, "WEBHOOK_NETWORKS", {}).get(source)
     if not networks:
@@ -33,6 +33,6 @@ def check_network(source: str, request: HttpRequest) -> None:
         raise _elsewhere(address)
 
 
-def _elsewhere(address: str) -> Refusal:
+def _elsewhere(address: str) -> NotAccepted:
     detail = f"{address or 'an unknown address'} is none that this source sends from"
-    return Refusal(403, "forbidden_address", detail)
+    return NotAccepted(403, "forbidden_address", detail)

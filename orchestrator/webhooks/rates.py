@@ -17,7 +17,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
-from orchestrator.webhooks.refusal import Refusal
+from orchestrator.webhooks.not_accepted import NotAccepted
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ def check_rate(source: str) -> None:
     """Counts one message of a source.
 
     Raises:
-        Refusal: 429, with the seconds after which there is room again.
+        NotAccepted: 429, with the seconds after which there is room again.
     """
     rate = getattr(settings, "WEBHOOK_RATES", {}).get(source)
     if rate is None or time.monotonic() < _silent["until"]:
@@ -59,7 +59,7 @@ def check_rate(source: str) -> None:
         return
     if wait > 0:
         detail = f"this source may send {rate[0]:g} messages a second; send it again later, with the same id"
-        raise Refusal(429, "too_many", detail, math.ceil(wait))
+        raise NotAccepted(429, "too_many", detail, math.ceil(wait))
 
 
 @cache

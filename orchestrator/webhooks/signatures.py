@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from orchestrator.webhooks.refusal import Refusal
+from orchestrator.webhooks.not_accepted import NotAccepted
 
 ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
 
@@ -24,7 +24,7 @@ def check_signature(
         The message's id.
 
     Raises:
-        Refusal: 401, with the reason.
+        NotAccepted: 401, with the reason.
     """
     signed = {name: headers.get(name, "") for name in (ID, TIMESTAMP, SIGNATURE)}
     if missing := [name for name, value in signed.items() if not value]:
@@ -46,5 +46,5 @@ def _reason(key: str, signed: dict[str, str], body: bytes) -> str:
     return ""
 
 
-def _unsigned(detail: str) -> Refusal:
-    return Refusal(401, "bad_signature", detail)
+def _unsigned(detail: str) -> NotAccepted:
+    return NotAccepted(401, "bad_signature", detail)

@@ -21,8 +21,8 @@ from orchestrator.engine.processes import send_event
 from orchestrator.exceptions import ConflictingEvent, InvalidMessage, UnknownEventType
 from orchestrator.webhooks.body import Envelope, read_body, read_envelope
 from orchestrator.webhooks.networks import check_network
+from orchestrator.webhooks.not_accepted import NotAccepted
 from orchestrator.webhooks.rates import check_rate
-from orchestrator.webhooks.refusal import Refusal
 from orchestrator.webhooks.signatures import check_signature
 
 security = logging.getLogger("orchestrator.security")
@@ -40,22 +40,22 @@ class WebhookView(View):
     ) -> HttpResponseBase:
         try:
             return super().dispatch(request, *args, **kwargs)
-        except Refusal as refusal:
-            if refusal.status in (401, 403, 409):
+        except NotAccepted as error:
+            if error.status in (401, 403, 409):
                 security.warning(
-                    "webhook %a: %a", request.path[:200], refusal.detail[:300]
+                    "webhook %a: %a", request.path[:200], error.detail[:300]
                 )
-            return refusal.response()
+            return error.response()
 
     def http_method_not_allowed(
         self, request: HttpRequest, *args: object, **kwargs: object
     ) -> JsonResponse:
-        return Refusal(405, "method_not_allowed", "send a POST").response()
+        return NotAccepted(405, "method_not_allowed", "send a POST").response()
 
     def post(self, request: HttpRequest, source: str) -> JsonResponse:
         keys = settings.WEBHOOK_SOURCES.get(source)
         if not keys:
-            raise Refusal(404, "not_found", "there is nothing at this address")
+            raise NotAccepted(404, "not_found", "there is nothing at this address")
         check_network(source, request)
         body = read_body(request)
         message_id = check_signature(keys, request.headers, body)
@@ -69,7 +69,7 @@ def deliver(envelope: Envelope, message_id: str, source: str) -> Receipt:
     """Puts the event into the inbox.
 
     Raises:
-        Refusal: 422 when it is not a known event of the declared form, 409 when the id was used for another one.
+        NotAccepted: 422 when it is not a known event of the declared form, 409 when the id was used for another one.
     """
     try:
         return send_event(
@@ -81,9 +81,9 @@ def deliver(envelope: Envelope, message_id: str, source: str) -> Receipt:
             correlation_key=envelope.correlation_key,
         )
     except UnknownEventType as error:
-        raise Refusal(422, "unknown_event_type", str(error)) from None
+        raise NotAccepted(422, "unknown_event_type", str(error)) from None
     except InvalidMessage as error:
         where = "data." if error.path else ""
-        raise Refusal(422, "invalid_message", f"{where}{error}") from None
+        raise NotAccepted(422, "invalid_message", f"{where}{error}") from None
     except ConflictingEvent as error:
-        raise Refusal(409, "conflicting_event", str(error)) from None
+        raise NotAccepted(409, "conflicting_event", str(error)) from None

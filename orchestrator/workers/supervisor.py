@@ -43,7 +43,7 @@ RESPAWN_SECONDS = 0.5
 
 
 @dataclass
-class Child:
+class WorkerProcess:
     """A worker process and what its supervisor knows of it."""
 
     pid: int
@@ -59,7 +59,7 @@ class Supervisor:
         self.id = uuid4().hex
         self.queue = queue
         self.processes = processes
-        self.children: dict[int, Child] = {}
+        self.children: dict[int, WorkerProcess] = {}
         self.stopping = False
         self._beat_at = self._sweep_at = self._spawn_at = 0.0
 
@@ -132,7 +132,7 @@ class Supervisor:
             if pid == 0:
                 self._be_child(worker)
             group.lead(pid)  # here and in the child: before either goes on
-            self.children[pid] = Child(pid, worker)
+            self.children[pid] = WorkerProcess(pid, worker)
             self._beat_at = 0.0
 
     def _be_child(self, worker: Current) -> None:
@@ -161,7 +161,7 @@ class Supervisor:
             )
 
     def _free(
-        self, gone: Collection[Child], in_hand: Mapping[str, Lost] | None = None
+        self, gone: Collection[WorkerProcess], in_hand: Mapping[str, Lost] | None = None
     ) -> None:
         owners = [child.worker.owner for child in gone]
         try:
@@ -230,6 +230,6 @@ def _be_impatient() -> None:
         cursor.execute(lock[connection.vendor] % int(LOCK_SECONDS * 1000))
 
 
-def _end_of(child: Child) -> Lost:
+def _end_of(child: WorkerProcess) -> Lost:
     """How a child that is gone was lost, for the work it was at."""
     return Lost.TIMED_OUT if child.overran else Lost.DIED

@@ -11,8 +11,8 @@ from examples.order_listing.orders import place_order
 from orchestrator.engine.drain import drain
 from orchestrator.models import InboxEvent, OperatorAction
 from tests.browser.conftest import live
-from tests.browser.gallery import orders
 from tests.browser.orders import WHAT, created_outside, started
+from tests.browser.samples import orders
 from tests.services.exchange import ExchangeProcess
 from tests.services.workers import Workers
 

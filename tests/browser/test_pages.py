@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page
 
 from examples.order_listing.models import Order
 from tests.browser.conftest import live
-from tests.browser.gallery import HARMFUL, orders
+from tests.browser.samples import HARMFUL, orders
 from tests.services.site import Site
 
 AXE = Path(__file__).parent / "vendor/axe-core-4.14.1/axe.min.js"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from examples.order_listing.processes import OrderListing
 from monitoring.diagrams import DiagramState, Drawing, NodeState, transition_table
 from orchestrator.definition.graph import Edge, Graph, Node
-from tests.browser.gallery import HARMFUL
+from tests.browser.samples import HARMFUL
 
 TAGS = {
     "svg",

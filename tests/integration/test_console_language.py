@@ -13,7 +13,8 @@ from django.utils import translation
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring.diagrams import drawing_of
-from monitoring.diagrams.drawing import Drawing, level_plan, plan
+from monitoring.diagrams.drawing import Drawing
+from monitoring.diagrams.sketch import level_plan, plan
 from orchestrator.definition.graph import Graph
 from orchestrator.engine.drain import drain
 from tests.apps.patterns.ways import Broad

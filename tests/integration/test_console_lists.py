@@ -12,7 +12,7 @@ from uuid6 import uuid7
 from examples.order_listing.messages import Destination
 from examples.order_listing.models import Order
 from examples.order_listing.orders import place_order
-from monitoring.queries.bounded import capped, grouped
+from monitoring.queries.counts import capped, grouped
 from monitoring.queries.definitions import counts_of
 from monitoring.queries.instances import Filters, page_of, same_rows
 from orchestrator.engine.drain import drain

@@ -8,8 +8,8 @@ from django.db import connection, transaction
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from monitoring.queries.instance import instance_page
-from monitoring.queries.ledger import ledger_of
+from monitoring.queries.instance.history import history_of
+from monitoring.queries.instance.page import instance_page
 from orchestrator.engine.change.change import Change
 from orchestrator.engine.drain import drain
 from orchestrator.engine.storage.tables import instances
@@ -53,9 +53,9 @@ def test_all_that_a_page_shows_belongs_to_its_revision(
 
     def just_in_between(*given: Any) -> Any:
         moved(process)
-        return ledger_of(*given)
+        return history_of(*given)
 
-    monkeypatch.setattr("monitoring.queries.instance.ledger_of", just_in_between)
+    monkeypatch.setattr("monitoring.queries.instance.page.history_of", just_in_between)
 
     page = instance_page(process.pk, operator)
 

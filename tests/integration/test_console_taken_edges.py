@@ -10,8 +10,8 @@ import pytest
 from django.contrib.auth.models import User
 
 from monitoring.queries.graphs import graph_of
-from monitoring.queries.runs import RunFilters
-from monitoring.queries.workflow import workflow_view
+from monitoring.queries.instance.visits import RunFilters
+from monitoring.queries.instance.workflow import workflow_view
 from orchestrator.definition import (
     Workflow,
 )

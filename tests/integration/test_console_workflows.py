@@ -15,9 +15,9 @@ from django.test import Client
 from monitoring.diagrams import NodeState
 from monitoring.queries.decisions import number_asked
 from monitoring.queries.definitions import counts_of
+from monitoring.queries.instance.visits import RunFilters
+from monitoring.queries.instance.workflow import workflow_view
 from monitoring.queries.instances import Filters
-from monitoring.queries.runs import RunFilters
-from monitoring.queries.workflow import workflow_view
 from orchestrator import start_process
 from orchestrator.engine.drain import drain
 from orchestrator.models import OperatorAction, ProcessInstance, StepRun

@@ -8,9 +8,9 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import User
 
-from examples import senses
+from examples import readers
 from examples.support_inquiry import desk
-from examples.support_inquiry.findings import CustomerReplied, Decision
+from examples.support_inquiry.findings import AgentDecision, CustomerReplied
 from examples.support_inquiry.intake import take_in
 from examples.support_inquiry.models import Ticket
 from examples.support_inquiry.replies import reply_for_customers
@@ -40,7 +40,9 @@ def ticket(process: ProcessInstance) -> Ticket:
     return Ticket.objects.get(process_id=process.pk)
 
 
-def decide(process: ProcessInstance, choice: Decision, person: User) -> ProcessInstance:
+def decide(
+    process: ProcessInstance, choice: AgentDecision, person: User
+) -> ProcessInstance:
     request = ActionRequest(person, uuid4(), "looked into it", process.revision)
     asking = process.step_runs.get(kind=StepKind.ASK, finished_at=None)
     operations.decide(process.pk, asking.pk, choice.value, request=request)
@@ -78,7 +80,7 @@ def test_an_inquiry_in_all_media_is_merged_and_escalated() -> None:
 
 
 @pytest.mark.once
-@with_extra(*senses.NEEDED)
+@with_extra(*readers.NEEDED)
 def test_the_real_readers_say_that_it_was_them() -> None:
     found = results(inquiry("Where is it?", ALL))
 
@@ -112,12 +114,14 @@ def test_a_medium_that_cannot_be_read_is_left_to_an_agent(attachment: str) -> No
 @pytest.mark.parametrize(
     ("choice", "status"),
     [
-        (Decision.ANSWER, Ticket.Status.ANSWERED),
-        (Decision.REFUND, Ticket.Status.REFUNDED),
-        (Decision.ESCALATE, Ticket.Status.ESCALATED),
+        (AgentDecision.ANSWER, Ticket.Status.ANSWERED),
+        (AgentDecision.REFUND, Ticket.Status.REFUNDED),
+        (AgentDecision.ESCALATE, Ticket.Status.ESCALATED),
     ],
 )
-def test_an_agent_decides(choice: Decision, status: str, administrator: User) -> None:
+def test_an_agent_decides(
+    choice: AgentDecision, status: str, administrator: User
+) -> None:
     process = inquiry("My parcel is late.")
     assert ticket(process).agent in desk.AGENTS
 
@@ -128,7 +132,7 @@ def test_an_agent_decides(choice: Decision, status: str, administrator: User) ->
 
 
 def test_the_customer_is_asked_and_replies(administrator: User) -> None:
-    process = decide(inquiry("It is late."), Decision.ASK_CUSTOMER, administrator)
+    process = decide(inquiry("It is late."), AgentDecision.ASK_CUSTOMER, administrator)
     assert process.status == Status.WAITING
     assert ticket(process).status == Ticket.Status.WAITING
 
@@ -141,7 +145,7 @@ def test_the_customer_is_asked_and_replies(administrator: User) -> None:
 
 
 def test_in_a_demonstration_customers_reply(administrator: User) -> None:
-    process = decide(inquiry("It is late."), Decision.ASK_CUSTOMER, administrator)
+    process = decide(inquiry("It is late."), AgentDecision.ASK_CUSTOMER, administrator)
     assert reply_for_customers() == 0
 
     assert reply_for_customers(timedelta(0)) == 1
@@ -152,7 +156,7 @@ def test_in_a_demonstration_customers_reply(administrator: User) -> None:
 
 
 def test_a_customer_who_does_not_reply_is_given_up(administrator: User) -> None:
-    process = decide(inquiry("It is late."), Decision.ASK_CUSTOMER, administrator)
+    process = decide(inquiry("It is late."), AgentDecision.ASK_CUSTOMER, administrator)
 
     let_pass(desk.PATIENCE)
     go_on(process)

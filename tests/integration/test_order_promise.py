@@ -222,7 +222,7 @@ def test_a_step_before_its_listing_is_noticed(waiting: Order, step: str) -> None
         found = disagreements()
 
     assert found == [
-        f"{waiting.pk} for both in {step} stands as Standing(external=False, internal=False, refused=False)"
+        f"{waiting.pk} for both in {step} stands as ListingState(external=False, internal=False, refused=False)"
     ]
 
 

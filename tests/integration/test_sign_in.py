@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 
 from orchestrator import sign_in
-from orchestrator.sign_in import LinkRefused, redeem, sign_in_path
+from orchestrator.sign_in import InvalidLink, redeem, sign_in_path
 
 pytestmark = pytest.mark.django_db
 
@@ -38,7 +38,7 @@ def test_a_sign_in_voids_the_links_made_before(viewer: User) -> None:
     earlier = token(viewer)
     redeem(token(viewer))
 
-    with pytest.raises(LinkRefused):
+    with pytest.raises(InvalidLink):
         redeem(earlier)
 
 
@@ -47,17 +47,17 @@ def test_a_link_of_yesterday_is_refused(
 ) -> None:
     monkeypatch.setattr(sign_in, "LIFETIME", timedelta(seconds=-1))
 
-    with pytest.raises(LinkRefused):
+    with pytest.raises(InvalidLink):
         redeem(token(viewer))
 
 
 def test_a_link_that_was_changed_is_refused(viewer: User) -> None:
-    with pytest.raises(LinkRefused):
+    with pytest.raises(InvalidLink):
         redeem(token(viewer)[:-1] + "x")
 
 
 def test_a_link_signed_for_another_purpose_is_refused(viewer: User) -> None:
-    with pytest.raises(LinkRefused):
+    with pytest.raises(InvalidLink):
         redeem(signing.dumps([viewer.pk, ""], salt="something else"))
 
 
@@ -65,7 +65,7 @@ def test_a_user_who_was_deactivated_is_refused(viewer: User) -> None:
     link = token(viewer)
     User.objects.filter(pk=viewer.pk).update(is_active=False)
 
-    with pytest.raises(LinkRefused):
+    with pytest.raises(InvalidLink):
         redeem(link)
 
 
@@ -76,7 +76,7 @@ def test_of_many_uses_at_once_one_wins(viewer: User) -> None:
     def use(_: int) -> bool:
         try:
             redeem(link)
-        except LinkRefused:
+        except InvalidLink:
             return False
         finally:
             connection.close()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from monitoring.queries.causes import spoken
+from monitoring.queries.instance.causes import spoken
 from orchestrator import Permanent, start_process
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import cancel, decide, redo, retry, skip

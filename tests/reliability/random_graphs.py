@@ -15,7 +15,7 @@ from orchestrator.definition import (
     step,
     then,
 )
-from orchestrator.definition.workflow.rows import Row
+from orchestrator.definition.workflow.rows import FlowRow
 from orchestrator.definition.workflow.steps import Function, Step
 from tests.apps.random_graphs.steps import (
     Broken,
@@ -42,7 +42,7 @@ class Part(NamedTuple):
     last: Step
 
 
-def random_flow(input: Dice) -> list[Row | Step]:
+def random_flow(input: Dice) -> list[FlowRow | Step]:
     """Return the rows of the graph of a seed, of about so many steps."""
     return _Garden(input).grown()
 
@@ -53,11 +53,11 @@ class _Garden:
     def __init__(self, input: Dice) -> None:
         self.dice = random.Random(input.seed)
         self.size = input.size
-        self.rows: list[Row | Step] = []
+        self.rows: list[FlowRow | Step] = []
         self.count = 0
         self.depth = 0
 
-    def grown(self) -> list[Row | Step]:
+    def grown(self) -> list[FlowRow | Step]:
         first = self.step()
         last = first
         while self.count < self.size:

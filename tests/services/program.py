@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.db import connection
 
-from orchestrator.serving.child import Child
+from orchestrator.serving.child_process import ChildProcess
 from tests.services.patience import SHARED
 
 
@@ -41,7 +41,7 @@ class Program:
     ) -> None:
         root: Path = settings.BASE_DIR
         self.log: Path = settings.DATA_DIR / f"{name}.log"
-        self.child = Child(name, command, environ(), root, self.log, keep)
+        self.child = ChildProcess(name, command, environ(), root, self.log, keep)
 
     @property
     def pid(self) -> int:

@@ -13,7 +13,7 @@ from orchestrator.definition import (
     during,
     when,
 )
-from orchestrator.definition.process_manager.rows import Row
+from orchestrator.definition.process_manager.rows import TransitionRow
 from orchestrator.exceptions import InvalidDefinition
 
 
@@ -99,5 +99,5 @@ def refusal(*args: Any, **attributes: Any) -> InvalidDefinition:
     return refused.value
 
 
-def said_of(row: Row, reason: str) -> str:
+def said_of(row: TransitionRow, reason: str) -> str:
     return f"Shop, row {str(row)!r}: {reason}"

@@ -18,7 +18,8 @@ from orchestrator.definition import (
     when,
 )
 from orchestrator.definition.codec import encode
-from orchestrator.definition.process_manager.rows import During, Row
+from orchestrator.definition.dataflow import reachable
+from orchestrator.definition.process_manager.rows import During, TransitionRow
 from orchestrator.exceptions import InvalidDefinition
 
 
@@ -81,7 +82,7 @@ targets = st.sampled_from([Step.LEFT, Step.RIGHT, Step.END])
 
 
 @st.composite
-def moves(draw: st.DrawFn, event: type[Event], guards: dict[str, Any]) -> Row:
+def moves(draw: st.DrawFn, event: type[Event], guards: dict[str, Any]) -> TransitionRow:
     row = when(event, **guards).go_to(draw(targets))
     if draw(st.booleans()):
         row = row.set(light=draw(st.sampled_from(Light)))
@@ -89,10 +90,10 @@ def moves(draw: st.DrawFn, event: type[Event], guards: dict[str, Any]) -> Row:
 
 
 @st.composite
-def cells(draw: st.DrawFn, event: type[Event]) -> list[Row]:
+def cells(draw: st.DrawFn, event: type[Event]) -> list[TransitionRow]:
     """The rows of one step for one event: none, or such that each value of a field is taken once."""
     last = draw(st.sampled_from(["nothing", "move", "ignore", "reject"]))
-    rows: list[Row] = []
+    rows: list[TransitionRow] = []
     name = draw(st.sampled_from([*DOMAINS, ""]))
     if name:
         values = draw(st.permutations(DOMAINS[name]))
@@ -174,7 +175,7 @@ def test_each_event_in_each_step_has_exactly_one_outcome(
 def test_what_happens_was_drawn_as_possible(cls: type[ProcessManager]) -> None:
     for step, data in reached(cls):
         known = {} if data is None else encode(data)
-        nodes, edges = cls.graph().reachable(step, known)
+        nodes, edges = reachable(cls.graph(), step, known)
         for event in HAPPENED:
             decision = cls.decide(step, data, event)
             if decision.outcome == "moved":
@@ -207,7 +208,7 @@ def test_a_value_that_no_row_takes_is_refused(
         crossing(*groups)
 
 
-def holds(row: Row, data: Any, event: Event) -> bool:
+def holds(row: TransitionRow, data: Any, event: Event) -> bool:
     return all(
         guard.holds(getattr(event, guard.field, getattr(data, guard.field, None)), data)
         for guard in row.guards

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from orchestrator.definition import after, during, ignore, reject, stored, when
-from orchestrator.definition.process_manager.rows import Row, spoken
+from orchestrator.definition.process_manager.rows import TransitionRow
+from orchestrator.definition.words import spoken_delay
 from tests.unit.shop import Data, Pack, Paid, Payment, Refund, Sent, Step
 
 
@@ -34,7 +35,7 @@ ROW = when(Paid, large_amount, payment=[Payment.CARD, Payment.CASH], final=True)
     ],
     ids=str,
 )
-def test_a_row_reads_like_an_edge_label(row: Row, text: str) -> None:
+def test_a_row_reads_like_an_edge_label(row: TransitionRow, text: str) -> None:
     assert str(row) == text
 
 
@@ -50,7 +51,7 @@ def test_a_row_reads_like_an_edge_label(row: Row, text: str) -> None:
     ids=str,
 )
 def test_a_delay_is_said_in_words(delay: timedelta, text: str) -> None:
-    assert spoken(delay) == text
+    assert spoken_delay(delay) == text
 
 
 def test_rows_are_values_and_are_never_changed() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from monitoring.diagrams import DiagramState, Drawing, NodeState
 from orchestrator.definition.graph import Edge, Graph, Node
-from tests.browser.gallery import HARMFUL
+from tests.browser.samples import HARMFUL
 
 TAGS = {
     "svg",

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 import bootstrap
-from examples import senses
-from examples.senses import Unreadable, light
+from examples import readers
+from examples.readers import Unreadable, light
 from examples.support_inquiry import attachments, reading
 from examples.support_inquiry.findings import Classification, Medium
 from orchestrator import Permanent
 from orchestrator.management.commands import up
-from orchestrator.serving import plan
+from orchestrator.serving import programs
 from tests.readers import Bystander, with_extra
 
 MEDIA = attachments.MEDIA
@@ -125,13 +125,13 @@ def test_the_mood_of_another_language_is_left_open(text: str, language: str) -> 
 
 @pytest.mark.parametrize("name", ["damaged-scan.png"])
 def test_a_damaged_picture_is_unreadable_with_and_without_the_extra(name: str) -> None:
-    for read in (senses.text_in, light.text_in):
+    for read in (readers.text_in, light.text_in):
         with pytest.raises(Unreadable, match=name):
             read(MEDIA / name)
 
 
 def test_a_damaged_recording_is_unreadable_with_and_without_the_extra() -> None:
-    for hear in (senses.speech_in, light.speech_in):
+    for hear in (readers.speech_in, light.speech_in):
         with pytest.raises(Unreadable, match=r"damaged-call\.flac"):
             hear(MEDIA / "damaged-call.flac")
 
@@ -140,7 +140,7 @@ def test_a_damaged_document_is_unreadable(tmp_path: Path) -> None:
     damaged = tmp_path / "damaged.pdf"
     damaged.write_bytes((MEDIA / "complaint.pdf").read_bytes()[:200])
 
-    for pages in (senses.pages_of, light.pages_of):
+    for pages in (readers.pages_of, light.pages_of):
         with pytest.raises(Unreadable, match=r"damaged\.pdf"):
             pages(damaged)
 
@@ -148,14 +148,16 @@ def test_a_damaged_document_is_unreadable(tmp_path: Path) -> None:
 @with_extra("pictures", "speech", "documents")
 def test_the_captions_of_the_light_readers_say_what_the_real_ones_find() -> None:
     for picture in captioned(".png"):
-        assert light.text_in(picture).lines == senses.text_in(picture).lines
+        assert light.text_in(picture).lines == readers.text_in(picture).lines
     for recording in captioned(".flac"):
-        real, caption = senses.speech_in(recording), light.speech_in(recording)
+        real, caption = readers.speech_in(recording), light.speech_in(recording)
         assert (caption.words, caption.seconds) == (real.words, real.seconds)
     for pdf in captioned(".pdf"):
-        assert light.pages_of(pdf) == senses.pages_of(pdf)
+        assert light.pages_of(pdf) == readers.pages_of(pdf)
         for number in range(light.pages_of(pdf)):
-            assert light.page_of(pdf, number).lines == senses.page_of(pdf, number).lines
+            assert (
+                light.page_of(pdf, number).lines == readers.page_of(pdf, number).lines
+            )
 
 
 def captioned(suffix: str) -> list[Path]:
@@ -210,20 +212,20 @@ import sys
 for name in ("av", "cv2", "onnxruntime", "pocketsphinx", "pypdf", "rapidocr", "vaderSentiment"):
     sys.modules[name] = None  # importing it now fails
 import bootstrap
-from examples import senses
-print({getattr(senses, name).__module__ for name in senses.READERS})
+from examples import readers
+print({getattr(readers, name).__module__ for name in readers.READERS})
 """
     run = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
 
-    assert run.stdout.strip() == "{'examples.senses.light'}"
+    assert run.stdout.strip() == "{'examples.readers.light'}"
 
 
 def test_nothing_heavy_is_loaded_before_something_is_read() -> None:
     program = """
 import sys
-import examples.senses
+import examples.readers
 print([name for name in ("av", "cv2", "numpy", "onnxruntime", "pocketsphinx") if sys.modules.get(name)])
 """
     run = subprocess.run(
@@ -234,10 +236,10 @@ print([name for name in ("av", "cv2", "numpy", "onnxruntime", "pocketsphinx") if
 
 
 def test_the_first_start_and_up_look_for_the_modules_that_the_readers_need() -> None:
-    needed = {module for modules in senses.NEEDED.values() for module in modules}
+    needed = {module for modules in readers.NEEDED.values() for module in modules}
     ours = bootstrap.MEDIA.modules[len(bootstrap.RUNTIME.modules) :]
 
-    assert set(plan.READERS) == set(ours) == needed - {"pocketsphinx"}
+    assert set(programs.READERS) == set(ours) == needed - {"pocketsphinx"}
 
 
 @with_extra("pictures", "speech", "moods", "documents", "films")
@@ -247,14 +249,14 @@ import socket
 from pathlib import Path
 def refused(*arguments): raise AssertionError("the network is used")
 socket.socket.connect = socket.getaddrinfo = refused
-from examples import senses
+from examples import readers
 media = Path({str(MEDIA)!r})
 films = media.parents[1] / "video_analysis" / "media"
-senses.text_in(media / "overdue-invoice.png")
-senses.speech_in(media / "thanks.flac")
-senses.mood_of("thank you")
-senses.page_of(media / "address.pdf", 0)
-print(senses.look_at(films / "team.webm", 2.0).faces)
+readers.text_in(media / "overdue-invoice.png")
+readers.speech_in(media / "thanks.flac")
+readers.mood_of("thank you")
+readers.page_of(media / "address.pdf", 0)
+print(readers.look_at(films / "team.webm", 2.0).faces)
 """
     run = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
@@ -270,7 +272,9 @@ def test_the_demonstration_says_in_one_line_that_its_readers_are_light(
     monkeypatch.setattr(up, "lacks_readers", lambda: lacking)
     said = StringIO()
 
-    children = up.Command(stdout=said).demo(plan.Plan(tmp_path, MEDIA), "http://site")
+    children = up.Command(stdout=said).demo(
+        programs.Programs(tmp_path, MEDIA), "http://site"
+    )
 
     assert [child.name for child in children] == [
         "exchange",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from examples.senses import Speech, Text, Tone
+from examples.readers import Speech, Text, Tone
 from examples.support_inquiry.findings import MergedContext, Priority
 from examples.support_inquiry.triage import merge, prioritize
 

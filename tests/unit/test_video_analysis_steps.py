@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from examples import senses
-from examples.senses import Film, Moment, Unreadable, light
+from examples import readers
+from examples.readers import Film, Moment, Unreadable, light
 from examples.video_analysis import pipelines, sight
 from examples.video_analysis.findings import (
     Analysis,
@@ -49,17 +49,17 @@ def test_text_is_read_and_faces_are_counted_in_a_frame(
     ],
 )
 def test_the_words_of_a_sound_track_are_heard(film: str, words: str) -> None:
-    assert senses.speech_in(sight.film_named(film)).words == words
+    assert readers.speech_in(sight.film_named(film)).words == words
 
 
 @with_extra("films")
 def test_the_captions_of_the_light_readers_say_what_the_real_ones_find() -> None:
     for name in ("notice.webm", "team.webm", "shapes.webm"):
         path = sight.film_named(name)
-        real = senses.film_of(path)
+        real = readers.film_of(path)
         assert light.film_of(path) == real
         for second in (0.25, 1.25, 2.25, 3.25):
-            seen, said = senses.look_at(path, second), light.look_at(path, second)
+            seen, said = readers.look_at(path, second), light.look_at(path, second)
             assert (said.lines, said.faces) == (seen.lines, seen.faces)
             assert "light" in said.reader
 

@@ -28,9 +28,9 @@ from orchestrator.definition import (
     undo,
     wait,
 )
-from orchestrator.definition.workflow.agreement import MISSING
-from orchestrator.definition.workflow.binding import Binding
-from orchestrator.definition.workflow.rows import Row
+from orchestrator.definition.typing import MISSING
+from orchestrator.definition.workflow.plan import Binding
+from orchestrator.definition.workflow.rows import FlowRow
 from tests.unit.workflows import (
     Approved,
     Input,
@@ -506,8 +506,10 @@ def whole_inquiry(input: Inquiry) -> int:
     ],
     ids=["elements of a field", "a list", "a field of the input", "the whole input"],
 )
-def test_elements_fields_and_the_input_agree_too(row: Row | Callable[..., Any]) -> None:
-    row = row if isinstance(row, Row) else then(row, a)
+def test_elements_fields_and_the_input_agree_too(
+    row: FlowRow | Callable[..., Any],
+) -> None:
+    row = row if isinstance(row, FlowRow) else then(row, a)
 
     assert " wants " in refusal(row).reason
 

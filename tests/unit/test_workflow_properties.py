@@ -25,8 +25,7 @@ from orchestrator.definition.workflow.advance import (
     catching,
     starved,
 )
-from orchestrator.definition.workflow.guarantees import Guarantees
-from orchestrator.definition.workflow.order import ordered
+from orchestrator.definition.workflow.certainty import Certainty
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.replay import replayed
 from orchestrator.definition.workflow.steps import Step
@@ -280,7 +279,7 @@ def test_a_result_that_is_held_to_be_certain_is_there(
     workers: int, dice: Random
 ) -> None:
     plan = drawn(dice)
-    known = Guarantees(plan, ordered(plan), plan.vertices)
+    known = Certainty(plan, plan.vertices)
     for _ in range(3):
         run = Run(plan, dice, workers)
         for name, had in run.had.items():

@@ -11,7 +11,7 @@ from orchestrator.definition import Event, Workflow, step
 from orchestrator.definition.workflow.advance import (
     Advance,
     Arrivals,
-    Outcome,
+    Ending,
     Settled,
     advance,
     begin,
@@ -113,7 +113,7 @@ class Process:
         self,
         name: str,
         result: Any = None,
-        outcome: Outcome = "done",
+        outcome: Ending = "done",
         error: BaseException | None = None,
     ) -> Advance:
         """Settle the open visit of a step."""

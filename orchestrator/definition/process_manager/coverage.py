@@ -6,78 +6,69 @@ the values that the data can really have in the step: no gap, no overlap; a last
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, Any
 
-from orchestrator.definition.codec import adapter
-from orchestrator.definition.dataflow import Values, flow
-from orchestrator.definition.domains import domain, hints
+from orchestrator.definition.codec import stored_form
+from orchestrator.definition.dataflow import PossibleValues, flow
+from orchestrator.definition.graph import Graph
+from orchestrator.definition.invalid import invalid
 from orchestrator.definition.messages import Event
-from orchestrator.definition.process_manager.rows import Row, Stored, written
-from orchestrator.exceptions import InvalidDefinition
+from orchestrator.definition.process_manager.rows import Stored, TransitionRow, answer
+from orchestrator.definition.process_manager.state_machine import StateMachine
+from orchestrator.definition.typing import domain, hints
 
-if TYPE_CHECKING:
-    from orchestrator.definition.process_manager.manager import ProcessManager
+Rows = list[TransitionRow]
+Cases = dict[str, tuple[object, ...]]
+"""Field -> the values to try."""
+
+BrokenRows = Iterator[tuple[TransitionRow, str]]
+"""Rows that cannot stay, and why."""
 
 MAX_CASES = 10_000
 
 
-def check_coverage(cls: type[ProcessManager]) -> None:
+def check_coverage(cls: type[StateMachine], graph: Graph) -> None:
     """Checks every step and event.
 
     Raises:
         InvalidDefinition: naming the row that overlaps or can never be taken, or the case that no row takes.
     """
-    values, taken = flow(cls.graph(), str(cls.first), {})
+    for row, reason in _broken(cls, graph):
+        invalid(cls.__name__, row, reason)
+
+
+def _broken(cls: type[StateMachine], graph: Graph) -> BrokenRows:
+    values, taken = flow(graph, str(cls.first), {})
     for row in cls.all_rows():
         if row.disposition == "move" and row.edge not in taken:
-            raise InvalidDefinition(
-                cls.__name__,
-                str(row),
-                "its guard can never hold: the data never has these values here",
-            )
+            yield row, "its guard can never hold: the data never has these values here"
     for step in cls.rows:
         for event in cls.events.values():
             rows = cls.rows_for(step, event)
             if rows:
-                _check_cell(cls, step, event, rows, values[str(step)])
+                possible = _possible(cls, event, rows, values[str(step)])
+                yield from _of_cell(step, rows, possible)
 
 
-def _check_cell(
-    cls: type[ProcessManager],
-    step: StrEnum,
-    event: type[Event],
-    rows: list[Row],
-    values: Values,
-) -> None:
-    _check_order(cls, rows)
-    possible = _possible(cls, event, rows, values)
-    if possible is None:
-        _check_otherwise(cls, step, rows, "values that cannot be listed")
-        return
-    for case in (
-        dict(zip(possible, combination, strict=True))
-        for combination in product(*possible.values())
-    ):
-        _check_case(cls, step, rows, case)
-
-
-def _check_order(cls: type[ProcessManager], rows: list[Row]) -> None:
+def _of_cell(step: StrEnum, rows: Rows, possible: Cases | None) -> BrokenRows:
     for row, later in pairwise(rows):
         if not (row.guards or row.predicates):
-            raise InvalidDefinition(
-                cls.__name__,
-                str(later),
-                f"never tried: the row {str(row)!r} before it takes every case",
-            )
+            yield later, f"never tried: the row {str(row)!r} before it takes every case"
+    if possible is None:
+        yield from _gap(step, rows, "values that cannot be listed")
+        return
+    for combination in product(*possible.values()):
+        case = dict(zip(possible, combination, strict=True))
+        yield from _of_case(step, rows, case)
 
 
 def _possible(
-    cls: type[ProcessManager], event: type[Event], rows: list[Row], values: Values
-) -> dict[str, tuple[object, ...]] | None:
-    """Field -> values to try, or None when a guarded field's values cannot be listed."""
-    found: dict[str, tuple[object, ...]] = {}
+    cls: type[StateMachine], event: type[Event], rows: Rows, values: PossibleValues
+) -> Cases | None:
+    """The values to try, or None when those of a guarded field cannot be listed."""
+    found: Cases = {}
     size = 1
     for guard in (guard for row in rows for guard in row.guards):
         if isinstance(guard.accepts, Stored) or guard.field in found:
@@ -85,7 +76,8 @@ def _possible(
         form = event if guard.field in hints(event) else cls.Data
         listed = domain(form, guard.field)
         if form is cls.Data and guard.field in values:
-            listed = tuple(v for v in listed if _json(v) in values[guard.field])
+            known = values[guard.field]
+            listed = tuple(value for value in listed if stored_form(value) in known)
         size *= len(listed)
         if not listed or size > MAX_CASES:
             return None
@@ -93,52 +85,37 @@ def _possible(
     return found
 
 
-def _check_case(
-    cls: type[ProcessManager], step: StrEnum, rows: list[Row], case: dict[str, object]
-) -> None:
+def _of_case(step: StrEnum, rows: Rows, case: dict[str, object]) -> BrokenRows:
     taking = [row for row in rows if _certain(row) and _accepts(row, case)]
     guarded = [row for row in taking if row.guards]
-    shown = ", ".join(f"{name} = {written(value)}" for name, value in case.items())
+    shown = ", ".join(f"{name} = {answer(value)}" for name, value in case.items())
     if len(guarded) > 1:
-        raise InvalidDefinition(
-            cls.__name__,
-            str(guarded[1]),
-            f"overlaps with {str(guarded[0])!r} when {shown}",
-        )
+        yield guarded[1], f"overlaps with {str(guarded[0])!r} when {shown}"
     stale = any(_looks_back(row) and _accepts(row, case) for row in rows)
     if not taking and not stale:
-        _check_otherwise(cls, step, rows, shown or "its predicates do not hold")
+        yield from _gap(step, rows, shown or "its predicates do not hold")
 
 
-def _check_otherwise(
-    cls: type[ProcessManager], step: StrEnum, rows: list[Row], case: str
-) -> None:
+def _gap(step: StrEnum, rows: Rows, case: str) -> BrokenRows:
     last = rows[-1]
     if last.guards or last.predicates:
-        raise InvalidDefinition(
-            cls.__name__,
-            str(last),
-            f"a gap in {step}: no row takes {last.trigger_text} when {case}; "
-            "add a row, a last one without a guard, ignore(...) or reject(...)",
-        )
+        reason = f"a gap in {step}: no row takes {last.trigger_text} when {case}"
+        advice = "add a row, a last one without a guard, ignore(...) or reject(...)"
+        yield last, f"{reason}; {advice}"
 
 
-def _certain(row: Row) -> bool:
+def _certain(row: TransitionRow) -> bool:
     return not row.predicates and not _looks_back(row)
 
 
-def _looks_back(row: Row) -> bool:
+def _looks_back(row: TransitionRow) -> bool:
     return not row.predicates and any(
         isinstance(guard.accepts, Stored) for guard in row.guards
     )
 
 
-def _accepts(row: Row, case: dict[str, object]) -> bool:
+def _accepts(row: TransitionRow, case: dict[str, object]) -> bool:
     return all(
         isinstance(guard.accepts, Stored) or case.get(guard.field) in guard.accepts
         for guard in row.guards
     )
-
-
-def _json(value: Any) -> Any:
-    return adapter(type(value)).dump_python(value, mode="json")

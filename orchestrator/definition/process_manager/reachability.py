@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-from collections import deque
-from typing import TYPE_CHECKING
+from collections import defaultdict
 
-from orchestrator.exceptions import InvalidDefinition
-
-if TYPE_CHECKING:
-    from orchestrator.definition.process_manager.manager import ProcessManager
-
-Edges = dict[str, set[str]]
+from orchestrator.definition.invalid import invalid
+from orchestrator.definition.process_manager.state_machine import StateMachine
+from orchestrator.definition.topology import closure
 
 
-def check_reachability(cls: type[ProcessManager]) -> None:
+def check_reachability(cls: type[StateMachine]) -> None:
     """Follows the rows forwards from the first step, and backwards from the final ones.
 
     Raises:
         InvalidDefinition: naming a step that can never be reached, or never be left for good.
     """
-    forward = {
-        str(step): {str(row.target) for row in cls.rows.get(step, ()) if row.target}
-        for step in cls.Step
-    }
-    backward: Edges = {}
-    for step, targets in forward.items():
-        for target in targets:
-            backward.setdefault(target, set()).add(step)
-    reached = _closure({str(cls.first)}, forward)
-    ending = _closure({str(step) for step in cls.finals}, backward)
+    forward: dict[str, set[str]] = defaultdict(set)
+    backward: dict[str, set[str]] = defaultdict(set)
+    for step, rows in cls.rows.items():
+        for target in (row.target for row in rows if row.target):
+            forward[step].add(target)
+            backward[target].add(step)
+    reached, ending = closure([cls.first], forward), closure(cls.finals, backward)
     for step in cls.Step:
-        if str(step) not in reached:
-            raise InvalidDefinition(cls.__name__, "", f"{step} can never be reached")
-        if str(step) not in ending:
+        if step not in reached:
+            invalid(cls.__name__, None, f"{step} can never be reached")
+        if step not in ending:
             reason = f"{step} is a dead end: no final step can be reached from it"
-            raise InvalidDefinition(cls.__name__, "", reason)
-
-
-def _closure(start: set[str], edges: Edges) -> set[str]:
-    found, waiting = set(start), deque(start)
-    while waiting:
-        for target in edges.get(waiting.popleft(), set()) - found:
-            found.add(target)
-            waiting.append(target)
-    return found
+            invalid(cls.__name__, None, reason)

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import Any, Literal
 
 from orchestrator.definition.messages import Command, Event
+from orchestrator.definition.words import (
+    name_of,
+    spoken_condition,
+    spoken_delay,
+    written,
+)
 
-Predicate = Callable[[Any, Any], bool]
+DataPredicate = Callable[[Any, Any], bool]
 """A named condition: (data, event) -> bool. For deadlines the event is None."""
 
 
@@ -41,7 +47,7 @@ class Guard:
     def __str__(self) -> str:
         if isinstance(self.accepts, Stored):
             return f"{self.field} = stored {self.accepts.field}"
-        return f"{self.field} = {', '.join(map(written, self.accepts))}"
+        return f"{self.field} = {', '.join(map(answer, self.accepts))}"
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,7 @@ class Issue:
 
 
 @dataclass(frozen=True)
-class Row:
+class TransitionRow:
     """One transition of a step: when this arrives and the guards hold, change data, issue commands, go on.
 
     `when`, `after`, `ignore` and `reject` make rows; the methods only add to them.
@@ -61,7 +67,7 @@ class Row:
 
     trigger: type[Event] | timedelta
     disposition: Literal["move", "ignore", "reject"] = "move"
-    predicates: tuple[Predicate, ...] = ()
+    predicates: tuple[DataPredicate, ...] = ()
     guards: tuple[Guard, ...] = ()
     sets: tuple[tuple[str, object], ...] = ()
     issues: tuple[Issue, ...] = ()
@@ -69,20 +75,20 @@ class Row:
     escalates: bool = False
     edge: str = field(default="", compare=False)
 
-    def set(self, **values: object) -> Row:
+    def set(self, **values: object) -> TransitionRow:
         """Also gives these fields of the data these values."""
         return replace(self, sets=(*self.sets, *values.items()))
 
-    def issue(self, *commands: type[Command], **renames: str) -> Row:
+    def issue(self, *commands: type[Command], **renames: str) -> TransitionRow:
         """Also issues these commands, their fields filled by name from event and data."""
         issued = (Issue(command, tuple(renames.items())) for command in commands)
         return replace(self, issues=(*self.issues, *issued))
 
-    def go_to(self, step: StrEnum) -> Row:
+    def go_to(self, step: StrEnum) -> TransitionRow:
         """Then enters this step; without it the process stays where it is."""
         return replace(self, target=step)
 
-    def escalate(self) -> Row:
+    def escalate(self) -> TransitionRow:
         """Also raises the escalation level, for people to see."""
         return replace(self, escalates=True)
 
@@ -93,13 +99,13 @@ class Row:
     @property
     def guard_text(self) -> str:
         """The guard as it stands in the brackets of an edge label."""
-        named = (name_of(predicate).replace("_", " ") for predicate in self.predicates)
+        named = map(spoken_condition, self.predicates)
         return " and ".join([*named, *map(str, self.guards)])
 
     @property
     def trigger_text(self) -> str:
         if isinstance(self.trigger, timedelta):
-            return f"after {spoken(self.trigger)}"
+            return f"after {spoken_delay(self.trigger)}"
         return name_of(self.trigger)
 
     def __str__(self) -> str:
@@ -116,32 +122,36 @@ class During:
     """The rows of one step."""
 
     step: StrEnum
-    rows: tuple[Row, ...]
+    rows: tuple[TransitionRow, ...]
 
 
-def during(step: StrEnum, *rows: Row) -> During:
+def during(step: StrEnum, *rows: TransitionRow) -> During:
     """Groups the rows of one step; rows for one event are tried in the order written."""
     return During(step, rows)
 
 
-def when(event: type[Event], *predicates: Predicate, **guards: object) -> Row:
+def when(
+    event: type[Event], *predicates: DataPredicate, **guards: object
+) -> TransitionRow:
     """A row for an event. A guard names a field and the value or values it accepts, or `stored("field")`."""
-    return Row(event, predicates=predicates, guards=_guards(guards))
+    return TransitionRow(event, predicates=predicates, guards=_guards(guards))
 
 
-def after(delay: timedelta, *predicates: Predicate, **guards: object) -> Row:
+def after(
+    delay: timedelta, *predicates: DataPredicate, **guards: object
+) -> TransitionRow:
     """A row for a deadline, counted from entering the step."""
-    return Row(delay, predicates=predicates, guards=_guards(guards))
+    return TransitionRow(delay, predicates=predicates, guards=_guards(guards))
 
 
-def ignore(event: type[Event]) -> Row:
+def ignore(event: type[Event]) -> TransitionRow:
     """The event is expected to come late in this step: it is logged and changes nothing."""
-    return Row(event, disposition="ignore")
+    return TransitionRow(event, disposition="ignore")
 
 
-def reject(event: type[Event]) -> Row:
+def reject(event: type[Event]) -> TransitionRow:
     """The event is wrong in this step: an incident at once."""
-    return Row(event, disposition="reject")
+    return TransitionRow(event, disposition="reject")
 
 
 def _guards(guards: Mapping[str, object]) -> tuple[Guard, ...]:
@@ -156,26 +166,6 @@ def _accepted(value: object) -> tuple[object, ...] | Stored:
     return (value,)
 
 
-def name_of(value: object) -> str:
-    """The name of a class or function; of anything else, which validation refuses, how it is written."""
-    return getattr(value, "__name__", repr(value))
-
-
-def written(value: object) -> str:
-    """A guard's value as people read it."""
-    if isinstance(value, Enum):
-        return str(value.value)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return str(value)
-
-
-def spoken(delay: timedelta) -> str:
-    """A delay as people say it: "10 minutes", "1 hour 30 minutes"."""
-    rest = int(delay.total_seconds())
-    parts = []
-    for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1)):
-        count, rest = divmod(rest, size)
-        if count:
-            parts.append(f"{count} {unit}{'s' if count > 1 else ''}")
-    return " ".join(parts) or f"{delay.total_seconds():g} seconds"
+def answer(value: object) -> str:
+    """A guard's value as people read it: a truth value answers a question."""
+    return ("yes" if value else "no") if isinstance(value, bool) else written(value)

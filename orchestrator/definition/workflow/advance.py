@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from orchestrator.definition.workflow.choosing import chosen, onward
 from orchestrator.definition.workflow.plan import Link, Loop, Plan, Vertex
 
-Outcome = Literal["done", "failed", "late", "cancelled"]
+Ending = Literal["done", "failed", "late", "cancelled"]
+"""How a visit was settled."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Arrivals:
     failed: int = 0
 
 
-Look = Callable[[Sequence[str]], Mapping[str, Arrivals]]
+ReadJoins = Callable[[Sequence[str]], Mapping[str, Arrivals]]
 """Tells how the joins of these names stand; one that is left out has had no arrivals yet."""
 
 
@@ -42,7 +42,7 @@ class Settled:
 
     step: str
     visit: int = 1
-    outcome: Outcome = "done"
+    outcome: Ending = "done"
     result: Any = None
     error: BaseException | type[BaseException] | None = None
 
@@ -62,7 +62,7 @@ class Advance:
     """The ids of the links taken."""
 
 
-def advance(plan: Plan, settled: Settled, look: Look) -> Advance:
+def advance(plan: Plan, settled: Settled, look: ReadJoins) -> Advance:
     """What follows when a visit of a step is settled.
 
     Args:
@@ -100,7 +100,7 @@ def starved(target: Vertex, now: Arrivals) -> bool:
 
 
 class _Walk:
-    def __init__(self, plan: Plan, look: Look) -> None:
+    def __init__(self, plan: Plan, look: ReadJoins) -> None:
         self.plan = plan
         self.look = look
         self.known: dict[str, Arrivals] = {}
@@ -126,10 +126,10 @@ class _Walk:
         if loop is None:
             exceptions = [(link, False) for link in vertex.exceptions]
             return self._chosen(vertex, settled.result) + exceptions
-        if vertex.name != loop.steps[-1]:
+        if not vertex.ends_loop:
             # its exceptions are open until the loop is left
             return self._chosen(vertex, settled.result)
-        way = onward(loop, settled.result, settled.visit)
+        way = loop.onward(settled.result, settled.visit)
         if way is loop.back:
             self.found.taken.append(way.id)
             self.found.entered.append((way.target, settled.visit + 1))
@@ -140,7 +140,7 @@ class _Walk:
         return [
             (link, link in taken)
             for choice in vertex.choices
-            for taken in [set(chosen(choice, result, vertex.name))]
+            for taken in [set(choice.taken(result, vertex.name))]
             for link in choice.links
         ]
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
+from orchestrator.definition.invalid import invalid
+from orchestrator.definition.words import name_of
 from orchestrator.definition.workflow import step_rules
 from orchestrator.definition.workflow.plan import Choice, Link, LinkKind, Vertex
-from orchestrator.definition.workflow.refusal import refuse
-from orchestrator.definition.workflow.rows import Row
+from orchestrator.definition.workflow.rows import FlowRow
 from orchestrator.definition.workflow.steps import (
     Policy,
     Step,
     StepLike,
-    function_name,
     step_of,
 )
 
@@ -31,11 +31,11 @@ class Assembly:
         self.links: list[Link] = []
         self.ways: dict[tuple[str, str], bool] = {}
         """Who leads to whom when all goes well, and whether always."""
-        self.row: Row | Step | None = None
+        self.row: FlowRow | Step | None = None
         """The row that is being read."""
         self._text = ""
 
-    def at(self, row: Row | Step | None) -> None:
+    def at(self, row: FlowRow | Step | None) -> None:
         """Goes on with a row."""
         self.row, self._text = row, ""
 
@@ -47,14 +47,14 @@ class Assembly:
 
     def vertex(self, value: StepLike) -> Vertex:
         """The vertex of a step; the first mention makes it, an object with a policy outranks a bare function."""
-        name = value.name if isinstance(value, Step) else function_name(value)
+        name = value.name if isinstance(value, Step) else name_of(value)
         known = self.vertices.get(name)
         if known is None:
             return self._new(step_of(value))
         if known.step is not value and known.step.function is not value:
             step = step_of(value)
             if not _same(known.step, step):
-                self.refuse(f"two steps are called {name}; give one another name")
+                self.invalid(f"two steps are called {name}; give one another name")
             if _bare(known.step):
                 self._check(step)
                 known.step = step
@@ -65,14 +65,14 @@ class Assembly:
         made = self.vertices[step.name] = Vertex(step, row=self.row)
         if step.late is not None:
             if reason := step_rules.not_a_step(step.late):
-                self.refuse(reason)
+                self.invalid(reason)
             late = self.vertex(step.late)
             made.exceptions.append(self.link(made, late, "deadline"))
         return made
 
     def _check(self, step: Step) -> None:
         for reason in step_rules.reasons(step):
-            self.refuse(f"{step.name}: {reason}")
+            self.invalid(f"{step.name}: {reason}")
 
     def link(
         self, source: Vertex, target: Vertex, kind: LinkKind = "flow", **more: Any
@@ -85,13 +85,13 @@ class Assembly:
         if kind in ("flow", "case", "default"):
             always = self.ways.setdefault((source.name, target.name), kind == "flow")
             if always != (kind == "flow"):
-                self.refuse(
+                self.invalid(
                     f"{source.name} leads to {target.name} both always and on a condition"
                 )
         return link
 
-    def refuse(self, reason: str) -> NoReturn:
-        refuse(self.definition, self.row, reason)
+    def invalid(self, reason: str) -> NoReturn:
+        invalid(self.definition, self.row, reason)
 
     def choose(self, vertex: Vertex, links: Sequence[Link], **more: Any) -> None:
         vertex.choices.append(Choice(tuple(links), row=self.said, **more))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from orchestrator.definition.workflow.agreement import (
+from orchestrator.definition.invalid import invalid
+from orchestrator.definition.typing import (
     agree,
     element,
     field_of,
@@ -13,10 +14,10 @@ from orchestrator.definition.workflow.agreement import (
     spelled,
     values_of,
 )
-from orchestrator.definition.workflow.binding import Parameter, parameters
+from orchestrator.definition.words import written
+from orchestrator.definition.workflow.parameters import Parameter, parameters
 from orchestrator.definition.workflow.plan import Choice, Plan, Vertex
-from orchestrator.definition.workflow.refusal import refuse
-from orchestrator.definition.workflow.rows import Predicate, written
+from orchestrator.definition.workflow.rows import ResultPredicate
 
 
 def check_branching(definition: str, plan: Plan) -> None:
@@ -28,15 +29,14 @@ def check_branching(definition: str, plan: Plan) -> None:
     for vertex in plan.vertices.values():
         for choice in vertex.choices:
             for reason in _reasons(vertex, choice):
-                refuse(definition, choice.row, reason)
+                invalid(definition, choice.row, reason)
         if vertex.each is not None:
             (link,) = plan.incoming[vertex.name]
             for reason in _unlistable(plan[link.source], vertex.each.over):
-                refuse(definition, vertex.each, reason)
-        loop = vertex.loop
-        if loop is not None and loop.steps[-1] == vertex.name:
-            for reason in _misfits(loop.until, vertex):
-                refuse(definition, loop.row, reason)
+                invalid(definition, vertex.each, reason)
+        if vertex.loop is not None and vertex.ends_loop:
+            for reason in _misfits(vertex.loop.until, vertex):
+                invalid(definition, vertex.loop.row, reason)
 
 
 def _reasons(vertex: Vertex, choice: Choice) -> Iterator[str]:
@@ -89,7 +89,7 @@ def _what(vertex: Vertex) -> str:
     return f"the result of {vertex.name}"
 
 
-def _misfits(predicate: Predicate, vertex: Vertex) -> Iterator[str]:
+def _misfits(predicate: ResultPredicate, vertex: Vertex) -> Iterator[str]:
     """A predicate whose annotation cannot be that of the result."""
     first = _first(predicate)
     if first is not None and not agree(vertex.result_type, first.annotation):
@@ -97,7 +97,7 @@ def _misfits(predicate: Predicate, vertex: Vertex) -> Iterator[str]:
         yield f"{predicate.__name__} wants {wanted}, but {vertex.name} gives {given}"
 
 
-def _first(predicate: Predicate) -> Parameter | None:
+def _first(predicate: ResultPredicate) -> Parameter | None:
     try:
         return next(iter(parameters(predicate)), None)
     except (NameError, TypeError, ValueError):

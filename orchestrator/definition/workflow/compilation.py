@@ -10,6 +10,7 @@ from typing import Any
 from orchestrator.definition.workflow import row_rules
 from orchestrator.definition.workflow.assembly import Assembly
 from orchestrator.definition.workflow.branching import check_branching
+from orchestrator.definition.workflow.parameters import bind_parameters, read_returns
 from orchestrator.definition.workflow.plan import (
     Link,
     Loop,
@@ -20,12 +21,12 @@ from orchestrator.definition.workflow.rows import (
     Case,
     Catch,
     Each,
+    FlowRow,
     Fork,
     Join,
     Needs,
     Repeat,
     Route,
-    Row,
     Start,
     Then,
     Undo,
@@ -36,10 +37,11 @@ from orchestrator.definition.workflow.steps import (
     step_of,
 )
 from orchestrator.definition.workflow.structure import check_structure
-from orchestrator.definition.workflow.wiring import read_returns, wire
 
 
-def compiled(definition: str, rows: Iterable[Row | StepLike], form: type[Any]) -> Plan:
+def compiled(
+    definition: str, rows: Iterable[FlowRow | StepLike], form: type[Any]
+) -> Plan:
     """The plan of a workflow's rows.
 
     Args:
@@ -62,9 +64,9 @@ class Compilation(Assembly):
         self.started: list[str] = []
         self._gathering: list[Join | Needs] = []
 
-    def of(self, rows: Iterable[Row | StepLike]) -> Plan:
-        if isinstance(rows, Row | Step) or not isinstance(rows, Iterable):
-            self.refuse("flow holds rows: flow = (then(...), ...)")
+    def of(self, rows: Iterable[FlowRow | StepLike]) -> Plan:
+        if isinstance(rows, FlowRow | Step) or not isinstance(rows, Iterable):
+            self.invalid("flow holds rows: flow = (then(...), ...)")
         for row in rows:
             self._add(row)
         for gathering in self._gathering:
@@ -72,10 +74,10 @@ class Compilation(Assembly):
             self._gather(gathering)
         self.at(None)
         plan = Plan(self.vertices, self._entries(), tuple(self.links), self._results())
-        order = check_structure(self.definition, plan)
+        check_structure(self.definition, plan)
         read_returns(self.definition, plan)
         check_branching(self.definition, plan)
-        wire(self.definition, plan, self.form, order)
+        bind_parameters(self.definition, plan, self.form)
         return plan
 
     def _add(self, row: Any) -> None:
@@ -85,10 +87,10 @@ class Compilation(Assembly):
         if isinstance(row, Step):
             self.vertex(row)
         elif type(row) not in KINDS:
-            self.refuse("it is not a row")
+            self.invalid("it is not a row")
         else:
             for reason in row_rules.reasons(row):
-                self.refuse(reason)
+                self.invalid(reason)
             KINDS[type(row)](self, row)
 
     def _start(self, row: Start) -> None:
@@ -111,7 +113,7 @@ class Compilation(Assembly):
         for step in (*row.steps, row.into):
             target = self.vertex(step)
         if target.join is not None:
-            self.refuse(f"{target.name} has a join already")
+            self.invalid(f"{target.name} has a join already")
         target.join = row
 
     def _gather(self, row: Join | Needs) -> None:
@@ -175,7 +177,7 @@ class Compilation(Assembly):
     def _each(self, row: Each) -> None:
         source, done = self.vertex(row.step), self.vertex(row.do)
         if done.each is not None:
-            self.refuse(f"{done.name} is used by two maps; give one another name")
+            self.invalid(f"{done.name} is used by two maps; give one another name")
         done.each = row
         self.connect(source, [row.do])
         self.connect(done, [row.into])
@@ -184,7 +186,7 @@ class Compilation(Assembly):
         body = [self.vertex(step) for step in row.steps]
         for vertex in body:
             if vertex.loop is not None:
-                self.refuse(f"{vertex.name} is in two loops; make the inner one a run")
+                self.invalid(f"{vertex.name} is in two loops; make the inner one a run")
         self._sequence(row.steps)
         first, last = body[0], body[-1]
         loop = Loop(
@@ -214,7 +216,7 @@ class Compilation(Assembly):
     def _undo(self, row: Undo) -> None:
         vertex = self.vertex(row.step)
         if vertex.undo is not None:
-            self.refuse(f"{vertex.name} is undone twice")
+            self.invalid(f"{vertex.name} is undone twice")
         vertex.undo = step_of(row.by)
         self._check(vertex.undo)
 
@@ -230,12 +232,12 @@ class Compilation(Assembly):
         for vertex in self.vertices.values():
             name = vertex.step.result_name
             if name in found:
-                self.refuse(f"{found[name]} and {vertex.name} both give {name}")
+                self.invalid(f"{found[name]} and {vertex.name} both give {name}")
             found[name] = vertex.name
         return found
 
 
-KINDS: dict[type[Row], Callable[[Compilation, Any], None]] = {
+KINDS: dict[type[FlowRow], Callable[[Compilation, Any], None]] = {
     Start: Compilation._start,
     Then: Compilation._then,
     Needs: Compilation._needs,

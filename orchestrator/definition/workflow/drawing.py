@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
-from orchestrator.definition.graph import Edge, Graph, Node, spoken
-from orchestrator.definition.process_manager.rows import spoken as spoken_time
+from orchestrator.definition.graph import Edge, Graph, Node
+from orchestrator.definition.process_definition import ProcessDefinition
+from orchestrator.definition.words import (
+    name_of,
+    spoken_condition,
+    spoken_delay,
+    spoken_name,
+    written,
+)
 from orchestrator.definition.workflow.plan import Choice, Link, Plan, Vertex
-from orchestrator.definition.workflow.rows import written
-from orchestrator.definition.workflow.steps import function_name
-
-if TYPE_CHECKING:
-    from orchestrator.definition.workflow.workflow import Workflow
 
 
-def graph_of(cls: type[Workflow], plan: Plan | None) -> Graph:
+def graph_of(cls: type[ProcessDefinition], plan: Plan | None) -> Graph:
     """Nodes from the vertices, edges from the links; empty for a workflow whose graph comes with its input."""
     if plan is None:
         return Graph(cls.name, cls.version, cls.kind, (), ())
@@ -29,7 +31,7 @@ def graph_of(cls: type[Workflow], plan: Plan | None) -> Graph:
 def _node(vertex: Vertex, entries: Collection[str]) -> Node:
     return Node(
         vertex.name,
-        spoken(vertex.name),
+        spoken_name(vertex.name),
         "map" if vertex.each else vertex.step.kind,
         detail=_detail(vertex),
         entry=vertex.name in entries,
@@ -49,11 +51,11 @@ def _detail(vertex: Vertex) -> str:
         return f"{run}{window}{_tolerated(vertex.each.tolerate)}"
     if child:
         return child
-    about = f"for {function_name(step.event)}" if step.event else ""
+    about = f"for {name_of(step.event)}" if step.event else ""
     if step.choices is not None:
         about = " or ".join(written(choice) for choice in step.choices)
     if step.deadline is not None:
-        about += f", at most {spoken_time(step.deadline)}"
+        about += f", at most {spoken_delay(step.deadline)}"
     return about
 
 
@@ -77,8 +79,7 @@ def _join(vertex: Vertex) -> str:
 
 def _split(vertex: Vertex) -> Literal["", "some", "one"]:
     """Which of its ways out are taken: all, some, or one."""
-    loop = vertex.loop
-    if loop is not None and loop.steps[-1] == vertex.name:
+    if vertex.ends_loop:
         return "one"
     if not any(link.kind == "case" for link in vertex.links):
         return ""
@@ -93,8 +94,8 @@ def _labels(plan: Plan) -> dict[str, str]:
         for choice in vertex.choices:
             found |= {link.id: _guard(choice, link) for link in choice.links}
         loop = vertex.loop
-        if loop is not None and loop.steps[-1] == vertex.name:
-            until = spoken_name(loop.until)
+        if loop is not None and vertex.ends_loop:
+            until = spoken_condition(loop.until)
             found[loop.back.id] = f"until {until}, at most {loop.at_most} times"
             found[loop.then.id] = until
             if loop.otherwise is not None:
@@ -107,21 +108,16 @@ def _guard(choice: Choice, link: Link) -> str:
         return "otherwise"
     if link.case is not None:
         priority = f" ({link.case.priority})" if link.case.priority else ""
-        return f"{spoken_name(link.case.predicate)}{priority}"
+        return f"{spoken_condition(link.case.predicate)}{priority}"
     if link.kind == "case":
         word = "is" if choice.exclusive else "has"
         return f"{choice.on or 'result'} {word} {written(link.value)}"
     return ""
 
 
-def spoken_name(function: Any) -> str:
-    """A predicate's name as people read it."""
-    return function_name(function).replace("_", " ")
-
-
 def _edge(plan: Plan, link: Link, guard: str) -> Edge:
-    event = function_name(link.error) if link.error is not None else ""
+    event = name_of(link.error) if link.error is not None else ""
     deadline = plan[link.source].step.deadline
     if link.kind == "deadline" and deadline is not None:
-        event = f"after {spoken_time(deadline)}"
+        event = f"after {spoken_delay(deadline)}"
     return Edge(link.id, link.source, link.target, link.kind, event=event, guard=guard)

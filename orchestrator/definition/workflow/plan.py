@@ -10,12 +10,20 @@ import types
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, Literal
 
-from orchestrator.definition.workflow import regions
-from orchestrator.definition.workflow.binding import Binding
-from orchestrator.definition.workflow.rows import Case, Each, Join, Predicate, Row
+from orchestrator.definition import topology
+from orchestrator.definition.typing import MISSING
+from orchestrator.definition.workflow.rows import (
+    Case,
+    Each,
+    FlowRow,
+    Join,
+    ResultPredicate,
+)
 from orchestrator.definition.workflow.steps import Policy, Step
+from orchestrator.exceptions import NoCase
 
 LinkKind = Literal["flow", "case", "default", "repeat", "error", "deadline"]
 
@@ -36,7 +44,7 @@ class Link:
     case: Case | None = None
     error: type[BaseException] | None = None
     group: tuple[str, ...] = ()
-    row: Row | Step | None = None
+    row: FlowRow | Step | None = None
 
     @property
     def exceptional(self) -> bool:
@@ -62,13 +70,51 @@ class Choice:
         """Whether it depends on the result which links are taken."""
         return any(link.kind == "case" for link in self.links)
 
+    def taken(self, result: Any, step: str) -> list[Link]:
+        """The links that a result takes.
+
+        Args:
+            result: of the step.
+            step: its name, for the message.
+
+        Raises:
+            NoCase: the row must take one, and none fits.
+            Exception: whatever a predicate raises.
+        """
+        if not self.conditional:
+            return list(self.links)
+        fitting = (link for link in self.links if self._fits(link, result))
+        if found := list(islice(fitting, 1 if self.exclusive else None)):
+            return found  # of an exclusive one the rest is not even asked
+        if self.default is not None:
+            return [self.default]
+        if self.exclusive:
+            said = f": {self.on} = {self._value(result)!r}" if self.on else ""
+            raise NoCase(f"{self.row}: no case fits what {step} gave{said}")
+        return []
+
+    def _fits(self, link: Link, result: Any) -> bool:
+        if link.kind != "case":
+            return False
+        if link.case is not None:
+            return bool(link.case.predicate(result))
+        value = self._value(result)
+        several = isinstance(value, frozenset | set | list | tuple)
+        if several and not self.exclusive:
+            return link.value in value
+        return bool(link.value == value)
+
+    def _value(self, result: Any) -> Any:
+        """The field that is compared; the result itself when the name is empty."""
+        return getattr(result, self.on, None) if self.on else result
+
 
 @dataclass(frozen=True, eq=False)
 class Loop:
     """A sequence that is repeated: `back` begins another visit, all other links leave it."""
 
     steps: tuple[str, ...]
-    until: Predicate
+    until: ResultPredicate
     at_most: int
     back: Link
     then: Link
@@ -79,6 +125,31 @@ class Loop:
     def exits(self) -> list[Link]:
         """The ways on from its last step."""
         return [self.then, *([self.otherwise] if self.otherwise is not None else [])]
+
+    def onward(self, result: Any, visit: int) -> Link:
+        """Where the last step goes on.
+
+        Raises:
+            NoCase: the bound is reached and there is no other way.
+            Exception: whatever the predicate raises.
+        """
+        if self.until(result):
+            return self.then
+        if visit < self.at_most:
+            return self.back
+        if self.otherwise is None:
+            raise NoCase(f"{self.row}: still not so after {visit} visits")
+        return self.otherwise
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A parameter and where its value comes from; `name` is the vertex, or the input's field."""
+
+    parameter: str
+    source: Literal["result", "input", "whole_input", "context", "error", "item"]
+    name: str = ""
+    default: Any = MISSING
 
 
 @dataclass(eq=False)
@@ -102,7 +173,7 @@ class Vertex:
     undo: Step | None = None
     undo_bindings: tuple[Binding, ...] = ()
     catches: bool = False
-    row: Row | Step | None = None
+    row: FlowRow | Step | None = None
     certain: bool = False
 
     @property
@@ -133,6 +204,11 @@ class Vertex:
             return replace(policy, transactional=True)
         return policy
 
+    @property
+    def ends_loop(self) -> bool:
+        """Whether it is the last step of a loop."""
+        return self.loop is not None and self.loop.steps[-1] == self.name
+
     @cached_property
     def links(self) -> tuple[Link, ...]:
         """Every link that leaves this vertex, but for a loop's way back."""
@@ -142,7 +218,7 @@ class Vertex:
     def regular(self) -> tuple[Link, ...]:
         """The links that leave it when it is done."""
         chosen = [link for choice in self.choices for link in choice.links]
-        if self.loop is not None and self.loop.steps[-1] == self.name:
+        if self.loop is not None and self.ends_loop:
             chosen += self.loop.exits
         return tuple(chosen)
 
@@ -201,25 +277,60 @@ class Plan:
             link.kind == "flow" and link.source in group for link in incoming
         )
 
+    @cached_property
+    def order(self) -> list[str]:
+        """The vertices, each after all that lead to it; those of a cycle, and what follows them, are missing."""
+        return topology.ordered(self.following)
+
+    @cached_property
+    def following(self) -> Mapping[str, Sequence[str]]:
+        """The vertices that each vertex leads to, one for each way."""
+        return {n: [x.target for x in v.links] for n, v in self.vertices.items()}
+
+    @cached_property
+    def leading(self) -> Mapping[str, Sequence[str]]:
+        """The vertices that lead to each vertex, one for each way."""
+        return {name: [x.source for x in ways] for name, ways in self.incoming.items()}
+
+    @cached_property
+    def dominators(self) -> Mapping[str, str]:
+        """The last step that every way to each vertex passes through; "" when there is none."""
+        return topology.dominators(self.leading, self.order)
+
     def region(self, join: str) -> frozenset[str]:
         """What is given up when a join no longer waits: the vertices of its branches that lead nowhere else."""
         if join not in self._regions:
-            self._regions[join] = regions.region(self, join)
+            self._regions[join] = self._region(join)
         return self._regions[join]
 
     @cached_property
     def _regions(self) -> dict[str, frozenset[str]]:
         return {}
 
-    @cached_property
-    def dominators(self) -> Mapping[str, str]:
-        """The last step that every way to each vertex passes through; "" when there is none."""
-        return regions.dominators(self)
+    def _region(self, join: str) -> frozenset[str]:
+        found: set[str] = set()
+        open_ways: dict[str, int] = {}
+        shared = self.dominators[join]
+        waiting = [link.source for link in self.incoming[join] if not link.exceptional]
+        while waiting:
+            name = waiting.pop()
+            left = open_ways.get(name, len(self[name].regular)) - 1
+            open_ways[name] = left
+            if left == 0 and name != shared:
+                found.add(name)
+                ways = self.incoming[name]
+                waiting += [link.source for link in ways if not link.exceptional]
+        return frozenset(found)
 
     @cached_property
     def cancelling(self) -> Mapping[str, tuple[str, ...]]:
         """The joins that give a vertex up when they start, by the vertex."""
-        return regions.cancelling(self)
+        found: dict[str, tuple[str, ...]] = {}
+        for vertex in self.vertices.values():
+            if vertex.join is not None and vertex.join.rest == "cancel":
+                for name in self.region(vertex.name):
+                    found[name] = (*found.get(name, ()), vertex.name)
+        return found
 
     def ends(self) -> list[str]:
         """The vertices that nothing follows unless they fail: their results are the process's."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from orchestrator.definition.workflow.advance import (
     Advance,
     Arrivals,
-    Outcome,
+    Ending,
     Settled,
     advance,
     begin,
@@ -23,14 +23,14 @@ Visit = tuple[str, int]
 
 
 @dataclass
-class Standing:
+class ReplayedState:
     """Where a process is. Lists and mappings are in the order in which things happened."""
 
     open: dict[Visit, None] = field(default_factory=dict)
     """The visits that were entered and are not settled."""
     joins: dict[str, Arrivals] = field(default_factory=dict)
     """The vertices with several ways in to which at least one has been resolved."""
-    settled: dict[Visit, Outcome] = field(default_factory=dict)
+    settled: dict[Visit, Ending] = field(default_factory=dict)
     not_taken: list[str] = field(default_factory=list)
     taken: list[str] = field(default_factory=list)
     """The ids of the links taken."""
@@ -64,7 +64,7 @@ class Standing:
             self.given_up |= {visit for visit in self.open if visit[0] in ended}
 
 
-def replayed(plan: Plan, settled: Iterable[Settled]) -> Standing:
+def replayed(plan: Plan, settled: Iterable[Settled]) -> ReplayedState:
     """How a process of this plan stands when these visits have been settled, in this order.
 
     A visit that was not open is noted as stray and has no effect. A map is one visit, settled when all its elements
@@ -74,16 +74,16 @@ def replayed(plan: Plan, settled: Iterable[Settled]) -> Standing:
         NoCase: a result in the history takes no way; such a step is not settled.
         Exception: whatever a predicate raises.
     """
-    standing = Standing()
-    standing.apply(begin(plan))
+    state = ReplayedState()
+    state.apply(begin(plan))
     for one in settled:
         visit = (one.step, one.visit)
-        if visit not in standing.open:
-            standing.stray.append(visit)
+        if visit not in state.open:
+            state.stray.append(visit)
             continue
-        found = advance(plan, one, standing.look)
-        del standing.open[visit]
-        standing.given_up.discard(visit)
-        standing.settled[visit] = one.outcome
-        standing.apply(found)
-    return standing
+        found = advance(plan, one, state.look)
+        del state.open[visit]
+        state.given_up.discard(visit)
+        state.settled[visit] = one.outcome
+        state.apply(found)
+    return state

@@ -6,31 +6,28 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from orchestrator.definition.invalid import unnamed
+from orchestrator.definition.typing import is_class
 from orchestrator.definition.workflow.rows import (
     Case,
     Catch,
     Each,
+    FlowRow,
     Fork,
     Join,
     Needs,
     Repeat,
     Route,
-    Row,
     Start,
     Then,
     Undo,
     name,
 )
-from orchestrator.definition.workflow.step_rules import (
-    is_class,
-    not_a_step,
-    unnamed,
-    whole,
-)
+from orchestrator.definition.workflow.step_rules import not_a_step, whole
 from orchestrator.definition.workflow.steps import Step
 
 
-def reasons(row: Row) -> Iterator[str]:
+def reasons(row: FlowRow) -> Iterator[str]:
     """What is wrong with a row."""
     steps = list(_steps(row))
     for step in steps:
@@ -191,7 +188,7 @@ def _condition(predicate: Any) -> Iterator[str]:
         return  # a builtin that does not tell its parameters
 
 
-RULES: dict[type[Row], Callable[[Any], Iterator[str]]] = {
+RULES: dict[type[FlowRow], Callable[[Any], Iterator[str]]] = {
     Start: _start,
     Then: _then,
     Needs: _needs,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Literal
 
-from orchestrator.definition.workflow.steps import StepLike, function_name
+from orchestrator.definition.words import name_of
+from orchestrator.definition.workflow.steps import StepLike
 
-Predicate = Callable[[Any], bool]
+ResultPredicate = Callable[[Any], bool]
 """A named condition on the result of the row's first step."""
 
 OnFailure = Literal["wait", "fail_fast"]
@@ -23,18 +23,18 @@ MOST_NAMES = 12
 class Case:
     """A branch that is taken when its predicate holds."""
 
-    predicate: Predicate
+    predicate: ResultPredicate
     to: StepLike
     priority: int = 0
 
 
-def case(predicate: Predicate, *, to: StepLike, priority: int = 0) -> Case:
+def case(predicate: ResultPredicate, *, to: StepLike, priority: int = 0) -> Case:
     """A branch for `fork` or `route`; a route tries the highest priority first, then the order written."""
     return Case(predicate, to, priority)
 
 
 @dataclass(frozen=True)
-class Row:
+class FlowRow:
     """What every row is; `str` of it is how it reads in messages."""
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Start(Row):
+class Start(FlowRow):
     steps: tuple[StepLike, ...]
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class Start(Row):
 
 
 @dataclass(frozen=True)
-class Then(Row):
+class Then(FlowRow):
     steps: tuple[StepLike, ...]
 
     def __str__(self) -> str:
@@ -58,7 +58,7 @@ class Then(Row):
 
 
 @dataclass(frozen=True)
-class Fork(Row):
+class Fork(FlowRow):
     """Branches that run at once: all of them, or those whose condition holds."""
 
     step: StepLike
@@ -72,7 +72,7 @@ class Fork(Row):
 
 
 @dataclass(frozen=True)
-class Join(Row):
+class Join(FlowRow):
     """Where branches come together. `wait_for`: all that were taken, the first, or that many."""
 
     steps: tuple[StepLike, ...]
@@ -86,7 +86,7 @@ class Join(Row):
 
 
 @dataclass(frozen=True)
-class Needs(Row):
+class Needs(FlowRow):
     step: StepLike
     needed: tuple[StepLike, ...]
 
@@ -95,7 +95,7 @@ class Needs(Row):
 
 
 @dataclass(frozen=True)
-class Each(Row):
+class Each(FlowRow):
     """One run of `do` for each element of a list that is known when the process runs."""
 
     step: StepLike
@@ -111,7 +111,7 @@ class Each(Row):
 
 
 @dataclass(frozen=True)
-class Route(Row):
+class Route(FlowRow):
     """Exactly one of several branches, by a field's value or by predicates in the order of their priority."""
 
     step: StepLike
@@ -126,21 +126,21 @@ class Route(Row):
 
 
 @dataclass(frozen=True)
-class Repeat(Row):
+class Repeat(FlowRow):
     """A sequence that is run again until the predicate holds of its last step's result, at most so many times."""
 
     steps: tuple[StepLike, ...]
-    until: Predicate
+    until: ResultPredicate
     at_most: int
     then: StepLike
     otherwise: StepLike | None = None
 
     def __str__(self) -> str:
-        return f"repeat({names(self.steps)}, until={function_name(self.until)})"
+        return f"repeat({names(self.steps)}, until={name_of(self.until)})"
 
 
 @dataclass(frozen=True)
-class Catch(Row):
+class Catch(FlowRow):
     """Where to go when one of the steps fails for good with an error of this type."""
 
     steps: tuple[StepLike, ...]
@@ -149,13 +149,13 @@ class Catch(Row):
 
     def __str__(self) -> str:
         return (
-            f"catch({names(self.steps)}, error={function_name(self.error)},"
+            f"catch({names(self.steps)}, error={name_of(self.error)},"
             f" to={name(self.to)})"
         )
 
 
 @dataclass(frozen=True)
-class Undo(Row):
+class Undo(FlowRow):
     step: StepLike
     by: StepLike
 
@@ -252,7 +252,7 @@ def route(
 
 def repeat(
     *steps: StepLike,
-    until: Predicate,
+    until: ResultPredicate,
     at_most: int,
     then: StepLike,
     otherwise: StepLike | None = None,
@@ -281,7 +281,7 @@ def undo(step: StepLike, *, by: StepLike) -> Undo:
 
 def name(value: StepLike) -> str:
     """The name of the step that a row names."""
-    return str(getattr(value, "name", "") or function_name(value))
+    return str(getattr(value, "name", "") or name_of(value))
 
 
 def names(values: Sequence[StepLike]) -> str:
@@ -289,8 +289,3 @@ def names(values: Sequence[StepLike]) -> str:
     shown = ", ".join(map(name, values[:MOST_NAMES]))
     more = len(values) - MOST_NAMES
     return f"{shown} and {more} more" if more > 0 else shown
-
-
-def written(value: object) -> str:
-    """A value as people read it on an edge."""
-    return str(value.value) if isinstance(value, Enum) else str(value)

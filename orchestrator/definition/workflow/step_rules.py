@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from enum import StrEnum
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from orchestrator.definition.invalid import unnamed
 from orchestrator.definition.messages import Event
-from orchestrator.definition.process_manager.manager import ProcessManager
-from orchestrator.definition.workflow.steps import Step, function_name
-
-if TYPE_CHECKING:
-    from orchestrator.definition.workflow.workflow import Workflow
+from orchestrator.definition.process_definition import ProcessDefinition
+from orchestrator.definition.typing import is_class
+from orchestrator.definition.words import name_of
+from orchestrator.definition.workflow.steps import Runnable, Step
 
 LONGEST_NAME = 100
 
@@ -24,22 +24,12 @@ def not_a_step(value: object) -> str:
     if isinstance(value, Step):
         return ""
     if is_class(value, Event):
-        return f"write wait({function_name(value)}) to wait for an event"
+        return f"write wait({name_of(value)}) to wait for an event"
     if is_workflow(value):
-        return f"write run({function_name(value)}) to run another workflow"
-    if is_class(value, ProcessManager):
+        return f"write run({name_of(value)}) to run another workflow"
+    if _is_process_manager(value):
         return _not_run(value)
     return unnamed(value, "a step")
-
-
-def unnamed(value: object, role: str) -> str:
-    """Why a function cannot be called by its name; "" when it can."""
-    name = getattr(value, "__name__", "")
-    if not callable(value) or isinstance(value, type):
-        return f"{value!r} cannot be {role}: a function is needed"
-    if not name or name == "<lambda>":
-        return f"{role} is a named function, so that the diagram can name it"
-    return ""
 
 
 def reasons(step: Step) -> Iterator[str]:
@@ -72,9 +62,9 @@ def _function(function: Callable[..., Any]) -> Iterator[str]:
     if getattr(function, "__name__", "") == "<lambda>":
         yield unnamed(function, "a step")
     elif inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        yield f"{function_name(function)} is asynchronous: steps run in threads of workers, so write a plain function"
+        yield f"{name_of(function)} is asynchronous: steps run in threads of workers, so write a plain function"
     elif inspect.isgeneratorfunction(function):
-        yield f"{function_name(function)} yields: a step returns one result"
+        yield f"{name_of(function)} yields: a step returns one result"
 
 
 def _policy(policy: Any) -> Iterator[str]:
@@ -100,16 +90,16 @@ def _retries(policy: Any) -> Iterator[str]:
         retries = {Exception: retries}
     for kind, count in retries.items():
         if not is_class(kind, Exception):
-            yield f"retries by error: {function_name(kind)} is not an Exception"
+            yield f"retries by error: {name_of(kind)} is not an Exception"
         if not whole(count, 0):
             yield f"retries={count!r} must be a whole number from 0"
 
 
 def _not_run(definition: object) -> str:
     """Why `run` does not take a definition."""
-    if not is_class(definition, ProcessManager):
+    if not _is_process_manager(definition):
         return f"{definition!r} is not a Workflow with a flow"
-    name = function_name(definition)
+    name = name_of(definition)
     return (
         f"run takes workflows, and {name} is a process manager: start it in a step with start_process({name}, ...), "
         "then wait(...) for an event that one of its command handlers sends"
@@ -134,17 +124,10 @@ def whole(value: object, least: int) -> bool:
     return type(value) is int and value >= least
 
 
-def is_class(value: object, base: type[Any]) -> bool:
-    return isinstance(value, type) and issubclass(value, base)
+def _is_process_manager(value: object) -> bool:
+    return is_class(value, ProcessDefinition) and not is_class(value, Runnable)
 
 
 def is_workflow(value: object) -> bool:
-    from orchestrator.definition.workflow.workflow import Workflow
-
-    return is_class(value, Workflow) and hasattr(value, "flow")
-
-
-def children(definition: type[Workflow]) -> list[type[Workflow]]:
-    """The workflows that one runs as steps, as far as it is known before it starts."""
-    vertices = definition.static.vertices.values() if definition.static else ()
-    return [v.step.definition for v in vertices if v.step.definition is not None]
+    """Whether it is a workflow with a flow."""
+    return is_class(value, Runnable) and hasattr(value, "flow")

@@ -6,17 +6,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from orchestrator.definition.messages import Event
-
-if TYPE_CHECKING:
-    from orchestrator.definition.workflow.workflow import Workflow
+from orchestrator.definition.process_definition import ProcessDefinition
+from orchestrator.definition.words import name_of
 
 Function = Callable[..., Any]
 """A step function: its parameters are bound by name."""
 
-Kind = Literal["step", "map", "wait", "ask", "run"]
+
+class Runnable(ProcessDefinition):
+    """What `run` makes a step of: a workflow, which is made of steps and so is declared after them."""
+
 
 Retries = int | Mapping[type[Exception], int]
 
@@ -60,16 +62,19 @@ class Policy:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A node of the graph. `gives` is the name under which later steps get its result."""
+    """A node of the graph.
+
+    `gives` is the name under which later steps get its result, `definition` the workflow that it runs.
+    """
 
     name: str
-    kind: Kind
+    kind: Literal["step", "map", "wait", "ask", "run"]
     function: Function | None = None
     gives: str = ""
     policy: Policy = field(default_factory=Policy)
     event: type[Event] | None = None
     choices: type[StrEnum] | None = None
-    definition: type[Workflow] | None = None
+    definition: type[Any] | None = None
     deadline: timedelta | None = None
     late: StepLike | None = None
 
@@ -118,7 +123,7 @@ def step(
         transactional,
         idempotent,
     )
-    return Step(name or function_name(function), "step", function, gives, policy)
+    return Step(name or name_of(function), "step", function, gives, policy)
 
 
 def wait(
@@ -131,7 +136,7 @@ def wait(
 ) -> Step:
     """A step that waits for an event; its result is the event. After the deadline it goes to `late`, or escalates."""
     return Step(
-        name or f"wait_for_{_snake(function_name(event))}",
+        name or f"wait_for_{_snake(name_of(event))}",
         "wait",
         gives=gives,
         event=event,
@@ -152,10 +157,10 @@ def ask(
     return Step(name, "ask", gives=gives, choices=choices, deadline=deadline, late=late)
 
 
-def run(definition: type[Workflow], name: str = "", *, gives: str = "") -> Step:
+def run(definition: type[Runnable], name: str = "", *, gives: str = "") -> Step:
     """A step that is a process of its own; its input is bound by name, its result is that process's result."""
     return Step(
-        name or _snake(function_name(definition)),
+        name or _snake(name_of(definition)),
         "run",
         gives=gives,
         definition=definition,
@@ -166,13 +171,7 @@ def step_of(value: StepLike) -> Step:
     """The step that a row names."""
     if isinstance(value, Step):
         return value
-    return Step(function_name(value), "step", value)
-
-
-def function_name(value: object) -> str:
-    """The name of a function or class; of anything else, which validation refuses, how it is written."""
-    name = getattr(value, "__name__", None)
-    return name if isinstance(name, str) else repr(value)
+    return Step(name_of(value), "step", value)
 
 
 def _snake(name: str) -> str:

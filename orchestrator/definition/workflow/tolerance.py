@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from orchestrator.definition.workflow.advance import Arrivals, Look
+from orchestrator.definition.workflow.advance import Arrivals, ReadJoins
 from orchestrator.definition.workflow.plan import Plan, Vertex
 
 
-def put_up_with(plan: Plan, step: str, look: Look) -> bool:
+def put_up_with(plan: Plan, step: str, look: ReadJoins) -> bool:
     """Whether the process can go on although this step has failed: each way from it ends in a join that needs fewer."""
     waiting, dead = [step], Counter[str]()
     while waiting:
@@ -23,9 +23,9 @@ def put_up_with(plan: Plan, step: str, look: Look) -> bool:
                 waiting.append(target.name)
             else:
                 return False
-    standing = look(list(dead))
+    joins = look(list(dead))
     return all(
-        _still_reachable(plan[name], standing.get(name, Arrivals()), count)
+        _still_reachable(plan[name], joins.get(name, Arrivals()), count)
         for name, count in dead.items()
     )
 

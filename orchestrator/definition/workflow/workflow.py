@@ -1,16 +1,30 @@
-"""Workflows: steps connected by rows, compiled to a plan that engine, validator and diagram read."""
+"""Workflows: steps connected by rows, compiled to a plan that engine, validator and diagram read.
+
+The graph itself is checked when it is compiled: see `row_rules`, `step_rules`, `structure`, `branching` and
+`parameters`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, is_dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 from orchestrator.definition.graph import Graph
-from orchestrator.definition.identity import kebab, key_in
+from orchestrator.definition.invalid import invalid, name_reasons
 from orchestrator.definition.messages import STRICT, Event
+from orchestrator.definition.typing import (
+    hints,
+    is_class,
+    make_strict,
+    without_json_form,
+)
+from orchestrator.definition.words import name_of
 from orchestrator.definition.workflow.compilation import compiled
-from orchestrator.definition.workflow.plan import Plan
+from orchestrator.definition.workflow.drawing import graph_of
+from orchestrator.definition.workflow.plan import Plan, Vertex
+from orchestrator.definition.workflow.steps import Runnable
 
 
 @dataclass(frozen=True)
@@ -18,18 +32,19 @@ class Nothing:
     """The input of a workflow that needs none."""
 
 
-class Workflow:
+UNANNOUNCED = (
+    "{0} waits for {1}, but which events concern a workflow must be known before its graph is made from the input: "
+    "add {1} to waits_for = (...) of the class"
+)
+
+
+class Workflow(Runnable):
     """A graph of steps. Subclass it with `Input` and `flow`; the class statement checks it.
 
     `flow` is a sequence of rows, or a static method that makes them from the input when a process starts; `waits_for`
     then names the events that its processes may wait for.
     """
 
-    name: ClassVar[str] = ""
-    version: ClassVar[int] = 1
-    queue: ClassVar[str] = "default"
-    correlation: ClassVar[str] = ""
-    patience: ClassVar[Any] = None
     Input: ClassVar[type[Any]] = Nothing
     # Rows, or a static method: a type checker would take a declared callable for an ordinary method.
     flow: ClassVar[Any]
@@ -37,17 +52,15 @@ class Workflow:
     waits_for: ClassVar[Sequence[type[Event]]] = ()
 
     kind: ClassVar[str] = "workflow"
-    events: ClassVar[Mapping[str, type[Event]]] = {}
     static: ClassVar[Plan | None] = None
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "flow" not in vars(cls):
             return  # an intermediate class that only shares attributes
-        from orchestrator.definition.workflow import checks
-
-        cls.name = vars(cls).get("name") or kebab(cls.__name__)
-        checks.check_shape(cls)
+        cls.name = cls._declared_name()
+        for reason in _of_shape(cls):
+            invalid(cls.__name__, None, reason)
         if "__pydantic_config__" not in vars(cls.Input):
             cls.Input.__pydantic_config__ = STRICT
         cls.static, waited = None, cls.waits_for
@@ -70,35 +83,22 @@ class Workflow:
 
     @classmethod
     def _compiled(cls, rows: Any) -> Plan:
-        from orchestrator.definition.workflow import checks
-
         plan = compiled(cls.__name__, rows, cls.Input)
-        checks.check(cls, plan)
+        for vertex, reason in _broken(cls, plan):
+            invalid(cls.__name__, vertex.row, reason)
         return plan
 
     @classmethod
     def graph(cls, plan: Plan | None = None) -> Graph:
         """The picture of a plan; of the static one when none is given."""
-        from orchestrator.definition.workflow.drawing import graph_of
-
         if plan is not None and plan is not cls.static:
             return graph_of(cls, plan)
-        return _static_graph(cls)
+        return cls._static_graph()
 
     @classmethod
-    def can_handle(cls, event: Event) -> bool:
-        """Whether one of the steps waits for such an event."""
-        return type(event).__name__ in cls.events
-
-    @classmethod
-    def starting_events(cls) -> frozenset[str]:
-        """No event starts a workflow: it is started with its input."""
-        return frozenset()
-
-    @classmethod
-    def correlation_key(cls, message: object) -> str:
-        """The business key in an input or an event, as text; "" when it carries none."""
-        return key_in(message, cls.correlation)
+    @cache
+    def _static_graph(cls) -> Graph:
+        return graph_of(cls, cls.static)
 
     @classmethod
     def result_type(cls) -> Any:
@@ -114,18 +114,62 @@ class Workflow:
         found = ends[0].result_type
         return found if ends[0].certain else found | None
 
-    @staticmethod
-    def summary(input: Any) -> str:
-        """One line in business terms for lists; override it. At most 200 characters are kept."""
-        return ""
+
+def _of_shape(cls: type[Workflow]) -> Iterator[str]:
+    """What is wrong with the name, the version, the queue, the Input and the events of a class."""
+    yield from name_reasons(cls.name, cls.version)
+    form: Any = cls.Input
+    if not (isinstance(form, type) and is_dataclass(form)):
+        yield "declare `Input` as a dataclass"
+    queue: Any = cls.queue
+    if not isinstance(queue, str) or not queue:
+        yield f"the queue {queue!r} must be the name of a queue"
+    yield from _of_input(cls, form)
+    yield from _of_events(cls)
 
 
-def _static_graph(cls: type[Workflow]) -> Graph:
-    from orchestrator.definition.workflow.drawing import graph_of
+def _of_input(cls: type[Workflow], form: type[Any]) -> Iterator[str]:
+    make_strict(form)
+    if reason := without_json_form(form):
+        yield f"Input cannot be written as JSON: {reason}"
+    if cls.correlation and cls.correlation not in hints(form):
+        yield f"the correlation field {cls.correlation!r} is not in its Input"
 
-    if cls not in _graphs:
-        _graphs[cls] = graph_of(cls, cls.static)
-    return _graphs[cls]
+
+def _of_events(cls: type[Workflow]) -> Iterator[str]:
+    waits_for: Any = cls.waits_for
+    if not isinstance(waits_for, Sequence):
+        yield "waits_for holds Event classes: waits_for = (...,)"
+    for event in waits_for:
+        if not is_class(event, Event):
+            yield f"waits_for holds Event classes, and {event!r} is none"
+    if waits_for and not callable(cls.flow):
+        yield "waits_for is for a graph made from the input: this one is known"
 
 
-_graphs: dict[type[Workflow], Graph] = {}
+def _broken(cls: type[Workflow], plan: Plan) -> Iterator[tuple[Vertex, str]]:
+    """The steps of a compiled graph that the class cannot have, and why."""
+    checked = list[Any]()  # few, and not all annotations can be hashed
+    for vertex in plan.vertices.values():
+        function, event = vertex.step.function, vertex.step.event
+        if function is not None and vertex.returns not in checked:
+            checked.append(vertex.returns)
+            make_strict(vertex.returns)
+            if reason := without_json_form(vertex.returns):
+                what = f"the result of {name_of(function)}"
+                yield vertex, f"{what} cannot be written as JSON: {reason}"
+        if event is not None and callable(cls.flow) and event not in cls.waits_for:
+            yield vertex, UNANNOUNCED.format(vertex.name, name_of(event))
+        if any(is_class(child, cls) for child in _children(vertex)):
+            yield vertex, f"{vertex.name} runs {cls.__name__} itself, without end"
+
+
+def _children(vertex: Vertex) -> set[type[Workflow]]:
+    """The workflows that run when a step does, at any depth, as far as it is known before it starts."""
+    waiting, found = [vertex], set[type[Workflow]]()
+    while waiting:
+        child = waiting.pop().step.definition
+        if child is not None and child not in found:
+            found.add(child)
+            waiting += child.static.vertices.values() if child.static else ()
+    return found

@@ -7,7 +7,8 @@ from itertools import islice
 from typing import Any
 
 from orchestrator.definition.codec import decode, digest
-from orchestrator.definition.workflow.advance import Outcome, Settled
+from orchestrator.definition.workflow.advance import Ending as Outcome
+from orchestrator.definition.workflow.advance import Settled
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.engine.invariants.retelling import Retelling
 from orchestrator.engine.invariants.runs import Run, Story

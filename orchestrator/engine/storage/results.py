@@ -11,14 +11,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from orchestrator.definition.codec import decode, digest
-from orchestrator.definition.workflow.agreement import MISSING
-from orchestrator.definition.workflow.binding import (
-    FROM_FACTORY,
-    Binding,
-    taken,
-)
+from orchestrator.definition.typing import MISSING
 from orchestrator.definition.workflow.context import Failure, StepContext
-from orchestrator.definition.workflow.plan import Plan, Vertex
+from orchestrator.definition.workflow.parameters import FROM_FACTORY, taken
+from orchestrator.definition.workflow.plan import Binding, Plan, Vertex
 from orchestrator.engine.storage.definitions import workflow_of
 from orchestrator.exceptions import CorruptInput
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus

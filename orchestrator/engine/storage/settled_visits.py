@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.definition.codec import decode
-from orchestrator.definition.workflow.advance import Arrivals, Outcome, Settled
+from orchestrator.definition.workflow.advance import Arrivals, Settled
+from orchestrator.definition.workflow.advance import Ending as Outcome
 from orchestrator.definition.workflow.plan import Plan, Vertex
-from orchestrator.definition.workflow.replay import Standing, replayed
+from orchestrator.definition.workflow.replay import ReplayedState as Standing
+from orchestrator.definition.workflow.replay import replayed
 from orchestrator.engine.storage.results import GIVEN
 from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.models import (

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestrator.serving.plan import lacks_readers
+from orchestrator.serving.programs import lacks_readers
 
 
 class Command(BaseCommand):

@@ -15,12 +15,12 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.db import OperationalError, connection, connections
 
 from orchestrator.engine.storage import definitions
-from orchestrator.serving import Refused, port, valkey, web
+from orchestrator.serving import CannotStart, port, valkey, web
 from orchestrator.serving.administrator import first_administrator, way_in
-from orchestrator.serving.child import Child
-from orchestrator.serving.household import Household
+from orchestrator.serving.child_process import ChildProcess
+from orchestrator.serving.child_processes import ChildProcesses
 from orchestrator.serving.lock import sole_use
-from orchestrator.serving.plan import Plan, lacks_readers
+from orchestrator.serving.programs import Programs, lacks_readers
 
 PAUSE = 0.2  # seconds between two looks at the children
 LIGHT = "Demo      media are read by light stand-ins; for the real readers: python3 manage.py install media"
@@ -58,53 +58,59 @@ class Command(BaseCommand):
         data_dir: Path = settings.DATA_DIR
         try:
             with closing(port.taken(options["port"])) as listener, sole_use(data_dir):
-                self.run(Plan(data_dir, settings.BASE_DIR), listener, **options)
-        except Refused as refused:
-            sys.exit(str(refused))
+                self.run(Programs(data_dir, settings.BASE_DIR), listener, **options)
+        except CannotStart as error:
+            sys.exit(str(error))
         self.say("Stopped.")
 
     def run(
-        self, plan: Plan, listener: socket, *, workers: int, demo: bool, **options: Any
+        self,
+        programs: Programs,
+        listener: socket,
+        *,
+        workers: int,
+        demo: bool,
+        **options: Any,
     ) -> None:
         """Start the children in the order they need each other, and look after them until it is time to stop."""
         site = f"http://{port.LOOPBACK}:{listener.getsockname()[1]}"
-        self.prepare(plan)
-        household = Household(self.say, lambda: self.stopping)
+        self.prepare(programs)
+        children = ChildProcesses(self.say, lambda: self.stopping)
         try:
             if settings.EMBEDDED_VALKEY:
                 valkey.wait_for_former(settings.VALKEY_SOCKET)
-                household.start(
-                    plan.valkey(), lambda: valkey.answers(settings.VALKEY_SOCKET)
+                children.start(
+                    programs.valkey(), lambda: valkey.answers(settings.VALKEY_SOCKET)
                 )
-            others = self.demo(plan, site) if demo else []
-            household.start(plan.web(listener.fileno()), lambda: web.answers(site))
-            for child in [plan.workers(workers), *others]:
-                household.start(child)
+            others = self.demo(programs, site) if demo else []
+            children.start(programs.web(listener.fileno()), lambda: web.answers(site))
+            for child in [programs.workers(workers), *others]:
+                children.start(child)
             if not self.stopping:
                 self.greet(site)
-            self.watch(household)
+            self.watch(children)
         finally:
-            household.end()
+            children.end()
 
-    def demo(self, plan: Plan, site: str) -> list[Child]:
+    def demo(self, programs: Programs, site: str) -> list[ChildProcess]:
         """Return the streams of work; say so if what they carry is read by light readers."""
         if lacks_readers():
             self.say(LIGHT)
-        return plan.demo(site)
+        return programs.demo(site)
 
-    def prepare(self, plan: Plan) -> None:
+    def prepare(self, programs: Programs) -> None:
         """Bring the tables up to date, with a row for every definition, so that the first page shows them all.
 
         Raises:
-            Refused: the database does not answer.
+            CannotStart: the database does not answer.
         """
-        self.say(f"Data      {plan.data_dir}")
+        self.say(f"Data      {programs.data_dir}")
         self.say(f"Database  {connection.display_name}")
         try:
             call_command("migrate", verbosity=0, interactive=False)
             definitions.store_all()
         except OperationalError as error:
-            raise Refused(
+            raise CannotStart(
                 f"The database does not answer: {str(error).splitlines()[0]}"
             ) from None
 
@@ -114,10 +120,10 @@ class Command(BaseCommand):
         connections.close_all()  # nothing more is asked of the database here
         self.say(f"\n{lines}\n\nCtrl-C stops everything.")
 
-    def watch(self, household: Household) -> None:
+    def watch(self, children: ChildProcesses) -> None:
         """Look after the children until it is time to stop."""
         while not self.stopping:
-            household.look_after()
+            children.look_after()
             time.sleep(PAUSE)
         self.say("Stopping.")
 

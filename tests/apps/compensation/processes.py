@@ -19,7 +19,7 @@ from orchestrator.definition import (
     undo,
     wait,
 )
-from orchestrator.definition.workflow.rows import Row
+from orchestrator.definition.workflow.rows import FlowRow
 from tests.apps.compensation import steps as s
 from tests.apps.compensation.steps import Answer, Traveller, VisaGranted
 
@@ -205,7 +205,7 @@ class Countries(Workflow):
     waits_for = (VisaGranted,)
 
     @staticmethod
-    def flow(input: Traveller) -> list[Row]:
+    def flow(input: Traveller) -> list[FlowRow]:
         visas = [wait(VisaGranted, f"visa_{n + 1}") for n in range(input.nights)]
         return [then(s.apply, *visas, s.travel)]
 

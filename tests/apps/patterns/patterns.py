@@ -25,7 +25,7 @@ from orchestrator.definition import (
     then,
     wait,
 )
-from orchestrator.definition.workflow.rows import Row
+from orchestrator.definition.workflow.rows import FlowRow
 
 
 @dataclass(frozen=True)
@@ -551,7 +551,7 @@ class Layered(Workflow):
     Input = Size
 
     @staticmethod
-    def flow(input: Size) -> Iterator[Row]:
+    def flow(input: Size) -> Iterator[FlowRow]:
         before: list[Any] = []
         for layer in range(input.layers):
             now = [step(nothing, f"s{layer}_{n}") for n in range(input.width)]

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from examples import senses
-from examples.senses import light
+from examples import readers
+from examples.readers import light
 
 PAUSE = 0.1  # seconds: long enough to be killed in, and nothing has to be loaded again afterwards
 
@@ -22,5 +22,5 @@ def unhurried(reader: Callable[..., Any]) -> Callable[..., Any]:
     return read
 
 
-for name in senses.READERS:
-    setattr(senses, name, unhurried(getattr(light, name)))
+for name in readers.READERS:
+    setattr(readers, name, unhurried(getattr(light, name)))

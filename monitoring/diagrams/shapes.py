@@ -1,0 +1,229 @@
+"""The shapes of our own in a picture: the outline of each kind of part, and the marks on parts and lines.
+
+Each kind has an outline of its own, so that none is told by colour alone. Marks (status, badges, bars) are always
+there; classes show them.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from xml.etree import ElementTree as ET
+
+from monitoring.icons import ICONS
+
+
+@dataclass(frozen=True)
+class Box:
+    """The place of a node."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    @property
+    def width(self) -> float:
+        return self.right - self.left
+
+    @property
+    def height(self) -> float:
+        return self.bottom - self.top
+
+    @property
+    def centre(self) -> float:
+        return (self.left + self.right) / 2
+
+    @property
+    def middle(self) -> float:
+        return (self.top + self.bottom) / 2
+
+
+ROUND = 7.0
+BEHIND = 4.0
+"""How far the sheets of a stack stand out."""
+
+
+def outline(shape: str, box: Box) -> Iterator[ET.Element]:
+    """The outline of a part, its body first."""
+    yield from OUTLINES.get(shape, _plain)(box)
+
+
+def glyph(name: str, x: float, y: float) -> ET.Element:
+    """The icon of a kind of step, around a point."""
+    place = f"translate({x - 8:.2f} {y - 8:.2f})"
+    return ET.Element("path", {"class": "glyph", "d": ICONS[name], "transform": place})
+
+
+def _rounded(box: Box, radius: float) -> ET.Element:
+    across, down = box.width - 2 * radius, box.height - 2 * radius
+    corner = f"a{radius:.2f} {radius:.2f} 0 0 1"
+    d = (
+        f"M{box.left + radius:.2f} {box.top:.2f}h{across:.2f}{corner} {radius:.2f} {radius:.2f}"
+        f"v{down:.2f}{corner} {-radius:.2f} {radius:.2f}h{-across:.2f}"
+        f"{corner} {-radius:.2f} {-radius:.2f}v{-down:.2f}{corner} {radius:.2f} {-radius:.2f}z"
+    )
+    return ET.Element("path", {"d": d})
+
+
+def _plain(box: Box) -> Iterator[ET.Element]:
+    yield _rounded(box, ROUND)
+
+
+def _pill(box: Box) -> Iterator[ET.Element]:
+    yield _rounded(box, min(box.height, box.width) / 2)
+
+
+def _stack(box: Box) -> Iterator[ET.Element]:
+    """A sheet with two more behind it."""
+    yield _rounded(box, 3)
+    for number in (1, 2):
+        out = BEHIND * number
+        points = [
+            (box.right + out - BEHIND, box.top + out),
+            (box.right + out, box.top + out),
+            (box.right + out, box.bottom + out),
+            (box.left + out, box.bottom + out),
+            (box.left + out, box.bottom + out - BEHIND),
+        ]
+        yield _through(points, "behind")
+
+
+def _framed(box: Box) -> Iterator[ET.Element]:
+    """A box with a second line at each side: a process of its own."""
+    yield _rounded(box, 3)
+    for x in (box.left + 6, box.right - 6):
+        yield _through([(x, box.top), (x, box.bottom)], "rim")
+
+
+def _folded(box: Box) -> Iterator[ET.Element]:
+    """Several steps: a sheet with another behind it."""
+    yield _rounded(box, ROUND)
+    points = [
+        (box.left + 8, box.bottom + BEHIND),
+        (box.right - 8, box.bottom + BEHIND),
+    ]
+    yield _through(points, "behind")
+
+
+def _diamond(sign: str) -> Callable[[Box], Iterator[ET.Element]]:
+    def draw(box: Box) -> Iterator[ET.Element]:
+        x, y, half = box.centre, box.middle, box.width / 2
+        d = f"M{x:.2f} {y - half:.2f}l{half:.2f} {half:.2f}l{-half:.2f} {half:.2f}l{-half:.2f} {-half:.2f}z"
+        yield ET.Element("path", {"d": d})
+        place = f"translate({x:.2f} {y:.2f})"
+        yield ET.Element("path", {"class": "glyph", "d": sign, "transform": place})
+
+    return draw
+
+
+def _dot(box: Box) -> Iterator[ET.Element]:
+    yield _circle(box, box.width / 2)
+
+
+def _ring(box: Box) -> Iterator[ET.Element]:
+    yield _circle(box, box.width / 2)
+    yield _circle(box, box.width / 2 - 4.5)
+
+
+def _circle(box: Box, radius: float) -> ET.Element:
+    at = {"cx": f"{box.centre:.2f}", "cy": f"{box.middle:.2f}", "r": f"{radius:.2f}"}
+    return ET.Element("circle", at)
+
+
+def _through(points: list[tuple[float, float]], name: str) -> ET.Element:
+    text = " ".join(f"{x:.2f},{y:.2f}" for x, y in points)
+    return ET.Element("polyline", {"class": name, "points": text})
+
+
+OUTLINES: dict[str, Callable[[Box], Iterator[ET.Element]]] = {
+    "map": _stack,
+    "wait": _pill,
+    "ask": _pill,
+    "run": _framed,
+    "group": _folded,
+    "start": _dot,
+    "end": _ring,
+    "all": _diamond("M-6 0h12M0-6v12"),
+    "one": _diamond("M-4.5-4.5l9 9M4.5-4.5l-9 9"),
+    "some": _diamond("M0-5.5a5.5 5.5 0 1 0 0 11a5.5 5.5 0 1 0 0-11z"),
+}
+
+
+# Marks
+
+MARKS = (
+    "waiting",
+    "running",
+    "retrying",
+    "failed",
+    "done",
+    "skipped",
+    "cancelled",
+    "ready",
+    "paused",
+    "not_taken",
+    "handled",
+    "undone",
+)
+
+
+def mark(x: float, y: float) -> ET.Element:
+    """A place for the icon of a step's status, on the corner of its node."""
+    group = ET.Element(
+        "g", {"class": "mark", "transform": f"translate({x + 3:.2f} {y + 3:.2f})"}
+    )
+    ET.SubElement(group, "circle", {"r": "9.5"})
+    for name in MARKS:
+        place = {
+            "class": f"i i-{name}",
+            "d": ICONS[name],
+            "transform": "translate(-6 -6) scale(.75)",
+        }
+        ET.SubElement(group, "path", place)
+    return group
+
+
+def badge(name: str, x: float, y: float) -> ET.Element:
+    """A place for a number, on the corner of a node."""
+    group = ET.Element(
+        "g",
+        {
+            "class": f"badge {name}",
+            "transform": f"translate({x - 2:.2f} {y + 2:.2f})",
+            "data-len": "0",
+        },
+    )
+    ET.SubElement(group, "rect", {"y": "-9.5", "height": "19", "rx": "9.5"})
+    ET.SubElement(group, "text", {"y": "3.8", "text-anchor": "middle"})
+    return group
+
+
+def corner_badges(box: Box) -> Iterator[ET.Element]:
+    """Places for numbers: trouble, count, what failed of many, and how far it is or which attempt it is."""
+    yield badge("bad", box.left, box.top)
+    yield badge("count", box.right, box.top)
+    yield badge("lost", box.left + 14, box.bottom)
+    yield badge("note", box.right - 12, box.bottom)
+
+
+def clock(x: float, y: float, name: str = "waiting") -> ET.Element:
+    """The sign of a deadline, or of another kind of edge, before the first line of its label."""
+    place = f"translate({x:.2f} {y - 9.2:.2f}) scale(.7)"
+    return ET.Element("path", {"class": "clock", "d": ICONS[name], "transform": place})
+
+
+def sign(name: str, x: float, y: float) -> ET.Element:
+    """The sign of a kind of step, at its lower edge."""
+    place = f"translate({x - 6:.2f} {y - 6:.2f}) scale(.75)"
+    kind = f"glyph sign of-{name}"
+    return ET.Element("path", {"class": kind, "d": ICONS[name], "transform": place})
+
+
+def bar(box: Box) -> ET.Element:
+    """A place for progress along the lower edge of a node: what is done, then what failed."""
+    across = box.width - 14
+    group = ET.Element("g", {"class": "bar", "data-across": f"{across:.2f}"})
+    group.set("transform", f"translate({box.left + 7:.2f} {box.bottom - 6:.2f})")
+    for name, length in (("track", across), ("part", 0), ("lost", 0)):
+        size = {"width": f"{length:.2f}", "height": "4", "rx": "2"}
+        ET.SubElement(group, "rect", {"class": name, **size})
+    return group

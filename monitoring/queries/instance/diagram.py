@@ -1,0 +1,97 @@
+"""How an instance stands on its diagram: where it is, what it took, what can still happen."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from django.utils.translation import gettext as _
+
+from monitoring.diagrams import DiagramState, NodeState
+from monitoring.statuses import look
+from orchestrator.definition.dataflow import reachable
+from orchestrator.definition.graph import Edge, Graph
+from orchestrator.models import ProcessInstance, StepRun
+from orchestrator.models.process_instance import ENDED
+
+
+def instance_state(
+    graph: Graph, instance: ProcessInstance, runs: Sequence[StepRun], taken: set[str]
+) -> DiagramState:
+    """The state of the diagram: every node and every edge gets exactly one of its classes."""
+    ended = instance.status in ENDED
+    nodes, edges = _still_possible(graph, instance, ended)
+    last = {run.node: run.status for run in runs}
+    visits = Counter(run.node for run in runs)
+    return DiagramState(
+        {
+            node.id: _node(node.id, node.label, last, visits, nodes, instance)
+            for node in graph.nodes
+        },
+        {edge.id: _edge(edge, taken, edges, instance.step) for edge in graph.edges},
+    )
+
+
+def accepted_now(graph: Graph, instance: ProcessInstance) -> list[Edge]:
+    """The edges of events that the instance would take now, given its data."""
+    if instance.status in ENDED:
+        return []
+    _, possible = reachable(graph, instance.step, instance.data)
+    leaving = (edge for edge in graph.edges if edge.source == instance.step)
+    return [edge for edge in leaving if edge.id in possible and edge.kind == "event"]
+
+
+def _still_possible(
+    graph: Graph, instance: ProcessInstance, ended: bool
+) -> tuple[set[str], set[str]]:
+    if ended or not instance.step:
+        return set(), set()
+    return reachable(graph, instance.step, instance.data)
+
+
+def _node(
+    name: str,
+    label: str,
+    last: Mapping[str, str],
+    visits: Mapping[str, int],
+    possible: set[str],
+    instance: ProcessInstance,
+) -> NodeState:
+    current = name == instance.step and instance.status not in ENDED
+    status = (
+        current_status(instance, last.get(name, "waiting"))
+        if current
+        else last.get(name, "")
+    )
+    tone = (
+        f"is-{status}" if status else "is-possible" if name in possible else "is-idle"
+    )
+    classes = (tone, "is-current") if name == instance.step else (tone,)
+    return NodeState(
+        classes,
+        count=f"{visits[name]}\N{MULTIPLICATION SIGN}"
+        if visits.get(name, 0) > 1
+        else "",
+        title=f"{label}: {_said(status, name in possible)}",
+    )
+
+
+def _said(status: str, possible: bool) -> str:
+    if status:
+        return str(look(status).word)
+    return _("still possible") if possible else _("not reached")
+
+
+def current_status(instance: ProcessInstance, run: str) -> str:
+    """What the current step shows: what stops the instance is more than that its step is waiting."""
+    return (
+        instance.status if instance.status in ("failed", "retrying", "paused") else run
+    )
+
+
+def _edge(
+    edge: Edge, taken: set[str], possible: set[str], step: str
+) -> tuple[str, ...]:
+    if edge.id in taken:
+        return ("is-done",)
+    if edge.id not in possible:
+        return ("is-off",)
+    return ("is-next",) if edge.source == step else ("is-possible",)

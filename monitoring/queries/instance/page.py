@@ -1,0 +1,154 @@
+"""Everything the page of one instance shows, as of one read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import AnonymousUser
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+
+from monitoring.diagrams import DiagramState, Drawing, drawing_of
+from monitoring.queries.graphs import graph_of, labels_of
+from monitoring.queries.instance.diagram import (
+    accepted_now,
+    current_status,
+    instance_state,
+)
+from monitoring.queries.instance.history import HistoryPage, history_of
+from monitoring.queries.instance.taken import taken_edges
+from monitoring.queries.instance.trouble import Trouble, trouble_of
+from monitoring.queries.instance.visits import RunFilters
+from monitoring.queries.instance.workflow import WorkflowView, workflow_view
+from monitoring.queries.instance.workflow_history import workflow_history_of
+from orchestrator.definition.graph import Edge, Graph
+from orchestrator.engine import operations
+from orchestrator.models import Definition, InboxEvent, ProcessInstance, StepRun
+from orchestrator.models.process_instance import ENDED
+from orchestrator.snapshot import snapshot
+
+RUNS = 500
+"""Visits of steps that the page looks at."""
+
+
+@dataclass(frozen=True)
+class VisitRow:
+    """One stay in a step."""
+
+    run: StepRun
+    label: str
+    duration: timedelta
+    open: bool
+    status: str
+
+
+@dataclass(frozen=True)
+class InstancePage:
+    """The read model of the page."""
+
+    instance: ProcessInstance
+    drawing: Drawing
+    state: DiagramState
+    visits: list[VisitRow]
+    ledger: HistoryPage
+    accepted: list[tuple[Edge, str]]
+    deadline: datetime | None
+    entered: datetime | None
+    trouble: Trouble | None
+    more_trouble: int
+    parked: list[InboxEvent]
+    possible: dict[str, str]
+    step_label: str
+    workflow: WorkflowView | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.instance.status in ENDED
+
+
+def instance_page(
+    pk: UUID,
+    user: AbstractBaseUser | AnonymousUser,
+    before: int | None = None,
+    filters: RunFilters | None = None,
+) -> InstancePage:
+    """Reads the page of one instance; 404 when there is none.
+
+    As of one moment: a button of a newer step under an older revision would be refused.
+    """
+    rows = ProcessInstance.objects.select_related("definition", "owner", "parent")
+    rows = rows.defer("definition__graph")
+    definition = get_object_or_404(rows, pk=pk).definition
+    drawing_of(graph_of(definition), definition.fingerprint)  # kept; may take a moment
+    with snapshot():
+        instance = get_object_or_404(rows, pk=pk)
+        if definition.kind == Definition.Kind.WORKFLOW:
+            return _of_workflow(instance, user, before, filters or RunFilters())
+        return _of_process_manager(instance, user, before)
+
+
+def _of_workflow(
+    instance: ProcessInstance,
+    user: AbstractBaseUser | AnonymousUser,
+    before: int | None,
+    filters: RunFilters,
+) -> InstancePage:
+    labels, view = labels_of(instance.definition), workflow_view(instance, filters)
+    trouble, more = trouble_of(instance)
+    return InstancePage(
+        instance,
+        view.drawing,
+        view.state,
+        visits=[],
+        ledger=workflow_history_of(instance, labels, before),
+        accepted=[],
+        deadline=None,
+        entered=None,
+        trouble=trouble,
+        more_trouble=more,
+        parked=list(instance.events.parked().order_by("pk")[:20]),
+        possible=operations.possible(instance, user),
+        step_label=labels.get(instance.step, instance.step),
+        workflow=view,
+    )
+
+
+def _of_process_manager(
+    instance: ProcessInstance,
+    user: AbstractBaseUser | AnonymousUser,
+    before: int | None,
+) -> InstancePage:
+    graph, labels = graph_of(instance.definition), labels_of(instance.definition)
+    runs = list(instance.step_runs.order_by("-pk")[:RUNS])[::-1]
+    open_run = next((run for run in reversed(runs) if run.finished_at is None), None)
+    trouble, more = trouble_of(instance)
+    return InstancePage(
+        instance,
+        drawing_of(graph, instance.definition.fingerprint),
+        instance_state(graph, instance, runs, taken_edges(instance)),
+        [_visit(run, labels, instance) for run in runs],
+        history_of(instance, _start(graph), before),
+        [(edge, labels[edge.target]) for edge in accepted_now(graph, instance)],
+        open_run.wake_at if open_run and not instance.finished_at else None,
+        open_run.started_at if open_run else None,
+        trouble,
+        more,
+        list(instance.events.parked().order_by("pk")[:20]),
+        operations.possible(instance, user),
+        labels.get(instance.step, instance.step),
+    )
+
+
+def _start(graph: Graph) -> str:
+    return next((node.id for node in graph.nodes if node.kind == "start"), "")
+
+
+def _visit(
+    run: StepRun, labels: Mapping[str, str], instance: ProcessInstance
+) -> VisitRow:
+    is_open = run.finished_at is None
+    duration = (run.finished_at or timezone.now()) - run.started_at
+    status = current_status(instance, run.status) if is_open else run.status
+    return VisitRow(run, labels.get(run.node, run.node), duration, is_open, status)

@@ -1,0 +1,189 @@
+"""The visits of an instance's steps as a table: searched and paged in the database, results and errors cut there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from urllib.parse import urlencode
+
+from django.db.models import Q, QuerySet, TextField
+from django.db.models.functions import Cast, Left, Right
+from django.http import QueryDict
+from django.utils import timezone
+
+from monitoring.diagrams.sketch import Part
+from monitoring.queries.instance.step_states import shown_status
+from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
+
+PAGE = 30
+SHOWN = 2_000
+"""Characters of a result or an error that a page shows; the rest is a file of its own."""
+
+FOUND = 500
+"""Steps that a search may find by their labels."""
+
+MEMBERS = 30_000
+"""Steps of a part of the diagram that the table can be narrowed to: more names one query does not hold."""
+
+LARGE = ("result", "error", "saved", "element")
+
+
+@dataclass(frozen=True)
+class RunFilters:
+    """What the table is narrowed to; each is a parameter of the page's URL."""
+
+    step: str = ""
+    search: str = ""
+    state: str = ""
+    before: str = ""
+    group: str = ""
+
+    @classmethod
+    def from_query(cls, query: QueryDict) -> RunFilters:
+        names = ("step", "search", "state", "runs", "group")
+        return cls(*(query.get(n, "").replace("\0", "").strip()[:200] for n in names))
+
+    @property
+    def any(self) -> bool:
+        return bool(self.step or self.search or self.state)
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """One visit: when it was, as a share of the instance's time, and what came of it."""
+
+    run: StepRun
+    label: str
+    status: str
+    duration: timedelta
+    begins: float
+    lasts: float
+    result: str
+    error: str
+
+    @property
+    def open(self) -> bool:
+        return self.run.finished_at is None
+
+    @property
+    def cut(self) -> bool:
+        return len(self.result) > SHOWN
+
+    @property
+    def shown_result(self) -> str:
+        return self.result[:SHOWN]
+
+    @property
+    def has_result(self) -> bool:
+        return self.result not in ("", "null") and not self.error
+
+    @property
+    def can_be_redone(self) -> bool:
+        return self.run.status in (StepStatus.DONE, StepStatus.SKIPPED) and (
+            self.run.kind not in (StepKind.UNDO, StepKind.ITEM)
+        )
+
+    @property
+    def can_be_skipped(self) -> bool:
+        of_one = self.run.kind not in (StepKind.JOIN, StepKind.MAP)
+        return self.open and of_one and self.run.status != StepStatus.RUNNING
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """Rows newest first, and the key below which the next page starts."""
+
+    rows: list[RunRow]
+    older: int | None
+    filters: RunFilters
+    group: Part | None = None
+
+    @property
+    def narrowed(self) -> bool:
+        return self.filters.any or self.group is not None
+
+    @property
+    def states(self) -> list[str]:
+        """The statuses that the table can be narrowed to."""
+        return list(StepStatus.values)
+
+    @property
+    def query(self) -> str:
+        """The filters for the address of the next page, with an ampersand at the end."""
+        given = {"step": self.filters.step, "search": self.filters.search}
+        given["state"] = self.filters.state
+        given["group"] = self.group.id if self.group else ""
+        set_ones = {name: value for name, value in given.items() if value}
+        return f"{urlencode(set_ones)}&" if set_ones else ""
+
+
+def run_page(
+    instance: ProcessInstance,
+    labels: Mapping[str, str],
+    filters: RunFilters,
+    group: Part | None = None,
+) -> RunPage:
+    """One page of an instance's visits: of one part of its diagram, or of all."""
+    rows = _matching(instance, labels, filters)
+    if group is not None:
+        rows = rows.filter(node__in=group.members[:MEMBERS])
+    if filters.before.isdecimal():
+        rows = rows.filter(pk__lt=int(filters.before[:18]))
+    rows = rows.defer(*LARGE).annotate(
+        result_text=Left(Cast("result", TextField()), SHOWN + 1),
+        error_text=Right("error", SHOWN),
+        element_text=Left(Cast("element", TextField()), 200),
+    )
+    found = list(rows.select_related("child").order_by("-pk")[: PAGE + 1])
+    now = timezone.now()
+    shown = [_row(run, instance, labels, now) for run in found[:PAGE]]
+    older = found[PAGE - 1].pk if len(found) > PAGE else None
+    return RunPage(shown, older, filters, group)
+
+
+def _matching(
+    instance: ProcessInstance, labels: Mapping[str, str], filters: RunFilters
+) -> QuerySet[StepRun]:
+    rows = StepRun.objects.filter(instance=instance)
+    if filters.step:
+        rows = rows.filter(node=filters.step)
+    elif not filters.any:
+        # Of ten thousand elements only the map; and what has begun, not what waits for its branches.
+        rows = rows.filter(item=None).exclude(kind=StepKind.JOIN, finished_at=None)
+    if filters.state == "open":
+        rows = rows.filter(finished_at=None)
+    elif filters.state in StepStatus.values:
+        rows = rows.filter(status=filters.state)
+    else:
+        rows = rows.exclude(status__in=[StepStatus.NOT_TAKEN, StepStatus.SUPERSEDED])
+    wanted = filters.search
+    if wanted.removeprefix("#").isdecimal():
+        return rows.filter(item=int(wanted.removeprefix("#")[:9]))
+    if wanted:
+        low = wanted.lower()
+        names = [n for n, label in labels.items() if low in label.lower() or low in n]
+        rows = rows.filter(Q(node__in=names[:FOUND]) | Q(error__icontains=wanted))
+    return rows
+
+
+def _row(
+    run: StepRun, instance: ProcessInstance, labels: Mapping[str, str], now: datetime
+) -> RunRow:
+    ended = run.finished_at or now
+    whole = max(
+        ((instance.finished_at or now) - instance.started_at).total_seconds(), 1e-3
+    )
+    begins = max((run.started_at - instance.started_at).total_seconds(), 0) / whole
+    lasts = max((ended - run.started_at).total_seconds(), 0) / whole
+    status = shown_status(run, instance)
+    return RunRow(
+        run,
+        labels.get(run.node, run.node),
+        status,
+        ended - run.started_at,
+        min(begins, 0.995) * 100,
+        max(min(lasts, 1 - min(begins, 0.995)), 0.005) * 100,
+        getattr(run, "result_text", None) or "",
+        getattr(run, "error_text", None) or "",
+    )

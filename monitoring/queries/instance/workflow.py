@@ -1,0 +1,190 @@
+"""What the page of a workflow's instance shows beside what every instance shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Case, IntegerField, Q, QuerySet, TextField, Value, When
+from django.db.models.functions import Cast, Left
+
+from monitoring.diagrams import DiagramState, Drawing, drawing_of
+from monitoring.queries.graphs import choices_of, graph_of, labels_of, running_plan
+from monitoring.queries.instance.step_states import StepState, step_states_of
+from monitoring.queries.instance.taken import taken_edges
+from monitoring.queries.instance.trouble import last_line
+from monitoring.queries.instance.visits import SHOWN, RunFilters, RunPage, run_page
+from monitoring.queries.instance.workflow_diagram import workflow_state
+from orchestrator.definition.graph import Graph, Node
+from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
+
+SHOWN_NOW = 12
+"""Open steps that the page says more about."""
+
+ENDS = 6
+"""Last steps whose results are shown together."""
+
+
+@dataclass(frozen=True)
+class OpenStep:
+    """A step that is going on: what it does or waits for, how far it is, what went wrong."""
+
+    run: StepRun
+    label: str
+    detail: str
+    attempts: int
+    error: str
+    choices: tuple[str, ...]
+
+    @property
+    def progress(self) -> Mapping[str, Any]:
+        return self.run.progress if isinstance(self.run.progress, dict) else {}
+
+    @property
+    def is_map(self) -> bool:
+        return self.run.kind == StepKind.MAP
+
+    @property
+    def status(self) -> str:
+        waiting = self.run.status == StepStatus.WAITING
+        return "running" if self.is_map and waiting else str(self.run.status)
+
+    @property
+    def deadline(self) -> datetime | None:
+        waits = self.run.kind in (StepKind.WAIT, StepKind.ASK)
+        return self.run.wake_at if waits else None
+
+    @property
+    def next_try(self) -> datetime | None:
+        retrying = self.run.status == StepStatus.RETRYING
+        return self.run.wake_at if retrying else None
+
+
+@dataclass(frozen=True)
+class EndResult:
+    """The result of a last step, cut when it is long."""
+
+    run: StepRun
+    label: str
+    text: str
+
+    @property
+    def cut(self) -> bool:
+        return len(self.text) > SHOWN
+
+
+@dataclass(frozen=True)
+class WorkflowView:
+    """The read model of a workflow's instance."""
+
+    drawing: Drawing
+    state: DiagramState
+    open: list[OpenStep]
+    more_open: int
+    runs: RunPage
+    outcomes: list[EndResult]
+    children: list[ProcessInstance]
+    counts: list[tuple[str, int]]
+    steps: int
+
+
+def workflow_view(instance: ProcessInstance, filters: RunFilters) -> WorkflowView:
+    """Reads what is special to a workflow's page."""
+    graph, labels = graph_of(instance.definition), labels_of(instance.definition)
+    drawing = drawing_of(graph, instance.definition.fingerprint)
+    states = step_states_of(instance)
+    plan = running_plan(instance.definition)
+
+    def attempts(name: str) -> int:
+        known = plan.vertices.get(name) if plan else None
+        return known.step.policy.attempts() if known else 0
+
+    taken = taken_edges(instance)
+    state = workflow_state(graph, drawing.sketch, instance, states, taken, attempts)
+    found = list(_open_steps(instance)[: SHOWN_NOW + 1])
+    nodes = {node.id: node for node in graph.nodes}
+    return WorkflowView(
+        drawing,
+        state,
+        [
+            _open_step(run, nodes, attempts(run.node), instance)
+            for run in found[:SHOWN_NOW]
+        ],
+        max(_open_steps(instance).count() - SHOWN_NOW, 0)
+        if len(found) > SHOWN_NOW
+        else 0,
+        run_page(instance, labels, filters, drawing.group(filters.group)),
+        _outcomes(instance, graph, labels) if instance.finished_at else [],
+        list(_children(instance)),
+        _counts(graph, states),
+        len(graph.nodes),
+    )
+
+
+def _open_steps(instance: ProcessInstance) -> QuerySet[StepRun]:
+    """The open visits worth a look, those that need a person first; of a map only the elements in trouble."""
+    rows = StepRun.objects.filter(instance=instance, finished_at=None)
+    trouble = Q(status__in=[StepStatus.FAILED, StepStatus.RETRYING])
+    rows = rows.exclude(kind=StepKind.JOIN).filter(Q(item=None) | trouble)
+    order = [
+        When(status=StepStatus.FAILED, then=0),
+        When(kind=StepKind.ASK, then=1),
+        When(status=StepStatus.RETRYING, then=2),
+        When(status=StepStatus.RUNNING, then=3),
+    ]
+    urgency = Case(*order, default=Value(4), output_field=IntegerField())
+    rows = rows.defer("result", "saved", "element", "error")
+    # The last line of a traceback says what happened; a long one is not read whole.
+    tail = Left("error", 20_000)
+    return (
+        rows.annotate(error_text=tail).order_by(urgency, "pk").select_related("child")
+    )
+
+
+def _open_step(
+    run: StepRun, nodes: Mapping[str, Node], attempts: int, instance: ProcessInstance
+) -> OpenStep:
+    node = nodes.get(run.node)
+    choices = (
+        choices_of(instance.definition, run.node, node)
+        if run.kind == StepKind.ASK
+        else ()
+    )
+    label, detail = (node.label, node.detail) if node else (run.node, "")
+    return OpenStep(run, label, detail, attempts, last_line(run.error_text), choices)  # type: ignore[attr-defined]  # annotated above
+
+
+def _outcomes(
+    instance: ProcessInstance, graph: Graph, labels: Mapping[str, str]
+) -> list[EndResult]:
+    """The results of the steps that nothing follows."""
+    leading = {edge.source for edge in graph.edges if edge.kind != "error"}
+    ends = [node.id for node in graph.nodes if node.id not in leading][:ENDS]
+    rows = StepRun.objects.filter(instance=instance, node__in=ends, item=None)
+    rows = rows.filter(status__in=[StepStatus.DONE, StepStatus.SKIPPED])
+    rows = rows.exclude(kind=StepKind.UNDO).exclude(result=None).order_by("pk")
+    text = Left(Cast("result", TextField()), SHOWN + 1)
+    found = rows.defer("result", "saved", "error").annotate(result_text=text)[:ENDS]
+    return [
+        EndResult(run, labels.get(run.node, run.node), run.result_text) for run in found
+    ]
+
+
+def _children(instance: ProcessInstance) -> QuerySet[ProcessInstance]:
+    rows = ProcessInstance.objects.filter(parent=instance.pk)
+    return rows.only("id", "name", "status", "correlation_key").order_by("-pk")[:20]
+
+
+def _counts(graph: Graph, states: Mapping[str, StepState]) -> list[tuple[str, int]]:
+    """How many steps stand how, in the order of their urgency."""
+    shown: Sequence[str] = (
+        "failed", "retrying", "running", "ready", "waiting", "done", "skipped", "handled",
+        "undone", "not_taken", "cancelled",
+    )  # fmt: skip
+    numbers = dict.fromkeys(shown, 0)
+    for state in states.values():
+        if state.status in numbers:
+            numbers[state.status] += 1
+    return [(name, number) for name, number in numbers.items() if number]

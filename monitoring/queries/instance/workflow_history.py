@@ -1,0 +1,147 @@
+"""The history of a workflow's instance: one row a checkpoint, in words about its steps."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from django.utils.translation import gettext as _
+
+from monitoring.queries.instance.causes import spoken, step_run_of
+from monitoring.queries.instance.history import (
+    Checkpoints,
+    Entry,
+    FieldChange,
+    HistoryPage,
+    checkpoints_of,
+    events_of,
+)
+from monitoring.queries.instance.step_states import shown_status
+from orchestrator.models import (
+    Checkpoint,
+    InboxEvent,
+    ProcessInstance,
+    StepKind,
+    StepRun,
+    StepStatus,
+)
+
+PAGE = 30
+"""Checkpoints on one page."""
+
+LOOKED_AT = 5_000
+"""Beginnings of steps that one page looks at."""
+
+NAMED = 8
+"""Steps that one row names; of more it says how many there are."""
+
+
+def workflow_history_of(
+    instance: ProcessInstance, labels: Mapping[str, str], before: int | None = None
+) -> HistoryPage:
+    """One page of the history: its checkpoints, and between them what did not move it.
+
+    Args:
+        instance: the process.
+        labels: its steps as people read them.
+        before: only checkpoints of revisions below this one.
+    """
+    page = checkpoints_of(instance.checkpoints.defer("data"), before, PAGE)
+    runs, events = _runs(page.page), events_of(instance, page)
+    began = _began(instance, page)
+    entries = [
+        _entry(instance, checkpoint, earlier, runs, events, labels)
+        for checkpoint, earlier in page.rows
+    ]
+    for entry in entries:
+        entry.began = _named(began.get(entry.revision or 0, []), labels)
+        entry.resumable = instance.revision != entry.revision
+    return page.with_others(instance, _together(entries))
+
+
+def _runs(page: Iterable[Checkpoint]) -> dict[int, StepRun]:
+    """The visits that caused a page's checkpoints."""
+    keys = [key for checkpoint in page if (key := step_run_of(checkpoint))]
+    fields = ("node", "status", "item", "visit", "kind", "left", "finished_at")
+    return StepRun.objects.only(*fields).in_bulk(keys)
+
+
+def _entry(
+    instance: ProcessInstance,
+    checkpoint: Checkpoint,
+    earlier: Checkpoint | None,
+    runs: Mapping[int, StepRun],
+    events: Mapping[int, InboxEvent],
+    labels: Mapping[str, str],
+) -> Entry:
+    run = runs.get(step_run_of(checkpoint) or 0)
+    event = events.get(checkpoint.revision)
+    moved = earlier is not None and earlier.status != checkpoint.status
+    return Entry(
+        checkpoint.at,
+        event.type if event else _what(checkpoint, run, labels),
+        source=event.source if event else "",
+        revision=checkpoint.revision,
+        changes=[FieldChange("status", earlier.status, checkpoint.status)]
+        if moved and earlier
+        else [],
+        event=event,
+        status=_status(instance, checkpoint, run) if run and not event else "",
+        element_of=labels.get(run.node, run.node)
+        if run and run.item is not None
+        else "",
+    )
+
+
+def _status(instance: ProcessInstance, checkpoint: Checkpoint, run: StepRun) -> str:
+    """How the visit stood then: settled by this checkpoint, or tried again later."""
+    if run.left == checkpoint.revision:
+        return shown_status(run, instance)
+    return "retrying" if checkpoint.moved_by.kind.is_failure else ""
+
+
+def _what(
+    checkpoint: Checkpoint, run: StepRun | None, labels: Mapping[str, str]
+) -> str:
+    if run is None:
+        return spoken(checkpoint)
+    label = labels.get(run.node, run.node)
+    return f"{label} #{run.item}" if run.item is not None else label
+
+
+def _began(instance: ProcessInstance, page: Checkpoints) -> dict[int, list[str]]:
+    """The steps that began with a page's checkpoints, by revision."""
+    rows = instance.step_runs.filter(entered__range=page.revisions, item=None)
+    rows = rows.exclude(kind=StepKind.JOIN).exclude(status=StepStatus.NOT_TAKEN)
+    found: dict[int, list[str]] = defaultdict(list)
+    for revision, node in rows.order_by("pk").values_list("entered", "node")[
+        :LOOKED_AT
+    ]:
+        found[revision].append(node)
+    return found
+
+
+def _together(entries: list[Entry]) -> list[Entry]:
+    """Elements of one map that follow each other, and that nothing else came of, as one row."""
+    kept: list[Entry] = []
+    for entry in entries:
+        last = kept[-1] if kept else None
+        alike = (
+            last is not None and entry.element_of and not (entry.began or entry.changes)
+        )
+        if (
+            alike
+            and last
+            and last.element_of == entry.element_of
+            and ((last.status, last.began, last.changes) == (entry.status, [], []))
+        ):
+            last.elements += 1
+        else:
+            kept.append(entry)
+    return kept
+
+
+def _named(names: list[str], labels: Mapping[str, str]) -> list[str]:
+    shown = [labels.get(name, name) for name in names[:NAMED]]
+    more = len(names) - NAMED
+    return [*shown, _("%(number)d more") % {"number": more}] if more > 0 else shown

@@ -1,0 +1,255 @@
+"""Which results there can be when a step starts, and which of them there certainly are.
+
+It follows under which conditions each step starts, so that branches which come together again are seen to be one. A
+condition is a set of atoms, one of which must hold. An atom is a branch that was taken under another condition; where
+one of several branches is always taken, all of them together are the condition they were taken under. It is the idea
+of the program structure tree (Johnson, Pearson and Pingali, 1994) on graphs that need not be well nested.
+
+Sets of steps are the bits of whole numbers, so that a graph of 10,000 steps takes well under a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from orchestrator.definition.typing import element, field_of, values_of
+from orchestrator.definition.workflow.plan import Choice, Link, Plan, Vertex
+
+Condition = frozenset[int]
+
+ALWAYS: Condition = frozenset([0])
+
+
+class Conditions:
+    """The atoms of one graph."""
+
+    def __init__(self) -> None:
+        self._under: list[Condition] = [frozenset()]
+        """Each atom's condition under which its branch can be taken at all."""
+        self._level = [0]
+        self._choice = [0]
+        """Each atom's choice."""
+        self._size = [0]
+        """Each choice's number of branches, if one of them is always taken; else 0."""
+
+    def branches(
+        self, under: Condition, count: int, *, complete: bool
+    ) -> list[Condition]:
+        """New conditions, one for each branch; `complete` when at least one of them is always taken."""
+        first, level = len(self._under), 1 + max(self._level[atom] for atom in under)
+        self._under += [under] * count
+        self._level += [level] * count
+        self._choice += [len(self._size)] * count
+        self._size.append(count if complete else 0)
+        return [frozenset([atom]) for atom in range(first, first + count)]
+
+    def either(self, conditions: Iterable[Condition]) -> Condition:
+        """The condition that holds when one of these does, in its simplest form."""
+        distinct = set(conditions)
+        if len(distinct) == 1:
+            return distinct.pop()
+        atoms = self._closed(distinct)
+        if 0 in atoms:
+            return ALWAYS
+        lowest = min(self._level[atom] for atom in atoms)
+        return frozenset(x for x in atoms if not self._implied(x, atoms, lowest))
+
+    def _closed(self, conditions: Iterable[Condition]) -> set[int]:
+        """All atoms; complete choices are replaced by what they were made under."""
+        atoms: set[int] = set()
+        seen: dict[int, list[int]] = {}
+        waiting = [atom for condition in conditions for atom in condition]
+        while waiting:
+            atom = waiting.pop()
+            if atom in atoms:
+                continue
+            atoms.add(atom)
+            others = seen.setdefault(self._choice[atom], [])
+            others.append(atom)
+            if len(others) == self._size[self._choice[atom]]:
+                atoms.difference_update(others)
+                waiting += self._under[atom]
+        return atoms
+
+    def _implied(self, atom: int, atoms: set[int], lowest: int) -> bool:
+        """Whether the branch is only ever taken when another of these atoms holds."""
+        under = self._under[atom]
+        while under:
+            if under <= atoms:
+                return True
+            (first, *more) = under
+            if more or self._level[first] < lowest:
+                return False
+            under = self._under[first]
+        return False
+
+
+class Certainty:
+    """What is known of the steps before each step.
+
+    Args:
+        plan: without cycles.
+        asked: the vertices whose results matter.
+    """
+
+    def __init__(self, plan: Plan, asked: Iterable[str]) -> None:
+        self.plan = plan
+        self.bits = {name: 1 << index for index, name in enumerate(asked)}
+        self.before: dict[str, int] = {}
+        self.certain: dict[str, int] = {}
+        self.starts: dict[str, Condition] = {}
+        """Under which condition each vertex starts."""
+        self._taken: dict[str, Condition] = {}
+        """Under which condition each link is taken, by its id."""
+        self._conditions = Conditions()
+        for name in plan.order:
+            self._visit(plan[name])
+
+    def can_have(self, name: str, result: str) -> bool:
+        """Whether the result may be there when the vertex starts."""
+        return bool(self.before[name] & self.bits[result])
+
+    def must_have(self, name: str, result: str) -> bool:
+        """Whether the result is there whenever the vertex starts."""
+        return bool(self.certain[name] & self.bits[result])
+
+    def _visit(self, vertex: Vertex) -> None:
+        incoming = self.plan.incoming[vertex.name]
+        self.before[vertex.name] = self._before(vertex, incoming)
+        ways = self._ways(incoming)
+        start = self._conditions.either(ways) if ways else ALWAYS
+        self.certain[vertex.name] = self._certain(vertex, incoming, ways, start)
+        if self._may_be_passed_over(vertex, ways, start):
+            (start,) = self._conditions.branches(start, 1, complete=False)
+        self.starts[vertex.name] = start
+        vertex.certain = self._leave(vertex, start) == ALWAYS
+
+    def _before(self, vertex: Vertex, incoming: Sequence[Link]) -> int:
+        found = 0
+        for link in incoming:
+            found |= self.before[link.source] | self.bits.get(link.source, 0)
+        if vertex.loop is not None:
+            for name in vertex.loop.steps:
+                found |= self.bits.get(name, 0)
+        return found
+
+    def _certain(
+        self,
+        vertex: Vertex,
+        incoming: Sequence[Link],
+        ways: Sequence[Condition],
+        start: Condition,
+    ) -> int:
+        """What every way in brings; where all are waited for, also what a way brings that is always taken."""
+        if not incoming:
+            return 0
+        brought = [self._brought(link) for link in incoming]
+        found = brought[0]
+        for one in brought:
+            found &= one
+        if vertex.needed is None:
+            for one, condition in zip(brought, ways, strict=True):
+                if condition == start:
+                    found |= one
+        return found
+
+    def _brought(self, link: Link) -> int:
+        found = self.certain[link.source]
+        return found if link.exceptional else found | self.bits.get(link.source, 0)
+
+    def _ways(self, incoming: Sequence[Link]) -> list[Condition]:
+        """Under which conditions the ways in are taken; a caught group's together go one way or the other."""
+        if self._closes_a_group(incoming):
+            return [self.starts[link.source] for link in incoming]
+        return [self._taken[link.id] for link in incoming]
+
+    def _may_be_passed_over(
+        self, vertex: Vertex, ways: Sequence[Condition], start: Condition
+    ) -> bool:
+        """Whether it may not start although a way to it was taken.
+
+        A join that waits for fewer may starve: a branch failed, which was put up with, and then no other was taken. And
+        what comes together in a group, or after it, is taken back when one of the group fails.
+        """
+        if vertex.ways_in < 2:
+            return False
+        counted = vertex.join is not None and vertex.needed is not None
+        starves = counted and any(way != start for way in ways)
+        grouped = any(len(link.group) > 1 for link in vertex.exceptions)
+        closes = self._closed(self.plan.incoming[vertex.name])
+        return starves or grouped or bool(closes)
+
+    def _closed(self, incoming: Sequence[Link]) -> set[tuple[str, ...]]:
+        """The groups that are caught together and come together here."""
+        groups = {
+            x.group for link in incoming for x in self.plan[link.source].exceptions
+        }
+        return {x for x in groups if self.plan.closes(incoming[0].target, x)}
+
+    def _closes_a_group(self, incoming: Sequence[Link]) -> bool:
+        """Whether it comes after steps that fail together: then it starts only when none of them has failed.
+
+        `advance` takes back what has arrived before the failure. They must begin together, too: what begins later
+        would arrive after it.
+        """
+        exceptions = [x for link in incoming for x in self.plan[link.source].exceptions]
+        closed = self._closed(incoming)
+        return bool(exceptions) and all(
+            x.group in closed and self._begin_together(x.group) for x in exceptions
+        )
+
+    def _begin_together(self, group: Collection[str]) -> bool:
+        """Whether one step before them starts them all, or they all start the process."""
+        incoming = [self.plan.incoming[name] for name in group]
+        before = {link.source for links in incoming for link in links}
+        outside = before.difference(group)
+        return not outside or (len(outside) == 1 and all(incoming))
+
+    def _leave(self, vertex: Vertex, start: Condition) -> Condition:
+        """Notes the conditions of all ways out; returns that under which the step is done."""
+        done = self._leave_by_failure(vertex, start)
+        for choice in vertex.choices:
+            self._take(choice.links, self._chosen(vertex, choice, done))
+        if vertex.loop is not None and vertex.ends_loop:
+            exits = vertex.loop.exits
+            self._take(exits, self._branches(done, len(exits), complete=True))
+        return done
+
+    def _leave_by_failure(self, vertex: Vertex, start: Condition) -> Condition:
+        exceptions = vertex.exceptions
+        alone = all(len(link.group) <= 1 for link in exceptions)
+        done, *failed = self._branches(start, 1 + len(exceptions), complete=alone)
+        self._take(exceptions, failed)
+        return done
+
+    def _chosen(
+        self, vertex: Vertex, choice: Choice, done: Condition
+    ) -> list[Condition]:
+        if not choice.conditional:
+            return [done] * len(choice.links)
+        complete = choice.exclusive or choice.default is not None
+        complete = complete or covers(vertex, choice)
+        return self._branches(done, len(choice.links), complete=complete)
+
+    def _branches(
+        self, under: Condition, count: int, *, complete: bool
+    ) -> list[Condition]:
+        if count == 1 and complete:
+            return [under]
+        return self._conditions.branches(under, count, complete=complete)
+
+    def _take(self, links: Sequence[Link], conditions: Sequence[Condition]) -> None:
+        for link, condition in zip(links, conditions, strict=True):
+            self._taken[link.id] = condition
+
+
+def covers(vertex: Vertex, choice: Choice) -> bool:
+    """Whether one of the branches fits every value that the field can have."""
+    if choice.on is None:
+        return False
+    given = vertex.result_type
+    hint = field_of(given, choice.on) if choice.on else given
+    if element(hint) is not None:
+        return False  # a list may be empty
+    possible = values_of(hint)
+    return bool(possible) and {link.value for link in choice.links} >= set(possible)

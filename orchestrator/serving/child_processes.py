@@ -1,0 +1,76 @@
+"""All child processes of one `up`, from the first start to the last end."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from orchestrator.serving import CannotStart
+from orchestrator.serving.child_process import ChildProcess
+from orchestrator.serving.log import Log, last_lines
+
+PATIENCE = 3.2  # seconds that children have to end by themselves
+LAST_PATIENCE = 1.0  # seconds for those that the others rely on
+
+
+class ChildProcesses:
+    """Children in the order they were started. Those that others rely on come first and go last."""
+
+    def __init__(
+        self, say: Callable[[str], None], stopping: Callable[[], bool]
+    ) -> None:
+        self.children: list[ChildProcess] = []
+        self.logs: list[Log] = []
+        self.say = say
+        self.stopping = stopping
+
+    def start(
+        self,
+        child: ChildProcess,
+        ready: Callable[[], bool] = lambda: True,
+        patience: float = 30.0,
+    ) -> None:
+        """Start `child` and wait until it is ready; do nothing once all is to stop.
+
+        Raises:
+            CannotStart: it ended, or was not ready after `patience` seconds.
+        """
+        if self.stopping():
+            return
+        self.logs.append(Log(child.log, child.name))
+        self.children.append(child)
+        child.start()
+        deadline = time.monotonic() + patience
+        while not ready() and not self.stopping():
+            if not child.alive or time.monotonic() > deadline:
+                what = (
+                    f"ended with {child.ending}"
+                    if not child.alive
+                    else "does not answer"
+                )
+                raise CannotStart(
+                    f"{child.name} {what}: {last_lines(child.log)} (all of it in {child.log})"
+                )
+            time.sleep(0.05)
+
+    def look_after(self) -> None:
+        """Start again what has died, and show what the children report as errors."""
+        for child in self.children:
+            if line := child.look_after():
+                self.say(line)
+        for log in self.logs:
+            log.relay(self.say)
+
+    def end(self) -> None:
+        """End every child, in less than five seconds: all but the first together, then the first."""
+        first, others = self.children[:1], self.children[1:]
+        end_together(others, PATIENCE)
+        end_together(first, LAST_PATIENCE)
+        self.children.clear()
+
+
+def end_together(children: Sequence[ChildProcess], patience: float) -> None:
+    """Ask all `children` to end at once; kill those that have not after `patience` seconds."""
+    for child in children:
+        child.ask_to_end()
+    moment = time.monotonic() + patience
+    for child in children:
+        child.wait_until(moment)

@@ -1,0 +1,29 @@
+"""Why a webhook was not accepted. Nothing of such a one is stored."""
+
+from __future__ import annotations
+
+from django.http import JsonResponse
+
+
+class NotAccepted(Exception):
+    """A webhook that is not accepted.
+
+    Args:
+        status: the HTTP status, 4xx.
+        error: a word for programs, like "bad_signature".
+        detail: what is wrong and what would be right, for people.
+        retry_after: the seconds after which it may be taken; 0 when time changes nothing.
+    """
+
+    def __init__(
+        self, status: int, error: str, detail: str, retry_after: int = 0
+    ) -> None:
+        super().__init__(detail)
+        self.status, self.error, self.detail = status, error, detail
+        self.retry_after = retry_after
+
+    def response(self) -> JsonResponse:
+        """The answer that the sender gets."""
+        body = {"error": self.error, "detail": self.detail}
+        headers = {"Retry-After": str(self.retry_after)} if self.retry_after else None
+        return JsonResponse(body, status=self.status, headers=headers)
