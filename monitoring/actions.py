@@ -8,13 +8,43 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.definition.codec import MAX_BYTES
-from orchestrator.engine.operations import ActionRequest
+from orchestrator.engine.operations import ActionRequest, Operation
 from orchestrator.exceptions import InvalidMessage
 from orchestrator.strict_json import parse
 
 
+class JsonField(forms.CharField):
+    """A value that the operator writes as JSON."""
+
+    def __init__(self) -> None:
+        super().__init__(max_length=MAX_BYTES, strip=False)
+
+    def clean(self, value: Any) -> Any:
+        """The value; the refusal names the place of the mistake.
+
+        Raises:
+            ValidationError: it is not JSON, or too large or deep to be stored.
+        """
+        try:
+            return parse(super().clean(value).encode())
+        except InvalidMessage as mistake:
+            raise forms.ValidationError(
+                _("This is not JSON: %(why)s") % {"why": mistake}
+            ) from None
+
+
+FIELDS: dict[str, Any] = {
+    "text": lambda: forms.CharField(max_length=200),
+    "number": lambda: forms.IntegerField(min_value=1),
+    "json": JsonField,
+    "flag": lambda: forms.BooleanField(required=False),
+    "person": lambda: forms.CharField(max_length=150, required=False),
+}
+"""The form's field for each kind of thing that an action is told."""
+
+
 class ActionForm(forms.Form):
-    """Key (one for each opened dialog, so that pressing twice acts once), revision seen, reason."""
+    """Key (one for each opened dialog, so that pressing twice acts once), revision seen, reason, and what is given."""
 
     key = forms.UUIDField(widget=forms.HiddenInput)
     revision = forms.IntegerField(min_value=0, required=False, widget=forms.HiddenInput)
@@ -25,12 +55,19 @@ class ActionForm(forms.Form):
         widget=forms.Textarea,
     )
 
+    def __init__(self, operation: Operation, data: Any) -> None:
+        super().__init__(data)
+        self.operation = operation
+        self.fields["reason"].required = operation.asks_reason
+        for given in operation.given:
+            self.fields[given.name] = FIELDS[given.form]()
+
     def clean_reason(self) -> str:
         return str(self.cleaned_data["reason"]).replace("\0", "")
 
-    def extra(self) -> tuple[Any, ...]:
-        """What the operation wants to know besides."""
-        return ()
+    def given(self) -> list[Any]:
+        """What the action is told besides, in its order; the form must be valid."""
+        return [self.cleaned_data[given.name] for given in self.operation.given]
 
     def asked(self, request: HttpRequest) -> ActionRequest:
         """The request to the engine; the form must be valid."""
@@ -43,57 +80,8 @@ class ActionForm(forms.Form):
         )
 
 
-class StepForm(ActionForm):
-    """An action on one step of the process."""
-
-    node = forms.CharField(max_length=100)
-
-    def extra(self) -> tuple[Any, ...]:
-        return (self.cleaned_data["node"],)
-
-
-class RevisionForm(ActionForm):
-    """An action that goes back to a checkpoint."""
-
-    to = forms.IntegerField(min_value=1)
-
-    def extra(self) -> tuple[Any, ...]:
-        return (self.cleaned_data["to"],)
-
-
-class ChoiceForm(ActionForm):
-    """A decision."""
-
-    choice = forms.CharField(max_length=200)
-
-    def extra(self) -> tuple[Any, ...]:
-        return (self.cleaned_data["choice"],)
-
-
-class JsonForm(ActionForm):
-    """An action with a value that the operator writes as JSON."""
-
-    json = forms.CharField(max_length=MAX_BYTES, strip=False)
-
-    def clean_json(self) -> Any:
-        """The value; the refusal names the place of the mistake.
-
-        Raises:
-            ValidationError: it is not JSON, or too large or deep to be stored.
-        """
-        try:
-            return parse(self.cleaned_data["json"].encode())
-        except InvalidMessage as mistake:
-            raise forms.ValidationError(
-                _("This is not JSON: %(why)s") % {"why": mistake}
-            ) from None
-
-    def extra(self) -> tuple[Any, ...]:
-        return (self.cleaned_data["json"],)
-
-
 @dataclass(frozen=True)
-class Answer:
+class ActionAnswer:
     """What became of an action: the sentence to show, the HTTP status that goes with it, where it leads."""
 
     text: Any

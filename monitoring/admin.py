@@ -1,6 +1,6 @@
 """Every table for looking at, none for changing; what operators may do goes through the engine, with a reason."""
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
@@ -9,10 +9,8 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
-from orchestrator.engine import operations
-from orchestrator.engine.operations import ActionRequest
+from orchestrator.engine.operations import OPERATIONS, ActionRequest, Operation
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (
     Checkpoint,
@@ -28,8 +26,6 @@ from orchestrator.models import (
 
 MOST = 100
 """Rows that one action takes on."""
-
-Operation = Callable[..., OperatorAction]
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable at run time
@@ -56,7 +52,6 @@ def with_reason(
     model_admin: ReadOnlyAdmin,
     request: HttpRequest,
     chosen: QuerySet[Any],
-    name: str,
     operation: Operation,
 ) -> HttpResponse | None:
     """Asks for the reason on a page of its own, then asks the engine for each chosen row."""
@@ -64,11 +59,12 @@ def with_reason(
     if len(rows) > MOST:
         messages.error(request, _("Choose at most %d rows.") % MOST)
         return None
-    if "key" in request.POST and (reason := request.POST.get("reason", "").strip()):
+    reason = request.POST.get("reason", "").strip()
+    if "key" in request.POST and (reason or not operation.asks_reason):
         return _carry_out(request, rows, operation, reason)
     context = {
         **model_admin.admin_site.each_context(request),
-        "title": name,
+        "title": operation.label,
         "opts": model_admin.opts,
         "rows": rows,
         "action": request.POST.get("action", ""),
@@ -79,7 +75,7 @@ def with_reason(
 
 
 def _carry_out(
-    request: HttpRequest, rows: list[Any], operation: Operation, reason: str
+    request: HttpRequest, rows: list[Any], operation: Any, reason: str
 ) -> HttpResponse | None:
     """One operation for each row; its key comes from the page's, so that sending the page twice acts once."""
     for row in rows:
@@ -100,8 +96,31 @@ def _carry_out(
     return None
 
 
+class OperatedAdmin(ReadOnlyAdmin):
+    """Offers for chosen rows the operators' actions that can be done to many."""
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        found: dict[str, Any] = super().get_actions(request)
+        for operation in OPERATIONS.values():
+            mine = operation.on_many and operation.model is self.model
+            if mine and not operation.forbidden(request.user):
+                act = partial(_act, operation=operation)
+                found[operation.name] = (act, operation.name, operation.label)
+        return found
+
+
+def _act(
+    model_admin: ReadOnlyAdmin,
+    request: HttpRequest,
+    rows: QuerySet[Any],
+    *,
+    operation: Operation,
+) -> HttpResponse | None:
+    return with_reason(model_admin, request, rows, operation)
+
+
 @admin.register(ProcessInstance)
-class ProcessInstanceAdmin(ReadOnlyAdmin):
+class ProcessInstanceAdmin(OperatedAdmin):
     list_display = [
         "correlation_key",
         "id",
@@ -116,27 +135,10 @@ class ProcessInstanceAdmin(ReadOnlyAdmin):
     list_filter = ["name", "status", "escalation_level"]
     search_fields = ["=id", "correlation_key__startswith"]
     ordering = ["-id"]
-    actions = ["retry", "escalate"]
-
-    @admin.action(description=gettext_lazy("Retry"), permissions=["retry"])
-    def retry(self, request: HttpRequest, rows: QuerySet[Any]) -> HttpResponse | None:
-        return with_reason(self, request, rows, _("Retry"), operations.retry)
-
-    @admin.action(description=gettext_lazy("Escalate"), permissions=["escalate"])
-    def escalate(
-        self, request: HttpRequest, rows: QuerySet[Any]
-    ) -> HttpResponse | None:
-        return with_reason(self, request, rows, _("Escalate"), operations.escalate)
-
-    def has_retry_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("orchestrator.retry_processinstance")
-
-    def has_escalate_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("orchestrator.escalate_processinstance")
 
 
 @admin.register(InboxEvent)
-class InboxEventAdmin(ReadOnlyAdmin):
+class InboxEventAdmin(OperatedAdmin):
     list_display = [
         "type",
         "event_id",
@@ -149,23 +151,6 @@ class InboxEventAdmin(ReadOnlyAdmin):
     list_filter = ["verdict", "type", "source"]
     search_fields = ["=event_id", "=correlation_key", "=process__id"]
     ordering = ["-id"]
-    actions = ["redeliver", "discard"]
-
-    @admin.action(description=gettext_lazy("Redeliver"), permissions=["redeliver"])
-    def redeliver(
-        self, request: HttpRequest, rows: QuerySet[Any]
-    ) -> HttpResponse | None:
-        return with_reason(self, request, rows, _("Redeliver"), operations.redeliver)
-
-    @admin.action(description=gettext_lazy("Discard"), permissions=["discard"])
-    def discard(self, request: HttpRequest, rows: QuerySet[Any]) -> HttpResponse | None:
-        return with_reason(self, request, rows, _("Discard"), operations.discard)
-
-    def has_redeliver_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("orchestrator.redeliver_inboxevent")
-
-    def has_discard_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("orchestrator.discard_inboxevent")
 
 
 @admin.register(Definition)

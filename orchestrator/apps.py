@@ -1,4 +1,5 @@
 from django.apps import AppConfig, apps
+from django.db.models.signals import post_migrate
 from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext_lazy as _
 
@@ -13,9 +14,10 @@ class OrchestratorConfig(AppConfig):
     def ready(self) -> None:
         import sys
 
-        from orchestrator import checks, registry
+        from orchestrator import checks, permissions, registry
 
         checks.connect()
+        post_migrate.connect(permissions.create, sender=self)
         autodiscover_modules("processes", "handlers")
         for config in apps.get_app_configs():
             module = sys.modules.get(f"{config.name}.processes")

@@ -7,9 +7,7 @@ PAGE = 50
 
 def open_incidents(before: str = "") -> tuple[list[Incident], int | None]:
     """What needs a person now, newest first, and the key of the next page."""
-    rows = Incident.objects.needing_a_person().select_related(
-        "instance", "event", "command"
-    )
+    rows = Incident.objects.open().select_related("instance", "event", "command")
     if before.isdecimal():
         rows = rows.filter(pk__lt=int(before[:18]))
     found = list(rows.order_by("-pk")[: PAGE + 1])

@@ -49,7 +49,7 @@ def health() -> Health:
     ]
     return Health(
         live=capped(ProcessInstance.objects.live(), MANY),
-        failures=capped(Incident.objects.needing_a_person()),
+        failures=capped(Incident.objects.open()),
         events=capped(InboxEvent.objects.needing_a_person()),
         decisions=number_asked(),
         workers=workers.count(),

@@ -2,8 +2,10 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from monitoring.access import for_viewers
+from monitoring.buttons import Dialog
 from monitoring.queries.decisions import decision_page
 from monitoring.views.page import page
+from orchestrator.engine.operations import OPERATIONS
 
 
 @require_safe
@@ -11,4 +13,6 @@ from monitoring.views.page import page
 def index(request: HttpRequest) -> HttpResponse:
     """Everything that a workflow asks a person to decide."""
     after = request.GET.get("after", "")
-    return page(request, "decisions", page=decision_page(after), after=after)
+    dialogs = [Dialog(OPERATIONS["decide"])]
+    shown = decision_page(after)
+    return page(request, "decisions", page=shown, after=after, dialogs=dialogs)

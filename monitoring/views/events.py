@@ -2,6 +2,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from monitoring.access import for_event_viewers, for_viewers
+from monitoring.buttons import event_dialogs
 from monitoring.queries.events import event_page
 from monitoring.queries.failures import open_incidents
 from monitoring.views.page import page
@@ -15,7 +16,7 @@ def index(request: HttpRequest) -> HttpResponse:
     shown = event_page(
         query.get("tab", "all"), query.get("before", ""), query.get("q", "")
     )
-    return page(request, "events", page=shown)
+    return page(request, "events", page=shown, dialogs=event_dialogs())
 
 
 @require_safe

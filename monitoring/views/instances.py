@@ -4,12 +4,14 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
 from monitoring.access import for_viewers
+from monitoring.buttons import dialogs_of
 from monitoring.queries.instance.page import instance_page
 from monitoring.queries.instance.visits import RunFilters
 from monitoring.queries.instances import Filters
 from monitoring.views.definitions import svg_file
 from monitoring.views.listing import listing
 from monitoring.views.page import page
+from orchestrator.engine.operations import Circumstances
 from orchestrator.models import Definition, Status, StepRun
 
 
@@ -80,5 +82,6 @@ def instance_context(request: HttpRequest, pk: UUID) -> dict[str, object]:
         "workflow": shown.workflow,
         "drawing": shown.drawing,
         "before": before,
+        "dialogs": dialogs_of(Circumstances(shown.instance), request.user),
         "redrawn": "undrawn" in request.GET and not shown.drawing.pending,
     }

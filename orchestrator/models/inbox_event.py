@@ -84,6 +84,9 @@ class InboxEvent(Work):
         verbose_name=_("caused by command"),
     )
     repeats = models.PositiveIntegerField(_("repeats"), default=0)
+    remaining = models.DurationField(
+        _("left until it wakes when its process goes on"), null=True, blank=True
+    )
     received_at = models.DateTimeField(_("received at"))
     handled_at = models.DateTimeField(_("handled at"), null=True, blank=True)
 
@@ -94,11 +97,7 @@ class InboxEvent(Work):
     class Meta:
         verbose_name = _("event")
         verbose_name_plural = _("events")
-        permissions = [
-            ("send_inboxevent", _("Can send an event")),
-            ("redeliver_inboxevent", _("Can redeliver an event")),
-            ("discard_inboxevent", _("Can discard an event")),
-        ]
+        permissions = [("send_inboxevent", _("Can send an event"))]
         constraints = [
             models.UniqueConstraint(
                 fields=["source", "event_id", "target"], name="one_row_per_receipt"

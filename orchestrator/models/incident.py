@@ -1,6 +1,5 @@
 from typing import Self
 
-from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
@@ -13,13 +12,9 @@ class IncidentQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model 
         """Those whose cause is still there."""
         return self.filter(resolved_at__isnull=True)
 
-    def needing_a_person(self) -> Self:
-        """Open and not yet marked as handled."""
-        return self.open().filter(handled_at__isnull=True)
-
 
 class Incident(models.Model):
-    """Something that needs a person. Resolved by the engine when its cause is gone; handled when a person says so."""
+    """Something that needs a person. Resolved by the engine when its cause is gone."""
 
     class Kind(models.TextChoices):
         EVENT_FAILED = "event_failed", _("event could not be handled")
@@ -68,10 +63,6 @@ class Incident(models.Model):
     opened_at = models.DateTimeField(_("opened at"))
     resolved_at = models.DateTimeField(_("resolved at"), null=True, blank=True)
     resolution = models.CharField(_("resolved by"), max_length=100, blank=True)
-    handled_at = models.DateTimeField(_("handled at"), null=True, blank=True)
-    handled_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True
-    )
 
     objects = IncidentQuerySet.as_manager()
 

@@ -77,6 +77,7 @@ class ProcessInstance(models.Model):
         _("escalation level"), default=0
     )
     escalated_at = models.DateTimeField(_("escalated at"), null=True, blank=True)
+    paused_at = models.DateTimeField(_("paused at"), null=True, blank=True)
     started_at = models.DateTimeField(_("started at"))
     changed_at = models.DateTimeField(_("changed at"))
     finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
@@ -86,16 +87,6 @@ class ProcessInstance(models.Model):
     class Meta:
         verbose_name = _("process instance")
         verbose_name_plural = _("process instances")
-        permissions = [
-            ("retry_processinstance", _("Can retry a process")),
-            ("escalate_processinstance", _("Can escalate a process")),
-            ("cancel_processinstance", _("Can cancel a process")),
-            ("redo_processinstance", _("Can redo a step")),
-            ("resume_processinstance", _("Can resume from a checkpoint")),
-            ("skip_processinstance", _("Can skip a step")),
-            ("decide_processinstance", _("Can decide for a process")),
-            ("restart_processinstance", _("Can restart with edited input")),
-        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["name", "correlation_key"],

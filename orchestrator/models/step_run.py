@@ -94,6 +94,9 @@ class StepRun(Work):
         _("times given back in this attempt"), default=0
     )
     progress = models.JSONField(_("progress"), null=True, blank=True)
+    remaining = models.DurationField(
+        _("left until it wakes when its process goes on"), null=True, blank=True
+    )
     started_at = models.DateTimeField(_("started at"))
     finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
 

@@ -20,17 +20,15 @@ function newKey() {
 function open(button) {
   const dialog = document.getElementById(button.dataset.opens);
   const form = dialog.querySelector("form");
-  if (button.dataset.url) {
-    form.setAttribute("action", button.dataset.url + location.search);
-    const given = form.querySelector("[data-given]");
-    if (given) given.value = button.dataset.given;
-    dialog.querySelector(".subject").textContent = button.dataset.subject;
-  }
+  form.setAttribute("action", button.dataset.url + location.search);
+  const given = form.querySelector("[data-given]");
+  if (given) given.value = button.dataset.given;
+  dialog.querySelector(".subject").textContent = button.dataset.subject;
   opener = button.id;
   dialog.querySelector(".result").replaceChildren();
   prepare(dialog);
   dialog.showModal();
-  (form.elements.json ?? form.elements.reason).focus();
+  form.querySelector("textarea, input:not([type=hidden], [type=checkbox])")?.focus();
 }
 
 document.addEventListener("click", (event) => {

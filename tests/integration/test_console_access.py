@@ -13,6 +13,7 @@ from examples.order_listing.messages import Destination, ListedOnInternal
 from examples.order_listing.orders import place_order
 from orchestrator import send_event, start_process
 from orchestrator.engine.drain import drain
+from orchestrator.engine.operations import OPERATIONS, on_processes
 from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance, StepRun
 from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.every_construct.processes import Inquiry
@@ -40,6 +41,7 @@ BUTTONS = {
     "redeliver": ["event"],
     "discard": ["event"],
 }
+ROUTES = {"process": "act", "run": "act-on-step", "event": "act-on-event"}
 ELSEWHERE = {"find"}  # leads on to a page of the table above
 OF_WORKFLOWS = {
     "step-result": ["process", "run"],
@@ -69,7 +71,10 @@ def targets() -> dict[str, UUID | int]:
 
 
 def address(name: str, words: list[str], targets: dict[str, UUID | int]) -> str:
-    return reverse(f"monitoring:{name}", args=[targets.get(w, w) for w in words])
+    given = [targets.get(word, word) for word in words]
+    if name in OPERATIONS:
+        return reverse(f"monitoring:{ROUTES[words[-1]]}", args=[*given, name])
+    return reverse(f"monitoring:{name}", args=given)
 
 
 def names(patterns: list[URLPattern | URLResolver]) -> Iterator[str]:
@@ -87,8 +92,10 @@ def test_every_route_of_the_console_is_in_the_table() -> None:
         if isinstance(pattern, URLResolver) and pattern.namespace == "monitoring"
     )
 
-    known = PAGES.keys() | BUTTONS.keys() | OF_WORKFLOWS.keys() | ELSEWHERE
-    assert set(names(console.url_patterns)) == known
+    acts = BUTTONS.keys() | OF_WORKFLOWS.keys()
+    pages = PAGES.keys() | ELSEWHERE | (acts - OPERATIONS.keys())
+    assert set(names(console.url_patterns)) == pages | set(ROUTES.values())
+    assert OPERATIONS.keys() <= acts
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -262,7 +269,9 @@ def test_a_viewer_sees_the_buttons_with_the_reason_why_not(
 
     text = client.get(address("instance", ["process"], targets)).content.decode()
 
-    assert text.count('aria-disabled="true"') == 2
+    shown = [op for op in on_processes().values() if op.on_whole]
+    refused = [op for op in shown if not op.of_workflows and op.name != "unpause"]
+    assert text.count('aria-disabled="true"') == len(refused)
     assert "Your account may not do this." in text
 
 

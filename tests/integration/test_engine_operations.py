@@ -16,8 +16,8 @@ from orchestrator.engine.operations import (
     ActionRequest,
     discard,
     escalate,
-    possible,
     redeliver,
+    refusals,
     retry,
 )
 from orchestrator.exceptions import (
@@ -58,6 +58,11 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 Operation = Callable[..., OperatorAction]
 PATIENCE = timedelta(seconds=61)
 ADDRESS = "192.0.2.7"
+
+
+def possible(process: ProcessInstance, user: Any) -> dict[str, str]:
+    """Return for each action why it cannot be done now."""
+    return refusals([process], user)[process.pk]
 
 
 def asked(

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from orchestrator import Permanent
 from orchestrator.engine import operations
 from orchestrator.engine.drain import drain
-from orchestrator.engine.operations import decide, possible, redo, retry, skip
+from orchestrator.engine.operations import decide, redo, refusals, retry, skip
 from orchestrator.exceptions import (
     OperationRefused,
     PermissionMissing,
@@ -43,6 +43,11 @@ __all__ = ["asked", "known", "trips"]
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("trips")]
 
 BAD = Permanent("no line")
+
+
+def possible(process: ProcessInstance, user: Any) -> dict[str, str]:
+    """Return for each action why it cannot be done now."""
+    return refusals([process], user)[process.pk]
 
 
 def failed(step: str, definition: Any = processes.Trip) -> ProcessInstance:

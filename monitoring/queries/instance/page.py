@@ -10,6 +10,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 
+from monitoring.buttons import Button, header_buttons
 from monitoring.diagrams import DiagramState, Drawing, drawing_of
 from monitoring.queries.graphs import graph_of, labels_of
 from monitoring.queries.instance.diagram import (
@@ -24,7 +25,8 @@ from monitoring.queries.instance.visits import RunFilters
 from monitoring.queries.instance.workflow import WorkflowView, workflow_view
 from monitoring.queries.instance.workflow_history import workflow_history_of
 from orchestrator.definition.graph import Edge, Graph
-from orchestrator.engine import operations
+from orchestrator.engine.operations import Circumstances
+from orchestrator.engine.operations import refusals as refusals_of
 from orchestrator.models import Definition, InboxEvent, ProcessInstance, StepRun
 from orchestrator.models.process_instance import ENDED
 from orchestrator.snapshot import snapshot
@@ -59,7 +61,8 @@ class InstancePage:
     trouble: Trouble | None
     more_trouble: int
     parked: list[InboxEvent]
-    possible: dict[str, str]
+    refusals: dict[str, str]
+    buttons: list[Button]
     step_label: str
     workflow: WorkflowView | None = None
 
@@ -97,6 +100,10 @@ def _of_workflow(
 ) -> InstancePage:
     labels, view = labels_of(instance.definition), workflow_view(instance, filters)
     trouble, more = trouble_of(instance)
+    process, refusals = (
+        Circumstances(instance),
+        refusals_of([instance], user)[instance.pk],
+    )
     return InstancePage(
         instance,
         view.drawing,
@@ -109,7 +116,8 @@ def _of_workflow(
         trouble=trouble,
         more_trouble=more,
         parked=list(instance.events.parked().order_by("pk")[:20]),
-        possible=operations.possible(instance, user),
+        refusals=refusals,
+        buttons=header_buttons(process, refusals, primary=_primary(trouble)),
         step_label=labels.get(instance.step, instance.step),
         workflow=view,
     )
@@ -124,6 +132,10 @@ def _of_process_manager(
     runs = list(instance.step_runs.order_by("-pk")[:RUNS])[::-1]
     open_run = next((run for run in reversed(runs) if run.finished_at is None), None)
     trouble, more = trouble_of(instance)
+    process, refusals = (
+        Circumstances(instance),
+        refusals_of([instance], user)[instance.pk],
+    )
     return InstancePage(
         instance,
         drawing_of(graph, instance.definition.fingerprint),
@@ -136,9 +148,15 @@ def _of_process_manager(
         trouble,
         more,
         list(instance.events.parked().order_by("pk")[:20]),
-        operations.possible(instance, user),
+        refusals,
+        header_buttons(process, refusals, primary=_primary(trouble)),
         labels.get(instance.step, instance.step),
     )
+
+
+def _primary(trouble: Trouble | None) -> str:
+    """The name of the action that is wanted most."""
+    return "retry" if trouble is not None and trouble.fatal else ""
 
 
 def _start(graph: Graph) -> str:

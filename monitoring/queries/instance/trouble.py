@@ -36,7 +36,7 @@ class Trouble:
 
 def trouble_of(instance: ProcessInstance) -> tuple[Trouble | None, int]:
     """The oldest thing that needs a person, else what is being tried again; and how many more there are."""
-    incidents = instance.incidents.needing_a_person().order_by("opened_at")[:MOST]
+    incidents = instance.incidents.open().order_by("opened_at")[:MOST]
     if incidents:
         first = incidents[0]
         return Trouble(first.message, first.step, first.opened_at), len(incidents) - 1

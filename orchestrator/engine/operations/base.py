@@ -52,12 +52,14 @@ class Given:
         form: what it is: text, a number from 1 on, a JSON value, a yes or no, or the name of a person, may be empty.
         label: of the field in the dialog; without one its button gives it.
         initial: what stands in the field at first, for a process.
+        rows: lines of a field for JSON.
     """
 
     name: str
     form: Literal["text", "number", "json", "flag", "person"]
     label: Text = ""
     initial: Callable[[ProcessInstance], Any] = lambda instance: ""
+    rows: int = 4
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ class Press:
 class Operation(ABC):
     """One thing that operators can do; its instance is what carries it out."""
 
+    do_not_call_in_templates = True
     name: ClassVar[str]
     """In addresses, permissions and audit rows."""
     label: ClassVar[Text]
@@ -104,6 +107,8 @@ class Operation(ABC):
     tone: ClassVar[Literal["", "primary", "danger"]] = ""
     asks_reason: ClassVar[bool] = True
     given: ClassVar[tuple[Given, ...]] = ()
+    rank: ClassVar[int] = 50
+    """Where its button stands among the others, the lowest first."""
     on_many: ClassVar[bool] = False
     """Whether the admin offers it for many rows at once, with what it is given left at its defaults."""
     model: ClassVar[type[Model]]
@@ -143,6 +148,10 @@ class ProcessOperation(Operation):
     model = ProcessInstance
     on_step: ClassVar[bool] = False
     """Whether it is done to one of its open visits, whose key comes first among what it is given."""
+    on_whole: ClassVar[bool] = False
+    """Whether its button stands at the head of a process's page, not beside one of its steps or checkpoints."""
+    of_workflows: ClassVar[bool] = False
+    """Whether it is for workflows alone."""
     with_parent: ClassVar[bool] = False
     """Whether the process that this one is a part of is locked too, first as always."""
 
@@ -157,6 +166,10 @@ class ProcessOperation(Operation):
         Raises:
             ProcessionError: it cannot be done.
         """
+
+    def concerns(self, process: Circumstances) -> bool:
+        """Whether its button is shown; where it is and the action cannot be done, it says why."""
+        return process.workflow or not self.of_workflows
 
     def refusal(self, user: Any, process: Circumstances) -> str:
         """Why a user cannot do it now; "" if they can."""
@@ -267,7 +280,7 @@ class EventOperation(Operation):
 AnyOperation = TypeVar("AnyOperation", bound=Operation)
 
 OPERATIONS: dict[str, Operation] = {}
-"""All operator actions, by name, in the order in which they are shown."""
+"""All operator actions, by name, in the order in which their buttons stand."""
 
 
 def register(operation: AnyOperation) -> AnyOperation:
@@ -279,6 +292,9 @@ def register(operation: AnyOperation) -> AnyOperation:
     if operation.name in OPERATIONS:
         raise ValueError(f"there is already an operation {operation.name}")
     OPERATIONS[operation.name] = operation
+    ordered = sorted(OPERATIONS.items(), key=lambda item: (item[1].rank, item[0]))
+    OPERATIONS.clear()
+    OPERATIONS.update(ordered)
     return operation
 
 
@@ -288,6 +304,15 @@ def on_processes() -> dict[str, ProcessOperation]:
         name: operation
         for name, operation in OPERATIONS.items()
         if isinstance(operation, ProcessOperation)
+    }
+
+
+def on_events() -> dict[str, EventOperation]:
+    """The actions on events, by name."""
+    return {
+        name: operation
+        for name, operation in OPERATIONS.items()
+        if isinstance(operation, EventOperation)
     }
 
 

@@ -31,6 +31,8 @@ class Cancel(ProcessOperation):
     )
     icon = "cancelled"
     tone = "danger"
+    rank = 10
+    on_whole = True
 
     def why_not(self, process: Circumstances) -> str:
         if process.ended:

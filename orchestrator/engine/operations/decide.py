@@ -22,8 +22,10 @@ class Decide(ProcessOperation):
     label = _("Decide")
     done = _("Decided.")
     may = _("Can decide for a process")
+    text = _("The process goes on with this decision.")
     given = (Given("choice", "text"),)
     on_step = True
+    of_workflows = True
 
     def why_not(self, process: Circumstances) -> str:
         if process.not_open:

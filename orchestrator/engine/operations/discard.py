@@ -16,7 +16,7 @@ class Discard(EventOperation):
     label = _("Discard")
     done = _("Discarded.")
     may = _("Can discard an event")
-    text = _("Puts the event aside for good. It stays in the inbox.")
+    text = _("Puts the event aside for good. It stays in the inbox as a record.")
     tone = "danger"
     on_many = True
 

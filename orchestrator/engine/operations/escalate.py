@@ -16,9 +16,13 @@ class Escalate(ProcessOperation):
     label = _("Escalate")
     done = _("Escalated.")
     may = _("Can escalate a process")
-    text = _("Raises the escalation level, for everybody to see.")
+    text = _(
+        "Raises the escalation level, for everybody to see. The process itself goes on as before."
+    )
     icon = "escalated"
     on_many = True
+    rank = 80
+    on_whole = True
 
     def why_not(self, process: Circumstances) -> str:
         return ENDED if process.ended else ""

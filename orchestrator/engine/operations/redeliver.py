@@ -17,7 +17,7 @@ class Redeliver(EventOperation):
     label = _("Redeliver")
     done = _("Offered again.")
     may = _("Can redeliver an event")
-    text = _("Offers the event to its process again, with fresh patience.")
+    text = _("Offers the event to its process again, as if it had just arrived.")
     on_many = True
 
     def effect(self, press: Press, event: InboxEvent) -> None:

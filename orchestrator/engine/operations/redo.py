@@ -27,6 +27,7 @@ class Redo(ProcessOperation):
         "Runs this step again with the same parameters. Steps that read its old result keep theirs."
     )
     given = (Given("node", "text"),)
+    of_workflows = True
 
     def why_not(self, process: Circumstances) -> str:
         if process.not_open or process.undoing:

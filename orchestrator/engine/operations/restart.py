@@ -35,8 +35,13 @@ class Restart(ProcessOperation):
     may = _("Can restart with edited input")
     text = _("Starts a new process with this input. The old one stays as it is.")
     icon = "restart"
-    given = (Given("json", "json", _("Input"), lambda instance: instance.data),)
+    given = (
+        Given("json", "json", _("Input"), lambda instance: instance.data, rows=10),
+    )
     with_parent = True
+    rank = 20
+    on_whole = True
+    of_workflows = True
 
     def why_not(self, process: Circumstances) -> str:
         if not process.workflow:

@@ -52,6 +52,7 @@ class Resume(ProcessOperation):
         "Goes back to this checkpoint: what was done since then is done again, everything before it is kept."
     )
     given = (Given("to", "number"),)
+    of_workflows = True
 
     def why_not(self, process: Circumstances) -> str:
         return process.not_open or (UNDOING if process.undoing else "")

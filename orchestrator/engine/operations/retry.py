@@ -20,9 +20,14 @@ class Retry(ProcessOperation):
     label = _("Retry")
     done = _("Trying again.")
     may = _("Can retry a process")
-    text = _("Tries again at once what has failed, with all its attempts.")
+    text = _(
+        "Tries again what failed, from the step where it failed. Effects outside the database are repeated with the "
+        "same idempotency key."
+    )
     icon = "retrying"
     on_many = True
+    rank = 90
+    on_whole = True
 
     def why_not(self, process: Circumstances) -> str:
         return "" if process.troubled else "Nothing has failed"

@@ -31,6 +31,7 @@ class Skip(ProcessOperation):
     )
     given = (Given("json", "json", _("Result, as JSON"), lambda instance: None),)
     on_step = True
+    of_workflows = True
 
     def why_not(self, process: Circumstances) -> str:
         if process.not_open:

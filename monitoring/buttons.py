@@ -1,0 +1,144 @@
+"""Operators' actions as pages show them: buttons, and the dialogs that these open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.urls import reverse
+
+from orchestrator.engine.operations import (
+    Circumstances,
+    Given,
+    Operation,
+    ProcessOperation,
+    on_events,
+    on_processes,
+)
+from orchestrator.models import InboxEvent, ProcessInstance
+
+
+@dataclass(frozen=True)
+class Button:
+    """One action on one thing.
+
+    Args:
+        operation: the action.
+        id: the element's.
+        url: where its form is sent to.
+        why: why it cannot be done now; "" if it can.
+        subject: what it is done to, in words.
+        given: what the button itself tells the action.
+        revision: that its row shows; without it that of the page counts.
+        word: what stands on it, where that is not the action's label.
+        tone: how it looks, where that is not as the action says.
+    """
+
+    operation: Operation
+    id: str
+    url: str
+    why: str = ""
+    subject: str = ""
+    given: Any = ""
+    revision: int | None = None
+    word: str = ""
+    tone: str = ""
+
+    @property
+    def label(self) -> Any:
+        return self.word or self.operation.label
+
+    @property
+    def look(self) -> str:
+        """The class of a button that can be pressed."""
+        return "" if self.why else self.tone or _calm(self.operation.tone)
+
+
+def _calm(tone: str) -> str:
+    """Danger is shown where it is about to be done, not on every page."""
+    return "" if tone == "danger" else tone
+
+
+@dataclass(frozen=True)
+class Dialog:
+    """What asks for the reason, and for what else an action is told."""
+
+    operation: Operation
+    fields: list[tuple[Given, Any]] = field(default_factory=list)
+    """What is asked for, with what stands there at first."""
+
+    @property
+    def hidden(self) -> list[Given]:
+        """What its buttons give."""
+        return [given for given in self.operation.given if not given.label]
+
+
+def address(operation: ProcessOperation, instance: ProcessInstance, run: Any) -> str:
+    """Where the form of an action on a process, or on one of its visits, is sent to."""
+    if operation.on_step:
+        return reverse(
+            "monitoring:act-on-step", args=[instance.pk, run.pk, operation.name]
+        )
+    return reverse("monitoring:act", args=[instance.pk, operation.name])
+
+
+def header_buttons(
+    process: Circumstances, refusals: Mapping[str, str], *, primary: str = ""
+) -> list[Button]:
+    """The buttons of a whole process: the actions that need no more than their dialog.
+
+    Args:
+        process: the process.
+        refusals: for each action why it cannot be done now.
+        primary: the name of the one that is wanted most.
+    """
+    return [
+        Button(
+            operation,
+            f"{name}-button",
+            address(operation, process.instance, None),
+            refusals[name],
+            str(process.instance),
+            tone="primary" if name == primary else "",
+        )
+        for name, operation in on_processes().items()
+        if operation.on_whole and operation.concerns(process)
+    ]
+
+
+def dialogs_of(process: Circumstances, user: Any) -> list[Dialog]:
+    """The dialogs of all actions that can be done on a process's page."""
+    return [
+        Dialog(
+            operation,
+            [
+                (given, user.get_username() if given.form == "person" else first)
+                for given in operation.given
+                if given.label
+                for first in [given.initial(process.instance)]
+            ],
+        )
+        for operation in on_processes().values()
+        if process.workflow or not operation.of_workflows
+    ]
+
+
+def event_dialogs() -> list[Dialog]:
+    """The dialogs of the actions on events."""
+    return [Dialog(operation) for operation in on_events().values()]
+
+
+def event_buttons(event: InboxEvent, user: Any) -> list[Button]:
+    """The buttons of one event."""
+    return [
+        Button(
+            operation,
+            f"{operation.name}-{event.pk}",
+            reverse("monitoring:act-on-event", args=[event.pk, operation.name]),
+            operation.refusal(user, event),
+            f"{event.type} {event.event_id}",
+            tone=operation.tone,
+        )
+        for operation in on_events().values()
+    ]
