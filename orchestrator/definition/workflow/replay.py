@@ -67,7 +67,7 @@ class Replay:
         else:
             self.stray.append(visit)
 
-    def _follow(self, settled: Settled, by: Visit) -> None:
+    def _follow(self, settled: Settled, by: Visit | None) -> None:
         del self.open[settled.step]
         self._apply(advance(self.plan, settled, self._look), by)
 
@@ -80,7 +80,7 @@ class Replay:
         self.entered |= dict.fromkeys(found.entered, by)
         self.open |= dict(found.entered)
         for name in (*found.given_up, *found.caught):
-            if by is not None and name in self.open:
+            if name in self.open:
                 self._follow(Settled(name, self.open[name], "cancelled"), by)
 
 

@@ -29,7 +29,7 @@ from orchestrator.models import (
 
 TAKEN_BACK = (StepStatus.CANCELLED, StepStatus.SUPERSEDED)
 MOST = 20
-"""How many findings of one process are told."""
+"""How many findings of one kind, or of one process, are told."""
 
 
 def dense_history() -> Iterator[str]:
@@ -40,7 +40,7 @@ def dense_history() -> Iterator[str]:
         count=Count("checkpoints"),
     )
     broken = spans.exclude(low=1, high=F("revision"), count=F("revision"))
-    for instance in broken[:20]:
+    for instance in broken[:MOST]:
         yield f"{instance.pk} is at revision {instance.revision} but has {instance.count} checkpoints"
 
 

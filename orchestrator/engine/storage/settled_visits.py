@@ -82,7 +82,7 @@ class History:
 
         Args:
             plan: what the workflow runs on.
-            until: the last revision; None for all of them.
+            until: the last revision; None for all until it began to be undone.
 
         Raises:
             CorruptInput: a result that decides on the way is not what was stored.
@@ -95,13 +95,10 @@ class History:
         late = self._late()
         for run in sorted(over, key=lambda run: (run.left or 0, run.pk)):
             vertex = plan.vertices.get(run.node)
-            outcome = _outcome(run, late)
             if vertex is None:
                 yield Settled(run.node, run.visit)
-            elif outcome and run.pk in values:
-                yield self._decisive(run, outcome, vertex, values.pop(run.pk))
-            elif outcome:
-                yield Settled(run.node, run.visit, outcome)
+            elif outcome := _outcome(run, late):
+                yield self._told(run, outcome, vertex, values.pop(run.pk, None))
 
     def _late(self) -> Mapping[int, str]:
         """The revisions at which deadlines had passed, with the keys of their visits."""
@@ -111,9 +108,11 @@ class History:
         found = rows.values_list("revision", "cause")
         return {revision: Cause.parse(cause).ref for revision, cause in found}
 
-    def _decisive(
-        self, run: Run, outcome: Outcome, vertex: Vertex, row: StepRun
+    def _told(
+        self, run: Run, outcome: Outcome, vertex: Vertex, row: StepRun | None
     ) -> Settled:
+        if row is None:
+            return Settled(run.node, run.visit, outcome)
         body = sound(row)
         if outcome == "failed":
             error = self._error(run, vertex, (body or {}).get("type", ""))
