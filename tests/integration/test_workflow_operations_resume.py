@@ -278,6 +278,36 @@ def test_what_a_failure_has_cancelled_is_brought_back(asked: Ask) -> None:
     assert (process.status, done.count("rest")) == ("completed", 1)
 
 
+def test_a_join_that_was_given_up_with_its_branches_waits_no_more(asked: Ask) -> None:
+    process = finished(processes.Shortcut)
+    assert visit(process, "both").arrived == 1
+    faults["search"] = BAD
+    send_event(VisaGranted("V-1"), id="1", source="consulate", process_id=process.pk)
+    process = go_on(process)
+    assert (process.status, statuses(process)["both"]) == ("failed", "not_taken")
+    faults.clear()
+    resume(process.pk, process.revision, request=asked())
+    process = go_on(process)
+
+    assert (process.status, process.open_steps) == ("completed", 0)
+    assert len(visits(process, "both")) == 1
+
+
+def test_a_bad_result_that_decided_on_the_way_is_not_gone_by(asked: Ask) -> None:
+    faults["rest"] = BAD
+    process = finished(processes.Choice)
+    plan = process.step_runs.filter(node="plan")
+    plan.update(result={"city": "Osaka", "nights": 2})
+
+    with pytest.raises(OperationRefused, match="plan does not match its checksum"):
+        resume(process.pk, process.revision, request=asked())
+    resume(process.pk, 1, request=asked())
+
+    plan.filter(status="superseded").update(result={"city": "Nara", "nights": 2})
+    faults.clear()
+    assert go_on(process).status == "completed"
+
+
 def test_a_sub_process_that_was_open_goes_on(asked: Ask) -> None:
     process = finished(processes.Tour)
     child = ProcessInstance.objects.get(parent=process)

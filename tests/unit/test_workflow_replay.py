@@ -19,15 +19,16 @@ def diamond() -> Plan:
 def test_without_a_history_it_has_just_begun() -> None:
     standing = replayed(diamond(), [])
 
-    assert list(standing.open) == [("a", 1)]
+    assert standing.open == {"a": 1}
+    assert standing.entered == {("a", 1): None}
     assert standing.joins == {}
 
 
 def test_after_some_steps_their_followers_are_open() -> None:
     standing = replayed(diamond(), [Settled("a"), Settled("c")])
 
-    assert list(standing.open) == [("b", 1)]
-    assert standing.settled == {("a", 1): "done", ("c", 1): "done"}
+    assert standing.open == {"b": 1}
+    assert standing.entered == {("a", 1): None, ("b", 1): ("a", 1), ("c", 1): ("a", 1)}
     assert standing.joins == {"d": Arrivals(1, 1)}
     assert list(standing.waiting) == ["d"]
 
@@ -35,7 +36,7 @@ def test_after_some_steps_their_followers_are_open() -> None:
 def test_a_join_that_has_started_waits_no_more() -> None:
     standing = replayed(diamond(), map(Settled, "abc"))
 
-    assert list(standing.open) == [("d", 1)]
+    assert standing.open == {"d": 1}
     assert standing.joins["d"].fired
     assert standing.waiting == {}
 
@@ -43,15 +44,16 @@ def test_a_join_that_has_started_waits_no_more() -> None:
 def test_at_the_end_nothing_is_open() -> None:
     standing = replayed(diamond(), map(Settled, "acbd"))
 
-    assert list(standing.open) == []
-    assert len(standing.taken) == 4
+    assert standing.open == {}
+    assert [name for name, _ in standing.entered] == ["a", "b", "c", "d"]
 
 
 def test_visits_of_a_loop_are_told_apart() -> None:
     plan = plan_of(repeat(a, b, until=enough, at_most=3, then=c))
     history = [Settled("a", 1), Settled("b", 1, result=0), Settled("a", 2)]
 
-    assert list(replayed(plan, history).open) == [("b", 2)]
+    assert replayed(plan, history).open == {"b": 2}
+    assert replayed(plan, history).entered["a", 2] == ("b", 1)
 
 
 def test_branches_that_were_not_taken_are_told() -> None:
@@ -60,20 +62,36 @@ def test_branches_that_were_not_taken_are_told() -> None:
 
     assert replayed(plan, [Settled("a")]).not_taken == ["x"]
     assert replayed(plan, [failed]).not_taken == ["b"]
-    assert replayed(plan, [failed]).settled == {("a", 1): "failed"}
+    assert replayed(plan, [failed]).open == {"x": 1}
 
 
-def test_what_is_to_be_cancelled_is_told_until_it_is() -> None:
+def test_what_nothing_waits_for_any_more_is_cancelled_at_once() -> None:
     plan = plan_of(
-        fork(a, into=[b, c]), join(b, c, into=d, wait_for="any", rest="cancel")
+        fork(a, into=[b, c]),
+        join(b, c, into=d, wait_for="any", rest="cancel"),
+        then(d, e),
     )
     history = [Settled("a"), Settled("b")]
 
-    assert replayed(plan, history).given_up == {("c", 1)}
+    standing = replayed(plan, history)
+    assert standing.open == {"d": 1}
+    assert standing.joins == {"d": Arrivals(2, 1, fired=True)}
 
-    standing = replayed(plan, [*history, Settled("c", outcome="cancelled")])
-    assert standing.given_up == set()
-    assert list(standing.open) == [("d", 1)]
+    standing = replayed(plan, [*history, Settled("c")])
+    assert standing.stray == [("c", 1)]
+    assert standing.open == {"d": 1}
+
+
+def test_what_a_failure_elsewhere_has_ended_is_cancelled_at_once() -> None:
+    plan = plan_of(
+        fork(a, into=[b, c]), join(b, c, into=d), catch(b, c, error=ValueError, to=x)
+    )
+    failed = Settled("b", outcome="failed", error=ValueError)
+    standing = replayed(plan, [Settled("a"), failed])
+
+    assert standing.open == {"x": 1}
+    assert standing.entered["x", 1] == ("b", 1)
+    assert standing.not_taken == ["d"]
 
 
 @pytest.mark.parametrize(
@@ -83,14 +101,14 @@ def test_a_visit_that_was_not_open_is_stray_and_has_no_effect(wrong: Settled) ->
     standing = replayed(diamond(), [wrong, Settled("a")])
 
     assert standing.stray == [(wrong.step, wrong.visit)]
-    assert list(standing.open) == [("b", 1), ("c", 1)]
+    assert standing.open == {"b": 1, "c": 1}
 
 
 def test_a_visit_settled_twice_is_stray() -> None:
     standing = replayed(diamond(), [Settled("a"), Settled("b"), Settled("b")])
 
     assert standing.stray == [("b", 1)]
-    assert list(standing.open) == [("c", 1)]
+    assert standing.open == {"c": 1}
 
 
 def test_a_result_that_takes_no_way_is_no_history() -> None:
@@ -114,6 +132,6 @@ def test_it_stands_as_the_process_itself_did() -> None:
 
     standing = replayed(process.plan, process.history)
 
-    assert list(standing.open) == list(process.open)
+    assert list(standing.open.items()) == list(process.open)
     assert standing.joins == process.joins
     assert standing.not_taken == process.not_taken

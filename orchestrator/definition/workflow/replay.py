@@ -6,12 +6,10 @@ It is what "resume from a checkpoint" restores, and what the stored rows must ag
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from orchestrator.definition.workflow.advance import (
     Advance,
     Arrivals,
-    Ending,
     Settled,
     advance,
     begin,
@@ -22,22 +20,27 @@ Visit = tuple[str, int]
 """A step and the number of its visit."""
 
 
-@dataclass
-class ReplayedState:
-    """Where a process is. Lists and mappings are in the order in which things happened."""
+class Replay:
+    """Where a process is that has just begun, and then after each visit that is settled.
 
-    open: dict[Visit, None] = field(default_factory=dict)
-    """The visits that were entered and are not settled."""
-    joins: dict[str, Arrivals] = field(default_factory=dict)
-    """The vertices with several ways in to which at least one has been resolved."""
-    settled: dict[Visit, Ending] = field(default_factory=dict)
-    not_taken: list[str] = field(default_factory=list)
-    taken: list[str] = field(default_factory=list)
-    """The ids of the links taken."""
-    given_up: set[Visit] = field(default_factory=set)
-    """Open visits that nothing waits for any more, or whose failure was caught elsewhere: they are to be cancelled."""
-    stray: list[Visit] = field(default_factory=list)
-    """Visits that the history settles although they were not open: it is not a history of this workflow."""
+    Lists and mappings are in the order in which things happened.
+
+    Args:
+        plan: what it runs on.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.entered: dict[Visit, Visit | None] = {}
+        """Every visit that was entered, with the one whose end led to it; None for those the process began with."""
+        self.open: dict[str, int] = {}
+        """The steps that were entered and are not settled, with the numbers of their visits: each has one at a time."""
+        self.joins: dict[str, Arrivals] = {}
+        """The vertices with several ways in to which at least one has been resolved."""
+        self.not_taken: list[str] = []
+        self.stray: list[Visit] = []
+        """Visits that were settled although they were not open: it is not a history of this workflow."""
+        self._apply(begin(plan), None)
 
     @property
     def waiting(self) -> dict[str, Arrivals]:
@@ -49,41 +52,48 @@ class ReplayedState:
             if not now.fired and name not in over
         }
 
-    def look(self, names: Sequence[str]) -> Mapping[str, Arrivals]:
-        """How joins stand, for `advance`."""
+    def settle(self, settled: Settled) -> None:
+        """Goes on with a visit that was settled; one that was not open is noted as stray and has no effect.
+
+        What nothing waits for any more, and what a failure elsewhere has ended, is cancelled here as well.
+
+        Raises:
+            NoCase: the result takes no way; such a step is not settled.
+            Exception: whatever a predicate raises.
+        """
+        visit = (settled.step, settled.visit)
+        if self.open.get(settled.step) == settled.visit:
+            self._follow(settled, visit)
+        else:
+            self.stray.append(visit)
+
+    def _follow(self, settled: Settled, by: Visit | None) -> None:
+        del self.open[settled.step]
+        self._apply(advance(self.plan, settled, self._look), by)
+
+    def _look(self, names: Sequence[str]) -> Mapping[str, Arrivals]:
         return {name: self.joins[name] for name in names if name in self.joins}
 
-    def apply(self, found: Advance) -> None:
-        """Notes what follows from something."""
-        self.open |= dict.fromkeys(found.entered)
+    def _apply(self, found: Advance, by: Visit | None) -> None:
         self.joins |= found.joins
         self.not_taken += found.not_taken
-        self.taken += found.taken
-        ended = {*found.given_up, *found.caught}
-        if ended:
-            self.given_up |= {visit for visit in self.open if visit[0] in ended}
+        self.entered |= dict.fromkeys(found.entered, by)
+        self.open |= dict(found.entered)
+        for name in (*found.given_up, *found.caught):
+            if name in self.open:
+                self._follow(Settled(name, self.open[name], "cancelled"), by)
 
 
-def replayed(plan: Plan, settled: Iterable[Settled]) -> ReplayedState:
+def replayed(plan: Plan, settled: Iterable[Settled]) -> Replay:
     """How a process of this plan stands when these visits have been settled, in this order.
 
-    A visit that was not open is noted as stray and has no effect. A map is one visit, settled when all its elements
-    are. Visits that are cancelled are in the history like all others.
+    A map is one visit, settled when all its elements are.
 
     Raises:
-        NoCase: a result in the history takes no way; such a step is not settled.
+        NoCase: a result in the history takes no way.
         Exception: whatever a predicate raises.
     """
-    state = ReplayedState()
-    state.apply(begin(plan))
+    replay = Replay(plan)
     for one in settled:
-        visit = (one.step, one.visit)
-        if visit not in state.open:
-            state.stray.append(visit)
-            continue
-        found = advance(plan, one, state.look)
-        del state.open[visit]
-        state.given_up.discard(visit)
-        state.settled[visit] = one.outcome
-        state.apply(found)
-    return state
+        replay.settle(one)
+    return replay

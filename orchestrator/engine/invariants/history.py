@@ -1,8 +1,9 @@
-"""What must hold of checkpoints, and of what the pure definition makes of them."""
+"""What must hold of checkpoints and of where processes stand: what the pure definition makes of what has happened."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from django.db.models import Count, F, Max, Min
@@ -10,11 +11,25 @@ from django.db.models import Count, F, Max, Min
 from orchestrator import registry
 from orchestrator.definition import ProcessManager
 from orchestrator.definition.codec import decode, digest, encode
+from orchestrator.definition.workflow.plan import Plan
+from orchestrator.definition.workflow.replay import Replay
 from orchestrator.engine import inbox
-from orchestrator.engine.invariants import workflow_model
-from orchestrator.engine.invariants.runs import known
-from orchestrator.exceptions import ProcessionError
-from orchestrator.models import CauseKind, Definition, InboxEvent, ProcessInstance
+from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.settled_visits import History, Run
+from orchestrator.exceptions import CorruptInput, ProcessionError
+from orchestrator.models import (
+    Cause,
+    CauseKind,
+    Definition,
+    InboxEvent,
+    ProcessInstance,
+    StepKind,
+    StepStatus,
+)
+
+TAKEN_BACK = (StepStatus.CANCELLED, StepStatus.SUPERSEDED)
+MOST = 20
+"""How many findings of one kind, or of one process, are told."""
 
 
 def dense_history() -> Iterator[str]:
@@ -25,7 +40,7 @@ def dense_history() -> Iterator[str]:
         count=Count("checkpoints"),
     )
     broken = spans.exclude(low=1, high=F("revision"), count=F("revision"))
-    for instance in broken[:20]:
+    for instance in broken[:MOST]:
         yield f"{instance.pk} is at revision {instance.revision} but has {instance.count} checkpoints"
 
 
@@ -35,9 +50,10 @@ def model() -> Iterator[str]:
         try:
             definition = registry.definition(instance.name, instance.definition.version)
             if issubclass(definition, ProcessManager):
-                yield from _replay(definition, instance)
+                yield from _decisions(definition, instance)
             else:
-                yield from workflow_model.check(instance)
+                for finding in islice(_workflow(instance), MOST):
+                    yield f"{instance.pk}: {finding}"
         except ProcessionError as error:
             yield f"{instance.pk}: {error}"
 
@@ -46,9 +62,13 @@ def joins() -> Iterator[str]:
     """I5: a join counts exactly the branches that were resolved, and those of them that were taken."""
     for instance in _all(definition__kind=Definition.Kind.WORKFLOW):
         try:
-            yield from workflow_model.check_joins(instance)
+            plan = definitions.plan_of(instance)
         except ProcessionError:
             continue  # the running code lacks the definition: `model` says so
+        history, replay = History(instance), Replay(plan)
+        if not _replay(history, replay) and not replay.stray:
+            for finding in islice(_joins(history, replay), MOST):
+                yield f"{instance.pk}: {finding}"
 
 
 def _all(**conditions: Any) -> Iterator[ProcessInstance]:
@@ -56,7 +76,18 @@ def _all(**conditions: Any) -> Iterator[ProcessInstance]:
     yield from rows.select_related("definition").iterator(500)
 
 
-def _replay(
+def _cause(text: str) -> Cause | None:
+    """A checkpoint's cause; None if it is of no known kind."""
+    try:
+        return Cause.parse(text)
+    except ValueError:
+        return None
+
+
+# Process managers
+
+
+def _decisions(
     definition: type[ProcessManager], instance: ProcessInstance
 ) -> Iterator[str]:
     step, data = definition.first, None
@@ -64,7 +95,7 @@ def _replay(
     for checkpoint in instance.checkpoints.order_by("revision"):
         if digest(checkpoint.data) != checkpoint.checksum:
             yield f"checkpoint {checkpoint.revision} of {instance.pk} does not match its checksum"
-        cause = known(checkpoint.cause)
+        cause = _cause(checkpoint.cause)
         if cause is not None and cause.kind == CauseKind.EVENT:
             row = events.get(int(cause.ref))
             if row is None:
@@ -89,3 +120,120 @@ def _replay(
         or decode(definition.Data, instance.data) != data
     ):
         yield f"{instance.pk} is not where its history ends"
+
+
+# Workflows
+
+
+def _workflow(instance: ProcessInstance) -> Iterator[str]:
+    """What is not as it must be with one workflow."""
+    plan, history = definitions.plan_of(instance), History(instance)
+    yield from _checkpoints(history)
+    yield from _visits(history, plan)
+
+
+def _checkpoints(history: History) -> Iterator[str]:
+    """Each checkpoint is as it was written, and the visit that it says was settled was settled in it."""
+    runs = {run.pk: run for run in history.runs}
+    rows = history.instance.checkpoints.order_by("revision")
+    read = rows.values_list("revision", "cause", "data", "checksum")
+    for number, text, data, checksum in read:
+        if digest(data) != checksum:
+            yield f"checkpoint {number} does not match its checksum"
+        if number == 1 and data != history.instance.data:
+            yield "its input is not the one it started with"
+        cause = _cause(text)
+        if cause is None or cause.kind != CauseKind.STEP or cause.part:
+            continue
+        run = runs.get(int(cause.ref))
+        if run is None:
+            yield f"checkpoint {number} names step run {cause.ref}, which is not there"
+        elif run.left != number and run.status not in TAKEN_BACK:
+            yield f"checkpoint {number} says that step run {cause.ref} was settled, but that was at {run.left}"
+
+
+def _visits(history: History, plan: Plan) -> Iterator[str]:
+    """The visits are those that what was settled must have led to."""
+    replay = Replay(plan)
+    error = _replay(history, replay)
+    for visit in replay.stray:
+        run = history.visits[visit]
+        yield f"{_named(run)} was settled, but nothing had started it"
+    if error is None:
+        yield from _starts(history, replay)
+    elif not isinstance(error, CorruptInput):
+        yield f"its history cannot be told again: {type(error).__name__}: {error}"
+
+
+def _replay(history: History, replay: Replay) -> Exception | None:
+    """Replays what was settled; returns what it stopped at.
+
+    A result that decided on a way and was found to be bad was redone: what it was then is not known any more.
+    """
+    try:
+        for settled in history.settled(replay.plan):
+            replay.settle(settled)
+    except Exception as error:  # noqa: BLE001  # predicates may raise anything
+        return error
+    return None
+
+
+def _starts(history: History, replay: Replay) -> Iterator[str]:
+    """Every visit that has started is one that must have, at that revision; none is missing."""
+    visits, passed = dict(history.visits), set(replay.not_taken)
+    for visit, by in replay.entered.items():
+        revision = history.visits[by].left if by is not None else 1
+        run = visits.pop(visit, None)
+        if run is None or run.kind == StepKind.JOIN:
+            yield f"{visit[0]} (visit {visit[1]}) has not started, though revision {revision} leads to it"
+        elif run.status == StepStatus.NOT_TAKEN:
+            yield f"{_named(run)} was not taken, though revision {revision} leads to it"
+        else:
+            if run.entered != revision and run.entered not in history.resumed_at:
+                yield f"{_named(run)} started at revision {run.entered}, not at {revision}"
+            yield from _still_open(run, history, replay)
+    for run in visits.values():
+        yield from _unstarted(run, passed, replay)
+    for name in replay.not_taken:
+        if (name, 1) not in visits:
+            yield f"{name} is on a branch that was not taken, but nothing says so"
+
+
+def _still_open(run: Run, history: History, replay: Replay) -> Iterator[str]:
+    """A visit that has started is as open as it was left."""
+    is_open = replay.open.get(run.node) == run.visit
+    if run.finished_at is None and not is_open:
+        yield f"{_named(run)} is open, but nothing waits for it any more"
+    if run.status == StepStatus.CANCELLED and is_open:
+        undone = history.undone_at <= history.instance.revision
+        if not (history.instance.finished_at or undone or run.blocked):
+            yield f"{_named(run)} was cancelled without a reason"
+
+
+def _unstarted(run: Run, passed: set[str], replay: Replay) -> Iterator[str]:
+    """A run of a visit that must not have started: a join that waits, or a branch that was not taken."""
+    if run.status == StepStatus.NOT_TAKEN:
+        if run.node not in passed:
+            yield f"{_named(run)} says that its branch was not taken, but nothing has decided that"
+    elif run.kind != StepKind.JOIN:
+        yield f"{_named(run)} has started, but nothing leads to it"
+    elif run.node not in replay.joins:
+        yield f"{_named(run)} waits for its branches, but none has arrived"
+
+
+def _joins(history: History, replay: Replay) -> Iterator[str]:
+    last = max(history.resumed_at, default=0)
+    for name, now in replay.joins.items():
+        run = history.visits.get((name, 1))
+        if run is None or (run.left or last) < last:
+            continue  # what came late to a join that had started was perhaps done again
+        if (run.arrived, run.taken) != (now.arrived, now.taken):
+            yield (
+                f"the join at {name} counts {run.arrived} arrived and {run.taken} taken, "
+                f"but there were {now.arrived} and {now.taken}"
+            )
+
+
+def _named(run: Run) -> str:
+    more = f", round {run.round}" if run.round > 1 else ""
+    return f"{run.node} (visit {run.visit}{more})"

@@ -10,6 +10,7 @@ from django.db.models import Count, Exists, F, OuterRef, Q
 
 from orchestrator.definition.codec import digest
 from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.results import GIVEN
 from orchestrator.exceptions import ProcessionError
 from orchestrator.models import (
     Definition,
@@ -18,9 +19,6 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
-
-WORKFLOW = Definition.Kind.WORKFLOW
-GIVEN = (StepStatus.DONE, StepStatus.SKIPPED)
 
 
 def maps() -> Iterator[str]:
@@ -38,7 +36,7 @@ def maps() -> Iterator[str]:
 def _with_maps() -> Any:
     heads = StepRun.objects.filter(instance=OuterRef("pk"), kind=StepKind.MAP)
     return ProcessInstance.objects.filter(
-        Exists(heads), definition__kind=WORKFLOW
+        Exists(heads), definition__kind=Definition.Kind.WORKFLOW
     ).order_by("pk")
 
 

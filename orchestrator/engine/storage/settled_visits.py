@@ -1,50 +1,199 @@
-"""What was settled in a workflow until a checkpoint, and how it stood then, as the pure core tells it."""
+"""What was settled in a workflow, and how it stood at a checkpoint, as the pure core makes it of the stored rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from django.db.models import Q
 
 from orchestrator.definition.codec import decode
-from orchestrator.definition.workflow.advance import Arrivals, Settled
-from orchestrator.definition.workflow.advance import Ending as Outcome
+from orchestrator.definition.workflow.advance import Arrivals, Ending, Settled
 from orchestrator.definition.workflow.plan import Plan, Vertex
-from orchestrator.definition.workflow.replay import ReplayedState as Standing
-from orchestrator.definition.workflow.replay import replayed
-from orchestrator.engine.storage.results import GIVEN
+from orchestrator.definition.workflow.replay import Replay, Visit, replayed
+from orchestrator.engine.storage.results import GIVEN, sound
 from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.models import (
+    Blocked,
     Cause,
     CauseKind,
+    OperatorAction,
     ProcessInstance,
     StepKind,
     StepRun,
     StepStatus,
 )
 
-Visit = tuple[str, int]
-"""A step and the number of its visit."""
 
-INNER = (StepKind.JOIN, StepKind.ITEM)
-"""Rows that are no visits by themselves: a join that waits, an element of a map."""
+class Run(NamedTuple):
+    """The columns of a step run that say how it stands; its values are not among them."""
+
+    pk: int
+    node: str
+    kind: str
+    visit: int
+    round: int
+    redo: bool
+    status: str
+    entered: int
+    left: int | None
+    arrived: int
+    taken: int
+    blocked: str
+    finished_at: Any
+
+
+class History:
+    """The step runs of one workflow as they are stored.
+
+    A value is read only where it decides which ways were taken.
+    """
+
+    def __init__(self, instance: ProcessInstance) -> None:
+        self.instance = instance
+        rows = instance.step_runs.order_by("round", "pk").values_list(*Run._fields)
+        self.runs = [Run(*row) for row in rows]
+        self.visits: dict[Visit, Run] = {
+            (run.node, run.visit): run
+            for run in self.runs
+            if run.kind not in (StepKind.ITEM, StepKind.UNDO)
+            and run.status != StepStatus.SUPERSEDED
+            and not run.redo
+        }
+        """The run that counts for each visit: not what was superseded when it was resumed, nor what was only redone."""
+        undos = [run.entered for run in self.runs if run.kind == StepKind.UNDO]
+        if any(run.blocked == Blocked.UNDOING for run in self.runs):
+            undos.append(instance.revision)  # nothing to undo until that run has ended
+        self.undone_at = min(undos, default=instance.revision + 1)
+        """The revision at which it began to be undone; nothing follows from what was settled then or later."""
+
+    @cached_property
+    def resumed_at(self) -> set[int]:
+        """The revisions at which operators set it back."""
+        done = OperatorAction.objects.filter(
+            instance=self.instance.pk, action="resume", result="done"
+        )
+        return {after["revision"] for after in done.values_list("after", flat=True)}
+
+    def settled(self, plan: Plan, until: int | None = None) -> Iterator[Settled]:
+        """The visits that something followed from, in the order in which they were settled.
+
+        Those that others have cancelled are not among them: a replay cancels them by itself. A step that the plan does
+        not have is, however it ended.
+
+        Args:
+            plan: what the workflow runs on.
+            until: the last revision; None for all until it began to be undone.
+
+        Raises:
+            CorruptInput: a result that decides on the way is not what was stored.
+            InvalidMessage: it does not have the declared form.
+        """
+        last = self.undone_at - 1 if until is None else until
+        over = [run for run in self.visits.values() if run.left and run.left <= last]
+        asked = [run.pk for run in over if _decides(run, plan.vertices.get(run.node))]
+        values = StepRun.objects.only("node", "result", "checksum").in_bulk(asked)
+        late = self._late()
+        for run in sorted(over, key=lambda run: (run.left or 0, run.pk)):
+            vertex = plan.vertices.get(run.node)
+            if vertex is None:
+                yield Settled(run.node, run.visit)
+            elif outcome := _outcome(run, late):
+                yield self._told(run, outcome, vertex, values.pop(run.pk, None))
+
+    def _late(self) -> Mapping[int, str]:
+        """The revisions at which deadlines had passed, with the keys of their visits."""
+        rows = self.instance.checkpoints.filter(
+            cause__startswith=f"{CauseKind.DEADLINE}:"
+        )
+        found = rows.values_list("revision", "cause")
+        return {revision: Cause.parse(cause).ref for revision, cause in found}
+
+    def _told(
+        self, run: Run, outcome: Ending, vertex: Vertex, row: StepRun | None
+    ) -> Settled:
+        if row is None:
+            return Settled(run.node, run.visit, outcome)
+        body = sound(row)
+        if outcome == "failed":
+            error = self._error(run, vertex, (body or {}).get("type", ""))
+            return Settled(run.node, run.visit, outcome, error=error)
+        try:
+            result = decode(vertex.result_type, body)
+        except InvalidMessage:
+            if run.status != StepStatus.SKIPPED:
+                raise
+            result = body  # a step that is passed over may be given anything
+        return Settled(run.node, run.visit, outcome, result)
+
+    def _error(self, run: Run, vertex: Vertex, name: str) -> type[BaseException] | None:
+        """The type of a stored failure, as far as the error links of the step tell it apart.
+
+        The name is known, not the class: if the running code has no such class, the link that was taken tells.
+        """
+        ways = [(link.target, link.error) for link in vertex.exceptions if link.error]
+        for _, error in ways:
+            if name in _names(error):
+                return error
+        entered = {one.node for one in self.visits.values() if one.entered == run.left}
+        return next((error for target, error in ways if target in entered), None)
+
+
+def _decides(run: Run, vertex: Vertex | None) -> bool:
+    """Whether it depends on the stored result of a settled visit which ways were taken."""
+    if vertex is None:
+        return False
+    if run.status == StepStatus.FAILED:
+        return bool(vertex.exceptions)
+    if run.status not in GIVEN or run.kind == StepKind.MAP:
+        return False
+    last = vertex.loop is not None and vertex.loop.steps[-1] == vertex.name
+    return last or any(choice.conditional for choice in vertex.choices)
+
+
+def _outcome(run: Run, late: Mapping[int, str]) -> Ending | None:
+    """How a visit ended, if anything followed from it."""
+    if run.status in GIVEN:
+        return "done"
+    if run.status == StepStatus.FAILED:
+        return "failed"
+    ended = run.status == StepStatus.CANCELLED
+    return "late" if ended and late.get(run.left or 0) == str(run.pk) else None
+
+
+def _names(error: type[BaseException]) -> set[str]:
+    """The names of an error type and of those below it."""
+    return {error.__name__}.union(*map(_names, error.__subclasses__()))
+
+
+# At a checkpoint
 
 
 @dataclass
 class Known:
     """How a workflow stood at a checkpoint, beside the rows that it has now."""
 
-    open: list[Visit] = field(default_factory=list)
+    open: list[Visit]
     """The visits that were open, in the order in which they were entered."""
-    joins: Mapping[str, Arrivals] = field(default_factory=dict)
-    waiting: dict[str, Arrivals] = field(default_factory=dict)
+    joins: Mapping[str, Arrivals]
+    waiting: Mapping[str, Arrivals]
     """The joins that waited for more branches."""
-    kept: list[StepRun] = field(default_factory=list)
-    """What was settled until then."""
-    later: list[StepRun] = field(default_factory=list)
+    kept: list[StepRun]
+    """The elements of maps that were settled until then."""
+    later: list[StepRun]
     """What was settled later, or is still open."""
-    before: dict[Visit, StepRun] = field(default_factory=dict)
-    """Of the later rows those that are visits."""
+
+    @cached_property
+    def before(self) -> dict[Visit, StepRun]:
+        """Of the later rows those that are visits."""
+        inner = (StepKind.JOIN, StepKind.ITEM)
+        return {
+            (run.node, run.visit): run
+            for run in self.later
+            if run.kind not in inner and not run.redo
+        }
 
     def goes_on(self, run: StepRun) -> bool:
         """Whether a visit was open at the checkpoint too."""
@@ -71,127 +220,29 @@ def until(instance: ProcessInstance, plan: Plan, revision: int) -> Known:
     Raises:
         OperationRefused: the running code reads its history in another way.
     """
-    rows = instance.step_runs.exclude(
-        status=StepStatus.SUPERSEDED,
-    ).exclude(kind=StepKind.UNDO)
-    known = Known()
-    for run in rows.order_by("pk"):
-        over = run.left is not None and run.left <= revision and not run.blocked
-        (known.kept if over else known.later).append(run)
-    standing = _replayed(instance, plan, known.kept)
-    dropped = {
-        run.node
-        for run in known.kept
-        if run.kind == StepKind.JOIN and run.status == StepStatus.CANCELLED
-    }
-    known.open = [visit for visit in standing.open if visit not in standing.given_up]
-    known.joins = standing.joins
-    waiting = standing.waiting.items()
-    known.waiting = {name: now for name, now in waiting if name not in dropped}
-    known.before = {
-        (run.node, run.visit): run
-        for run in known.later
-        if run.kind not in INNER and not run.redo
-    }
-    return known
+    replay = _replayed(instance, plan, revision)
+    rows = instance.step_runs.exclude(status=StepStatus.SUPERSEDED)
+    rows = rows.exclude(kind=StepKind.UNDO).order_by("pk")
+    over = Q(left__lte=revision, blocked="")
+    elements = rows.filter(over, kind=StepKind.ITEM).defer("result", "element", "saved")
+    return Known(
+        open=list(replay.open.items()),
+        joins=replay.joins,
+        waiting=replay.waiting,
+        kept=list(elements),
+        later=list(rows.exclude(over)),
+    )
 
 
-def _replayed(instance: ProcessInstance, plan: Plan, kept: list[StepRun]) -> Standing:
+def _replayed(instance: ProcessInstance, plan: Plan, revision: int) -> Replay:
     try:
-        standing = replayed(plan, _settled(instance, plan, kept))
-    except OperationRefused:
-        raise
+        replay = replayed(plan, History(instance).settled(plan, revision))
     except Exception as error:
-        raise OperationRefused(
-            f"the running code cannot read its history: {error}"
-        ) from error
-    if standing.stray:
-        step = standing.stray[0][0]
+        raise OperationRefused(f"its history cannot be read: {error}") from error
+    for step, _ in replay.stray:
+        if step not in plan.vertices:
+            raise OperationRefused(f"the running code has no step {step}")
         raise OperationRefused(
             f"the running code cannot read its history: nothing leads to {step}"
         )
-    return standing
-
-
-def _settled(
-    instance: ProcessInstance, plan: Plan, kept: list[StepRun]
-) -> Iterable[Settled]:
-    """The visits that something followed from, in the order in which they were settled."""
-    given_up = _given_up(plan, kept)
-    late = lateness(instance)
-    over = [run for run in kept if run.kind not in INNER and not run.redo]
-    for run in sorted(over, key=_order):
-        vertex = plan.vertices.get(run.node)
-        if vertex is None:
-            raise OperationRefused(f"the running code has no step {run.node}")
-        if (run.node, run.left) in given_up or run.status == StepStatus.NOT_TAKEN:
-            continue
-        outcome = _outcome(run, late)
-        yield Settled(
-            run.node,
-            run.visit,
-            outcome,
-            _result(run, vertex) if outcome == "done" else None,
-            _error(run, vertex) if outcome == "failed" else None,
-        )
-
-
-def _order(run: StepRun) -> tuple[int, bool, int]:
-    """Of several visits settled in one change, that which was cancelled by another's failure comes after it."""
-    return run.left or 0, run.status == StepStatus.CANCELLED, run.pk
-
-
-def _given_up(plan: Plan, kept: list[StepRun]) -> set[tuple[str, int | None]]:
-    """The visits, with their revisions, that a join cancelled when it had enough branches: nothing followed."""
-    found = set[tuple[str, int | None]]()
-    for run in kept:
-        vertex = plan.vertices.get(run.node)
-        if vertex is None or vertex.join is None or vertex.join.rest != "cancel":
-            continue
-        found |= {(name, run.entered) for name in plan.region(run.node)}
-    cancelled = {
-        (run.node, run.left) for run in kept if run.status == StepStatus.CANCELLED
-    }
-    return found & cancelled
-
-
-def lateness(instance: ProcessInstance) -> Set[tuple[int, int]]:
-    """The visits that ended because their deadlines had passed, each with the revision of its end."""
-    rows = instance.checkpoints.filter(cause__startswith=f"{CauseKind.DEADLINE}:")
-    causes = rows.values_list("cause", "revision")
-    return {(Cause.parse(text).step_run or 0, revision) for text, revision in causes}
-
-
-def _outcome(run: StepRun, late: Set[tuple[int, int]]) -> Outcome:
-    if run.status in GIVEN:
-        return "done"
-    if run.status == StepStatus.FAILED:
-        return "failed"
-    return "late" if (run.pk, run.left) in late else "cancelled"
-
-
-def _result(run: StepRun, vertex: Vertex) -> Any:
-    """The result, if it decides on the way."""
-    last = vertex.loop is not None and vertex.loop.steps[-1] == vertex.name
-    if not last and not any(choice.conditional for choice in vertex.choices):
-        return None
-    try:
-        return decode(vertex.result_type, run.result)
-    except InvalidMessage:
-        if run.status == StepStatus.SKIPPED:
-            return run.result  # a step that passes itself over may give anything
-        raise
-
-
-def _error(run: StepRun, vertex: Vertex) -> type[BaseException] | None:
-    """The type of a failure, as far as the error links of the step tell it apart."""
-    name = (run.result or {}).get("type", "")
-    for link in vertex.exceptions:
-        if link.error is not None and name in _names(link.error):
-            return link.error
-    return None
-
-
-def _names(error: type[BaseException]) -> set[str]:
-    """The names of an error type and of those below it."""
-    return {error.__name__}.union(*map(_names, error.__subclasses__()))
+    return replay

@@ -259,6 +259,23 @@ class Detour(Workflow):
     )
 
 
+scout, both = step(s.apply, "scout"), step(s.apply, "both")
+granted = wait(VisaGranted, "granted")
+
+
+class Shortcut(Workflow):
+    """Two ways that come together, or the consulate: what is over first wins, the other is given up."""
+
+    Input = Traveller
+    approve = ask("approve", Answer)
+    flow = (
+        start(scout, approve, granted),
+        join(scout, approve, into=both),
+        join(both, granted, into=s.rest, wait_for="any", rest="cancel"),
+        then(s.rest, s.search),
+    )
+
+
 WORKFLOWS = (
     Trip,
     Undoable,
@@ -279,4 +296,5 @@ WORKFLOWS = (
     Leg,
     Tour,
     Detour,
+    Shortcut,
 )
