@@ -12,6 +12,7 @@ from typing import Any
 
 from orchestrator.conf import conf
 from orchestrator.definition.codec import digest
+from orchestrator.engine.change import pausing
 from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.change.status import TROUBLED, status_of
 from orchestrator.engine.storage.batch import Batch, Statement, send
@@ -43,6 +44,8 @@ class Change:
         self.writes: list[Statement] = []
         self.rings: set[str] = set()
         """The queues that get work which this worker does not go on with itself."""
+        self.also: dict[str, Any] = {}
+        """Further columns of the process that it changes."""
         self.was = instance.status
 
     @property
@@ -59,6 +62,21 @@ class Change:
         self.instance.escalation_level += 1
         self.instance.escalated_at = self.now
 
+    def pause(self) -> None:
+        """Lets the process stand still from now on."""
+        self.instance.paused_at = self.also["paused_at"] = self.now
+
+    def go_on(self) -> None:
+        """Lets a process that stands still go on with what was left."""
+        if self.instance.paused_at is not None:
+            self.instance.paused_at = self.also["paused_at"] = None
+            self.rings |= pausing.wake(self.instance.pk, self.now)
+
+    @property
+    def paused(self) -> bool:
+        """Whether the process stands still after it."""
+        return self.instance.paused_at is not None
+
     def write(self) -> None:
         """Sends everything in one message and has the change announced after the commit.
 
@@ -66,10 +84,16 @@ class Change:
             LeaseLost: somebody else moved the process or settled the cause; roll back.
         """
         self.settle_status()
+        if self.instance.finished_at is not None:
+            self.go_on()
+        if self.paused:
+            self.instance.status = Status.PAUSED
         self._check_limit()
         # The process first, as everybody locks it: whoever has not locked it yet must not hold one of its rows.
         rows = [self._instance(), *self.marks, *self.writes, self._checkpoint()]
         self.send(Batch([*rows, *self._offered_again()]))
+        if self.paused:
+            pausing.rest(self.instance.pk, self.now)
         self.instance.revision = self.revision
         announce(self.instance, self.steps or {self.instance.step: ""}, self.edge)
         for queue in self.rings:
@@ -79,7 +103,8 @@ class Change:
 
     def settle_status(self) -> None:
         """Works out how the process stands now."""
-        if self.troubled and self.instance.finished_at is None:
+        held_up = self.troubled or self.was == Status.PAUSED
+        if held_up and self.instance.finished_at is None:
             self.look_again()
 
     def columns(self) -> dict[str, Any]:
@@ -122,8 +147,9 @@ class Change:
             "status": instance.status,
             "step": instance.step,
             **self.columns(),
+            **self.also,
             "revision": self.revision,
-            "parked": 0,
+            "parked": self.instance.parked if self.paused else 0,
             "escalation_level": instance.escalation_level,
             "escalated_at": instance.escalated_at,
             "changed_at": self.now,
@@ -148,7 +174,7 @@ class Change:
 
     def _offered_again(self) -> list[Statement]:
         """Makes all parked events of the process due: it may have reached a step that takes them."""
-        if not self.instance.parked:
+        if self.paused or not self.instance.parked:
             return []
         parked = {"process_id": self.instance.pk, "verdict": Verdict.PARKED}
         return [events.update({"wake_at": self.now}, parked, rows=None)]

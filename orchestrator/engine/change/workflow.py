@@ -272,7 +272,7 @@ class WorkflowChange(Change):
         if self.alone:
             busy = any(row.status in AT_WORK for row in self.fresh)
             self.instance.status = Status.RUNNING if busy else Status.WAITING
-        elif self.troubled or self.plan.waits:
+        elif self.troubled or self.was == Status.PAUSED or self.plan.waits:
             self.look_again()
         elif self.instance.status not in TROUBLED:
             self.instance.status = Status.RUNNING

@@ -36,6 +36,12 @@ def given_back(work: Work, due: datetime, **noted: Any) -> Statement:
     return table_of(work).update(values, fence(work), rows=None)
 
 
+def rested(run: StepRun) -> Statement:
+    """Puts a claimed visit to rest whose process stands still; it is due when the process goes on."""
+    nothing = {"wake_at": None, "remaining": timedelta(0)}
+    return given_back(run, database_now(), **nothing)
+
+
 def soon(least: float, most: float) -> datetime:
     """A moment between so many seconds from now: many that are given back at once do not come back at once."""
     pause = random.uniform(least, most)  # noqa: S311  # spread, not secrecy

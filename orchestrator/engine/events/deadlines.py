@@ -14,6 +14,7 @@ from orchestrator.definition.codec import decode
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.claims.fence import fence
+from orchestrator.engine.claims.give_back import rested
 from orchestrator.engine.failures import of_work
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import Statement, send
@@ -41,6 +42,9 @@ def _fire(run: StepRun) -> None:
     instance, now = instances.lock(run.instance_id)
     if instance is None or run.status != StepStatus.WAITING:
         raise LeaseLost
+    if instance.paused_at is not None:
+        send([rested(run)])
+        return
     definition = definitions.manager_of(instance)
     manager = definition(instance.pk, run.node, decode(definition.Data, instance.data))
     cause = Cause.of(CauseKind.DEADLINE, run.pk, run.deadlines_fired)

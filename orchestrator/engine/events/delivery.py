@@ -100,6 +100,9 @@ def _offer(event: InboxEvent, instance: ProcessInstance, now: datetime) -> None:
         _turn_away(event, instance, Verdict.UNEXPECTED, _late(event), now)
         return
     definition = definitions.definition_of(instance)
+    if instance.paused_at is not None:
+        _keep_resting(event, instance, definition, now)
+        return
     if issubclass(definition, Workflow):
         _offer_to_steps(event, instance, definition, now)
         return
@@ -198,6 +201,21 @@ def _park(
         instances.update({"parked": instance.parked + 1}, {"id": instance.pk}),
     ]
     _put_aside(event, instance, marks, now)
+
+
+def _keep_resting(
+    event: InboxEvent, instance: ProcessInstance, definition: Declared, now: datetime
+) -> None:
+    """Keeps an event whose process stands still, with the patience it has left."""
+    until = event.patience_until or now + inbox.patience(definition)
+    left = until - now if event.remaining is None else event.remaining
+    kept = {"patience_until": None, "remaining": left, "attempt": 0}
+    marks = [
+        verdict(event, Verdict.PARKED, now, instance, error=event.error, **kept),
+        instances.update({"parked": instance.parked + 1}, {"id": instance.pk}),
+    ]
+    send(marks)
+    announce_event(event)
 
 
 def _keep_unrouted(event: InboxEvent, now: datetime) -> None:

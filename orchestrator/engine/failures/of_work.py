@@ -157,6 +157,7 @@ def _fail(
     if (
         instance is None
         or instance.finished_at
+        or instance.paused_at
         or instance.status in (status, Status.FAILED)
     ):
         send(marks)

@@ -33,6 +33,7 @@ def conservation() -> Iterator[str]:
     for event in settled.filter(Q(revision=None) | Q(process_id=None))[:20]:
         yield f"event {event.pk} is {event.verdict} but names no revision"
     waiting = InboxEvent.objects.filter(verdict=Verdict.RECEIVED, wake_at=None)
+    waiting = waiting.filter(remaining=None)  # else its process stands still
     for event in waiting[:20]:
         yield f"event {event.pk} was received and nothing will look at it"
     doubled = (

@@ -77,7 +77,9 @@ def _open_incidents() -> Any:
 
 
 def _open() -> QuerySet[StepRun]:
-    return StepRun.objects.filter(finished_at=None, instance__definition__kind=WORKFLOW)
+    """The open visits of workflows that do not stand still."""
+    runs = StepRun.objects.filter(finished_at=None, instance__paused_at=None)
+    return runs.filter(instance__definition__kind=WORKFLOW)
 
 
 def _counted() -> Iterator[str]:

@@ -3,6 +3,7 @@
 `base` has what they share, `circumstances` what decides which can be done, `audit` how each is recorded.
 """
 
+from orchestrator.engine.operations.assign import assign
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import (
     OPERATIONS,
@@ -21,6 +22,7 @@ from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.decide import decide
 from orchestrator.engine.operations.discard import discard
 from orchestrator.engine.operations.escalate import escalate
+from orchestrator.engine.operations.pause import pause, unpause
 from orchestrator.engine.operations.redeliver import redeliver
 from orchestrator.engine.operations.redo import redo
 from orchestrator.engine.operations.restart import restart
@@ -37,12 +39,14 @@ __all__ = [
     "Operation",
     "Press",
     "ProcessOperation",
+    "assign",
     "cancel",
     "decide",
     "discard",
     "escalate",
     "on_events",
     "on_processes",
+    "pause",
     "redeliver",
     "redo",
     "refusals",
@@ -51,4 +55,5 @@ __all__ = [
     "resume",
     "retry",
     "skip",
+    "unpause",
 ]

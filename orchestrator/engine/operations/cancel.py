@@ -44,6 +44,7 @@ class Cancel(ProcessOperation):
         if not definitions.is_workflow(instance):
             return _end(ManagerChange(instance, press.cause, press.now))
         change = WorkflowChange.of(instance, press.cause, press.now)
+        change.go_on()
         change.undo()
         change.write()
         return {"steps_to_undo": sum(run.finished_at is None for run in change.fresh)}
@@ -51,6 +52,7 @@ class Cancel(ProcessOperation):
 
 def _end(change: ManagerChange) -> dict[str, Any]:
     """Ends a process manager where it stands."""
+    change.go_on()
     change.end()
     change.write()
     pending = change.instance.commands.exclude(status=CommandStatus.DONE)

@@ -34,6 +34,7 @@ from orchestrator.engine.steps.quick_results import (
     QuickResults,
 )
 from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.results import Results
 from orchestrator.engine.storage.tables import instances, step_runs
 from orchestrator.exceptions import (
@@ -86,6 +87,9 @@ class Session:
         instance, now = instances.read(run.instance_id)
         clock = Clock(now)  # before the plan is made, which may take its time
         if instance is None or instance.finished_at is not None:
+            return None
+        if instance.paused_at is not None:
+            _put_to_rest(run)
             return None
         try:
             session = cls(instance, definitions.plan_of(instance), worker_slice)
@@ -233,6 +237,9 @@ class Session:
         try:
             with transaction.atomic(durable=True):
                 change = self._lock(run, "child", pk)
+                if change.paused:  # meanwhile: nothing new starts
+                    send([give_back.rested(run)])
+                    return
                 subprocesses.start(change, run, definition, given, pk)
                 change.write()
         except IntegrityError:
@@ -318,6 +325,11 @@ class Session:
         self.instance = self.results.instance = instance
         return self._change(run, now, *what)
 
+    def _owner(self) -> str:
+        """Who goes on with a step that starts: this worker, unless its time is over or the process stands still."""
+        over = self.worker_slice.over() or self.instance.paused_at is not None
+        return "" if over else self.worker_slice.owner
+
     def _change(self, run: StepRun, now: datetime, *what: object) -> WorkflowChange:
         """A change of the process, as this session knows it, caused by this visit."""
         return WorkflowChange(
@@ -326,9 +338,17 @@ class Session:
             now,
             self.plan,
             self.workflow.queue,
-            "" if self.worker_slice.over() else self.worker_slice.owner,
+            self._owner(),
             self.worker_slice.queue,
         )
+
+
+def _put_to_rest(run: StepRun) -> None:
+    """Gives a visit back whose process stands still; where it goes on meanwhile, it is due at once."""
+    with transaction.atomic(durable=True):
+        instance, now = instances.lock(run.instance_id)
+        still = instance is not None and instance.paused_at is not None
+        send([give_back.rested(run) if still else give_back.given_back(run, now)])
 
 
 def _given(run: StepRun, annotation: Any, result: Any) -> dict[str, Any]:

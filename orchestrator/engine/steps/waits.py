@@ -15,7 +15,9 @@ from orchestrator.engine.change import settling
 from orchestrator.engine.change.following import go_on
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.claims.fence import fence
+from orchestrator.engine.claims.give_back import rested
 from orchestrator.engine.failures import of_step
+from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.tables import instances, step_runs
 from orchestrator.exceptions import InvalidMessage, LeaseLost
 from orchestrator.models import (
@@ -82,6 +84,9 @@ def _late(run: StepRun) -> None:
     instance, now = instances.lock(run.instance_id)
     if instance is None or instance.finished_at is not None:
         raise LeaseLost("the process has ended")
+    if instance.paused_at is not None:
+        send([rested(run)])
+        return
     cause = Cause.of(CauseKind.DEADLINE, run.pk, run.deadlines_fired)
     change = WorkflowChange.of(instance, cause, now)
     if change.plan[run.node].step.late is not None:

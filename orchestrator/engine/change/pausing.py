@@ -1,0 +1,56 @@
+"""Letting a process stand still: what waits for a time keeps what was left of it, and nothing new starts.
+
+What is claimed comes to its end. Work that becomes ready meanwhile is put to rest when its process is written, or, at
+the latest, when a worker claims it. Commands that were issued are carried out.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import DateTimeField, DurationField, ExpressionWrapper, F, Value
+from django.db.models.expressions import Combinable
+
+from orchestrator.models import InboxEvent, StepRun, Verdict
+
+WAITING = (Verdict.RECEIVED, Verdict.PARKED)
+"""Events that nothing has settled."""
+
+
+def rest(process_id: UUID, now: datetime) -> None:
+    """Puts what nobody has claimed to rest, with what is left until it was to wake."""
+    left = ExpressionWrapper(F("wake_at") - _at(now), output_field=DurationField())
+    for rows in _waiting(process_id, owner="", wake_at__isnull=False):
+        rows.update(remaining=left, wake_at=None)
+
+
+def wake(process_id: UUID, now: datetime) -> set[str]:
+    """Lets what rests wake when what was left is over; an event is offered at once, with the patience it had left.
+
+    Returns:
+        The queues that may have work now.
+    """
+    due = ExpressionWrapper(_at(now) + F("remaining"), output_field=DateTimeField())
+    runs, events = _waiting(process_id, remaining__isnull=False)
+    queues = {
+        *runs.values_list("queue", flat=True),
+        *events.values_list("queue", flat=True),
+    }
+    parked = events.filter(verdict=Verdict.PARKED)
+    parked.update(patience_until=due, wake_at=now, remaining=None)
+    for rows in (runs, events):
+        rows.filter(remaining__isnull=False).update(wake_at=due, remaining=None)
+    return queues
+
+
+def _waiting(process_id: UUID, **conditions: Any) -> tuple[Any, Any]:
+    """The open visits and the unsettled events of a process."""
+    runs = StepRun.objects.filter(instance=process_id, finished_at=None)
+    events = InboxEvent.objects.filter(process=process_id, verdict__in=WAITING)
+    return runs.filter(**conditions), events.filter(**conditions)
+
+
+def _at(now: datetime) -> Combinable:
+    return Value(now, output_field=DateTimeField())

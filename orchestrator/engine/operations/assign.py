@@ -1,0 +1,58 @@
+"""Assign: somebody sees to a process, or nobody in particular."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.utils.translation import gettext_lazy as _
+
+from orchestrator.engine.change.change import Change
+from orchestrator.engine.operations.base import Given, Press, ProcessOperation, register
+from orchestrator.engine.operations.circumstances import ENDED, Circumstances
+from orchestrator.exceptions import OperationRefused
+
+
+class Assign(ProcessOperation):
+    """Names the person who sees to a process: oneself, somebody else, or nobody."""
+
+    name = "assign"
+    label = _("Assign")
+    done = _("Assigned.")
+    may = _("Can assign a process")
+    text = _("Names who sees to this process. Leave the name empty for nobody.")
+    icon = "person"
+    rank = 30
+    asks_reason = False
+    given = (Given("person", "person", _("To whom")),)
+    on_whole = True
+
+    def why_not(self, process: Circumstances) -> str:
+        return ENDED if process.ended else ""
+
+    def effect(self, press: Press, person: str) -> dict[str, Any]:
+        owner = _named(person)
+        change = Change(press.process, press.cause, press.now)
+        change.also["owner"] = owner.pk if owner else None
+        change.write()
+        return {"owner": owner.get_username() if owner else ""}
+
+
+def _named(person: str) -> AbstractBaseUser | None:
+    """The active user of that name; None for no name.
+
+    Raises:
+        OperationRefused: there is none.
+    """
+    if not person.strip():
+        return None
+    model = get_user_model()
+    named = {model.USERNAME_FIELD: person.strip()}
+    found = model._default_manager.filter(**named).first()
+    if found is None or not found.is_active:
+        raise OperationRefused(f"there is nobody with the name {person.strip()!r}")
+    return found
+
+
+assign = register(Assign())
