@@ -82,10 +82,13 @@ def begin(plan: Plan) -> Advance:
     return Advance(entered=[(name, 1) for name in plan.entries])
 
 
-def catching(plan: Plan, step: str, error: BaseException) -> Link | None:
+def catching(
+    plan: Plan, step: str, error: BaseException | type[BaseException] | None
+) -> Link | None:
     """The error link that a failure of this step takes, if any: the first whose type fits."""
+    kind = error if isinstance(error, type) else type(error)
     for link in plan[step].exceptions:
-        if link.error is not None and isinstance(error, link.error):
+        if link.error is not None and issubclass(kind, link.error):
             return link
     return None
 
@@ -164,10 +167,7 @@ class _Walk:
     def _exception(self, vertex: Vertex, settled: Settled) -> Link | None:
         if settled.outcome == "late":
             return next((x for x in vertex.exceptions if x.kind == "deadline"), None)
-        for link in vertex.exceptions:
-            if link.error is not None and _fits(settled.error, link.error):
-                return link
-        return None
+        return catching(self.plan, vertex.name, settled.error)
 
     def _leaving(self, loop: Loop, way: Link | None) -> list[tuple[Link, bool]]:
         """Leaves a loop: of all links that lead out of it only this one is taken."""
@@ -283,11 +283,3 @@ def _decided(target: Vertex, now: Arrivals) -> bool | None:
     if everything:
         return now.taken > 0 or starved(target, now)
     return None
-
-
-def _fits(
-    error: BaseException | type[BaseException] | None, kind: type[BaseException]
-) -> bool:
-    if isinstance(error, type):
-        return issubclass(error, kind)
-    return isinstance(error, kind)
