@@ -1,6 +1,6 @@
 """What follows when a step is settled: which steps start, which joins are nearer, which branches were not taken.
 
-Pure: the joins that matter are asked for through `look`, nothing is changed. A link is resolved once, as taken or as
+Pure: the joins that matter are asked for through `read_joins`, nothing is changed. A link is resolved once, as taken or as
 dead; a dead link's target is not taken unless another way leads to it, and so its own links are dead in turn.
 """
 
@@ -30,7 +30,7 @@ class Arrivals:
 
 
 ReadJoins = Callable[[Sequence[str]], Mapping[str, Arrivals]]
-"""Tells how the joins of these names stand; one that is left out has had no arrivals yet."""
+"""The arrivals at the joins of these names; one that is left out has had none yet."""
 
 
 @dataclass(frozen=True)
@@ -62,19 +62,19 @@ class Advance:
     """The ids of the links taken."""
 
 
-def advance(plan: Plan, settled: Settled, look: ReadJoins) -> Advance:
+def advance(plan: Plan, settled: Settled, read_joins: ReadJoins) -> Advance:
     """What follows when a visit of a step is settled.
 
     Args:
         plan: the compiled workflow.
         settled: which step, and how it ended.
-        look: how joins stand.
+        read_joins: the arrivals at joins so far.
 
     Raises:
         NoCase: no case fits the result, and there is no default.
         Exception: whatever a predicate raises.
     """
-    return _Walk(plan, look).from_step(settled)
+    return _Walk(plan, read_joins).from_step(settled)
 
 
 def begin(plan: Plan) -> Advance:
@@ -103,9 +103,9 @@ def starved(target: Vertex, now: Arrivals) -> bool:
 
 
 class _Walk:
-    def __init__(self, plan: Plan, look: ReadJoins) -> None:
+    def __init__(self, plan: Plan, read_joins: ReadJoins) -> None:
         self.plan = plan
-        self.look = look
+        self.read_joins = read_joins
         self.known: dict[str, Arrivals] = {}
         self.found = Advance()
         self.failed: set[str] = set()
@@ -215,7 +215,7 @@ class _Walk:
             joins.update(self.plan.cancelling[name])
         joins -= self.known.keys()
         if joins:
-            found = self.look(sorted(joins))
+            found = self.read_joins(sorted(joins))
             self.known |= {name: found.get(name, Arrivals()) for name in joins}
 
     def _arrive(self, link: Link, taken: bool, visit: int) -> list[tuple[Link, bool]]:

@@ -1,4 +1,4 @@
-"""How a process stands after what has happened in it: the same rules, run again over its history.
+"""The state of a process after what has happened in it: the same rules, run again over its history.
 
 It is what "resume from a checkpoint" restores, and what the stored rows must agree with.
 """
@@ -49,8 +49,8 @@ class ReplayedState:
             if not now.fired and name not in over
         }
 
-    def look(self, names: Sequence[str]) -> Mapping[str, Arrivals]:
-        """How joins stand, for `advance`."""
+    def read_joins(self, names: Sequence[str]) -> Mapping[str, Arrivals]:
+        """The arrivals at joins so far, for `advance`."""
         return {name: self.joins[name] for name in names if name in self.joins}
 
     def apply(self, found: Advance) -> None:
@@ -65,7 +65,7 @@ class ReplayedState:
 
 
 def replayed(plan: Plan, settled: Iterable[Settled]) -> ReplayedState:
-    """How a process of this plan stands when these visits have been settled, in this order.
+    """The state of a process of this plan when these visits have been settled, in this order.
 
     A visit that was not open is noted as stray and has no effect. A map is one visit, settled when all its elements
     are. Visits that are cancelled are in the history like all others.
@@ -81,7 +81,7 @@ def replayed(plan: Plan, settled: Iterable[Settled]) -> ReplayedState:
         if visit not in state.open:
             state.stray.append(visit)
             continue
-        found = advance(plan, one, state.look)
+        found = advance(plan, one, state.read_joins)
         del state.open[visit]
         state.given_up.discard(visit)
         state.settled[visit] = one.outcome
