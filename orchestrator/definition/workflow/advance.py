@@ -1,7 +1,7 @@
 """What follows when a step is settled: which steps start, which joins are nearer, which branches were not taken.
 
-Pure: the joins that matter are asked for through `read_joins`, nothing is changed. A link is resolved once, as taken or as
-dead; a dead link's target is not taken unless another way leads to it, and so its own links are dead in turn.
+Pure: the joins that matter are asked for through `read_joins`, nothing is changed. A link is resolved once, as taken or
+as dead; a dead link's target is not taken unless another way leads to it, and so its own links are dead in turn.
 """
 
 from __future__ import annotations
