@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,6 +33,11 @@ NAMES_NOT_USED = {
     "tasks",
     "saga",
     "sagas",
+}
+
+NAMES_OF_SEVERAL = {
+    "Command",  # of the language; each management command, as Django looks for it
+    "ReadOnlyAdmin",  # the same twice: examples import public names only
 }
 
 
@@ -141,6 +147,17 @@ def test_modules_are_named_after_what_they_are() -> None:
     assert [
         path for path in modules(*PACKAGES, "tests") if path.stem in NAMES_NOT_USED
     ] == []
+
+
+def test_each_class_has_a_name_of_its_own() -> None:
+    places: dict[str, list[Path]] = defaultdict(list)
+    for path in modules(*PACKAGES):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(path.relative_to(ROOT))
+
+    several = {name for name, paths in places.items() if len(paths) > 1}
+    assert several <= NAMES_OF_SEVERAL
 
 
 @pytest.mark.parametrize("folder", ["static/vendor", "tests/browser/vendor"])

@@ -4,7 +4,8 @@ What has no repeated shapes is cut into levels: all steps that are as far from t
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 
 from orchestrator.definition.graph import Graph, Node
 
@@ -54,12 +55,8 @@ def chained(graph: Graph, groups: Groups) -> Graph:
         source, target = place[edge.source], place[edge.target]
         if source < target and edge.kind in WAYS:
             near = edge.source if source == target - 1 else first[target - 1]
-            edges.append(
-                type(edge)(
-                    edge.id, near, edge.target, edge.kind, edge.event, edge.guard
-                )
-            )
-    return Graph(graph.name, graph.version, graph.kind, graph.nodes, tuple(edges))
+            edges.append(replace(edge, source=near))
+    return replace(graph, edges=tuple(edges))
 
 
 def _ranks(graph: Graph) -> dict[str, int]:
@@ -161,11 +158,8 @@ def _whole(graph: Graph) -> Iterator[str]:
     for edge in graph.edges:
         if edge.kind != "flow":
             yield edge.source
-            yield from _unless(edge.kind == "case", edge.target)
-
-
-def _unless(condition: bool, name: str) -> Iterable[str]:
-    return () if condition else (name,)
+            if edge.kind != "case":
+                yield edge.target
 
 
 def _plain(node: Node) -> bool:

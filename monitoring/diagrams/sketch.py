@@ -134,10 +134,8 @@ def placeholder(graph: Graph) -> Sketch:
 
 def _transitions(graph: Graph) -> Sketch:
     """The sketch of a process manager: every step and every transition as it is."""
-    shapes: dict[str, Shape] = {"start": "start", "final": "final"}
     parts = (
-        Part(node.id, shapes.get(node.kind, "step"), node.label, members=(node.id,))
-        for node in graph.nodes
+        Part(node.id, node.kind, node.label, members=(node.id,)) for node in graph.nodes
     )
     lines = (
         Line(
@@ -216,13 +214,12 @@ class _Sketching:
         if name in self.groups:
             return _group_part(name, [self.nodes[one] for one in self.groups[name]])
         node = self.nodes[name]
-        shape: Shape = node.kind if node.kind in SHAPES else "step"
         detail = [node.detail] if node.detail else []
         if node.undo:
             detail.append(words.undone_by(node.undo))
         return Part(
             name,
-            shape,
+            node.kind,
             node.label,
             tuple(detail),
             undo=bool(node.undo),
@@ -308,9 +305,6 @@ class _Sketching:
     def _goes_on(self, part: Part) -> bool:
         lines = self.leaving.get(part.id, [])
         return any(line.kind in (*WAYS, "repeat") for line in lines)
-
-
-SHAPES = ("step", "map", "wait", "ask", "run")
 
 
 def _group_part(name: str, members: Sequence[Node]) -> Part:

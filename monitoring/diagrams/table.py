@@ -32,11 +32,11 @@ class TransitionTable:
 
     def as_text(self) -> str:
         """The table in Markdown, and below it what its empty cells mean."""
-        lines = [["step", *self.columns], ["---"] * (len(self.columns) + 1)]
-        for node, cells in self.rows:
-            lines.append([node.label, *("<br>".join(_entries(cell)) for cell in cells)])
-        rows = (f"| {' | '.join(map(_cell_text, line))} |\n" for line in lines)
-        return f"{''.join(rows)}\n{LEGEND}\n"
+        lines = [
+            [node.label, *("<br>".join(_entries(cell)) for cell in cells)]
+            for node, cells in self.rows
+        ]
+        return f"{_markdown(['step', *self.columns], lines)}\n{LEGEND}\n"
 
 
 LEGEND = (
@@ -63,7 +63,7 @@ def transition_table(graph: Graph) -> TransitionTable:
 def steps_as_text(graph: Graph) -> str:
     """A workflow's steps in Markdown: what each is, and what it leads to."""
     labels = {node.id: node.label for node in graph.nodes}
-    lines = ["| step | kind | leads to |", "| --- | --- | --- |"]
+    lines = []
     for node in graph.nodes:
         onward = [
             f"{_way(edge)}→ {labels[edge.target]}"
@@ -72,9 +72,8 @@ def steps_as_text(graph: Graph) -> str:
         ]
         about = f"{node.kind}: {node.detail}" if node.detail else node.kind
         undo = f", undone by {node.undo}" if node.undo else ""
-        cells = [node.label, about + undo, "<br>".join(onward) or "the end"]
-        lines.append(f"| {' | '.join(map(_cell_text, cells))} |")
-    return "\n".join(lines) + "\n"
+        lines.append([node.label, about + undo, "<br>".join(onward) or "the end"])
+    return _markdown(["step", "kind", "leads to"], lines)
 
 
 def _way(edge: Edge) -> str:
@@ -109,6 +108,11 @@ def _move_text(move: tuple[Edge, str]) -> str:
     guard = f"[{edge.guard}] " if edge.guard else ""
     commands = ", ".join([*edge.commands, *(["escalate"] if edge.escalates else [])])
     return f"{guard}{'/ ' + commands + ' ' if commands else ''}→ {target}"
+
+
+def _markdown(head: list[str], lines: list[list[str]]) -> str:
+    every = [head, ["---"] * len(head), *lines]
+    return "".join(f"| {' | '.join(map(_cell_text, line))} |\n" for line in every)
 
 
 def _cell_text(text: str) -> str:

@@ -10,7 +10,7 @@ from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring.queries.instance.history import history_of
 from monitoring.queries.instance.page import instance_page
-from orchestrator.engine.change.change import Change
+from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.drain import drain
 from orchestrator.engine.storage.tables import instances
 from orchestrator.models import Cause, CauseKind, ProcessInstance
@@ -34,7 +34,9 @@ def moved(process: ProcessInstance) -> None:
         with transaction.atomic():
             locked, now = instances.lock(process.pk)
             assert locked is not None
-            step = Change(locked, Cause.of(CauseKind.SETTLED, locked.revision), now)
+            step = ProcessChange(
+                locked, Cause.of(CauseKind.SETTLED, locked.revision), now
+            )
             step.escalate()
             step.write()
 

@@ -7,7 +7,7 @@ from django.contrib.auth.models import Group
 from django.db import IntegrityError, transaction
 
 from orchestrator import send_event
-from orchestrator.engine.change.change import Change
+from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.drain import drain
 from orchestrator.engine.events.delivery import deliver
 from orchestrator.engine.operations import ActionRequest, escalate
@@ -89,8 +89,8 @@ def test_of_two_transitions_from_one_revision_one_wins() -> None:
     second, _ = instances.lock(parcel.pk)
     assert first is not None
     assert second is not None
-    winner = Change(first, Cause.of(CauseKind.SETTLED, 1), now)
-    loser = Change(second, Cause.of(CauseKind.SETTLED, 2), now)
+    winner = ProcessChange(first, Cause.of(CauseKind.SETTLED, 1), now)
+    loser = ProcessChange(second, Cause.of(CauseKind.SETTLED, 2), now)
     winner.write()
 
     with pytest.raises((LeaseLost, IntegrityError)), transaction.atomic():

@@ -209,7 +209,7 @@ def test_the_first_process_of_a_definition_may_be_undone() -> None:
         raise RuntimeError("the database went away")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("orchestrator.engine.change.change.Change.write", fail)
+        patch.setattr("orchestrator.engine.change.change.ProcessChange.write", fail)
         start_process(Shipping, ParcelOrdered(parcel_id), id="1")
         drain()
     assert not Definition.objects.exists()

@@ -1,4 +1,4 @@
-"""How an instance stands on its diagram: where it is, what it took, what can still happen."""
+"""An instance on its diagram: where it is, what it took, what can still happen."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

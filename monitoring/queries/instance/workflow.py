@@ -178,7 +178,7 @@ def _children(instance: ProcessInstance) -> QuerySet[ProcessInstance]:
 
 
 def _counts(graph: Graph, states: Mapping[str, StepState]) -> list[tuple[str, int]]:
-    """How many steps stand how, in the order of their urgency."""
+    """How many steps have which status, in the order of their urgency."""
     shown: Sequence[str] = (
         "failed", "retrying", "running", "ready", "waiting", "done", "skipped", "handled",
         "undone", "not_taken", "cancelled",

@@ -1,4 +1,4 @@
-"""How a workflow stands on its diagram: several steps at once, branches not taken, what can still happen."""
+"""A workflow's instance on its diagram: several steps at once, branches not taken, what can still happen."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -36,7 +36,7 @@ def workflow_state(
         graph: the whole workflow.
         sketch: what is drawn of it.
         instance: the process.
-        states: how its steps stand.
+        states: those of its steps.
         taken: the ids of the edges that were taken.
         attempts: how often a step is tried in all; 0 when that is not known.
     """

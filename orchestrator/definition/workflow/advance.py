@@ -1,7 +1,7 @@
 """What follows when a step is settled: which steps start, which joins are nearer, which branches were not taken.
 
-Pure: the joins that matter are asked for through `look`, nothing is changed. A link is resolved once, as taken or as
-dead; a dead link's target is not taken unless another way leads to it, and so its own links are dead in turn.
+Pure: the joins that matter are asked for through `read_joins`, nothing is changed. A link is resolved once, as taken or
+as dead; a dead link's target is not taken unless another way leads to it, and so its own links are dead in turn.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Arrivals:
 
 
 ReadJoins = Callable[[Sequence[str]], Mapping[str, Arrivals]]
-"""Tells how the joins of these names stand; one that is left out has had no arrivals yet."""
+"""The arrivals at the joins of these names; one that is left out has had none yet."""
 
 
 @dataclass(frozen=True)
@@ -62,19 +62,19 @@ class Advance:
     """The ids of the links taken."""
 
 
-def advance(plan: Plan, settled: Settled, look: ReadJoins) -> Advance:
+def advance(plan: Plan, settled: Settled, read_joins: ReadJoins) -> Advance:
     """What follows when a visit of a step is settled.
 
     Args:
         plan: the compiled workflow.
         settled: which step, and how it ended.
-        look: how joins stand.
+        read_joins: the arrivals at joins so far.
 
     Raises:
         NoCase: no case fits the result, and there is no default.
         Exception: whatever a predicate raises.
     """
-    return _Walk(plan, look).from_step(settled)
+    return _Walk(plan, read_joins).from_step(settled)
 
 
 def begin(plan: Plan) -> Advance:
@@ -82,10 +82,13 @@ def begin(plan: Plan) -> Advance:
     return Advance(entered=[(name, 1) for name in plan.entries])
 
 
-def catching(plan: Plan, step: str, error: BaseException) -> Link | None:
+def catching(
+    plan: Plan, step: str, error: BaseException | type[BaseException] | None
+) -> Link | None:
     """The error link that a failure of this step takes, if any: the first whose type fits."""
+    kind = error if isinstance(error, type) else type(error)
     for link in plan[step].exceptions:
-        if link.error is not None and isinstance(error, link.error):
+        if link.error is not None and issubclass(kind, link.error):
             return link
     return None
 
@@ -100,9 +103,9 @@ def starved(target: Vertex, now: Arrivals) -> bool:
 
 
 class _Walk:
-    def __init__(self, plan: Plan, look: ReadJoins) -> None:
+    def __init__(self, plan: Plan, read_joins: ReadJoins) -> None:
         self.plan = plan
-        self.look = look
+        self.read_joins = read_joins
         self.known: dict[str, Arrivals] = {}
         self.found = Advance()
         self.failed: set[str] = set()
@@ -164,10 +167,7 @@ class _Walk:
     def _exception(self, vertex: Vertex, settled: Settled) -> Link | None:
         if settled.outcome == "late":
             return next((x for x in vertex.exceptions if x.kind == "deadline"), None)
-        for link in vertex.exceptions:
-            if link.error is not None and _fits(settled.error, link.error):
-                return link
-        return None
+        return catching(self.plan, vertex.name, settled.error)
 
     def _leaving(self, loop: Loop, way: Link | None) -> list[tuple[Link, bool]]:
         """Leaves a loop: of all links that lead out of it only this one is taken."""
@@ -215,7 +215,7 @@ class _Walk:
             joins.update(self.plan.cancelling[name])
         joins -= self.known.keys()
         if joins:
-            found = self.look(sorted(joins))
+            found = self.read_joins(sorted(joins))
             self.known |= {name: found.get(name, Arrivals()) for name in joins}
 
     def _arrive(self, link: Link, taken: bool, visit: int) -> list[tuple[Link, bool]]:
@@ -283,11 +283,3 @@ def _decided(target: Vertex, now: Arrivals) -> bool | None:
     if everything:
         return now.taken > 0 or starved(target, now)
     return None
-
-
-def _fits(
-    error: BaseException | type[BaseException] | None, kind: type[BaseException]
-) -> bool:
-    if isinstance(error, type):
-        return issubclass(error, kind)
-    return isinstance(error, kind)

@@ -8,7 +8,7 @@ from orchestrator.definition.workflow.advance import Arrivals, ReadJoins
 from orchestrator.definition.workflow.plan import Plan, Vertex
 
 
-def put_up_with(plan: Plan, step: str, look: ReadJoins) -> bool:
+def put_up_with(plan: Plan, step: str, read_joins: ReadJoins) -> bool:
     """Whether the process can go on although this step has failed: each way from it ends in a join that needs fewer."""
     waiting, dead = [step], Counter[str]()
     while waiting:
@@ -23,7 +23,7 @@ def put_up_with(plan: Plan, step: str, look: ReadJoins) -> bool:
                 waiting.append(target.name)
             else:
                 return False
-    joins = look(list(dead))
+    joins = read_joins(list(dead))
     return all(
         _still_reachable(plan[name], joins.get(name, Arrivals()), count)
         for name, count in dead.items()

@@ -22,7 +22,7 @@ from orchestrator.models import Cause, Checkpoint, ProcessInstance, Status, Verd
 from orchestrator.queue import ring_after_commit
 
 
-class Change:
+class ProcessChange:
     """One change of one locked process. By itself it moves no step: it shows how the process stands.
 
     Args:

@@ -13,7 +13,7 @@ from orchestrator import registry
 from orchestrator.definition import Command, Decision, Event, ProcessManager
 from orchestrator.definition.codec import encode
 from orchestrator.engine import inbox
-from orchestrator.engine.change.change import Change
+from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.incidents import resolved, storable
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import Batch, Statement
@@ -35,7 +35,7 @@ from orchestrator.queue import ring_after_commit
 from orchestrator.registry import CommandContext
 
 
-class ManagerChange(Change):
+class ManagerChange(ProcessChange):
     """One change of one locked process of a process manager."""
 
     def __init__(self, instance: ProcessInstance, cause: Cause, now: datetime) -> None:

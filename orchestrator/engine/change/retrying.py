@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.engine.change import incidents
-from orchestrator.engine.change.change import Change
+from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.storage.tables import commands, events, step_runs
 from orchestrator.models import (
@@ -32,7 +32,7 @@ ASLEEP = (StepKind.JOIN, StepKind.MAP, StepKind.WAIT, StepKind.ASK)
 BY = "retried by an operator"
 
 
-def try_commands_again(move: Change) -> None:
+def try_commands_again(move: ProcessChange) -> None:
     """Makes the failed commands and deadlines of a process manager due."""
     mine = {"instance_id": move.instance.pk}
     again: dict[str, Any] = {"wake_at": move.now, "attempt": 0, "owner": ""}
@@ -46,7 +46,7 @@ def try_commands_again(move: Change) -> None:
         move.mark(incidents.resolved(BY, move.now, kind=kind, **mine))
 
 
-def try_events_again(move: Change) -> None:
+def try_events_again(move: ProcessChange) -> None:
     """Makes the events due that a process could not handle; an unexpected one is redelivered or discarded instead."""
     mine = {"process_id": move.instance.pk}
     again: dict[str, Any] = {"wake_at": move.now, "attempt": 0, "owner": ""}

@@ -9,7 +9,7 @@ from typing import Any
 from orchestrator.conf import conf
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.engine.change import incidents
-from orchestrator.engine.change.change import Change
+from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.status import TROUBLED
 from orchestrator.engine.change.undoing import comes_to_its_end, done_visits, undo_of
 from orchestrator.engine.change.visits import visit
@@ -33,7 +33,7 @@ CHUNK = 500
 AT_WORK = (StepStatus.READY, StepStatus.RUNNING)
 
 
-class WorkflowChange(Change):
+class WorkflowChange(ProcessChange):
     """One change of one locked instance of a workflow.
 
     Args:

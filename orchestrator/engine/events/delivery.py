@@ -20,7 +20,7 @@ from orchestrator.definition.codec import decode
 from orchestrator.engine import inbox
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.announcements import announce_event
-from orchestrator.engine.change.change import Change
+from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.status import TROUBLED
 from orchestrator.engine.change.workflow import WorkflowChange
@@ -169,7 +169,7 @@ def _check_key(event: InboxEvent) -> None:
         )
 
 
-def _settle(event: InboxEvent, move: Change, outcome: Verdict) -> None:
+def _settle(event: InboxEvent, move: ProcessChange, outcome: Verdict) -> None:
     move.mark(verdict(event, outcome, move.now, move.instance, revision=move.revision))
     move.mark(*_cleared(event, move.now))
     move.write()
@@ -280,7 +280,7 @@ def _put_aside(
     """Settles an event that moves nothing; a process that was in trouble over it shows how it stands without it."""
     troubled = instance.finished_at is None and instance.status in TROUBLED
     if event.error and troubled:
-        move = Change(
+        move = ProcessChange(
             instance, Cause.of(CauseKind.SETTLED, event.pk, instance.revision), now
         )
         move.mark(*marks)

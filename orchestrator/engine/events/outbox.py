@@ -12,7 +12,7 @@ from orchestrator import registry
 from orchestrator.definition.codec import decode
 from orchestrator.engine import inbox
 from orchestrator.engine.change import incidents
-from orchestrator.engine.change.change import Change
+from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.status import TROUBLED
 from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.failures import of_work
@@ -81,7 +81,7 @@ def _settle(command: IssuedCommand, answer: Answer) -> None:
     if command.error:
         marks.append(incidents.resolved("done", now, command_id=command.pk))
     if instance is not None and instance.status in TROUBLED:
-        move = Change(
+        move = ProcessChange(
             instance, Cause.of(CauseKind.COMMAND, command.pk, instance.revision), now
         )
         move.mark(*marks)

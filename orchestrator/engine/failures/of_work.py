@@ -11,7 +11,7 @@ from django.db import transaction
 
 from orchestrator.conf import conf
 from orchestrator.engine.change import incidents
-from orchestrator.engine.change.change import Change
+from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.claims import give_back
 from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.failures import backoff
@@ -174,7 +174,7 @@ def _show(
 ) -> None:
     """Makes the process show its trouble: a transition of its own, with a checkpoint."""
     kind = CauseKind(f"failure:{type(work)._meta.model_name}")
-    move = Change(instance, Cause.of(kind, work.pk, instance.revision), now)
+    move = ProcessChange(instance, Cause.of(kind, work.pk, instance.revision), now)
     move.mark(*marks)
     instance.status = status
     move.write()

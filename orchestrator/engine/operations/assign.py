@@ -8,13 +8,13 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.engine.change.change import Change
+from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.operations.base import Given, Press, ProcessOperation, register
 from orchestrator.engine.operations.circumstances import ENDED, Circumstances
 from orchestrator.exceptions import OperationRefused
 
 
-class Assign(ProcessOperation):
+class AssignProcess(ProcessOperation):
     """Names the person who sees to a process: oneself, somebody else, or nobody."""
 
     name = "assign"
@@ -33,7 +33,7 @@ class Assign(ProcessOperation):
 
     def effect(self, press: Press, person: str) -> dict[str, Any]:
         owner = _named(person)
-        change = Change(press.process, press.cause, press.now)
+        change = ProcessChange(press.process, press.cause, press.now)
         change.also["owner"] = owner.pk if owner else None
         change.write()
         return {"owner": owner.get_username() if owner else ""}
@@ -55,4 +55,4 @@ def _named(person: str) -> AbstractBaseUser | None:
     return found
 
 
-assign = register(Assign())
+assign = register(AssignProcess())

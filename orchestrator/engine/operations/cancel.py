@@ -14,7 +14,7 @@ from orchestrator.engine.storage import definitions
 from orchestrator.models import CommandStatus
 
 
-class Cancel(ProcessOperation):
+class CancelProcess(ProcessOperation):
     """Cancels a process: open steps and sub-processes are cancelled, finished steps undone, the last one first.
 
     Of a process manager the open step is left. Commands that it has issued are still carried out, since other systems
@@ -59,4 +59,4 @@ def _end(change: ManagerChange) -> dict[str, Any]:
     return {"commands_still_to_do": pending.count()}
 
 
-cancel = register(Cancel())
+cancel = register(CancelProcess())

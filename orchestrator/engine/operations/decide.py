@@ -15,7 +15,7 @@ from orchestrator.exceptions import OperationRefused
 from orchestrator.models import StepKind
 
 
-class Decide(ProcessOperation):
+class DecideStep(ProcessOperation):
     """Decides for a step that asks; the process goes on with the choice."""
 
     name = "decide"
@@ -43,4 +43,4 @@ class Decide(ProcessOperation):
         return {"decided": {run.node: choice}}
 
 
-decide = register(Decide())
+decide = register(DecideStep())

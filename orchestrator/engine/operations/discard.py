@@ -9,7 +9,7 @@ from orchestrator.engine.operations.event import settle
 from orchestrator.models import InboxEvent, Verdict
 
 
-class Discard(EventOperation):
+class DiscardEvent(EventOperation):
     """Puts an event aside for good; it stays in the inbox with this verdict."""
 
     name = "discard"
@@ -30,4 +30,4 @@ class Discard(EventOperation):
         settle(press, event, values, "discarded by an operator")
 
 
-discard = register(Discard())
+discard = register(DiscardEvent())

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.engine.change.change import Change
+from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.operations.base import Press, ProcessOperation, register
 from orchestrator.engine.operations.circumstances import ENDED, Circumstances
 
 
-class Escalate(ProcessOperation):
+class EscalateProcess(ProcessOperation):
     """Raises a process's escalation level, for everybody to see."""
 
     name = "escalate"
@@ -28,9 +28,9 @@ class Escalate(ProcessOperation):
         return ENDED if process.ended else ""
 
     def effect(self, press: Press) -> None:
-        change = Change(press.process, press.cause, press.now)
+        change = ProcessChange(press.process, press.cause, press.now)
         change.escalate()
         change.write()
 
 
-escalate = register(Escalate())
+escalate = register(EscalateProcess())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from orchestrator.engine.change import incidents
-from orchestrator.engine.change.change import Change
+from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.status import TROUBLED
 from orchestrator.engine.operations.base import Press
 from orchestrator.engine.storage.batch import send
@@ -22,7 +22,7 @@ def settle(
         incidents.resolved(resolution, press.now, event_id=event.pk),
     ]
     if press.instance is not None and press.instance.status in TROUBLED:
-        change = Change(press.instance, press.cause, press.now)
+        change = ProcessChange(press.instance, press.cause, press.now)
         change.mark(*marks)
         change.write()
     else:

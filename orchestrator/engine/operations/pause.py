@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.engine.change.change import Change
+from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.operations.base import Given, Press, ProcessOperation, register
 from orchestrator.engine.operations.circumstances import (
     ENDED,
@@ -17,7 +17,7 @@ from orchestrator.engine.storage.tables import instances
 from orchestrator.models import ProcessInstance
 
 
-class Pause(ProcessOperation):
+class PauseProcess(ProcessOperation):
     """Lets a process stand still: what is claimed finishes, nothing new starts, and no time passes for it.
 
     Deadlines, patience and pauses between attempts keep what was left of them. Events are parked; commands that were
@@ -52,7 +52,7 @@ class Pause(ProcessOperation):
         return {"paused_with_it": _stop(press.process, press, children)}
 
 
-class Unpause(ProcessOperation):
+class UnpauseProcess(ProcessOperation):
     """Lets a paused process go on with what was left of its deadlines, patience and pauses."""
 
     name = "unpause"
@@ -80,7 +80,7 @@ class Unpause(ProcessOperation):
 
 def _stop(instance: ProcessInstance, press: Press, children: bool) -> int:
     """Pauses a locked process; how many sub-processes were paused with it."""
-    change = Change(instance, press.cause, press.now)
+    change = ProcessChange(instance, press.cause, press.now)
     change.pause()
     change.write()
     if not children:
@@ -90,7 +90,7 @@ def _stop(instance: ProcessInstance, press: Press, children: bool) -> int:
 
 
 def _go_on(instance: ProcessInstance, press: Press, children: bool) -> int:
-    change = Change(instance, press.cause, press.now)
+    change = ProcessChange(instance, press.cause, press.now)
     change.go_on()
     change.write()
     if not children:
@@ -112,5 +112,5 @@ def _children(instance: ProcessInstance, *, paused: bool) -> list[ProcessInstanc
     ]
 
 
-pause = register(Pause())
-unpause = register(Unpause())
+pause = register(PauseProcess())
+unpause = register(UnpauseProcess())

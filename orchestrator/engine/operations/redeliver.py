@@ -10,7 +10,7 @@ from orchestrator.models import InboxEvent, Verdict
 from orchestrator.queue import ring_after_commit
 
 
-class Redeliver(EventOperation):
+class RedeliverEvent(EventOperation):
     """Offers an event to its process again, with fresh patience."""
 
     name = "redeliver"
@@ -32,4 +32,4 @@ class Redeliver(EventOperation):
         ring_after_commit(event.queue)
 
 
-redeliver = register(Redeliver())
+redeliver = register(RedeliverEvent())

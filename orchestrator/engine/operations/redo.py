@@ -13,7 +13,7 @@ from orchestrator.engine.operations.circumstances import UNDOING, Circumstances
 from orchestrator.exceptions import OperationRefused
 
 
-class Redo(ProcessOperation):
+class RedoStep(ProcessOperation):
     """Does one finished step again, of a map all elements or those whose results are bad.
 
     Steps that followed keep their results.
@@ -43,4 +43,4 @@ class Redo(ProcessOperation):
         return {"redone": node}
 
 
-redo = register(Redo())
+redo = register(RedoStep())

@@ -22,7 +22,7 @@ from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.models import ProcessInstance, Status, StepRun
 
 
-class Restart(ProcessOperation):
+class RestartProcess(ProcessOperation):
     """Starts a new process of the newest version of the same workflow; its id is in `after["restarted_as"]`.
 
     A process that has failed is cancelled in the same commit, nothing of it is undone: the new one takes over its key,
@@ -66,7 +66,7 @@ class Restart(ProcessOperation):
         return {"restarted_as": str(new)}
 
 
-restart = register(Restart())
+restart = register(RestartProcess())
 
 
 def _definition(instance: ProcessInstance) -> type[Workflow]:

@@ -41,7 +41,7 @@ from orchestrator.models import (
 BY = "resumed from a checkpoint"
 
 
-class Resume(ProcessOperation):
+class ResumeProcess(ProcessOperation):
     """Goes on from a checkpoint: results until then are kept, everything settled later is done again."""
 
     name = "resume"
@@ -69,7 +69,7 @@ class Resume(ProcessOperation):
         return {"resumed_from": revision, "superseded": len(known.later)}
 
 
-resume = register(Resume())
+resume = register(ResumeProcess())
 
 
 def _check(instance: ProcessInstance, revision: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change import retrying
-from orchestrator.engine.change.change import Change
+from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.operations.base import Press, ProcessOperation, register
 from orchestrator.engine.operations.circumstances import Circumstances
@@ -13,7 +13,7 @@ from orchestrator.engine.storage import definitions
 from orchestrator.queue import ring_after_commit
 
 
-class Retry(ProcessOperation):
+class RetryProcess(ProcessOperation):
     """Tries again now whatever failed, or waits for another attempt, in a process."""
 
     name = "retry"
@@ -37,9 +37,9 @@ class Retry(ProcessOperation):
         if definitions.is_workflow(instance):
             change = WorkflowChange.of(instance, press.cause, press.now)
             retrying.try_steps_again(change)
-            moved: Change = change
+            moved: ProcessChange = change
         else:
-            moved = Change(instance, press.cause, press.now)
+            moved = ProcessChange(instance, press.cause, press.now)
             retrying.try_commands_again(moved)
         retrying.try_events_again(moved)
         moved.write()
@@ -48,4 +48,4 @@ class Retry(ProcessOperation):
                 ring_after_commit(queue)
 
 
-retry = register(Retry())
+retry = register(RetryProcess())

@@ -16,7 +16,7 @@ from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.models import StepKind, StepRun, StepStatus
 
 
-class Skip(ProcessOperation):
+class SkipStep(ProcessOperation):
     """Passes an open visit over, of a map that of one element: the process goes on with the result that is given.
 
     The result is read as strictly as the step's own.
@@ -55,7 +55,7 @@ class Skip(ProcessOperation):
         return {"skipped": {run.node: body}}
 
 
-skip = register(Skip())
+skip = register(SkipStep())
 
 
 def _check_can_be_skipped(run: StepRun) -> None:
