@@ -36,6 +36,9 @@ OPERATOR_MAY = (
     "skip_processinstance",
     "decide_processinstance",
     "restart_processinstance",
+    "pause_processinstance",
+    "unpause_processinstance",
+    "assign_processinstance",
     "redeliver_inboxevent",
     "discard_inboxevent",
 )

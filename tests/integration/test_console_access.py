@@ -38,6 +38,8 @@ PAGES = {
 BUTTONS = {
     "retry": ["process"],
     "escalate": ["process"],
+    "pause": ["process"],
+    "assign": ["process"],
     "redeliver": ["event"],
     "discard": ["event"],
 }
@@ -46,6 +48,7 @@ ELSEWHERE = {"find"}  # leads on to a page of the table above
 OF_WORKFLOWS = {
     "step-result": ["process", "run"],
     "cancel": ["process"],
+    "unpause": ["process"],
     "redo": ["process"],
     "resume": ["process"],
     "restart": ["process"],
