@@ -9,7 +9,7 @@ class MonitoringConfig(AppConfig):
     verbose_name = _("console")
 
     def ready(self) -> None:
-        from monitoring.broadcaster import broadcast
-        from orchestrator.signals import committed
+        from monitoring.broadcaster import broadcast  # noqa: PLC0415  not before the apps are loaded
+        from orchestrator.signals import committed  # noqa: PLC0415  not before the apps are loaded
 
         committed.connect(broadcast, dispatch_uid="monitoring.broadcast")

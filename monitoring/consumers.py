@@ -16,8 +16,10 @@ from uuid import UUID, uuid4
 from channels.db import database_sync_to_async
 from channels.exceptions import StopConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
 from django.contrib.auth import get_user
 from django.http import HttpRequest
+from django.utils.module_loading import import_string
 
 from monitoring.access import may_view
 from monitoring.broadcaster import merged
@@ -142,9 +144,6 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels ha
 @database_sync_to_async  # type: ignore[untyped-decorator]  # channels has no types
 def current_user(session_key: str | None, events: bool) -> bool | None:
     """None without a session that is signed in, else whether its user may watch, events too if those are wanted."""
-    from django.conf import settings
-    from django.utils.module_loading import import_string
-
     if not session_key:
         return None
     request = HttpRequest()

@@ -25,7 +25,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # These two need the tables, which Django has not loaded when it first imports this package.
     if name in ("send_event", "start_process"):
-        from orchestrator.engine import processes
+        from orchestrator.engine import processes  # noqa: PLC0415  needs the tables, see above
 
         return getattr(processes, name)
     raise AttributeError(name)

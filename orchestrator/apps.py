@@ -1,3 +1,5 @@
+import sys
+
 from django.apps import AppConfig, apps
 from django.db.models.signals import post_migrate
 from django.utils.module_loading import autodiscover_modules
@@ -12,9 +14,7 @@ class OrchestratorConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        import sys
-
-        from orchestrator import checks, permissions, registry
+        from orchestrator import checks, permissions, registry  # noqa: PLC0415  not before the apps are loaded
 
         checks.connect()
         post_migrate.connect(permissions.create, sender=self)

@@ -13,11 +13,13 @@ from typing import Any
 from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags
+from django.db import DatabaseError
 
 from orchestrator import registry
 from orchestrator.conf import mistakes_of_conf
 from orchestrator.definition import Event, ProcessManager, Workflow
 from orchestrator.definition.workflow.plan import Plan
+from orchestrator.models import ProcessInstance
 
 
 def connect() -> None:
@@ -151,10 +153,6 @@ def _is_fixed(definition: registry.Declared) -> bool:
 def check_fingerprints(
     app_configs: Any, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
-    from django.db import DatabaseError
-
-    from orchestrator.models import ProcessInstance
-
     found: list[CheckMessage] = []
     fixed = [d for d in registry.definitions.values() if _is_fixed(d)]
     for definition in fixed if databases else ():

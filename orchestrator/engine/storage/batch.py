@@ -193,7 +193,7 @@ def _whole(shape: tuple[tuple[str, int | None, bool], ...]) -> str:
 
 def _cursor() -> Any:
     """A cursor that lets the server bind parameters, so that it can keep the plan of what is sent again and again."""
-    from psycopg import Cursor
+    from psycopg import Cursor  # noqa: PLC0415  only where the database is PostgreSQL
 
     connection.ensure_connection()
     cursor: Any = Cursor(connection.connection)
