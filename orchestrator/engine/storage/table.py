@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -13,18 +13,28 @@ from django.db import (
     connection,
     connections,
 )
-from django.db.models import Field, Model
+from django.db.models import Field, JSONField, Model
 
 from orchestrator.engine.storage.batch import NOW, Statement, Touched, database_now
-from orchestrator.engine.storage.columns import (
-    PLAIN_TYPES,
-    Prepare,
-    as_it_is,
-    plain_text,
-)
 
 TURN = timedelta(seconds=0.05)
 """How soon an event that would overtake an older one of its process is looked at again."""
+
+Prepare = Callable[[Any, Any], Any]
+
+PLAIN_TYPES = {
+    "AutoField",
+    "BigAutoField",
+    "BooleanField",
+    "CharField",
+    "DateTimeField",
+    "ForeignKey",
+    "PositiveIntegerField",
+    "PositiveSmallIntegerField",
+    "TextField",
+    "UUIDField",
+}
+"""Kinds of columns whose values need no preparation for PostgreSQL."""
 
 M = TypeVar("M", bound=Model)
 
@@ -300,3 +310,20 @@ class Table(Generic[M]):
             if converters:
                 found.append((place, col, converters))
         return found
+
+
+def as_it_is(value: Any, db: Any) -> Any:
+    return value
+
+
+def plain_text(field: Field[Any, Any], value: Any) -> str | None:
+    """How the commonest values are written in SQL: a statement with fewer parameters is sent and read faster."""
+    if value is None:
+        return "NULL"
+    if isinstance(field, JSONField):
+        return None
+    if value is False:
+        return "FALSE"
+    if type(value) is int and value in (0, 1):
+        return str(value)
+    return "''" if type(value) is str and not value else None
