@@ -62,13 +62,13 @@ def main(arguments: Sequence[str]) -> int:
 def everything(folder: Path, stack: ExitStack) -> list[Stage]:
     """Run all stages, one more at once than there are cores: much of a stage is waiting for its processes."""
     server = postgresql(stack)
-    stages = [of_folder(name, database, server, folder) for name, database in TESTS]
-    ignored = [f"--ignore=tests/{name}" for name in {name for name, _ in TESTS}]
-    stages.append(pytest("Tests without a database", ignored, folder))
-    stages += [
+    stages = [
         Stage(name, command, folder / f"check-{number}.log")
         for number, (name, command) in enumerate(CHECKS.items())
     ]
+    stages += [of_folder(name, database, server, folder) for name, database in TESTS]
+    ignored = [f"--ignore=tests/{name}" for name in {name for name, _ in TESTS}]
+    stages.append(pytest("All other tests", ignored, folder))
     run(stages, at_once=len(os.sched_getaffinity(0)) + 1)
     return stages
 
@@ -132,8 +132,10 @@ def summary(stages: Sequence[Stage]) -> int:
         passed, failed = passed + good, failed + bad
         tests = f"{good + bad:5} tests" if stage.report else " " * 11
         word = "ok    " if stage.ok else "FAILED"
-        say(f"{word}  {stage.seconds:5.0f} s {tests}  {stage.name}")
-    say(f"{passed} passed, {failed} failed")
+        took = f"{stage.seconds:5.0f} s, computing {stage.computing:4.0f} s"
+        say(f"{word}  {took}  {tests}  {stage.name}")
+    computing = sum(stage.computing for stage in stages)
+    say(f"{passed} passed, {failed} failed; {computing:.0f} s of computing")
     return 0 if all(stage.ok for stage in stages) else 1
 
 

@@ -38,6 +38,8 @@ class Stage:
     report: Path | None = None
     seconds: float | None = None
     """How long it took; None until it has ended."""
+    computing: float = 0.0
+    """Seconds of a core that it and the processes it has waited for took."""
 
     def start(self) -> None:
         self.begun = time.monotonic()
@@ -55,12 +57,19 @@ class Stage:
 
     def ended(self) -> bool:
         """Tell whether it has ended; the first time that it has, say what it has said."""
-        if self.seconds is None and self.process.poll() is not None:
-            self.seconds = time.monotonic() - self.begun
-            if self.log:
-                heading(f"{self.name}, {self.seconds:.0f} s")
-                say(self.log.read_text(errors="replace"))
+        if self.seconds is None:
+            pid, status, used = os.wait4(self.process.pid, os.WNOHANG)
+            if pid:
+                self.process.returncode = os.waitstatus_to_exitcode(status)
+                self.seconds = time.monotonic() - self.begun
+                self.computing = used.ru_utime + used.ru_stime
+                self._show()
         return self.seconds is not None
+
+    def _show(self) -> None:
+        if self.log:
+            heading(f"{self.name}, {self.seconds:.0f} s")
+            say(self.log.read_text(errors="replace"))
 
     @property
     def ok(self) -> bool:
