@@ -7,12 +7,13 @@ from pathlib import Path
 from tests.services.stage import Stage, clock, say
 
 OPTION = "--full"
+THESE_ALONE = ["-m", "full_size"]
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "full-run.md"
 HEAD = """\
 # The full run
 
 Written by `python3 manage.py test --full`, which runs the tests of `python3 manage.py test` at their largest sizes, and
-holds each to a number of seconds.
+holds each of those to a number of seconds; with `-m full_size` it runs them alone.
 
 """
 

@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
         code = summary(stages)
         taken = time.monotonic() - begun
         if full:
-            full_run.tell(stages, taken, keep=not chosen)
+            full_run.tell(stages, taken, keep=chosen in ([], full_run.THESE_ALONE))
         elif not chosen:
             say(on_time(taken))
     return code

@@ -4,7 +4,6 @@ Composing them takes Django ten times longer than the database takes to answer.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
 from typing import Any
 
 from django.db import connection
@@ -17,6 +16,8 @@ Query = tuple[str, Any]
 
 _on_nothing: dict[Check, Sequence[Query]] = {}
 """What a check asks when nothing that it asks for is there. It goes no other way then, and finds nothing."""
+_once: dict[Check, Sequence[Query]] = {}
+"""What it asked the first time, when nothing was there."""
 
 
 def broken() -> list[str]:
@@ -36,7 +37,7 @@ def _finds_nothing(check: Check) -> bool:
 
 
 def _asked(check: Check) -> list[str]:
-    """Let the check ask; remember its queries if there was nothing, and they do not depend on the time."""
+    """Let the check ask; remember its queries if there was nothing and they are what they were, free of the time."""
     queries: list[Query] = []
 
     def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -45,14 +46,11 @@ def _asked(check: Check) -> list[str]:
 
     with connection.execute_wrapper(note):
         findings = list(check())
-    constant = not any(map(_of_the_time, queries))
-    if check not in _on_nothing and constant and not any(map(_has_rows, queries)):
-        _on_nothing[check] = queries
+    if check not in _on_nothing and not any(map(_has_rows, queries)):
+        if queries == _once.get(check):
+            _on_nothing[check] = queries
+        _once[check] = queries
     return findings
-
-
-def _of_the_time(query: Query) -> bool:
-    return any(isinstance(value, datetime) for value in query[1] or ())
 
 
 def _has_rows(query: Query) -> bool:
