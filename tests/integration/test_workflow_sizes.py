@@ -52,7 +52,7 @@ def test_a_fan_out_of_a_thousand_comes_together() -> None:
 
 @pytest.mark.once
 @pytest.mark.timeout(300)
-@pytest.mark.full_size("5,000 steps", seconds=90)
+@pytest.mark.full_size("5,000 steps", seconds=180)
 def test_a_layered_graph_of_thousands_of_steps_completes() -> None:
     layers = size(20, full=50)
     process = finished(p.Layered, 100, layers)

@@ -126,7 +126,7 @@ def test_one_worker_leads_every_graph_to_its_end(ledger: Path) -> None:
     assert not Incident.objects.open().exists()
 
 
-@pytest.mark.full_size("200 graphs", seconds=150)
+@pytest.mark.full_size("200 graphs", seconds=240)
 def test_all_graphs_complete_while_workers_are_killed(
     valkey: ValkeyServer, gardeners: Workers, ledger: Path
 ) -> None:

@@ -203,7 +203,7 @@ def assert_as_the_table_says(orders: list[Case]) -> None:
         assert " ".join(issued[case.process_id]) == COMMANDS[kind], case
 
 
-@pytest.mark.full_size("1,000 orders", seconds=150)
+@pytest.mark.full_size("1,000 orders", seconds=240)
 def test_every_order_ends_as_the_table_says(
     exchange: ExchangeProcess, workers: Workers
 ) -> None:
