@@ -131,7 +131,8 @@ def wait_for(stages: Sequence[Stage]) -> None:
 
 
 def clock(seconds: float) -> str:
-    return f"{seconds // 60:.0f} min {seconds % 60:02.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02} s"
 
 
 def heading(text: str) -> None:
