@@ -1,8 +1,9 @@
-"""Fixtures by layer: services, other processes, people, browser.
+"""Which tests run, in which order and how long; and fixtures by layer: services, other processes, people, browser.
 
 Which database a run uses is said by DATABASE_URL; without it, a SQLite file in the run's temporary data folder.
 """
 
+import math
 import os
 import random
 from collections.abc import Generator, Iterable, Iterator
@@ -14,11 +15,12 @@ from django.contrib.auth.models import Permission, User
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from orchestrator.engine.failures import backoff
-from orchestrator.engine.invariants import violations
 from orchestrator.engine.storage import definitions
 from tests.services import chromium, emptying
+from tests.services.invariants import broken
 from tests.services.program import Program
 from tests.services.site import Site
+from tests.services.sizes import FULL
 from tests.services.valkey import ValkeyServer
 from tests.services.workers import Workers
 
@@ -67,18 +69,37 @@ def pytest_collection_modifyitems(
     again = os.environ.get("PROCESSION_TESTS") == "again"
     left_out = [item for item in items if again and runs_once(item)]
     config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in left_out]
+    # Browser tests come last: the loop of their library keeps asynchronous tests that follow from having their own.
+    kept = [item for item in items if not (again and runs_once(item))]
+    items[:] = sorted(kept, key=lambda item: folder(item.path) == "browser")
     for item in items:
         if folder(item.path) in MARKED:
             item.add_marker(folder(item.path))
+        if FULL and (mark := item.get_closest_marker("full_size")):
+            item.user_properties += [
+                ("full_size", mark.args[0]),
+                ("seconds_at_most", mark.kwargs["seconds"]),
+            ]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Tell `manage.py test` that a test was chosen that depends on the database."""
+    told = os.environ.get("PROCESSION_TESTS_TELL")
+    if told and not all(map(runs_once, session.items)):
+        Path(told).touch()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Function,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show with a failure what the site and the workers have said last."""
+    """Hold tests of full size to their time; show with a failure what the site and the workers have said last."""
     report = yield
+    told = dict(item.user_properties)
+    at_most = float(str(told.get("seconds_at_most", math.inf)))
+    if report.when == "call" and report.passed and report.duration > at_most:
+        report.outcome = "failed"
+        report.longrepr = f"{report.duration:.0f} s instead of {at_most:.0f} s at most"
     if report.failed:
         for program in programs(item.funcargs.values()):
             said = (
@@ -158,7 +179,7 @@ def invariants(request: pytest.FixtureRequest, real_services: None) -> Iterator[
         return
     request.getfixturevalue("db")  # and so is still there when the test is over
     yield
-    assert violations() == []
+    assert broken() == []
 
 
 # Other processes
@@ -224,14 +245,10 @@ def stranger(db: None) -> User:
 # Browser
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Run a real Chromium.
-
-    Not for the whole session: while it lives, its event loop keeps asynchronous tests from having their own.
-    """
-    path = chromium.chromium()
-    assert path, chromium.REMEDY
+    """Run a real Chromium; one is installed if there is none."""
+    path = chromium.installed()
     # Django would take Playwright's event loop in this thread for asynchronous code of the test.
     before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"

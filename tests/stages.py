@@ -1,25 +1,25 @@
-"""`manage.py test`: everything that must hold, in order, with one summary at the end.
+"""`manage.py test`: everything that must hold, several stages at once, with one summary at the end.
 
-Without arguments: formatters, linters, types, import contracts, and all tests, those that use a database on SQLite and
-again on PostgreSQL, side by side. With arguments, pytest alone runs, with them, on both databases.
+Without arguments: formatter, linter, types, import contracts, and all tests, those that use a database on SQLite and
+again on PostgreSQL. With arguments, pytest alone runs, with them; on PostgreSQL if what they choose depends on the
+database. `--full` runs the same tests at their largest sizes, each within the time that it may take.
 
 What formats: `ruff format .`, `djlint templates --reformat --quiet`, `python -m tests.lint --fix`.
 """
 
 import os
-import subprocess
-import sys
 import tempfile
-import xml.etree.ElementTree as ElementTree
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
-from tests.services import chromium, postgres
+from tests import full_run
+from tests.services.stage import Stage, clock, heading, run, say, wait_for
 
-ROOT = Path(__file__).resolve().parent.parent
 NOTHING_COLLECTED = 5  # pytest's exit code
+BUDGET_SECONDS = 600.0
+"""What everything may take on two cores. Taking longer is said and fails nothing: others may use the machine."""
 
 CHECKS = {
     "Format (ruff format --check)": ["-m", "ruff", "format", "--check", "."],
@@ -34,145 +34,119 @@ CHECKS = {
     ],
 }
 
-
-@dataclass
-class Result:
-    """How one stage ended."""
-
-    name: str
-    ok: bool
-    passed: int = 0
-    failed: int = 0
+SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
+TESTS = [
+    ("integration", POSTGRESQL),
+    ("integration", SQLITE),
+    ("reliability", POSTGRESQL),
+    ("browser", SQLITE),
+    ("reliability", SQLITE),
+    ("browser", POSTGRESQL),
+]
+"""Folders of tests that use a database, the longest stage first: then none is left alone at the end."""
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the stages; return the exit code, 0 when all of them hold."""
-    results = []
-    chromium_is_there()
+    begun = time.monotonic()
+    chosen = [word for word in arguments if word != full_run.OPTION]
+    full = len(chosen) < len(arguments)
+    os.environ["PROCESSION_TESTS_FULL"] = "yes" if full else ""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(report_folder()))
-        second = PytestRun("PostgreSQL", postgresql(stack), folder, again=True)
-        first = PytestRun("SQLite", "", folder)
-        second.start(arguments, folder / "second.log")
-        if not arguments:
-            results += [check(name, command) for name, command in CHECKS.items()]
-        first.start(arguments)
-        results += [first.result(), second.result()]
-    return summary(results)
+        stages = some(chosen, folder, stack) if chosen else everything(folder, stack)
+        code = summary(stages)
+        taken = time.monotonic() - begun
+        if full:
+            full_run.tell(stages, taken, keep=chosen in ([], full_run.THESE_ALONE))
+        elif not chosen:
+            say(on_time(taken))
+    return code
 
 
-def check(name: str, command: Sequence[str]) -> Result:
-    heading(name)
-    return Result(name, run(command, os.environ) == 0)
+def everything(folder: Path, stack: ExitStack) -> list[Stage]:
+    """Run all stages, one more at once than there are cores: much of a stage is waiting for its processes."""
+    server = postgresql(stack)
+    stages = [
+        Stage(name, command, folder / f"check-{number}.log")
+        for number, (name, command) in enumerate(CHECKS.items())
+    ]
+    stages += [of_folder(name, database, server, folder) for name, database in TESTS]
+    ignored = [f"--ignore=tests/{name}" for name in {name for name, _ in TESTS}]
+    stages.append(pytest("All other tests", ignored, folder))
+    run(stages, at_once=len(os.sched_getaffinity(0)) + 1)
+    return stages
 
 
-def chromium_is_there() -> None:
-    """Install Chromium where there is none; where that is not possible the browser tests fail with the remedy."""
-    if chromium.chromium():
-        return
-    heading("Installing Chromium for the browser tests")
-    try:
-        chromium.install()
-    except chromium.NoChromium as remedy:
-        say(str(remedy))
+def some(arguments: Sequence[str], folder: Path, stack: ExitStack) -> list[Stage]:
+    """Run the tests that pytest's arguments choose, those that depend on the database on both, side by side."""
+    told = folder / "dependent"
+    first = pytest(f"Tests on {SQLITE}", arguments, folder)
+    first.log = None
+    first.environ = {**first.environ, "PROCESSION_TESTS_TELL": str(told)}
+    first.start()
+    while not first.ended() and not told.exists():
+        time.sleep(0.02)
+    stages = [first]
+    if told.exists():
+        name = f"Tests on {POSTGRESQL}"
+        stages.append(pytest(name, arguments, folder, postgresql(stack)))
+        stages[-1].start()
+    wait_for(stages)
+    return stages
 
 
-def postgresql(stack: ExitStack) -> str:
-    """Return the address of the PostgreSQL server to test on; one that is started ends with `stack`."""
-    url = os.environ.get("DATABASE_URL", "")
-    return (
-        url if url.startswith("postgres") else stack.enter_context(postgres.address())
-    )
+def of_folder(name: str, database: str, server: str, folder: Path) -> Stage:
+    url = server if database == POSTGRESQL else ""
+    return pytest(f"tests/{name} on {database}", [f"tests/{name}"], folder, url)
 
 
-class PytestRun:
-    """One run of pytest on one database. The two run side by side: each has its own data, Valkey and ports, and much
-    of a run's time is spent waiting for workers.
+def pytest(name: str, arguments: Sequence[str], folder: Path, url: str = "") -> Stage:
+    """Return the stage of one run of pytest: on SQLite, or on the server at `url` what depends on the database.
+
+    Each has its own data, Valkey and ports.
     """
-
-    def __init__(
-        self, database: str, url: str, folder: Path, *, again: bool = False
-    ) -> None:
-        self.name = f"Tests on {database}"
-        self.report = folder / f"{database}.xml"
-        self.again = again
-        self.log: Path | None = None
-        self.environ = {
-            **os.environ,
-            "DATABASE_URL": url,
-            "PROCESSION_TESTS": "again"
-            if again
-            else "",  # leaves out what does not depend on the database
-        }
-
-    def start(self, arguments: Sequence[str], log: Path | None = None) -> None:
-        """Start the run; with a log its lines are kept until the result is asked for."""
-        self.log = log
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            f"--junit-xml={self.report}",
-        ]
-        with ExitStack() as stack:
-            output = stack.enter_context(log.open("wb")) if log else None
-            if not log:
-                heading(self.name)
-            self.process = subprocess.Popen(
-                [*command, *arguments],
-                cwd=ROOT,
-                env=self.environ,
-                stdout=output,
-                stderr=subprocess.STDOUT if log else None,
-            )
-
-    def result(self) -> Result:
-        """Wait for the run's end and show what it has said meanwhile."""
-        code = self.process.wait()
-        if self.log:
-            heading(self.name)
-            say(self.log.read_text(errors="replace"))
-        fine = {0, NOTHING_COLLECTED if self.again else 0}
-        return Result(self.name, code in fine, *counts(self.report))
+    file = name.replace("/", "-").replace(" ", "-")
+    report = folder / f"{file}.xml"
+    environ = {"DATABASE_URL": url, "PROCESSION_TESTS": "again" if url else ""}
+    fine = [0, NOTHING_COLLECTED] if url else [0]
+    command = ["-m", "pytest", f"--junit-xml={report}", *arguments]
+    return Stage(name, command, folder / f"{file}.log", environ, fine, report)
 
 
 def report_folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="procession-report-")
 
 
-def counts(report: Path) -> tuple[int, int]:
-    """Return how many tests the report of a run says passed and failed; errors count as failed."""
-    if not report.exists():
-        return 0, 0
-    passed = failed = 0
-    for case in ElementTree.parse(report).iter("testcase"):  # noqa: S314  pytest wrote it
-        endings = {child.tag for child in case}
-        failed += bool(endings & {"failure", "error"})
-        passed += not endings & {"failure", "error", "skipped"}
-    return passed, failed
+def postgresql(stack: ExitStack) -> str:
+    """Return the address of the PostgreSQL server to test on; one that is started ends with `stack`."""
+    from tests.services import postgres  # its driver takes long to import
+
+    url = os.environ.get("DATABASE_URL", "")
+    return (
+        url if url.startswith("postgres") else stack.enter_context(postgres.address())
+    )
 
 
-def summary(results: Sequence[Result]) -> int:
+def summary(stages: Sequence[Stage]) -> int:
     """Print how the stages ended; return the exit code."""
     heading("Summary")
-    for result in results:
-        say(f"{'ok    ' if result.ok else 'FAILED'}  {result.name}")
-    say(
-        f"{sum(r.passed for r in results)} passed, {sum(r.failed for r in results)} failed"
-    )
-    return 0 if all(result.ok for result in results) else 1
+    passed = failed = 0
+    for stage in stages:
+        good, bad = stage.counts()
+        passed, failed = passed + good, failed + bad
+        tests = f"{good + bad:5} tests" if stage.report else " " * 11
+        word = "ok    " if stage.ok else "FAILED"
+        took = f"{stage.seconds:5.0f} s, computing {stage.computing:4.0f} s"
+        say(f"{word}  {took}  {tests}  {stage.name}")
+    computing = sum(stage.computing for stage in stages)
+    say(f"{passed} passed, {failed} failed; {computing:.0f} s of computing")
+    return 0 if all(stage.ok for stage in stages) else 1
 
 
-def run(command: Sequence[str], environ: Mapping[str, str]) -> int:
-    return subprocess.run(
-        [sys.executable, *command], cwd=ROOT, env=environ, check=False
-    ).returncode
-
-
-def heading(text: str) -> None:
-    say(f"\n== {text}")
-
-
-def say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+def on_time(seconds: float) -> str:
+    """Return the line that says how long everything took, and whether that was too long."""
+    line = f"{clock(seconds)} in all"
+    if seconds <= BUDGET_SECONDS:
+        return line
+    return f"WARNING: {line}; on two cores of one's own it should take less than {clock(BUDGET_SECONDS)}"

@@ -57,6 +57,9 @@ class DoorbellWorker(SimpleWorker):
     def _install_signal_handlers(self) -> None:
         """Leaves the signals to `Stopping`, which outlives this object."""
 
+    def subscribe(self) -> None:
+        """Hears none of RQ's commands: the supervisor alone stops it. The thread that would hear delays each stop."""
+
     def execute_job(self, job: Job, queue: Queue) -> None:
         name = _function_of(job)
         if name != ANSWER:

@@ -19,6 +19,7 @@ from tests.apps.every_construct.processes import Inquiry, Lattice
 from tests.browser.conftest import live
 from tests.browser.test_pages import FAINT, complaints
 from tests.services.site import Site
+from tests.services.sizes import size
 from tests.services.workers import Workers
 
 __all__ = ["helpdesk"]
@@ -177,7 +178,7 @@ def test_a_large_workflow_is_drawn_while_its_page_is_open(signed_in: Page) -> No
 def addresses() -> list[str]:
     """One of everything that pages show of workflows."""
     asking, torn = started(), started("T-2", pages=5, trouble="page")
-    large = start_process(Lattice, Lattice.Input(60, 20)).process_id
+    large = start_process(Lattice, Lattice.Input(size(12, full=60), 20)).process_id
     drain()
     return [
         "/",
@@ -209,6 +210,7 @@ def coloured(
 
 
 @pytest.mark.once
+@pytest.mark.full_size("8 pages, one of 1,200 steps", seconds=60)
 def test_axe_finds_nothing(coloured: Page) -> None:
     found = {}
     for address in addresses():
@@ -245,6 +247,7 @@ def test_axe_finds_nothing_in_an_open_dialog(
 
 
 @pytest.mark.once
+@pytest.mark.full_size("8 pages, one of 1,200 steps", seconds=60)
 def test_nothing_scrolls_sideways(signed_in: Page) -> None:
     for address in addresses():
         signed_in.goto(address)

@@ -34,6 +34,7 @@ from tests.apps.process_managers.messages import (
     ParcelDelivered,
     ParcelScanned,
 )
+from tests.services.invariants import broken
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
@@ -281,9 +282,11 @@ PLANTED: list[tuple[str, str, Defect]] = [
 def test_a_planted_defect_is_found(
     parcel: ProcessInstance, rule: str, defect: Defect
 ) -> None:
+    assert broken() == []
     with undone():
         defect(parcel)
         found = violations()
+        assert broken() == found  # as it is asked after each test
 
     assert rule in {line.partition(":")[0] for line in found}
 

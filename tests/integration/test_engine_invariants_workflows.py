@@ -26,6 +26,7 @@ from orchestrator.models import (
 from tests.apps.random_graphs import journeys
 from tests.apps.random_graphs.processes import RandomGraph
 from tests.apps.random_graphs.steps import Dice
+from tests.services.invariants import broken
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known")]
 
@@ -472,9 +473,11 @@ PLANTED: list[tuple[str, str, str, Defect]] = [
 def test_a_planted_defect_is_found(
     story: ProcessInstance, rule: str, defect: Defect
 ) -> None:
+    assert broken() == []
     with transaction.atomic():
         defect(story)
         found = violations()
+        assert broken() == found  # as it is asked after each test
         transaction.set_rollback(True)
 
     assert rule in {line.partition(":")[0] for line in found}

@@ -1,8 +1,5 @@
 """Large graphs: they complete, and a step costs the same however many others there are."""
 
-import time
-from collections.abc import Callable
-
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -13,6 +10,7 @@ from orchestrator.models import Status, StepStatus
 from tests.apps.patterns import patterns as p
 from tests.apps.patterns.desk import finished, launch, results
 from tests.apps.patterns.fixtures import flows
+from tests.services.sizes import size
 
 __all__ = ["flows"]
 
@@ -54,13 +52,11 @@ def test_a_fan_out_of_a_thousand_comes_together() -> None:
 
 @pytest.mark.once
 @pytest.mark.timeout(300)
-def test_a_layered_graph_of_five_thousand_steps_completes(
-    record_property: Callable[[str, object], None],
-) -> None:
-    begun = time.monotonic()
-    process = finished(p.Layered, 100, 50)
-    record_property("seconds", time.monotonic() - begun)
+@pytest.mark.full_size("5,000 steps", seconds=180)
+def test_a_layered_graph_of_thousands_of_steps_completes() -> None:
+    layers = size(20, full=50)
+    process = finished(p.Layered, 100, layers)
 
     assert process.status == Status.COMPLETED
     done = process.step_runs.filter(status=StepStatus.DONE)
-    assert done.count() == 5000
+    assert done.count() == 100 * layers

@@ -1,4 +1,4 @@
-"""A worker killed every second and Valkey emptied every five, while 500 orders run: all complete, nothing disagrees."""
+"""Workers are killed and Valkey is emptied every few moments while orders run: all complete, nothing disagrees."""
 
 import random
 import time
@@ -21,12 +21,13 @@ from orchestrator.models import (
 from tests.reliability.storm import Storm, kill_one
 from tests.services.exchange import ExchangeProcess
 from tests.services.patience import wait_for
+from tests.services.sizes import size
 from tests.services.valkey import ValkeyServer
 from tests.services.workers import Workers
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(400)]
 
-ORDERS = 500
+ORDERS = size(240, full=500)
 ORDERS_A_SECOND = 20
 DESTINATIONS = [
     Destination.BOTH,
@@ -51,14 +52,15 @@ def unfinished(workers: Workers) -> str:
     return f"{found}; workers alive: {workers.supervisor.alive}; they said: {said}"
 
 
+@pytest.mark.full_size("500 orders", seconds=150)
 def test_all_orders_complete_and_never_disagree_with_their_processes(
     valkey: ValkeyServer, exchange: ExchangeProcess, workers: Workers
 ) -> None:
     exchange.behave(shortest=0.1, longest=2, twice=0.3, early=0.1, lose=0.1, reject=0.1)
     dice, seen = random.Random(11), list[str]()
     storm = Storm()
-    storm.every(1.0, "kills", lambda: kill_one(workers, dice))
-    storm.every(5.0, "flushes", valkey.forget_everything)
+    storm.every(0.6, "kills", lambda: kill_one(workers, dice))
+    storm.every(2.5, "flushes", valkey.forget_everything)
     storm.every(0.25, "looks", lambda: seen.extend(disagreements()))
     completed = ProcessInstance.objects.filter(status=Status.COMPLETED)
     due = IssuedCommand.objects.filter(wake_at__isnull=False)

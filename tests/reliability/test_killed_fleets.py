@@ -1,4 +1,4 @@
-"""12 fleets of 10 ships sail while a worker is killed every second: each ship has one passage, and all arrive."""
+"""Fleets of 10 ships sail while workers are killed: each ship has one passage, and all arrive."""
 
 import random
 from collections import Counter
@@ -14,6 +14,7 @@ from orchestrator.models import Incident, ProcessInstance, Status, StepKind, Ste
 from tests.apps.subprocess_maps.processes import Fleet, Order, Passage
 from tests.reliability.storm import Storm, kill_one, press_retry
 from tests.services.patience import wait_for
+from tests.services.sizes import size
 from tests.services.workers import Workers
 
 pytestmark = [
@@ -22,7 +23,7 @@ pytestmark = [
     pytest.mark.timeout(400),
 ]
 
-FLEETS = 12
+FLEETS = size(8, full=12)
 SHIPS = 10
 QUICK = {
     "PROCESSION_APPS": "tests.apps.subprocess_maps",
@@ -65,12 +66,13 @@ def unfinished(workers: Workers) -> str:
     return f"{dict(statuses)}; {list(incidents)}; workers: {said}"
 
 
+@pytest.mark.full_size("12 fleets of 10 ships", seconds=60)
 def test_each_element_has_one_sub_process_though_workers_are_killed(
     hands: Workers, administrator: User
 ) -> None:
     dice = random.Random(7)
     storm = Storm()
-    storm.every(1.0, "kills", lambda: kill_one(hands, dice))
+    storm.every(0.75, "kills", lambda: kill_one(hands, dice))
     for _ in range(FLEETS):
         start_process(Fleet, Order(SHIPS))
     hands.start()

@@ -16,6 +16,7 @@ from orchestrator.models import Incident, ProcessInstance, Status, StepKind, Ste
 from tests.apps.patterns.desk import results
 from tests.reliability.storm import Storm, kill_one, press_retry
 from tests.services.patience import wait_for
+from tests.services.sizes import size
 from tests.services.workers import Workers
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(400)]
@@ -32,7 +33,7 @@ INQUIRIES: list[tuple[str, list[str], Standing]] = [
     ),
 ]
 FILMS = {"notice.webm": "document", "team.webm": "faces", "shapes.webm": "general"}
-ROUNDS = 2
+ROUNDS = size(2, full=6)
 
 
 @pytest.fixture
@@ -78,6 +79,7 @@ def unfinished(workers: Workers) -> str:
     return f"{dict(statuses)}; {list(incidents)}; workers: {said}"
 
 
+@pytest.mark.full_size("24 inquiries and 18 films", seconds=120)
 def test_media_are_read_to_the_end_while_workers_are_killed(
     readers: Workers, administrator: User
 ) -> None:

@@ -1,4 +1,4 @@
-"""200 random graphs while a worker is killed every second: all complete, and no step is run again once it is done."""
+"""Random graphs while workers are killed: all complete, and no step is run again once it is done."""
 
 import random
 from collections import defaultdict
@@ -24,6 +24,7 @@ from tests.apps.random_graphs.processes import RandomGraph
 from tests.apps.random_graphs.steps import Call, Dice
 from tests.reliability.storm import Storm, kill_one
 from tests.services.patience import wait_for
+from tests.services.sizes import size
 from tests.services.valkey import ValkeyServer
 from tests.services.workers import Workers
 
@@ -33,7 +34,7 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 
-GRAPHS = 200
+GRAPHS = size(80, full=200)
 SIZE = 12
 QUICK = {"PROCESSION_APPS": "tests.apps.random_graphs", steps.PAUSE: "0.01"}
 
@@ -125,13 +126,14 @@ def test_one_worker_leads_every_graph_to_its_end(ledger: Path) -> None:
     assert not Incident.objects.open().exists()
 
 
+@pytest.mark.full_size("200 graphs", seconds=240)
 def test_all_graphs_complete_while_workers_are_killed(
     valkey: ValkeyServer, gardeners: Workers, ledger: Path
 ) -> None:
     dice = random.Random(7)
     storm = Storm()
-    storm.every(1.0, "kills", lambda: kill_one(gardeners, dice))
-    storm.every(3.0, "flushes", valkey.forget_everything)
+    storm.every(0.75, "kills", lambda: kill_one(gardeners, dice))
+    storm.every(2.0, "flushes", valkey.forget_everything)
     plant(GRAPHS)
     gardeners.start()
 

@@ -1,4 +1,4 @@
-"""1,000 orders, their events delivered by four senders at once, each 1 to 3 times, shuffled: all end as the table says.
+"""Orders whose events four senders deliver at once, each 1 to 3 times, shuffled: all end as the table says.
 
 Beside what the exchange says, somebody says again, in any order, what the order's own handlers say: most of it comes
 before its step, all of it once too often. It must wait, be taken at most once, and in the end be shown, not lost.
@@ -38,11 +38,12 @@ from orchestrator.models import (
 )
 from tests.services.exchange import ExchangeProcess
 from tests.services.patience import wait_for
+from tests.services.sizes import size
 from tests.services.workers import Workers
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(400)]
 
-ORDERS, SENDERS, SEED = 1_000, 4, 20
+ORDERS, SENDERS, SEED = size(300, full=1_000), 4, 20
 WHAT = "50 MWh base load, Tokyo area"
 INTERNAL, EXTERNAL, BOTH = Destination.INTERNAL, Destination.EXTERNAL, Destination.BOTH
 
@@ -202,6 +203,7 @@ def assert_as_the_table_says(orders: list[Case]) -> None:
         assert " ".join(issued[case.process_id]) == COMMANDS[kind], case
 
 
+@pytest.mark.full_size("1,000 orders", seconds=240)
 def test_every_order_ends_as_the_table_says(
     exchange: ExchangeProcess, workers: Workers
 ) -> None:

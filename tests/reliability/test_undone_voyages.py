@@ -1,4 +1,4 @@
-"""40 voyages sink while a worker is killed twice a second: each finished step is undone once, the last one first."""
+"""Voyages sink while a worker is killed twice a second: each finished step is undone once, the last one first."""
 
 import random
 from collections import Counter, defaultdict
@@ -21,6 +21,7 @@ from tests.apps.interrupted_undo.processes import Voyage
 from tests.apps.interrupted_undo.voyage import Cargo, traces
 from tests.reliability.storm import Storm, kill_one, press_retry
 from tests.services.patience import wait_for
+from tests.services.sizes import size
 from tests.services.workers import Workers
 
 __all__ = ["hands", "harbour"]
@@ -31,7 +32,7 @@ pytestmark = [
     pytest.mark.timeout(400),
 ]
 
-VOYAGES = 40
+VOYAGES = size(15, full=40)
 CRATES = 3
 
 
@@ -57,6 +58,7 @@ def finished(process: ProcessInstance) -> list[str]:
     ]
 
 
+@pytest.mark.full_size("40 voyages", seconds=120)
 def test_every_finished_step_is_undone_once_and_in_reverse_order(
     hands: Workers, administrator: User
 ) -> None:

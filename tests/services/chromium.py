@@ -1,9 +1,11 @@
 """Finds a real Chromium, and installs one where there is none."""
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -42,6 +44,20 @@ def of_playwright() -> Path | None:
     with sync_playwright() as playwright:
         path = Path(playwright.chromium.executable_path)
     return path if path.exists() else None
+
+
+def installed() -> Path:
+    """Return the path of Chromium; install one if there is none, once if several runs need it.
+
+    Raises:
+        NoChromium: that did not work.
+    """
+    if path := chromium():
+        return path
+    lock = Path(tempfile.gettempdir()) / f"procession-chromium-{os.geteuid()}.lock"
+    with lock.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return chromium() or install()
 
 
 def install() -> Path:

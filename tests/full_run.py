@@ -1,0 +1,49 @@
+"""`manage.py test --full`: what each test that has a full size took at it, beside the time that it may take."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.services.stage import Stage, clock, say
+
+OPTION = "--full"
+THESE_ALONE = ["-m", "full_size"]
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "full-run.md"
+HEAD = """\
+# The full run
+
+Written by `python3 manage.py test --full`, which runs the tests of `python3 manage.py test` at their largest sizes, and
+holds each of those to a number of seconds; with `-m full_size` it runs them alone.
+
+"""
+
+
+def tell(stages: Sequence[Stage], seconds: float, keep: bool) -> None:
+    """Print the table of the stages; write it into the documentation if it is to be kept."""
+    rows = sorted(row for stage in stages for row in rows_of(stage))
+    table = "\n".join(
+        [
+            "| test | at full size | on | seconds | of |",
+            "|---|---|---|---|---|",
+            *(f"| {' | '.join(row)} |" for row in rows),
+        ]
+    )
+    say(f"\n{table}\n{clock(seconds)} in all")
+    if keep:
+        counted = [stage.counts() for stage in stages]
+        ended = (
+            f"{datetime.now(UTC).date()}: {sum(good for good, _ in counted)} passed, "
+            f"{sum(bad for _, bad in counted)} failed, {clock(seconds)} in all."
+        )
+        PAGE.write_text(f"{HEAD}{ended}\n\n{table}\n")
+
+
+def rows_of(stage: Stage) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each of its tests that has a full size."""
+    database = "PostgreSQL" if stage.environ.get("DATABASE_URL") else "SQLite"
+    for case in stage.cases():
+        told = {one.get("name"): one.get("value", "") for one in case.iter("property")}
+        if "full_size" in told:
+            seconds = f"{float(case.get('time', 0)):.0f}"
+            name = f"`{case.get('name')}`"
+            yield name, told["full_size"], database, seconds, told["seconds_at_most"]

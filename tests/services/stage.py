@@ -1,0 +1,144 @@
+"""One stage of `manage.py test`: a program that ends well if something holds. Several run at once."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TURN_SECONDS = 0.05
+NOTE_SECONDS = 30.0
+"""How often it is said how far the stages are."""
+
+
+@dataclass
+class Stage:
+    """A program that ends well if something holds.
+
+    Args:
+        name: of what holds.
+        command: arguments of Python.
+        log: where what it says is kept until it has ended; None to say it at once.
+        environ: what its environment has beside this process's own.
+        fine: the exit codes of a good end.
+        report: where pytest is to write how each test ended.
+    """
+
+    name: str
+    command: Sequence[str]
+    log: Path | None = None
+    environ: Mapping[str, str] = field(default_factory=dict)
+    fine: Sequence[int] = (0,)
+    report: Path | None = None
+    seconds: float | None = None
+    """How long it took; None until it has ended."""
+    computing: float = 0.0
+    """Seconds of a core that it and the processes it has waited for took."""
+
+    def start(self) -> None:
+        self.begun = time.monotonic()
+        with ExitStack() as stack:
+            output = stack.enter_context(self.log.open("wb")) if self.log else None
+            if not self.log:
+                heading(self.name)
+            self.process = subprocess.Popen(
+                [sys.executable, *self.command],
+                cwd=ROOT,
+                env={**environ(), **self.environ},
+                stdout=output,
+                stderr=subprocess.STDOUT if output else None,
+            )
+
+    def ended(self) -> bool:
+        """Tell whether it has ended; the first time that it has, say what it has said."""
+        if self.seconds is None:
+            pid, status, used = os.wait4(self.process.pid, os.WNOHANG)
+            if pid:
+                self.process.returncode = os.waitstatus_to_exitcode(status)
+                self.seconds = time.monotonic() - self.begun
+                self.computing = used.ru_utime + used.ru_stime
+                self._show()
+        return self.seconds is not None
+
+    def _show(self) -> None:
+        if self.log:
+            heading(f"{self.name}, {self.seconds:.0f} s")
+            say(self.log.read_text(errors="replace"))
+
+    @property
+    def ok(self) -> bool:
+        return self.process.returncode in self.fine
+
+    def so_far(self) -> str:
+        """Return the stage's name, and how far it is where pytest says so."""
+        said = self.log.read_text(errors="replace") if self.log else ""
+        percent = re.findall(r"\[ *(\d+%)\]", said)[-1:]
+        return " ".join([self.name, *percent])
+
+    def cases(self) -> list[ElementTree.Element]:
+        """Return the tests of its report."""
+        if self.report is None or not self.report.exists():
+            return []
+        return list(ElementTree.parse(self.report).iter("testcase"))  # noqa: S314  pytest wrote it
+
+    def counts(self) -> tuple[int, int]:
+        """Return how many of its tests passed and failed; errors count as failed."""
+        passed = failed = 0
+        for case in self.cases():
+            endings = {child.tag for child in case}
+            failed += bool(endings & {"failure", "error"})
+            passed += not endings & {"failure", "error", "skipped"}
+        return passed, failed
+
+
+def environ() -> dict[str, str]:
+    """Return the environment of a stage: this one, where Python keeps what it has compiled.
+
+    Hundreds of processes start in the tests, and would each compile the project and the asserts of the tests anew.
+    """
+    kept = dict(os.environ)
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)
+    return kept
+
+
+def run(stages: Sequence[Stage], at_once: int) -> None:
+    """Run the stages in their order, so many at once, until all have ended."""
+    waiting, running = list(stages), list[Stage]()
+    begun = noted = time.monotonic()
+    while waiting or running:
+        while waiting and len(running) < at_once:
+            running.append(waiting.pop(0))
+            running[-1].start()
+        time.sleep(TURN_SECONDS)
+        running = [stage for stage in running if not stage.ended()]
+        if time.monotonic() - noted > NOTE_SECONDS:
+            noted = time.monotonic()
+            names = ", ".join(stage.so_far() for stage in running)
+            say(f"{clock(noted - begun)}  {names}; {len(waiting)} stages wait")
+
+
+def wait_for(stages: Sequence[Stage]) -> None:
+    """Wait until all of the started stages have ended."""
+    left = list(stages)
+    while left := [stage for stage in left if not stage.ended()]:
+        time.sleep(TURN_SECONDS)
+
+
+def clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02} s"
+
+
+def heading(text: str) -> None:
+    say(f"\n== {text}")
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

@@ -1,0 +1,87 @@
+"""The test command: stages side by side, only what the chosen tests need, and a table of the full run."""
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import full_run, stages
+from tests.services import stage
+from tests.services.patience import SHARED, quickest
+from tests.services.stage import Stage
+
+ROOT = Path(__file__).resolve().parents[2]
+REPORT = """\
+<testsuites><testsuite>
+<testcase name="test_a" time="41.6"><properties>
+<property name="full_size" value="500 orders"/><property name="seconds_at_most" value="150"/>
+</properties></testcase>
+<testcase name="test_b" time="1.0"><failure/></testcase>
+<testcase name="test_c" time="1.0"><skipped/></testcase>
+</testsuite></testsuites>"""
+
+
+def saying(folder: Path, name: str, program: str) -> Stage:
+    return Stage(name, ["-c", program], folder / name)
+
+
+def test_stages_run_side_by_side_and_say_what_they_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    meet = f"import os; end = os.open({str(tmp_path / 'pipe')!r}, {{}}); print('met')"
+    os.mkfifo(tmp_path / "pipe")  # opening either end waits for the other
+    reads = saying(tmp_path, "reads", meet.format("os.O_RDONLY"))
+    writes = saying(tmp_path, "writes", meet.format("os.O_WRONLY"))
+    fails = saying(tmp_path, "fails", "exit(3)")
+
+    stage.run([reads, writes, fails], at_once=2)
+
+    assert [one.ok for one in (reads, writes, fails)] == [True, True, False]
+    assert stages.summary([reads, writes]) == 0
+    assert stages.summary([reads, fails]) == 1
+    assert capsys.readouterr().out.count("met\n") == 2
+
+
+def test_what_takes_too_long_is_said() -> None:
+    assert stages.on_time(59) == "0 min 59 s in all"
+    assert stages.on_time(601).startswith("WARNING: 10 min 01 s")
+
+
+def test_a_report_is_counted_and_its_full_sizes_are_shown(tmp_path: Path) -> None:
+    report = tmp_path / "report.xml"
+    report.write_text(REPORT)
+    of_orders = Stage("orders", [], environ={"DATABASE_URL": ""}, report=report)
+
+    assert of_orders.counts() == (1, 1)
+    assert list(full_run.rows_of(of_orders)) == [
+        ("`test_a`", "500 orders", "SQLite", "42", "150")
+    ]
+
+
+def test_a_unit_test_alone_starts_at_once_and_needs_no_server() -> None:
+    chosen = ["-q", "-k", "test_what_takes_too_long_is_said"]
+    nowhere = {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing"}
+
+    def test() -> None:
+        done = subprocess.run(
+            [sys.executable, "manage.py", "test", *chosen],
+            cwd=ROOT,
+            env=os.environ | nowhere,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout
+        assert "PostgreSQL" not in done.stdout
+        assert "1 passed, 0 failed" in done.stdout
+
+    assert quickest(test, 5, computing) < 5 * SHARED
+
+
+def computing() -> float:
+    """Return the seconds of a core that processes of this one have taken; what others take does not count."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
