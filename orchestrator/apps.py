@@ -13,11 +13,21 @@ class OrchestratorConfig(AppConfig):
     def ready(self) -> None:
         import sys
 
+        from django.db.models.signals import post_migrate
+
         from orchestrator import checks, registry
 
         checks.connect()
+        # Sent after a migration, and when the tables were emptied between two tests.
+        post_migrate.connect(_forget_definitions, sender=self)
         autodiscover_modules("processes", "handlers")
         for config in apps.get_app_configs():
             module = sys.modules.get(f"{config.name}.processes")
             if module is not None:
                 registry.collect(module)
+
+
+def _forget_definitions(**signal: object) -> None:
+    from orchestrator.engine.storage import definitions
+
+    definitions.forget()

@@ -1,6 +1,7 @@
 """An event whose process is unknown is kept, matched when the process starts, and after its patience shown."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from uuid6 import uuid7
@@ -65,7 +66,7 @@ def tell_unknown() -> InboxEvent:
     ids=["process", "key", "nothing"],
 )
 def test_after_its_patience_it_is_shown_with_the_reason(
-    address: dict[str, object], said: str
+    address: dict[str, Any], said: str
 ) -> None:
     number = send_event(ParcelPacked(3), id="1", **address).number
     drain()

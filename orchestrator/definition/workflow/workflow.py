@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, ClassVar
 
 from orchestrator.definition.graph import Graph
@@ -29,7 +30,7 @@ class Workflow:
     version: ClassVar[int] = 1
     queue: ClassVar[str] = "default"
     correlation: ClassVar[str] = ""
-    patience: ClassVar[Any] = None
+    patience: ClassVar[timedelta | None] = None
     Input: ClassVar[type[Any]] = Nothing
     # Rows, or a static method: a type checker would take a declared callable for an ordinary method.
     flow: ClassVar[Any]
