@@ -101,7 +101,7 @@ def pass_time(
             gap = _gap(ids)
             last = gap is None or gap > left
             step = left if gap is None else min(gap, left)
-            _age(step, ids)
+            age(step, ids)
             _run()
             left -= step
             if last:
@@ -119,7 +119,7 @@ def pass_to_next_moment(process_id: UUID) -> bool:
     if gap is None or _gap(_family(process_id)) is None:
         return False
     with _quietly():
-        _age(gap, None)
+        age(gap)
         _run()
     return True
 
@@ -142,7 +142,7 @@ def _run(queue: str | None = None) -> None:
         gap = _put_off(queue)
         if gap is None:
             return
-        _age(gap, None)
+        age(gap)
 
 
 def _queues_with_due_work(queue: str | None) -> list[str]:
@@ -185,8 +185,8 @@ def _first(rows: QuerySet[Any]) -> datetime | None:
     return found
 
 
-def _age(time: timedelta, ids: list[UUID] | None) -> None:
-    """Moves all stored moments back."""
+def age(time: timedelta, ids: list[UUID] | None = None) -> None:
+    """Moves all stored moments back, or those of some processes; nothing is run."""
     for table in PROCESS_OF:
         moments = [
             field.name

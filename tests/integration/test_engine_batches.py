@@ -29,7 +29,11 @@ def error(text: str, **where: Any) -> Statement:
 
 def new_run(process: ProcessInstance) -> Statement:
     row = StepRun(
-        instance_id=process.pk, node="x", status="done", started_at=process.started_at
+        instance_id=process.pk,
+        node="x",
+        status="done",
+        started_at=process.started_at,
+        finished_at=process.started_at,
     )
     return step_runs.insert(row)
 
