@@ -11,6 +11,8 @@ from typing import NamedTuple
 import pytest
 from django.conf import settings
 
+from tests.data.typed_app import processes
+
 ROOT: Path = settings.BASE_DIR
 APP = ROOT / "tests" / "data" / "typed_app"
 ERROR = re.compile(r"^(\w+)/(\w+)\.py:(\d+): error: .*\[([a-z-]+)\]$", re.MULTILINE)
@@ -172,6 +174,11 @@ def test_an_app_without_mistakes_has_none(
     found: dict[str, set[tuple[str, ...]]],
 ) -> None:
     assert found.get("faultless", set()) == set()
+
+
+def test_the_app_could_run() -> None:
+    assert processes.Review.plan().ends() == ["close", "paid", "give_up"]
+    assert processes.Order.starting_events() == {"OrderPlaced"}
 
 
 @pytest.mark.parametrize("what", MISTAKES)

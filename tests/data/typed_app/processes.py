@@ -71,10 +71,14 @@ class Score:
     points: int
 
 
-def score(application: Application, context: StepContext) -> Score:
+def begin(name: str) -> None:
+    """Tells that it was received."""
+
+
+def score(amount: int, context: StepContext) -> Score:
     if context.attempt < 2:
         raise Retry(after=timedelta(seconds=5))
-    return Score(application.amount)
+    return Score(amount)
 
 
 def check(name: str) -> bool:
@@ -89,6 +93,10 @@ def file(decision: Answer) -> None:
     """Puts it away."""
 
 
+def close(name: str) -> None:
+    """Nobody decided in time."""
+
+
 def give_up(name: str) -> None:
     """Says no."""
 
@@ -98,10 +106,10 @@ class Review(Workflow):
 
     Input = Application
     scored = step(score, retries=2, timeout=20)
-    decision = ask("decision", Answer, deadline=timedelta(days=1), late=give_up)
+    decision = ask("decision", Answer, deadline=timedelta(days=1), late=close)
     paid = wait(OrderPaid, "paid")
     flow = (
-        fork(step(lambda name: name, "begin"), into=[scored, check]),
+        fork(begin, into=[scored, check]),
         join(scored, check, into=merge, wait_for="all"),
         then(merge, decision, file, paid),
         catch(merge, error=ValueError, to=give_up),
