@@ -91,9 +91,12 @@ def pass_time(
         only: the id of a process for which alone, with its sub-processes, time passes.
 
     Raises:
+        ValueError: time does not run backwards.
         AssertionError: it finds no end.
     """
     left = time + timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    if left < timedelta(0):
+        raise ValueError(f"time does not run backwards, so {left} cannot pass")
     with _quietly():
         _run()
         ids = None if only is None else _family(only)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
+from django.core.management.sql import emit_post_migrate_signal
 from django.db import IntegrityError, connection, transaction
 from django.test import TestCase
 from django.utils import timezone
@@ -32,9 +33,10 @@ from orchestrator.definition import (
 )
 from orchestrator.engine.claims import leases
 from orchestrator.engine.drain import drain
+from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import InvalidMessage, OperationRefused
-from orchestrator.models import InboxEvent, ProcessInstance, StepRun
+from orchestrator.models import Definition, InboxEvent, ProcessInstance, StepRun
 from orchestrator.queue import depth
 from orchestrator.testing import (
     Process,
@@ -63,6 +65,7 @@ from tests.apps.process_managers.messages import (
     RemindPacker,
 )
 from tests.apps.process_managers.processes import Shipping
+from tests.services.valkey import ValkeyServer
 
 __all__ = ["parcels"]
 
@@ -376,6 +379,11 @@ def test_one_that_waits_for_somebody_is_not_brought_to_its_end() -> None:
         journey.finish()
 
 
+def test_time_does_not_run_backwards() -> None:
+    with pytest.raises(ValueError, match="does not run backwards"):
+        pass_time(hours=1, minutes=-61)
+
+
 def test_a_year_passes_in_a_moment() -> None:
     parcel = shipped()
     begun = time.monotonic()
@@ -659,6 +667,36 @@ def test_no_bell_is_rung_where_commits_are_real() -> None:
     pass_time(hours=1)
 
     assert depth("default") == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_redis_may_be_away(
+    valkey: ValkeyServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    valkey.stop()
+    begun = time.monotonic()
+    parcel = shipped(courier=Courier.PARTNER)
+    parcel.send(ParcelPacked(3))
+    pass_time(hours=1)
+    assert parcel.data.booking == "B-P-1"
+    assert "doorbell" not in caplog.text
+
+    start_process(Shipping, ParcelOrdered("P-2"))
+    start_process(Shipping, ParcelOrdered("P-3"))
+    run()
+    assert found(Shipping, "P-3").open_steps == ["Packing"]
+    assert caplog.text.count("the doorbell is out of reach") <= 2
+    assert time.monotonic() - begun < 5  # seconds, on a machine that others use too
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_known_of_the_tables_is_forgotten_when_they_are_emptied() -> None:
+    row = definitions.row_of(Shipping)
+    assert definitions.row_of(Shipping) == row
+    Definition.objects.all().delete()
+    emit_post_migrate_signal(0, False, "default")  # as Django does between two tests
+
+    assert definitions.row_of(Shipping) != row
 
 
 @pytest.mark.django_db(transaction=True)
