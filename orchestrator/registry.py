@@ -90,18 +90,18 @@ definitions: dict[tuple[str, int], Declared] = {}
 command_handlers: dict[str, list[Handler]] = defaultdict(list)
 reactions: dict[str, list[Handler]] = defaultdict(list)
 twins: list[tuple[Declared, Declared]] = []
-Change = Callable[[Callable[..., Any], Callable[..., Any]], Callable[..., Any]]
+StandIn = Callable[[Callable[..., Any], Callable[..., Any]], Callable[..., Any]]
 """Gets a step's or a handler's function and what would run in its place so far; gives what runs."""
 
-changes: list[Change] = []
+stand_ins: list[StandIn] = []
 """What tests put around these functions or in their place; empty otherwise."""
 
 
 def in_use(function: Callable[..., Any]) -> Callable[..., Any]:
     """What runs for a step's or a handler's function: itself, unless a test says otherwise."""
     chosen = function
-    for change in changes:
-        chosen = change(function, chosen)
+    for stand_in in stand_ins:
+        chosen = stand_in(function, chosen)
     return chosen
 
 

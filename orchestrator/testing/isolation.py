@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from orchestrator.testing.stand_ins import changed
+from orchestrator.testing.stand_ins import standing_in
 
 OF_SAVEPOINTS = ("SAVEPOINT", "RELEASE", "ROLLBACK")
 
@@ -55,5 +55,5 @@ def isolated() -> Iterator[None]:
 
         return call
 
-    with connection.execute_wrapper(alone), changed(going_on):
+    with connection.execute_wrapper(alone), standing_in(going_on):
         yield

@@ -32,7 +32,7 @@ def replaced(what: Replaceable, by: Callable[..., Any]) -> Iterator[None]:
     """
     function = _function(what)
     _check_signature(function, by)
-    with changed(lambda asked, so_far: by if asked == function else so_far):
+    with standing_in(lambda asked, so_far: by if asked == function else so_far):
         yield
 
 
@@ -68,7 +68,7 @@ def failing(
 
         return fail
 
-    with changed(failing_first):
+    with standing_in(failing_first):
         yield
 
 
@@ -87,13 +87,13 @@ def registered(*definitions: Declared) -> Iterator[None]:
 
 
 @contextmanager
-def changed(change: registry.Change) -> Iterator[None]:
-    """Changes what runs for the functions of steps and handlers, until the end of the block."""
-    registry.changes.append(change)
+def standing_in(stand_in: registry.StandIn) -> Iterator[None]:
+    """Lets something decide what runs for the functions of steps and handlers, until the end of the block."""
+    registry.stand_ins.append(stand_in)
     try:
         yield
     finally:
-        registry.changes.remove(change)
+        registry.stand_ins.remove(stand_in)
 
 
 def _function(what: Replaceable) -> Callable[..., Any]:
