@@ -35,11 +35,10 @@ def measure(events: int, processes: int, games: int = 200) -> dict[str, Any]:
             for _ in range(games)
         ]
         drain(QUEUE)
-        waiting = [pid for pid in started if pid is not None]
-        sent = _send(waiting, events)
+        sent = _send(started, events)
         with workers(QUEUE, processes):
             moved = _moved_per_second(events, processes)
-            idle = _idle_latency(waiting[0])
+            idle = _idle_latency(started[0])
         return {
             "database": connection.vendor,
             "workers": processes,

@@ -1,18 +1,19 @@
 """Procession: long business processes on Django, each shown live on its own state diagram.
 
-The names here are what applications use; they are safe to import in `processes.py` and `handlers.py`.
+The names here are what applications use; they are safe to import in `processes.py` and `handlers.py`. Each is imported
+when it is used: some need the tables, which Django has not loaded when it first imports this package, and pytest
+imports it in every run.
 """
 
-from typing import Any
-
-from orchestrator.exceptions import CorruptInput, Permanent, Retry, Skip
-from orchestrator.registry import Answer, CommandContext, handles, reacts_to
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 __all__ = [
     "Answer",
     "CommandContext",
     "CorruptInput",
     "Permanent",
+    "Receipt",
     "Retry",
     "Skip",
     "handles",
@@ -21,11 +22,29 @@ __all__ = [
     "start_process",
 ]
 
+if (
+    TYPE_CHECKING
+):  # what checkers and editors read; a `__getattr__` would let any name pass
+    from orchestrator.engine.inbox import Receipt
+    from orchestrator.engine.processes import send_event, start_process
+    from orchestrator.exceptions import CorruptInput, Permanent, Retry, Skip
+    from orchestrator.registry import Answer, CommandContext, handles, reacts_to
+else:
+    _HOMES = {
+        "Answer": "orchestrator.registry",
+        "CommandContext": "orchestrator.registry",
+        "CorruptInput": "orchestrator.exceptions",
+        "Permanent": "orchestrator.exceptions",
+        "Receipt": "orchestrator.engine.inbox",
+        "Retry": "orchestrator.exceptions",
+        "Skip": "orchestrator.exceptions",
+        "handles": "orchestrator.registry",
+        "reacts_to": "orchestrator.registry",
+        "send_event": "orchestrator.engine.processes",
+        "start_process": "orchestrator.engine.processes",
+    }
 
-def __getattr__(name: str) -> Any:
-    # These two need the tables, which Django has not loaded when it first imports this package.
-    if name in ("send_event", "start_process"):
-        from orchestrator.engine import processes  # noqa: PLC0415  needs the tables, see above
-
-        return getattr(processes, name)
-    raise AttributeError(name)
+    def __getattr__(name):
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_HOMES[name]), name)

@@ -18,8 +18,16 @@ class OrchestratorConfig(AppConfig):
 
         checks.connect()
         post_migrate.connect(permissions.create, sender=self)
+        # Sent after a migration, and when the tables were emptied between two tests.
+        post_migrate.connect(_forget_definitions, sender=self)
         autodiscover_modules("processes", "handlers")
         for config in apps.get_app_configs():
             module = sys.modules.get(f"{config.name}.processes")
             if module is not None:
                 registry.collect(module)
+
+
+def _forget_definitions(**signal: object) -> None:
+    from orchestrator.engine.storage import definitions  # noqa: PLC0415  not before the apps are loaded
+
+    definitions.forget()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol, TypeVar, overload
 from uuid import UUID
 
 from orchestrator.definition import Command, Event, ProcessManager, Workflow
@@ -35,6 +35,27 @@ class Answer:
         self.events = events
 
 
+Returned = Answer | Event | Iterable[Event] | None
+"""What a handler may return."""
+
+C = TypeVar("C", bound=Command)
+E = TypeVar("E", bound=Event)
+M = TypeVar("M", bound=Command | Event)
+R = TypeVar("R", bound=Returned)
+
+
+class Registers(Protocol[M]):
+    """A decorator for functions that take the message, and its context if they like."""
+
+    @overload
+    def __call__(self, function: Callable[[M], R], /) -> Callable[[M], R]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[[M, CommandContext], R], /
+    ) -> Callable[[M, CommandContext], R]: ...
+
+
 @dataclass(frozen=True)
 class Handler:
     """A function registered for a message type; timeout in seconds."""
@@ -51,10 +72,9 @@ class Handler:
         return f"{self.function.__module__}.{self.function.__qualname__}"
 
     def __call__(self, message: Command | Event, context: CommandContext) -> Answer:
-        wanted = len(inspect.signature(self.function).parameters)
-        returned = (
-            self.function(message, context) if wanted > 1 else self.function(message)
-        )
+        function = in_use(self.function)
+        wanted = len(inspect.signature(function).parameters)
+        returned = function(message, context) if wanted > 1 else function(message)
         if isinstance(returned, Answer):
             return returned
         if returned is None:
@@ -70,16 +90,29 @@ definitions: dict[tuple[str, int], Declared] = {}
 command_handlers: dict[str, list[Handler]] = defaultdict(list)
 reactions: dict[str, list[Handler]] = defaultdict(list)
 twins: list[tuple[Declared, Declared]] = []
+StandIn = Callable[[Callable[..., Any], Callable[..., Any]], Callable[..., Any]]
+"""Gets a step's or a handler's function and what would run in its place so far; gives what runs."""
+
+stand_ins: list[StandIn] = []
+"""What tests put around these functions or in their place; empty otherwise."""
+
+
+def in_use(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What runs for a step's or a handler's function: itself, unless a test says otherwise."""
+    chosen = function
+    for stand_in in stand_ins:
+        chosen = stand_in(function, chosen)
+    return chosen
 
 
 def handles(
-    command: type[Command],
+    command: type[C],
     *,
     after_commit: bool = False,
     attempts: int = 4,
     timeout: float = 300,
     queue: str = "default",
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+) -> Registers[C]:
     """Registers the handler of a command.
 
     Args:
@@ -91,7 +124,7 @@ def handles(
         queue: the queue whose workers run an after-commit handler.
     """
 
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+    def register(function: Any) -> Any:
         handler = Handler(function, command, after_commit, attempts, timeout, queue)
         command_handlers[command.__name__].append(handler)
         return function
@@ -100,15 +133,15 @@ def handles(
 
 
 def reacts_to(
-    event: type[Event],
+    event: type[E],
     *,
     attempts: int = 4,
     timeout: float = 300,
     queue: str = "default",
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+) -> Registers[E]:
     """Registers a simple event handler: one event, one action, no process. It runs in a transaction of its own."""
 
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+    def register(function: Any) -> Any:
         reactions[event.__name__].append(
             Handler(function, event, True, attempts, timeout, queue)
         )

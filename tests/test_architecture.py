@@ -9,11 +9,14 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from _pytest.fixtures import FixtureFunctionDefinition
 
 import orchestrator
-from orchestrator import definition
+from orchestrator import definition, testing
+from orchestrator.testing import plugin
 from orchestrator.variables import Variables, variable
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,6 +26,7 @@ PUBLIC = {
     "orchestrator.definition",
     "orchestrator.exceptions",
     "orchestrator.signals",
+    "orchestrator.testing",
 }
 NAMES_NOT_USED = {
     "utils",
@@ -89,6 +93,7 @@ def test_what_applications_call_is_this_list_of_names() -> None:
         "CommandContext",
         "CorruptInput",
         "Permanent",
+        "Receipt",
         "Retry",
         "Skip",
         "handles",
@@ -98,12 +103,67 @@ def test_what_applications_call_is_this_list_of_names() -> None:
     ]
 
 
+def test_what_tests_of_applications_call_is_this_list_of_names() -> None:
+    assert testing.__all__ == [
+        "Process",
+        "failing",
+        "found",
+        "pass_time",
+        "registered",
+        "replaced",
+        "run",
+        "started",
+    ]
+
+
 @pytest.mark.parametrize(
-    "package", [orchestrator, definition], ids=lambda package: package.__name__
+    "package", [orchestrator, definition, testing], ids=lambda package: package.__name__
 )
 def test_every_public_name_exists(package: object) -> None:
     for name in package.__all__:  # type: ignore[attr-defined]
         assert getattr(package, name)
+
+
+@pytest.mark.parametrize("package", [orchestrator, testing], ids=lambda p: p.__name__)
+def test_a_name_that_is_not_public_is_an_error(package: ModuleType) -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        package.nothing  # noqa: B018
+
+
+def test_pytest_loads_the_plugin_without_what_its_fixtures_need() -> None:
+    program = """
+import sys
+import pytest
+before = set(sys.modules)
+import orchestrator.testing.plugin
+print(*sorted(set(sys.modules) - before))
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    loaded = run.stdout.split()
+    assert [name for name in loaded if name.startswith("orchestrator")] == [
+        "orchestrator",
+        "orchestrator.testing",
+        "orchestrator.testing.plugin",
+    ]
+    assert not {"django", "pydantic", "redis", "rq"} & set(loaded)
+
+
+def test_the_plugins_fixtures_bear_the_packages_name() -> None:
+    fixtures = [
+        name
+        for name, value in vars(plugin).items()
+        if isinstance(value, FixtureFunctionDefinition)
+    ]
+
+    assert fixtures
+    assert all(name.startswith("procession_") for name in fixtures)
 
 
 def test_the_language_can_be_used_where_django_is_not_installed() -> None:

@@ -1,5 +1,7 @@
 """The documentation is true: its examples run, its links lead somewhere, and nothing public is left unmentioned."""
 
+import inspect
+import io
 import json
 import os
 import re
@@ -7,17 +9,19 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+import unittest
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 from django.core.management import call_command, get_commands
+from django.db import transaction
 from django.test import Client, override_settings
 
 import orchestrator
-from orchestrator import checks, definition, exceptions, registry
+from orchestrator import checks, definition, exceptions, registry, testing
 from orchestrator.conf import Conf, form
 from orchestrator.engine import invariants
 from orchestrator.engine.drain import drain
@@ -32,6 +36,7 @@ from orchestrator.models import (
     StepStatus,
     Verdict,
 )
+from orchestrator.testing import plugin
 
 ROOT = Path(__file__).resolve().parent.parent
 MANUAL = ROOT / "docs"
@@ -116,6 +121,30 @@ def test_the_claim_of_the_language_page_is_settled(registered: None) -> None:
 
     claim = ProcessInstance.objects.get(pk=process_id)
     assert (claim.status, claim.step) == ("completed", "Settled")
+
+
+@pytest.mark.django_db
+def test_the_tests_of_the_testing_page_pass(
+    registered: None, request: pytest.FixtureRequest
+) -> None:
+    registry.command_handlers.clear()  # other tests' commands bear the same names
+    example = run_blocks(MANUAL / "testing.md")
+    registry.register(example["Delivery"])
+    registry.register(example["Review"])
+    tests = [example[name] for name in example if name.startswith("test_")]
+
+    assert tests
+    for test in tests:
+        before = transaction.savepoint()
+        test(**{name: request.getfixturevalue(name) for name in parameters(test)})
+        transaction.savepoint_rollback(before)
+    case = unittest.TestLoader().loadTestsFromTestCase(example["DeliveryTests"])
+    outcome = unittest.TextTestRunner(stream=io.StringIO()).run(case)
+    assert (outcome.testsRun, outcome.failures, outcome.errors) == (2, [], [])
+
+
+def parameters(function: Callable[..., object]) -> list[str]:
+    return list(inspect.signature(function).parameters)
 
 
 @pytest.fixture
@@ -265,6 +294,21 @@ def test_every_construct_is_shown_in_use(name: str) -> None:
     shown = "\n".join(blocks(MANUAL / "language.md", "python"))
 
     assert re.search(rf"\b{name}\b", shown)
+
+
+@pytest.mark.parametrize("name", testing.__all__, ids=str)
+def test_everything_for_tests_is_shown_in_use(name: str) -> None:
+    shown = "\n".join(blocks(MANUAL / "testing.md", "python"))
+
+    assert re.search(rf"\b{name}\(", shown)
+
+
+def test_every_fixture_and_everything_that_a_process_tells_is_described() -> None:
+    page = (MANUAL / "testing.md").read_text()
+    told = [name for name in vars(testing.Process) if not name.startswith("_")]
+
+    assert [name for name in plugin.__all__ if f"| `{name}` |" not in page] == []
+    assert [name for name in told if not re.search(rf"`(\w+\.)?{name}\b", page)] == []
 
 
 @pytest.mark.parametrize(

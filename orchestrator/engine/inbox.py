@@ -48,6 +48,13 @@ class Receipt:
 
 
 @dataclass(frozen=True)
+class StartReceipt(Receipt):
+    """That a start was accepted: its process has its id from the beginning."""
+
+    process_id: UUID
+
+
+@dataclass(frozen=True)
 class Address:
     """Whom an event is for: one process, or whichever has the correlation key."""
 

@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 from uuid import UUID
 
 from uuid6 import uuid7
 
 from orchestrator import registry
-from orchestrator.definition import Event, Workflow
+from orchestrator.definition import Event, ProcessManager, Workflow
 from orchestrator.engine import inbox
 from orchestrator.engine.change import starting
-from orchestrator.engine.inbox import Address, Receipt
-from orchestrator.exceptions import InvalidMessage
+from orchestrator.engine.inbox import Address, Receipt, StartReceipt
+from orchestrator.exceptions import ConflictingEvent, InvalidMessage
 from orchestrator.registry import Declared
+
+
+@overload
+def start_process(
+    definition: type[ProcessManager],
+    event: Event,
+    *,
+    id: str = "",
+    source: str = "application",
+    process_id: UUID | None = None,
+    correlation_key: str = "",
+) -> StartReceipt: ...
+
+
+# Which class is a workflow's Input cannot be said of the second argument: Python's types have no words for an
+# attribute of the first one's class, and a checker would settle on what both have in common. It is checked at run time.
+@overload
+def start_process(
+    definition: type[Workflow] | str,
+    event: object,
+    *,
+    id: str = "",
+    source: str = "application",
+    process_id: UUID | None = None,
+    correlation_key: str = "",
+) -> StartReceipt: ...
 
 
 def start_process(
@@ -24,7 +50,7 @@ def start_process(
     source: str = "application",
     process_id: UUID | None = None,
     correlation_key: str = "",
-) -> Receipt:
+) -> StartReceipt:
     """Starts a process and makes its process id.
 
     Args:
@@ -59,11 +85,18 @@ def start_process(
         )
     chosen = process_id or uuid7()
     key = correlation_key or known.correlation_key(event)
-    return inbox.receive(
+    receipt = inbox.receive(
         event,
         id=id or str(chosen),
         source=source,
         address=Address(chosen, key, target=name, starts=True),
+    )
+    if receipt.process_id is None:
+        raise ConflictingEvent(
+            f"{source} sent event id {id!r} before to whichever process has its key; use a new id for a new process"
+        )
+    return StartReceipt(
+        receipt.number, receipt.process_id, receipt.verdict, receipt.repeated
     )
 
 

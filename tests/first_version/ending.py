@@ -11,7 +11,7 @@ from orchestrator.definition import ProcessManager
 from orchestrator.engine import operations
 from orchestrator.engine.drain import drain
 from orchestrator.models import ProcessInstance, Status, StepKind, StepRun, StepStatus
-from tests.apps.process_managers.desk import age
+from orchestrator.testing import pass_time
 
 ROUNDS = 12
 QUEUES = ("default", "press")
@@ -69,7 +69,7 @@ def end_all() -> None:
                 see_to(process, tried=number > 0)
             tell(process, number)
         run()
-        age(timedelta(days=4))
+        pass_time(timedelta(days=4))
 
 
 def run() -> None:

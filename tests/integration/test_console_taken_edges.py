@@ -21,11 +21,13 @@ from orchestrator.engine.drain import drain
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.models import ProcessInstance, StepKind
 from orchestrator.signals import Change, committed
+from orchestrator.testing import pass_time
+from orchestrator.testing.clock import age
 from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.every_construct.processes import Inquiry
 from tests.apps.patterns import patterns as p
 from tests.apps.patterns import ways
-from tests.apps.patterns.desk import finished, go_on, launch, let_pass
+from tests.apps.patterns.desk import finished, go_on, launch
 from tests.apps.patterns.fixtures import flows, press
 from tests.apps.process_managers.fixtures import known
 
@@ -194,7 +196,7 @@ def test_of_two_ways_to_the_same_step_the_one_taken_is_painted(
 ) -> None:
     late, refused = finished(Inquiry, "T-1"), finished(Inquiry, "T-2")
     decide(refused, "refuse", administrator)
-    let_pass(timedelta(days=3))
+    pass_time(timedelta(days=3))
 
     ways = {"late verdict > escalate", "verdict > escalate"}
     assert taken(go_on(late)) & ways == {"late verdict > escalate"}
@@ -221,7 +223,7 @@ def test_a_deadline_given_up_by_a_resume_is_not_taken_for_the_way_taken_later(
 ) -> None:
     process = finished(ways.Crossing, 1)
     before = process.revision
-    let_pass(timedelta(days=2))
+    age(timedelta(days=2))
     assert taken(go_on(process)) == {"late crossing > go_left"}
 
     operations.resume(process.pk, before, request=asked(administrator))

@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from uuid6 import uuid7
 
 from orchestrator.engine.storage.batch import Batch, Statement, Touched
 from orchestrator.engine.storage.tables import incidents, instances, step_runs
+from orchestrator.exceptions import LeaseLost
 from orchestrator.models import Incident, ProcessInstance, StepRun
 from tests.apps.process_managers.desk import place
 from tests.apps.process_managers.fixtures import parcels
@@ -27,7 +29,11 @@ def error(text: str, **where: Any) -> Statement:
 
 def new_run(process: ProcessInstance) -> Statement:
     row = StepRun(
-        instance_id=process.pk, node="x", status="done", started_at=process.started_at
+        instance_id=process.pk,
+        node="x",
+        status="done",
+        started_at=process.started_at,
+        finished_at=process.started_at,
     )
     return step_runs.insert(row)
 
@@ -106,3 +112,16 @@ def test_a_batch_that_would_lose_a_write_as_one_statement_is_refused() -> None:
         batch.send_as_one()
     assert batch.meeting() == Touched(ProcessInstance._meta.db_table, "key", process.pk)
     assert not Incident.objects.exists()
+
+
+def test_a_commit_that_fails_spares_the_transaction_it_may_be_inside() -> None:
+    """A test's own transaction is the only one there is; PostgreSQL would give it up at the failing statement."""
+    process = place()
+    nobody = instances.update({"summary": "a"}, {"id": uuid7()})
+    with pytest.raises(LeaseLost):
+        Batch([new_run(process), nobody]).commit()
+
+    assert not process.step_runs.filter(node="x").exists()
+    Batch([summary(process, "b")]).commit()
+    process.refresh_from_db()
+    assert process.summary == "b"

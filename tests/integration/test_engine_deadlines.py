@@ -19,10 +19,10 @@ from orchestrator.models import (
     StepRun,
     Verdict,
 )
+from orchestrator.testing import pass_time
+from orchestrator.testing.clock import age
 from tests.apps.process_managers.desk import (
     accept,
-    age,
-    let_pass,
     place,
     tell,
     underway,
@@ -58,7 +58,7 @@ def test_entering_a_step_arms_its_first_deadline() -> None:
 
 def test_a_deadline_that_is_not_due_does_nothing() -> None:
     parcel = place()
-    let_pass(59 * MINUTE)
+    pass_time(59 * MINUTE)
 
     assert visit(parcel).deadlines_fired == 0
     assert not Group.objects.filter(name="reminded P-1").exists()
@@ -66,7 +66,7 @@ def test_a_deadline_that_is_not_due_does_nothing() -> None:
 
 def test_a_due_deadline_issues_its_commands() -> None:
     parcel = place()
-    let_pass(61 * MINUTE)
+    pass_time(61 * MINUTE)
 
     parcel.refresh_from_db()
     assert Group.objects.filter(name="reminded P-1").exists()
@@ -81,10 +81,10 @@ def test_a_due_deadline_issues_its_commands() -> None:
 def test_each_deadline_of_a_step_fires_once_and_in_its_order() -> None:
     parcel = place("P-1", Courier.PARTNER)
     for hours in (1, 2, 3):
-        let_pass(HOUR + MINUTE)
+        pass_time(HOUR + MINUTE)
         parcel.refresh_from_db()
         assert visit(parcel).deadlines_fired == hours
-    let_pass(10 * HOUR)
+    pass_time(10 * HOUR)
 
     parcel.refresh_from_db()
     assert (parcel.revision, parcel.escalation_level) == (4, 2)
@@ -93,7 +93,7 @@ def test_each_deadline_of_a_step_fires_once_and_in_its_order() -> None:
 
 def test_deadlines_that_are_due_together_fire_one_after_the_other() -> None:
     parcel = place("P-1", Courier.PARTNER)
-    let_pass(10 * HOUR)
+    pass_time(10 * HOUR)
 
     parcel.refresh_from_db()
     assert (parcel.revision, parcel.escalation_level) == (4, 2)
@@ -101,12 +101,12 @@ def test_deadlines_that_are_due_together_fire_one_after_the_other() -> None:
 
 def test_a_deadline_whose_guard_does_not_hold_passes_silently() -> None:
     parcel = place("P-1", Courier.OWN)
-    let_pass(2 * HOUR + MINUTE)
+    pass_time(2 * HOUR + MINUTE)
 
     parcel.refresh_from_db()
     assert (parcel.revision, parcel.escalation_level) == (2, 0)
     assert visit(parcel).deadlines_fired == 2
-    let_pass(HOUR)
+    pass_time(HOUR)
 
     parcel.refresh_from_db()
     assert parcel.escalation_level == 1
@@ -114,7 +114,7 @@ def test_a_deadline_whose_guard_does_not_hold_passes_silently() -> None:
 
 def test_a_deadline_escalates() -> None:
     parcel = place()
-    let_pass(4 * HOUR)
+    pass_time(4 * HOUR)
 
     parcel.refresh_from_db()
     assert parcel.escalation_level == 1
@@ -124,7 +124,7 @@ def test_a_deadline_escalates() -> None:
 
 def test_a_deadline_goes_to_another_step() -> None:
     parcel = underway()
-    let_pass(73 * HOUR)
+    pass_time(73 * HOUR)
 
     parcel.refresh_from_db()
     assert parcel.step == "Missing"
@@ -137,7 +137,7 @@ def test_a_deadline_goes_to_another_step() -> None:
 def test_leaving_the_step_disarms_its_deadlines() -> None:
     parcel = place()
     tell(parcel, ParcelPacked(3))
-    let_pass(10 * HOUR)
+    pass_time(10 * HOUR)
 
     parcel.refresh_from_db()
     assert (parcel.revision, parcel.escalation_level) == (2, 0)
@@ -153,11 +153,11 @@ def test_staying_in_the_step_does_not_move_its_deadlines() -> None:
 
 def test_a_parked_event_is_offered_again_after_a_deadline() -> None:
     parcel = underway()
-    let_pass(71 * HOUR + 59 * MINUTE)
+    pass_time(71 * HOUR + 59 * MINUTE)
     event = tell(parcel, ParcelPacked(3))
     assert event.verdict == Verdict.PARKED
     InboxEvent.objects.filter(pk=event.pk).update(patience_until=None)
-    let_pass(2 * MINUTE)
+    pass_time(2 * MINUTE)
 
     event.refresh_from_db()
     parcel.refresh_from_db()
@@ -176,7 +176,7 @@ def test_a_deadline_whose_command_fails_is_tried_again(handler: SetHandler) -> N
 
     handler(RemindPacker, fail)
     parcel = place()
-    let_pass(61 * MINUTE)
+    pass_time(60 * MINUTE)
 
     run = visit(parcel)
     parcel.refresh_from_db()
@@ -185,7 +185,7 @@ def test_a_deadline_whose_command_fails_is_tried_again(handler: SetHandler) -> N
     assert parcel.status == Status.RETRYING
     assert not Group.objects.filter(name="half done").exists()
     handler(RemindPacker, lambda command: None)
-    let_pass(10 * MINUTE)
+    pass_time(10 * MINUTE)
 
     parcel.refresh_from_db()
     assert (visit(parcel).deadlines_fired, parcel.status) == (1, Status.WAITING)
@@ -197,7 +197,7 @@ def test_in_the_end_a_failing_deadline_is_an_incident(handler: SetHandler) -> No
 
     handler(RemindPacker, fail)
     parcel = place()
-    let_pass(61 * MINUTE)
+    pass_time(61 * MINUTE)
 
     parcel.refresh_from_db()
     assert (parcel.status, parcel.step) == (Status.FAILED, "Packing")
@@ -216,7 +216,7 @@ def test_a_process_whose_deadline_failed_still_takes_its_events(
 
     handler(RemindPacker, fail)
     parcel = place()
-    let_pass(61 * MINUTE)
+    pass_time(61 * MINUTE)
     tell(parcel, ParcelPacked(3))
 
     assert (parcel.step, parcel.status) == ("OnTheWay", Status.WAITING)

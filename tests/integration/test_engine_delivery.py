@@ -28,7 +28,8 @@ from orchestrator.models import (
     StepRun,
     Verdict,
 )
-from tests.apps.process_managers.desk import early, let_pass, place, tell, underway
+from orchestrator.testing import pass_time
+from tests.apps.process_managers.desk import early, place, tell, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
     Courier,
@@ -134,7 +135,7 @@ def test_a_second_process_of_a_live_key_is_refused(handler: SetHandler) -> None:
     place("P-1")
     receipt = start_process(Shipping, ORDERED, id="another", source="web")
     for _ in range(conf().EVENT_ATTEMPTS):
-        let_pass(timedelta(minutes=5))
+        pass_time(timedelta(minutes=5))
 
     event = InboxEvent.objects.get(pk=receipt.number)
     assert event.verdict == Verdict.FAILED

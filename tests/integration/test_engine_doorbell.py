@@ -13,7 +13,8 @@ from orchestrator.engine.claims.sweep import is_due, sweep
 from orchestrator.engine.drain import drain
 from orchestrator.models import InboxEvent, IssuedCommand, ProcessInstance
 from orchestrator.queue import ANSWER, answering, depth, ring, ring_after_commit
-from tests.apps.process_managers.desk import accept, age, place, underway
+from orchestrator.testing.clock import age
+from tests.apps.process_managers.desk import accept, place, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
     BookCourier,

@@ -20,7 +20,8 @@ from orchestrator.models import (
     Status,
     Verdict,
 )
-from tests.apps.process_managers.desk import accept, let_pass, place, tell, underway
+from orchestrator.testing import pass_time
+from tests.apps.process_managers.desk import accept, place, tell, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
     BookCourier,
@@ -86,7 +87,7 @@ def test_it_is_tried_again_and_all_is_well(
 ) -> None:
     event = tell(failing, SCANNED)
     handler(CountScan, lambda command: None)
-    let_pass(LONG)
+    pass_time(LONG)
 
     event.refresh_from_db()
     failing.refresh_from_db()
@@ -99,7 +100,7 @@ def test_after_the_last_attempt_it_is_an_incident_and_the_step_unchanged(
 ) -> None:
     event = tell(failing, SCANNED)
     for _ in range(conf().EVENT_ATTEMPTS):
-        let_pass(LONG)
+        pass_time(LONG)
 
     event.refresh_from_db()
     failing.refresh_from_db()
@@ -154,7 +155,7 @@ def test_a_failure_after_the_end_is_not_shown_by_the_process(
 ) -> None:
     event = tell(failing, SCANNED)
     tell(failing, ParcelDelivered("P-1"))
-    let_pass(LONG)
+    pass_time(LONG)
 
     event.refresh_from_db()
     failing.refresh_from_db()
@@ -172,7 +173,7 @@ def test_a_process_is_well_again_when_the_event_that_failed_is_parked(
     assert parcel.status == Status.RETRYING
     handler(BookCourier, lambda command: None)
     tell(parcel, ParcelPacked(4))
-    let_pass(LONG)
+    pass_time(seconds=conf().PATIENCE_SECONDS / 2)
 
     event.refresh_from_db()
     parcel.refresh_from_db()
@@ -197,7 +198,7 @@ def test_an_error_in_sql_rolls_back_and_is_charged(handler: SetHandler) -> None:
     handler(CountScan, ask_nonsense)
     event = tell(underway(), SCANNED)
     for _ in range(conf().EVENT_ATTEMPTS):
-        let_pass(LONG)
+        pass_time(LONG)
 
     event.refresh_from_db()
     assert event.verdict == Verdict.FAILED

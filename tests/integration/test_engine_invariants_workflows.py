@@ -10,7 +10,7 @@ from django.db.models import F
 from django.utils import timezone
 from uuid6 import uuid7
 
-from orchestrator import registry, start_process
+from orchestrator import start_process
 from orchestrator.definition import Workflow
 from orchestrator.engine.drain import drain
 from orchestrator.engine.invariants import CHECKS, violations
@@ -23,6 +23,7 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
+from orchestrator.testing import registered
 from tests.apps.random_graphs import journeys
 from tests.apps.random_graphs.processes import RandomGraph
 from tests.apps.random_graphs.steps import Dice
@@ -37,12 +38,8 @@ Defect = Callable[[ProcessInstance], object]
 @pytest.fixture(scope="module")
 def known() -> Iterator[None]:
     """Let the running code have these workflows; for a whole module, as the invariants need them after each test."""
-    before = dict(registry.definitions)
-    for definition in (*STORIES.values(), journeys.Errand, journeys.Visit, RandomGraph):
-        registry.register(definition)
-    yield
-    registry.definitions.clear()
-    registry.definitions.update(before)
+    with registered(*STORIES.values(), journeys.Errand, journeys.Visit, RandomGraph):
+        yield
 
 
 STORIES: dict[str, type[Workflow]] = {

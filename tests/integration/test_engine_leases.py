@@ -33,8 +33,9 @@ from orchestrator.models import (
     Verdict,
 )
 from orchestrator.queue import depth
+from orchestrator.testing.clock import age
 from orchestrator.workers.current import Current
-from tests.apps.process_managers.desk import accept, age, place, underway
+from tests.apps.process_managers.desk import accept, place, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
     BookCourier,

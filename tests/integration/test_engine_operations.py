@@ -37,7 +37,8 @@ from orchestrator.models import (
     StepRun,
     Verdict,
 )
-from tests.apps.process_managers.desk import let_pass, place, tell, underway, unknown
+from orchestrator.testing import pass_time
+from tests.apps.process_managers.desk import place, tell, underway, unknown
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
     BookCourier,
@@ -174,7 +175,7 @@ def test_retry_has_a_failed_deadline_tried_again(
 ) -> None:
     handler(RemindPacker, refuse)
     parcel = place()
-    let_pass(timedelta(minutes=61))
+    pass_time(timedelta(minutes=61))
     handler(RemindPacker, lambda command: None)
     retry(parcel.pk, request=asked(operator))
     drain()
@@ -237,7 +238,7 @@ def test_an_unknown_process_cannot_be_operated_on(operator: User) -> None:
 def unexpected() -> InboxEvent:
     """Return an event that its process did not expect."""
     event = tell(place(), ParcelDelivered("P-1"))
-    let_pass(PATIENCE)
+    pass_time(PATIENCE)
     event.refresh_from_db()
     assert event.verdict == Verdict.UNEXPECTED
     return event
@@ -284,7 +285,7 @@ def test_a_discarded_event_is_kept_and_offered_no_more(
 def test_a_parked_event_can_be_discarded(operator: User) -> None:
     event = tell(place(), ParcelDelivered("P-1"))
     discard(event.pk, request=asked(operator))
-    let_pass(PATIENCE)
+    pass_time(PATIENCE)
 
     event.refresh_from_db()
     assert event.verdict == Verdict.DISCARDED

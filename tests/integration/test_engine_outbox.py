@@ -22,7 +22,8 @@ from orchestrator.models import (
     Status,
     Verdict,
 )
-from tests.apps.process_managers.desk import let_pass, tell, underway
+from orchestrator.testing import pass_time
+from tests.apps.process_managers.desk import tell, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
     BookCourier,
@@ -149,7 +150,7 @@ def test_a_failure_is_stored_with_the_time_of_the_next_attempt(book: Book) -> No
 
 def test_it_is_tried_again_at_that_time_and_all_is_well(book: Book) -> None:
     parcel, calls = book(ConnectionError("no line"))
-    let_pass(LONG)
+    pass_time(LONG)
 
     assert len(calls.contexts) == 2
     command = booking()
@@ -161,8 +162,8 @@ def test_it_is_tried_again_at_that_time_and_all_is_well(book: Book) -> None:
 
 def test_each_attempt_has_the_same_idempotency_key(book: Book) -> None:
     _, calls = book(ConnectionError("1"), ConnectionError("2"))
-    let_pass(LONG)
-    let_pass(LONG)
+    pass_time(LONG)
+    pass_time(LONG)
 
     assert [context.attempt for context in calls.contexts] == [1, 2, 3]
     assert {context.command_id for context in calls.contexts} == {booking().pk}
@@ -170,9 +171,9 @@ def test_each_attempt_has_the_same_idempotency_key(book: Book) -> None:
 
 def test_after_the_last_attempt_it_is_an_incident(book: Book) -> None:
     parcel, calls = book(*[ConnectionError("no line")] * 5, attempts=3)
-    let_pass(LONG)
-    let_pass(LONG)
-    let_pass(LONG)
+    pass_time(LONG)
+    pass_time(LONG)
+    pass_time(LONG)
 
     assert len(calls.contexts) == 3
     command = booking()
@@ -191,7 +192,7 @@ def test_after_the_last_attempt_it_is_an_incident(book: Book) -> None:
 
 def test_a_permanent_error_is_an_incident_at_once(book: Book) -> None:
     _, calls = book(Permanent("the receiver is unknown"))
-    let_pass(LONG)
+    pass_time(LONG)
 
     assert len(calls.contexts) == 1
     assert booking().status == CommandStatus.FAILED
@@ -239,14 +240,14 @@ def test_a_command_without_a_handler_waits_uncharged_and_people_are_told_once(
     with monkeypatch.context() as patch:
         patch.delitem(registry.command_handlers, "BookCourier")
         for _ in range(5):
-            let_pass(31 * SECOND)
+            pass_time(31 * SECOND)
 
     command = booking()
     assert command.attempt == 1
     assert "no handler for BookCourier in the running code" in command.error
     assert Incident.objects.count() == 1
     assert Incident.objects.open().get().kind == "handler_missing"
-    let_pass(31 * SECOND)
+    pass_time(31 * SECOND)
 
     command.refresh_from_db()
     assert (command.status, command.attempt) == (CommandStatus.DONE, 2)
@@ -266,12 +267,12 @@ def test_an_event_whose_command_has_no_handler_waits_uncharged(
         start_process("shipping", ParcelOrdered("P-1"))
         drain()
         for _ in range(7):
-            let_pass(31 * SECOND)
+            pass_time(31 * SECOND)
         event = InboxEvent.objects.get()
         assert (event.verdict, event.attempt) == (Verdict.RECEIVED, 0)
         assert "no handler for the command PackParcel" in event.error
         assert Incident.objects.count() == 1
-    let_pass(31 * SECOND)
+    pass_time(31 * SECOND)
 
     assert ProcessInstance.objects.get().step == "Packing"
     assert not Incident.objects.open().exists()
@@ -292,9 +293,9 @@ def test_an_event_whose_type_the_running_code_does_not_know_waits_uncharged(
         patch.setattr(registry, "event_class", unknown)
         for _ in range(7):
             drain()
-            let_pass(31 * SECOND)
+            pass_time(31 * SECOND)
         assert InboxEvent.objects.get(event_id="1").attempt == 0
-    let_pass(31 * SECOND)
+    pass_time(31 * SECOND)
 
     parcel.refresh_from_db()
     assert parcel.data["place"] == "Nagoya"
@@ -327,7 +328,7 @@ def test_a_transition_that_is_repeated_issues_the_same_commands(
 
     start_process("shipping", ParcelOrdered("P-1"))
     drain()
-    let_pass(LONG)
+    pass_time(LONG)
 
     assert len(seen) == 2
     assert len(set(seen)) == 1
@@ -371,7 +372,7 @@ def test_an_event_handler_that_fails_leaves_nothing_and_is_tried_again(
         drain()
         assert not Group.objects.exists()
         assert IssuedCommand.objects.get().status == CommandStatus.RETRYING
-    let_pass(LONG)
+    pass_time(LONG)
 
     assert Group.objects.get().name == "depot east"
 

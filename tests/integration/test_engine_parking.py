@@ -11,7 +11,8 @@ from orchestrator.conf import conf
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import ActionRequest, escalate
 from orchestrator.models import InboxEvent, Incident, Status, Verdict
-from tests.apps.process_managers.desk import accept, let_pass, place, tell, underway
+from orchestrator.testing import pass_time
+from tests.apps.process_managers.desk import accept, place, tell, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
     BookCourier,
@@ -82,7 +83,7 @@ def test_several_parked_events_are_offered_in_the_order_of_their_arrival() -> No
 def test_after_its_patience_an_event_is_shown_as_unexpected() -> None:
     parcel = place()
     event = tell(parcel, ParcelDelivered("P-1"))
-    let_pass(PATIENCE + SECOND)
+    pass_time(PATIENCE + SECOND)
 
     event.refresh_from_db()
     assert (event.verdict, event.wake_at) == (Verdict.UNEXPECTED, None)
@@ -98,7 +99,7 @@ def test_after_its_patience_an_event_is_shown_as_unexpected() -> None:
 
 def test_before_its_patience_is_over_nothing_is_shown() -> None:
     event = tell(place(), ParcelDelivered("P-1"))
-    let_pass(PATIENCE - 10 * SECOND)
+    pass_time(PATIENCE - 10 * SECOND)
 
     event.refresh_from_db()
     assert event.verdict == Verdict.PARKED
@@ -108,7 +109,7 @@ def test_before_its_patience_is_over_nothing_is_shown() -> None:
 def test_an_unexpected_event_leaves_its_process_as_it_is() -> None:
     parcel = place()
     tell(parcel, ParcelDelivered("P-1"))
-    let_pass(PATIENCE + SECOND)
+    pass_time(PATIENCE + SECOND)
     parcel.refresh_from_db()
 
     assert (parcel.status, parcel.step) == (Status.WAITING, "Packing")
@@ -160,7 +161,7 @@ def test_an_event_that_failed_before_and_is_parked_now_is_in_order_again(
     handler(BookCourier, lambda command: None, after_commit=True)
     accept(parcel, ParcelPacked(4))
     drain()
-    let_pass(timedelta(seconds=31))
+    pass_time(timedelta(seconds=31))
 
     event.refresh_from_db()
     assert (event.verdict, event.error) == (Verdict.PARKED, "")
@@ -175,10 +176,10 @@ def test_a_definition_may_have_a_patience_of_its_own(
     handler(PackParcel, lambda command: None)
     monkeypatch.setattr(Shipping, "patience", timedelta(hours=1))
     event = tell(place(), ParcelDelivered("P-1"))
-    let_pass(timedelta(minutes=59))
+    pass_time(timedelta(minutes=59))
     event.refresh_from_db()
     assert event.verdict == Verdict.PARKED
-    let_pass(timedelta(minutes=2))
+    pass_time(timedelta(minutes=2))
 
     event.refresh_from_db()
     assert event.verdict == Verdict.UNEXPECTED

@@ -1,6 +1,7 @@
 """Accepting an event: stored once, whatever is repeated, and only if the caller's own transaction is."""
 
 from functools import partial
+from typing import Any
 
 import pytest
 from django.db import transaction
@@ -142,7 +143,7 @@ def test_a_refused_event_leaves_nothing_behind() -> None:
     ],
 )
 def test_names_that_cannot_be_stored_are_refused(
-    given_: dict[str, str], said: str
+    given_: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(InvalidMessage, match=said):
         send_event(ORDERED, **given_)

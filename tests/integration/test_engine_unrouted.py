@@ -1,6 +1,7 @@
 """An event whose process is unknown is kept, matched when the process starts, and after its patience shown."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from uuid6 import uuid7
@@ -9,7 +10,9 @@ from orchestrator import send_event, start_process
 from orchestrator.conf import conf
 from orchestrator.engine.drain import drain
 from orchestrator.models import InboxEvent, Incident, ProcessInstance, Status, Verdict
-from tests.apps.process_managers.desk import age, early, let_pass, place, tell, unknown
+from orchestrator.testing import pass_time
+from orchestrator.testing.clock import age
+from tests.apps.process_managers.desk import early, place, tell, unknown
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
     PackParcel,
@@ -65,11 +68,11 @@ def tell_unknown() -> InboxEvent:
     ids=["process", "key", "nothing"],
 )
 def test_after_its_patience_it_is_shown_with_the_reason(
-    address: dict[str, object], said: str
+    address: dict[str, Any], said: str
 ) -> None:
     number = send_event(ParcelPacked(3), id="1", **address).number
     drain()
-    let_pass(PATIENCE + SECOND)
+    pass_time(PATIENCE + SECOND)
 
     event = InboxEvent.objects.get(pk=number)
     assert (event.verdict, event.wake_at) == (Verdict.UNROUTED, None)
@@ -132,7 +135,7 @@ def test_an_early_event_that_its_process_does_not_expect_yet_is_parked() -> None
 
 def test_it_is_still_matched_after_it_was_shown() -> None:
     event = early("P-1", ParcelPacked(3))
-    let_pass(PATIENCE + SECOND)
+    pass_time(PATIENCE + SECOND)
     assert Incident.objects.open().count() == 1
     place("P-1")
 
@@ -143,7 +146,7 @@ def test_it_is_still_matched_after_it_was_shown() -> None:
 
 def test_it_is_in_order_again_when_its_process_may_still_expect_it() -> None:
     event = early("P-1", ParcelDelivered("P-1"))
-    let_pass(PATIENCE + SECOND)
+    pass_time(PATIENCE + SECOND)
     parcel = place("P-1")
     event.refresh_from_db()
 
@@ -189,7 +192,7 @@ def test_a_start_and_its_event_at_the_same_moment_find_each_other(
 
     results = together(starts, packs)
     for _ in range(3):
-        let_pass(2 * SECOND)
+        pass_time(2 * SECOND)
 
     assert raised(results) == []
     steps = ProcessInstance.objects.values_list("step", flat=True)
@@ -207,7 +210,7 @@ def test_two_starts_of_one_key_at_the_same_moment_give_one_process(
     for number in range(2):
         send_event(ORDERED, id=f"{number}", source="web")
     results = together(drain, drain)
-    let_pass(5 * SECOND)
+    pass_time(5 * SECOND)
 
     assert raised(results) == []
     assert ProcessInstance.objects.count() == 1

@@ -18,7 +18,8 @@ from orchestrator import send_event
 from orchestrator.engine import operations
 from orchestrator.engine.operations import ActionRequest
 from orchestrator.models import ProcessInstance, Status, StepKind
-from tests.apps.patterns.desk import go_on, let_pass, results, statuses, visit
+from orchestrator.testing import pass_time
+from tests.apps.patterns.desk import go_on, results, statuses, visit
 from tests.readers import light_readers, with_extra
 from tests.services.patience import wait_for
 from tests.services.program import management_command, run_command
@@ -158,7 +159,7 @@ def test_in_a_demonstration_customers_reply(administrator: User) -> None:
 def test_a_customer_who_does_not_reply_is_given_up(administrator: User) -> None:
     process = decide(inquiry("It is late."), AgentDecision.ASK_CUSTOMER, administrator)
 
-    let_pass(desk.PATIENCE)
+    pass_time(desk.PATIENCE)
     go_on(process)
 
     assert process.status == Status.COMPLETED
@@ -168,7 +169,7 @@ def test_a_customer_who_does_not_reply_is_given_up(administrator: User) -> None:
 def test_an_agent_who_does_not_decide_is_passed_over() -> None:
     process = inquiry("It is late.")
 
-    let_pass(timedelta(hours=8))
+    pass_time(timedelta(hours=8))
     go_on(process)
 
     assert process.status == Status.COMPLETED

@@ -25,7 +25,7 @@ from orchestrator.models import (
 )
 from tests.apps.patterns import misbehaving, unstorable
 from tests.apps.patterns import patterns as p
-from tests.apps.patterns.desk import complaint, finished, launch, results, visit
+from tests.apps.patterns.desk import complaint, finished, insist, launch, results, visit
 from tests.apps.patterns.fixtures import Start, flows, said, start
 from tests.apps.patterns.ledger import noted
 from tests.services.patience import wait_for
@@ -118,7 +118,7 @@ def test_elements_that_must_not_run_twice_do_not_when_another_ends_the_worker(
 
 
 def test_what_would_end_the_program_is_a_failed_attempt() -> None:
-    process = finished(misbehaving.Misbehaving, "interrupt")
+    process = insist(finished(misbehaving.Misbehaving, "interrupt"), 1)
 
     assert process.status == Status.FAILED
     assert complaint(process).message == COMPLAINTS["interrupt"]

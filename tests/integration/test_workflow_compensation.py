@@ -16,6 +16,7 @@ from orchestrator.engine.steps.running import CLAIMED
 from orchestrator.engine.steps.session import Session
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.models import Incident, ProcessInstance, StepRun
+from orchestrator.testing import pass_time
 from tests.apps.compensation import processes
 from tests.apps.compensation.fixtures import Ask, asked, known, trips
 from tests.apps.compensation.journal import done, faults, undone
@@ -26,7 +27,6 @@ from tests.apps.patterns.desk import (
     go_on,
     insist,
     launch,
-    let_pass,
     statuses,
 )
 from tests.apps.patterns.fixtures import press
@@ -175,7 +175,7 @@ def test_what_undoes_a_step_has_a_policy_and_a_queue_of_its_own() -> None:
     assert (run.status, run.queue, run.attempt) == ("ready", "press", 0)
 
     drain("press")
-    let_pass(timedelta(minutes=10))
+    pass_time(timedelta(minutes=10))
     process = go_on(process, "press")
     run.refresh_from_db()
     assert (run.status, run.attempt) == ("failed", 2)
@@ -257,7 +257,7 @@ def test_a_worker_that_dies_while_undoing_is_followed_by_another(
             drain()
     run = undos(process)[0]
     assert (run.status, run.attempt, undone) == ("running", 1, [])
-    let_pass(timedelta(minutes=1))  # the lease ends
+    pass_time(timedelta(minutes=1))  # the lease ends
     process = go_on(process)
 
     assert (process.status, undone) == ("cancelled", [HOTEL, FLIGHT])

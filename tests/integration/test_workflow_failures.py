@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from orchestrator.definition import Workflow
 from orchestrator.models import Incident, Status, StepStatus
+from orchestrator.testing import pass_time
 from tests.apps.patterns import failing
 from tests.apps.patterns import patterns as p
 from tests.apps.patterns.desk import (
@@ -15,7 +16,6 @@ from tests.apps.patterns.desk import (
     finished,
     go_on,
     insist,
-    let_pass,
     results,
     statuses,
     visit,
@@ -93,7 +93,7 @@ def test_a_step_may_say_when_it_wants_to_be_tried_again(way: str) -> None:
     pause = (run.wake_at - timezone.now()).total_seconds()
     assert 30 < pause <= 40
     assert "not yet" in run.error
-    let_pass(timedelta(seconds=41))
+    pass_time(timedelta(seconds=41))
     assert results(go_on(process))["hear"] == 2
 
 

@@ -15,6 +15,7 @@ from orchestrator.models import (
     Incident,
     ProcessInstance,
 )
+from orchestrator.testing import pass_time
 from tests.apps.compensation import journal, processes
 from tests.apps.compensation.fixtures import Ask, asked, known, trips
 from tests.apps.compensation.journal import done, faults
@@ -23,7 +24,6 @@ from tests.apps.patterns.desk import (
     finished,
     go_on,
     launch,
-    let_pass,
     results,
     statuses,
     visit,
@@ -241,7 +241,7 @@ def test_an_event_that_was_taken_later_is_offered_again(asked: Ask) -> None:
 def test_the_other_way_of_a_deadline_is_gone_again(asked: Ask) -> None:
     faults["close"] = BAD
     process = finished(processes.Patient)
-    let_pass(timedelta(days=3))
+    pass_time(timedelta(days=3))
     process = go_on(process)
     assert (process.status, statuses(process)["remind"]) == ("failed", "done")
     faults.clear()
@@ -254,7 +254,7 @@ def test_the_other_way_of_a_deadline_is_gone_again(asked: Ask) -> None:
 def test_a_deadline_that_passed_later_waits_again(asked: Ask) -> None:
     faults["close"] = BAD
     process = finished(processes.Patient)
-    let_pass(timedelta(days=3))
+    pass_time(timedelta(days=3))
     process = go_on(process)
     faults.clear()
     resume(process.pk, after(process, "apply"), request=asked())
@@ -371,7 +371,7 @@ def test_after_everything_was_killed_nothing_needs_to_be_resumed(
     faults.clear()
     assert done == ["plan", "flight", "hotel"]
     assert visit(process, "invoice").owner
-    let_pass(timedelta(minutes=1))  # the lease ends
+    pass_time(timedelta(minutes=1))  # the lease ends
     process = go_on(process)
 
     assert done == ["plan", "flight", "hotel", "invoice"]

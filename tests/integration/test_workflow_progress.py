@@ -10,7 +10,7 @@ from orchestrator.models import StepKind
 from orchestrator.signals import Change, committed
 from tests.apps.patterns import patterns as p
 from tests.apps.patterns import reporting
-from tests.apps.patterns.desk import complaint, finished, launch, visit
+from tests.apps.patterns.desk import complaint, finished, insist, launch, visit
 from tests.apps.patterns.fixtures import flows
 
 __all__ = ["flows"]
@@ -89,7 +89,7 @@ def test_a_step_asks_whether_it_is_still_its_own() -> None:
 
 
 def test_the_key_for_effects_outside_is_the_same_in_every_attempt() -> None:
-    process = finished(reporting.Keeping)
+    process = insist(finished(reporting.Keeping), 1)
 
     before, after = visit(process, "keep").result or ("", "other")
     assert before == after

@@ -12,6 +12,7 @@ from orchestrator.definition import Event
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import cancel, decide, retry
 from orchestrator.models import Checkpoint, InboxEvent, Incident, ProcessInstance
+from orchestrator.testing import pass_time
 from tests.apps.compensation import journal, processes, steps
 from tests.apps.compensation.fixtures import Ask, asked, known, trips
 from tests.apps.compensation.journal import done
@@ -20,7 +21,6 @@ from tests.apps.patterns.desk import (
     finished,
     go_on,
     launch,
-    let_pass,
     results,
     statuses,
     visit,
@@ -193,7 +193,7 @@ def test_events_that_come_at_the_same_moment_settle_one_wait_each() -> None:
 
 def test_after_its_deadline_a_wait_goes_the_other_way() -> None:
     process = finished(processes.Patient)
-    let_pass(DAYS)
+    pass_time(DAYS)
     process = go_on(process)
 
     assert (process.status, results(process)["close"]) == ("completed", "reminded Ito")
@@ -206,7 +206,7 @@ def test_an_event_before_the_deadline_goes_the_usual_way() -> None:
     process = finished(processes.Patient)
     tell(process, VisaGranted("V-1"))
     process = go_on(process)
-    let_pass(DAYS)
+    pass_time(DAYS)
 
     assert results(process)["close"] == "V-1"
     assert statuses(process)["remind"] == "not_taken"
@@ -215,7 +215,7 @@ def test_an_event_before_the_deadline_goes_the_usual_way() -> None:
 
 def test_an_event_after_the_deadline_is_not_taken() -> None:
     process = finished(processes.Patient)
-    let_pass(DAYS)
+    pass_time(DAYS)
     event = tell(process, VisaGranted("V-1"))
     process = go_on(process)
 
@@ -224,12 +224,12 @@ def test_an_event_after_the_deadline_is_not_taken() -> None:
 
 def test_without_another_way_people_are_told_and_it_waits_on() -> None:
     process = finished(processes.Pressed)
-    let_pass(DAYS)
+    pass_time(DAYS)
     process = go_on(process)
     run = visit(process, "wait_for_visa_granted")
     assert (process.status, process.escalation_level) == ("waiting", 1)
     assert (run.status, run.wake_at, run.deadlines_fired) == ("waiting", None, 1)
-    let_pass(DAYS)
+    pass_time(DAYS)
     assert go_on(process).escalation_level == 1
 
     tell(process, VisaGranted("V-1"))
@@ -238,7 +238,7 @@ def test_without_another_way_people_are_told_and_it_waits_on() -> None:
 
 def test_a_question_has_a_deadline_too() -> None:
     process = finished(processes.Asked)
-    let_pass(DAYS)
+    pass_time(DAYS)
     process = go_on(process)
 
     assert (process.status, done) == ("completed", ["apply", "rest"])
@@ -270,7 +270,7 @@ def test_a_deadline_that_this_code_cannot_carry_out_is_tried_again(
 
     with monkeypatch.context() as patch:
         patch.setattr("orchestrator.engine.steps.waits._late", broken)
-        let_pass(DAYS)
+        pass_time(DAYS)
     run = visit(process, "reminded")
     assert run.status == "waiting"
     assert "not today" in run.error

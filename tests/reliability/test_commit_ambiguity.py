@@ -30,8 +30,9 @@ from orchestrator.models import (
     ProcessInstance,
     Verdict,
 )
+from orchestrator.testing import pass_time
 from orchestrator.workers.current import Current
-from tests.apps.process_managers.desk import accept, finish, let_pass, place, underway
+from tests.apps.process_managers.desk import accept, finish, place, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
     BookCourier,
@@ -378,7 +379,7 @@ def test_sessions_that_end_again_and_again_lose_and_double_nothing() -> None:
     with Cutting() as cutting:
         results = together(work_until_quiet, work_until_quiet)
     # What was held when its worker's session ended comes back with its lease.
-    let_pass(timedelta(seconds=11))
+    pass_time(timedelta(seconds=11))
     finish()
 
     assert raised(results) == []

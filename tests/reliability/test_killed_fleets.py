@@ -8,9 +8,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.db.models import Count
 
-from orchestrator import registry, start_process
+from orchestrator import start_process
 from orchestrator.engine.invariants import violations
 from orchestrator.models import Incident, ProcessInstance, Status, StepKind, StepRun
+from orchestrator.testing import registered
 from tests.apps.subprocess_maps.processes import Fleet, Order, Passage
 from tests.reliability.storm import Storm, kill_one, press_retry
 from tests.services.patience import wait_for
@@ -35,12 +36,8 @@ QUICK = {
 @pytest.fixture(scope="module")
 def fleets() -> Iterator[None]:
     """Let the running code have these workflows; for a whole module, as the invariants need them after each test."""
-    before = dict(registry.definitions)
-    for workflow in (Fleet, Passage):
-        registry.register(workflow)
-    yield
-    registry.definitions.clear()
-    registry.definitions.update(before)
+    with registered(Fleet, Passage):
+        yield
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from orchestrator import registry, start_process
+from orchestrator import start_process
 from orchestrator.engine.drain import drain
 from orchestrator.engine.invariants import violations
 from orchestrator.models import (
@@ -19,6 +19,7 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
+from orchestrator.testing import registered
 from tests.apps.random_graphs import steps
 from tests.apps.random_graphs.processes import RandomGraph
 from tests.apps.random_graphs.steps import Call, Dice
@@ -45,11 +46,8 @@ Visit = tuple[str, str, int, int | None]
 @pytest.fixture(scope="module")
 def graphs() -> Iterator[None]:
     """Let the running code have the random graphs; for a whole module, as the invariants need it after each test."""
-    before = dict(registry.definitions)
-    registry.register(RandomGraph)
-    yield
-    registry.definitions.clear()
-    registry.definitions.update(before)
+    with registered(RandomGraph):
+        yield
 
 
 @pytest.fixture

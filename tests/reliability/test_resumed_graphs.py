@@ -3,18 +3,17 @@
 import random
 from collections.abc import Iterator
 from itertools import count
-from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
 
-from orchestrator import registry
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import ActionRequest, resume
 from orchestrator.engine.storage import definitions, settled_visits
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import OperatorAction, ProcessInstance, StepKind, StepStatus
+from orchestrator.testing import registered
 from tests.apps.patterns.desk import insist, launch
 from tests.apps.random_graphs.processes import RandomGraph
 
@@ -26,11 +25,8 @@ SEEDS = range(24)
 @pytest.fixture(scope="module", autouse=True)
 def known() -> Iterator[None]:
     """Let the running code have the graphs: also while the invariants are asked for after each test."""
-    before: dict[Any, Any] = dict(registry.definitions)
-    registry.register(RandomGraph)
-    yield
-    registry.definitions.clear()
-    registry.definitions.update(before)
+    with registered(RandomGraph):
+        yield
 
 
 def run_for(moments: int) -> None:

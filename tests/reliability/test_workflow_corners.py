@@ -7,12 +7,13 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import User
 
-from orchestrator import registry, start_process
+from orchestrator import start_process
 from orchestrator.definition import Workflow
 from orchestrator.engine import operations
 from orchestrator.engine.drain import drain
 from orchestrator.engine.invariants import violations
 from orchestrator.models import ProcessInstance, StepRun
+from orchestrator.testing import registered
 from tests.apps.random_graphs import journeys
 from tests.apps.random_graphs.steps import LEDGER
 
@@ -30,12 +31,8 @@ CORNERS: tuple[type[Workflow], ...] = (
 @pytest.fixture(scope="module")
 def known() -> Iterator[None]:
     """Let the running code have these workflows; for a whole module, as the invariants need them after each test."""
-    before = dict(registry.definitions)
-    for definition in CORNERS:
-        registry.register(definition)
-    yield
-    registry.definitions.clear()
-    registry.definitions.update(before)
+    with registered(*CORNERS):
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,6 @@
 """What a built wheel carries beside the packages' own files."""
 
+import sys
 import tomllib
 from typing import Any
 
@@ -7,8 +8,8 @@ import pytest
 from django.conf import settings
 
 ROOT = settings.BASE_DIR
-BUILD = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
-WHEEL = BUILD["targets"]["wheel"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+WHEEL = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
 
 
 @pytest.mark.parametrize("folder", ["templates", "static"])
@@ -25,3 +26,15 @@ def test_no_other_folder_of_the_settings_is_left_behind() -> None:
     assert {*folders, *settings.STATICFILES_DIRS} == {
         ROOT / folder for folder in WHEEL["force-include"]
     }
+
+
+def test_checkers_are_told_that_the_packages_have_types() -> None:
+    for package in WHEEL["packages"]:
+        assert (ROOT / package / "py.typed").is_file()
+
+
+def test_pytest_finds_the_plugin_of_an_installed_package() -> None:
+    plugins = PROJECT["project"]["entry-points"]["pytest11"]
+
+    assert plugins == {"procession": "orchestrator.testing.plugin"}
+    assert plugins["procession"] in sys.modules  # it runs here too

@@ -35,6 +35,11 @@ from orchestrator.queue import ring_after_commit
 from orchestrator.registry import CommandContext
 
 
+def command_id(process_id: UUID, revision: int, place: int) -> UUID:
+    """The id of the command that a transition issues in that place, counted from 0: the same if it is repeated."""
+    return uuid5(process_id, f"{revision}:{place}")
+
+
 class ManagerChange(ProcessChange):
     """One change of one locked process of a process manager."""
 
@@ -78,7 +83,7 @@ class ManagerChange(ProcessChange):
                 f"no handler for the command {kind} in the running code"
             )
         row = IssuedCommand(
-            id=uuid5(self.instance.pk, f"{self.revision}:{len(self.issued)}"),
+            id=command_id(self.instance.pk, self.revision, len(self.issued)),
             instance_id=self.instance.pk,
             revision=self.revision,
             type=kind,

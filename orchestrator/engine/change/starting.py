@@ -14,7 +14,7 @@ from orchestrator.definition.workflow import advance
 from orchestrator.engine import inbox
 from orchestrator.engine.change.following import Following
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.inbox import Receipt
+from orchestrator.engine.inbox import StartReceipt
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.exceptions import ConflictingEvent, InvalidMessage, KeyTaken
@@ -29,7 +29,7 @@ def start(
     source: str = "application",
     process_id: UUID | None = None,
     correlation_key: str = "",
-) -> Receipt:
+) -> StartReceipt:
     """Starts a process with its input. The same source and id again gives the first receipt and changes nothing.
 
     Raises:
@@ -53,7 +53,7 @@ def start(
         if (receipt := _repeat(definition, input, chosen, key)) is None:
             raise
         return receipt
-    return Receipt(0, chosen, Verdict.STARTED, repeated=False)
+    return StartReceipt(0, chosen, Verdict.STARTED, repeated=False)
 
 
 def begin(
@@ -89,7 +89,7 @@ def begin(
 
 def _repeat(
     definition: type[Workflow], input: Any, process_id: UUID, key: str
-) -> Receipt | None:
+) -> StartReceipt | None:
     """The receipt of the same start before; None when something else stood in the way."""
     known = ProcessInstance.objects.filter(pk=process_id).first()
     if known is not None:
@@ -97,7 +97,7 @@ def _repeat(
             raise ConflictingEvent(
                 f"the process {process_id} was started before with another input; use a new id for a new process"
             )
-        return Receipt(0, known.pk, Verdict.STARTED, repeated=True)
+        return StartReceipt(0, known.pk, Verdict.STARTED, repeated=True)
     same = ProcessInstance.objects.live().filter(name=definition.name)
     if not key or not same.filter(correlation_key=key).exists():
         return None

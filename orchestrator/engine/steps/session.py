@@ -53,6 +53,7 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
+from orchestrator.registry import in_use
 
 log = logging.getLogger(__name__)
 
@@ -203,7 +204,7 @@ class Session:
         with self.worker_slice.watch(policy.timeout, work, policy.heartbeat) as alive:
             context = RunningStep(self.instance, run, policy.timeout, alive)
             arguments = self.results.arguments(bindings, run, context)
-            result = application_code.call(function, arguments, run.node)
+            result = application_code.call(in_use(function), arguments, run.node)
         if isinstance(result, Outcome):
             raise result
         return result

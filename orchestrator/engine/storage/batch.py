@@ -76,14 +76,17 @@ class Batch:
     def commit(self) -> None:
         """Carries the writes out as a transaction of their own, on PostgreSQL in one round trip where that can be.
 
+        Inside the transaction of a test, which is the only one there may be, they are sent under a savepoint: a
+        statement that fails would have PostgreSQL give up all of it.
+
         Raises:
             LeaseLost: one of them did not hit the rows it had to; nothing was written.
         """
-        if self._fits_in_one:
+        if self._fits_in_one and not connection.in_atomic_block:
             self.send_as_one()
         else:
             with transaction.atomic(durable=True):
-                _send_in_order(self.statements)
+                self.send()
 
     def send_as_one(self) -> None:
         """Carries the writes out as one statement.

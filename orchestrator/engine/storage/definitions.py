@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from orchestrator import registry
 from orchestrator.definition import ProcessManager, Workflow
@@ -18,6 +18,7 @@ from orchestrator.registry import Declared
 
 _rows: dict[Declared, int] = {}
 _plans: dict[int, Plan] = {}
+_known: dict[int, tuple[int, str]] = {}
 
 STEPS = 50_000
 """How many steps the plans made from an input have in all that a process keeps."""
@@ -28,8 +29,7 @@ def row_of(definition: Declared) -> int:
     if definition in _rows:
         return _rows[definition]
     pk = _stored(definition.graph())
-    # Remembered only once it is committed: this transaction may still roll back.
-    transaction.on_commit(lambda: _rows.update({definition: pk}))
+    _once_committed(lambda: _rows.update({definition: pk}))
     return pk
 
 
@@ -43,7 +43,7 @@ def pin(definition: type[Workflow], input: Any) -> tuple[int, Plan]:
     if definition.static is not None:
         return row_of(definition), plan
     pk = _stored(definition.graph(plan))
-    transaction.on_commit(lambda: _remember(pk, plan))
+    _once_committed(lambda: _remember(pk, plan))
     return pk, plan
 
 
@@ -58,8 +58,8 @@ def plan_of(instance: ProcessInstance) -> Plan:
         return definition.static
     plan = _plans.get(instance.definition_id)
     if plan is None:
-        plan = definition.plan(decode(definition.Input, instance.data))
-        _remember(instance.definition_id, plan)
+        plan = made = definition.plan(decode(definition.Input, instance.data))
+        _once_committed(lambda: _remember(instance.definition_id, made))
     return plan
 
 
@@ -93,10 +93,21 @@ def is_workflow(instance: ProcessInstance) -> bool:
     return _stored_as(instance.definition_id)[1] == Definition.Kind.WORKFLOW
 
 
-@cache
 def _stored_as(pk: int) -> tuple[int, str]:
     """Version and kind of a stored definition, which never change."""
-    return Definition.objects.values_list("version", "kind").get(pk=pk)
+    known = _known.get(pk)
+    if known is None:
+        row = Definition.objects.values_list("version", "kind")
+        known = found = row.get(pk=pk)
+        _once_committed(lambda: _known.update({pk: found}))
+    return known
+
+
+def _once_committed(remember: Callable[[], None]) -> None:
+    """Remembers something of the tables once it is known to stay: this transaction may still roll back, and its keys
+    come again. A test case may call the hooks of commits although its own transaction goes on.
+    """
+    transaction.on_commit(lambda: None if connection.in_atomic_block else remember())
 
 
 def _stored(graph: Graph) -> int:
@@ -120,7 +131,7 @@ def forget() -> None:
     """Drops what is remembered of the tables; for a database that was emptied."""
     _rows.clear()
     _plans.clear()
-    _stored_as.cache_clear()
+    _known.clear()
 
 
 def store_all() -> None:

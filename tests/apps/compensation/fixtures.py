@@ -7,8 +7,8 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import User
 
-from orchestrator import registry
 from orchestrator.engine.operations import ActionRequest
+from orchestrator.testing import registered
 from tests.apps.compensation import journal, steps
 from tests.apps.compensation.processes import WORKFLOWS
 from tests.apps.compensation.rallies import RALLIES
@@ -21,12 +21,8 @@ Ask = Callable[..., ActionRequest]
 @pytest.fixture(scope="module")
 def known() -> Iterator[None]:
     """Let the running code have these workflows: also while the invariants are asked for after each test."""
-    before: dict[Any, Any] = dict(registry.definitions)
-    for workflow in (*WORKFLOWS, *RALLIES):
-        registry.register(workflow)
-    yield
-    registry.definitions.clear()
-    registry.definitions.update(before)
+    with registered(*WORKFLOWS, *RALLIES):
+        yield
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from orchestrator import registry
+from orchestrator.testing import registered
 from tests.apps.every_construct import processes
 
 __all__ = ["helpdesk"]
@@ -13,9 +13,5 @@ __all__ = ["helpdesk"]
 @pytest.fixture(scope="module")
 def helpdesk() -> Iterator[None]:
     """Let the running code have the help desk's workflows."""
-    before = dict(registry.definitions)
-    for definition in (processes.Inquiry, processes.Billing, processes.Lattice):
-        registry.register(definition)
-    yield
-    registry.definitions.clear()
-    registry.definitions.update(before)
+    with registered(processes.Inquiry, processes.Billing, processes.Lattice):
+        yield

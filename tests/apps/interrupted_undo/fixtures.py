@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from orchestrator import registry
+from orchestrator.testing import registered
 from tests.apps.interrupted_undo import processes
 from tests.services.workers import Workers
 
@@ -21,12 +21,8 @@ WORKFLOWS = (processes.Overrun, processes.Endless, processes.Voyage)
 @pytest.fixture(scope="module")
 def harbour() -> Iterator[None]:
     """Let the running code have these workflows; for a whole module, as the invariants need them after each test."""
-    before = dict(registry.definitions)
-    for workflow in WORKFLOWS:
-        registry.register(workflow)
-    yield
-    registry.definitions.clear()
-    registry.definitions.update(before)
+    with registered(*WORKFLOWS):
+        yield
 
 
 @pytest.fixture

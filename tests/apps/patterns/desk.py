@@ -1,16 +1,11 @@
 """Starts workflows and runs what is ready; the engine runs in this process."""
 
-from datetime import timedelta
-from time import sleep
 from typing import Any
-
-from django.db.models import F
-from django.utils import timezone
 
 from orchestrator import start_process
 from orchestrator.definition import Workflow
-from orchestrator.engine.drain import drain
 from orchestrator.models import Incident, ProcessInstance, StepKind, StepRun
+from orchestrator.testing import pass_time, run
 
 
 def launch(definition: type[Workflow], *given: Any, id: str = "") -> ProcessInstance:
@@ -21,34 +16,21 @@ def launch(definition: type[Workflow], *given: Any, id: str = "") -> ProcessInst
 
 def finished(definition: type[Workflow], *given: Any) -> ProcessInstance:
     """Start a process and run it as far as it goes without waiting."""
-    process = launch(definition, *given)
-    return go_on(process)
+    return go_on(launch(definition, *given))
 
 
 def go_on(process: ProcessInstance, queue: str = "default") -> ProcessInstance:
-    """Run whatever is ready, and what is put off for a moment."""
-    drain(queue)
-    soon = timedelta(seconds=0.6)
-    while StepRun.objects.filter(
-        queue=queue, wake_at__lt=timezone.now() + soon
-    ).exists():
-        sleep(0.02)
-        drain(queue)
+    """Run whatever is ready on a queue, and what is put off for a moment."""
+    run(queue)
     process.refresh_from_db()
     return process
 
 
-def let_pass(time: timedelta) -> None:
-    """Let everything that is due later be due earlier, and run it."""
-    StepRun.objects.filter(wake_at__isnull=False).update(wake_at=F("wake_at") - time)
-    drain()
-
-
 def insist(process: ProcessInstance, times: int = 10) -> ProcessInstance:
-    """Let all pauses between attempts pass."""
-    for _ in range(times):
-        let_pass(timedelta(minutes=10))
-    return go_on(process)
+    """Let so many long pauses between attempts pass."""
+    pass_time(minutes=10 * times)
+    process.refresh_from_db()
+    return process
 
 
 def visits(process: ProcessInstance, node: str) -> list[StepRun]:

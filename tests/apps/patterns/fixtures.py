@@ -1,13 +1,12 @@
 """Makes the workflows known to the engine for a module of tests, and starts workers who know them too."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from django.conf import settings
 
-from orchestrator import registry
 from orchestrator.models import Worker
+from orchestrator.testing import registered
 from tests.apps.patterns.catalogue import WORKFLOWS
 from tests.services.patience import wait_for
 from tests.services.valkey import ValkeyServer
@@ -32,12 +31,8 @@ def flows() -> Iterator[None]:
 
     For a whole module: the invariants are asked for after each test, and must still know the definition.
     """
-    before: dict[Any, Any] = dict(registry.definitions)
-    for workflow in WORKFLOWS:
-        registry.register(workflow)
-    yield
-    registry.definitions.clear()
-    registry.definitions.update(before)
+    with registered(*WORKFLOWS):
+        yield
 
 
 @pytest.fixture

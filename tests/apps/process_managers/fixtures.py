@@ -8,6 +8,7 @@ import pytest
 from orchestrator import queue, registry
 from orchestrator.definition import Command
 from orchestrator.engine.storage import definitions as stored_definitions
+from orchestrator.testing import registered
 from tests.apps.process_managers import handlers, processes
 
 __all__ = [
@@ -38,12 +39,8 @@ class SetHandler(Protocol):
 
 def known(*definitions: registry.Declared) -> Iterator[None]:
     """Let the running code have these definitions too."""
-    before: Registered = dict(registry.definitions)
-    for definition in definitions:
-        registry.register(definition)
-    yield
-    registry.definitions.clear()
-    registry.definitions.update(before)
+    with registered(*definitions):
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,232 @@
+"""Running what is due and letting time pass, in the test's own process.
+
+The engine takes the time from the database, which no test can put forward. So time passes the other way round: all
+moments that the engine has stored are moved back, to one due moment after another, as a clock would reach them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.models import DateTimeField, F, Min, Model, Q, QuerySet
+
+from orchestrator import queue as doorbell
+from orchestrator.engine.drain import drain
+from orchestrator.engine.storage.batch import database_now
+from orchestrator.models import (
+    Checkpoint,
+    CommandStatus,
+    InboxEvent,
+    Incident,
+    IssuedCommand,
+    OperatorAction,
+    ProcessInstance,
+    StepRun,
+    StepStatus,
+    Verdict,
+    Work,
+)
+from orchestrator.testing.isolation import isolated
+
+A_MOMENT = timedelta(seconds=0.6)
+"""For how long the engine puts work off at most that has failed at nothing: until its turn, or until there is room."""
+
+MOST_PIECES = 100_000
+"""How many pieces of work follow from one another at most, before they are said to be endless."""
+
+MOST_MOMENTS = 10_000
+"""The same of the moments at which something falls due in one call."""
+
+PROCESS_OF: dict[type[Model], str] = {
+    ProcessInstance: "pk",
+    StepRun: "instance",
+    InboxEvent: "process",
+    IssuedCommand: "instance",
+    Checkpoint: "instance",
+    Incident: "instance",
+    OperatorAction: "instance",
+}
+"""The tables whose moments move, and where each names its process."""
+
+WORK: tuple[tuple[type[Work], Q], ...] = (
+    (InboxEvent, Q(verdict=Verdict.RECEIVED, error="")),
+    (IssuedCommand, Q(status=CommandStatus.READY)),
+    (StepRun, Q(status=StepStatus.READY)),
+)
+"""The tables of work, and what has not failed in each."""
+
+
+def run(queue: str | None = None) -> None:
+    """Runs all that is due, and all that follows from it, until everything has ended, waits or pauses.
+
+    Args:
+        queue: only the work of this queue.
+
+    Raises:
+        AssertionError: it finds no end.
+    """
+    with _quietly():
+        _run(queue)
+
+
+def pass_time(
+    time: timedelta = timedelta(0),
+    /,
+    *,
+    days: float = 0,
+    hours: float = 0,
+    minutes: float = 0,
+    seconds: float = 0,
+    only: UUID | None = None,
+) -> None:
+    """Lets time pass: runs what is due now, and then at each moment at which something falls due meanwhile.
+
+    Args:
+        time: how much; the other units are added to it.
+        days: how many, likewise `hours`, `minutes` and `seconds`.
+        only: the id of a process for which alone, with its sub-processes, time passes.
+
+    Raises:
+        ValueError: time does not run backwards.
+        AssertionError: it finds no end.
+    """
+    left = time + timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    if left < timedelta(0):
+        raise ValueError(f"time does not run backwards, so {left} cannot pass")
+    with _quietly():
+        _run()
+        ids = None if only is None else _family(only)
+        for _ in range(MOST_MOMENTS):
+            gap = _gap(ids)
+            last = gap is None or gap > left
+            step = left if gap is None else min(gap, left)
+            age(step, ids)
+            _run()
+            left -= step
+            if last:
+                return
+    raise AssertionError(f"something falls due again and again: {_busy()}")
+
+
+def pass_to_next_moment(process_id: UUID) -> bool:
+    """Lets time pass to the next moment at which anything falls due, and runs it.
+
+    Returns:
+        Whether anything of this process or its sub-processes fell due some time; otherwise no time has passed.
+    """
+    gap = _gap(None)
+    if gap is None or _gap(_family(process_id)) is None:
+        return False
+    with _quietly():
+        age(gap)
+        _run()
+    return True
+
+
+def _run(queue: str | None = None) -> None:
+    asked = 0
+
+    def endless() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > MOST_PIECES
+
+    while True:
+        for name in _queues_with_due_work(queue):
+            drain(name, stop=endless)
+        if endless():
+            raise AssertionError(f"the work finds no end: {_busy()}")
+        if _queues_with_due_work(queue):
+            continue
+        gap = _put_off(queue)
+        if gap is None:
+            return
+        age(gap)
+
+
+def _queues_with_due_work(queue: str | None) -> list[str]:
+    now = database_now()
+    due = {
+        name
+        for table, _ in WORK
+        for name in _rows(table)
+        .filter(wake_at__lte=now)
+        .values_list("queue", flat=True)
+        .distinct()
+    }
+    return sorted(due if queue is None else due & {queue})
+
+
+def _put_off(queue: str | None) -> timedelta | None:
+    """The time until the first work that was only put off for a moment; None when there is none."""
+    now = database_now()
+    here = {} if queue is None else {"queue": queue}
+    moments = [
+        _first(_rows(table).filter(fine, owner="", wake_at__lte=now + A_MOMENT, **here))
+        for table, fine in WORK
+    ]
+    return _until(moments, now)
+
+
+def _gap(ids: list[UUID] | None) -> timedelta | None:
+    """The time until the next work falls due; None when none does."""
+    now = database_now()
+    return _until([_first(_of(table, ids)) for table, _ in WORK], now)
+
+
+def _until(moments: list[datetime | None], now: datetime) -> timedelta | None:
+    known = [moment for moment in moments if moment is not None]
+    return max(min(known) - now, timedelta(0)) if known else None
+
+
+def _first(rows: QuerySet[Any]) -> datetime | None:
+    found: datetime | None = rows.aggregate(first=Min("wake_at"))["first"]
+    return found
+
+
+def age(time: timedelta, ids: list[UUID] | None = None) -> None:
+    """Moves all stored moments back, or those of some processes; nothing is run."""
+    for table in PROCESS_OF:
+        moments = [
+            field.name
+            for field in table._meta.concrete_fields
+            if isinstance(field, DateTimeField)
+        ]
+        earlier = {name: F(name) - time for name in moments}
+        _of(table, ids).update(**earlier)
+
+
+def _of(table: type[Model], ids: list[UUID] | None) -> QuerySet[Any]:
+    rows = _rows(table)
+    return rows if ids is None else rows.filter(**{f"{PROCESS_OF[table]}__in": ids})
+
+
+def _rows(table: type[Model]) -> QuerySet[Any]:
+    return table._default_manager.all()
+
+
+def _family(process_id: UUID) -> list[UUID]:
+    """A process and its sub-processes."""
+    found, parents = [process_id], [process_id]
+    while parents:
+        children = ProcessInstance.objects.filter(parent__in=parents)
+        parents = list(children.values_list("pk", flat=True))
+        found += parents
+    return found
+
+
+def _busy() -> str:
+    """What is due or waits for a moment, in words."""
+    rows = [row for table, _ in WORK for row in _rows(table).exclude(wake_at=None)[:3]]
+    return ", ".join(map(str, rows)) or "nothing is left now"
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Neither Redis nor commits are needed meanwhile."""
+    with doorbell.silenced(), isolated():
+        yield

@@ -1,0 +1,309 @@
+"""A process as a test sees it: what it can be told, and what it has done, which is read anew each time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, overload
+from uuid import UUID, uuid4
+
+from django.contrib.auth.models import AnonymousUser
+
+from orchestrator.definition import Command, Event, ProcessManager, Workflow
+from orchestrator.definition.codec import decode
+from orchestrator.engine import operations, processes
+from orchestrator.engine.change.manager import command_id
+from orchestrator.engine.steps import subprocesses
+from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.results import Results
+from orchestrator.models import (
+    InboxEvent,
+    ProcessInstance,
+    StepKind,
+    StepRun,
+    StepStatus,
+)
+from orchestrator.queue import silenced
+from orchestrator.registry import Declared
+from orchestrator.testing import clock
+
+UNSEEN = (StepStatus.NOT_TAKEN, StepStatus.SUPERSEDED)
+"""Visits that the process did not make, or that were taken back."""
+
+
+@overload
+def started(
+    definition: type[ProcessManager],
+    given: Event,
+    *,
+    id: str = "",
+    correlation_key: str = "",
+) -> Process: ...
+
+
+@overload
+def started(
+    definition: type[Workflow],
+    given: object,
+    *,
+    id: str = "",
+    correlation_key: str = "",
+) -> Process: ...
+
+
+def started(
+    definition: Declared, given: Any, *, id: str = "", correlation_key: str = ""
+) -> Process:
+    """Starts a process and runs it as far as it goes without waiting.
+
+    Args:
+        definition: the process manager or workflow.
+        given: one of a process manager's starting events, or the input of a workflow.
+        id: the event's or start's id; one of its own when empty.
+        correlation_key: the business key; read from what is given when empty.
+
+    Raises:
+        InvalidMessage, KeyTaken: as `start_process`.
+        AssertionError: the event did not start the process.
+    """
+    with silenced():
+        receipt = processes.start_process(
+            definition.name,
+            given,
+            id=id,
+            source="test",
+            correlation_key=correlation_key,
+        )
+    clock.run()
+    process = Process(receipt.process_id)
+    if not ProcessInstance.objects.filter(pk=process.id).exists():
+        row = InboxEvent.objects.get(pk=receipt.number)
+        (*_, said) = ["no reason is known", *row.error.strip().splitlines()]
+        raise AssertionError(
+            f"{row.type} started no {definition.name}, it is {row.verdict}: {said}"
+        )
+    return process
+
+
+def found(definition: Declared, key: str | None = None) -> Process:
+    """The process that the code under test has started.
+
+    Args:
+        definition: the process manager or workflow.
+        key: its correlation key; of several with the same key the last one. Without it there must be one process only.
+
+    Raises:
+        LookupError: there is none, or there are several.
+    """
+    rows = ProcessInstance.objects.filter(name=definition.name).order_by("-pk")
+    if key is not None:
+        rows = rows.filter(correlation_key=key)[:1]
+    ids = list(rows.values_list("pk", flat=True))
+    if len(ids) != 1:
+        named = "" if key is None else f" with the key {key!r}"
+        number = "no process" if not ids else f"{len(ids)} processes"
+        raise LookupError(f"there is {number} of {definition.name}{named}")
+    return Process(ids[0])
+
+
+@dataclass(frozen=True, repr=False)
+class Process:
+    """A handle on one process.
+
+    Args:
+        id: the process id, from a receipt for instance.
+    """
+
+    id: UUID
+
+    # What it can be told
+
+    def send(self, event: Event, *, id: str = "") -> str:
+        """Sends it an event and runs what is due; the verdict, such as "moved" or "parked"."""
+        with silenced():
+            receipt = processes.send_event(
+                event, id=id or str(uuid4()), source="test", process_id=self.id
+            )
+        clock.run()
+        return str(InboxEvent.objects.get(pk=receipt.number).verdict)
+
+    def answer(self, step: str, choice: StrEnum | str, *, by: Any = None) -> None:
+        """Decides in a step that asks, and runs what is due.
+
+        Args:
+            step: the name of the step.
+            choice: one of its choices.
+            by: the user whose permission counts; without one everything is allowed.
+
+        Raises:
+            LookupError: the step does not ask now.
+            OperationRefused: it has no such choice, or the user may not.
+        """
+        asking = self.instance.step_runs.filter(
+            node=step, kind=StepKind.ASK, finished_at=None
+        )
+        run = asking.order_by("pk").first()
+        if run is None:
+            raise LookupError(f"{step} does not ask now: {self}")
+        pk, value = run.pk, str(choice)
+        self._act(by, lambda r: operations.decide(self.id, pk, value, request=r))
+
+    def retry(self, *, by: Any = None) -> None:
+        """Has everything tried again that has failed, as an operator would, and runs it.
+
+        Raises:
+            OperationRefused: nothing has failed, or the user may not.
+        """
+        self._act(by, lambda request: operations.retry(self.id, request=request))
+
+    def cancel(self, *, by: Any = None) -> None:
+        """Cancels it, as an operator would, and runs what undoes it.
+
+        Raises:
+            OperationRefused: it has ended, or the user may not.
+        """
+        self._act(by, lambda request: operations.cancel(self.id, request=request))
+
+    def finish(self) -> Process:
+        """Lets time pass until the process has ended: through pauses, retries and deadlines.
+
+        Raises:
+            AssertionError: it does not end without something from outside.
+        """
+        clock.run()
+        for _ in range(clock.MOST_MOMENTS):
+            if self.instance.finished_at is not None:
+                return self
+            if not clock.pass_to_next_moment(self.id):
+                raise AssertionError(f"nothing is due and it has not ended: {self}")
+        raise AssertionError(f"it finds no end: {self}")
+
+    def _act(
+        self, by: Any, action: Callable[[operations.ActionRequest], object]
+    ) -> None:
+        actor = by or Anybody()
+        with silenced():
+            action(operations.ActionRequest(actor=actor, key=uuid4(), reason="a test"))
+        clock.run()
+
+    # What it has done
+
+    @property
+    def status(self) -> str:
+        """Such as "waiting", "retrying", "failed" or "completed"."""
+        return str(self.instance.status)
+
+    @property
+    def path(self) -> list[str]:
+        """The steps it has visited, in the order in which it left them, and then those in which it is.
+
+        A step that was undone comes again as "undo" and its name; a map is one step.
+        """
+        runs = self.instance.step_runs.filter(item=None).exclude(status__in=UNSEEN)
+        seen = [run for run in runs if not _is_join_ahead(run)]
+        seen.sort(key=lambda run: (run.left is None, run.left or 0, run.pk))
+        return [_name(run) for run in seen]
+
+    @property
+    def open_steps(self) -> list[str]:
+        """The steps in which it is now; none when it has ended."""
+        runs = self.instance.step_runs.filter(finished_at=None, item=None)
+        open_runs = runs.order_by("pk")
+        return [_name(run) for run in open_runs if not _is_join_ahead(run)]
+
+    @property
+    def data(self) -> Any:
+        """A process manager's data, or the input of a workflow."""
+        instance, definition = self.instance, self._definition
+        form = definition.Input if issubclass(definition, Workflow) else definition.Data
+        return decode(form, instance.data)
+
+    @property
+    def commands(self) -> list[Command]:
+        """The commands that it has issued, in order, whether they are carried out yet or not."""
+        definition = self._definition
+        if not issubclass(definition, ProcessManager):
+            return []
+        classes = {
+            issue.command.__name__: issue.command
+            for row in definition.all_rows()
+            for issue in row.issues
+        }
+        rows = {row.pk: row for row in self.instance.commands.all()}
+        made = [
+            command_id(self.id, revision, place)
+            for revision in sorted({row.revision for row in rows.values()})
+            for place in range(len(rows))
+        ]
+        issued = [rows[pk] for pk in made if pk in rows]
+        return [decode(classes[row.type], row.body) for row in issued]
+
+    @property
+    def result(self) -> Any:
+        """The result of a workflow: that of its last step, or a dict of several; None as long as there is none."""
+        definition = self._definition
+        if not issubclass(definition, Workflow):
+            return None
+        body = subprocesses.result_of(self.instance)
+        return None if body is None else decode(definition.result_type(), body)
+
+    def result_of(self, step: str) -> Any:
+        """The result of a workflow's step, of its last visit; of a map the list of its elements' results.
+
+        Raises:
+            LookupError: the step has no result.
+        """
+        instance = self.instance
+        results = Results(instance, definitions.plan_of(instance))
+        if step not in results.plan.vertices or not results.results([step]):
+            raise LookupError(f"{step} has no result: {self}")
+        return results.result(step)
+
+    @property
+    def incidents(self) -> list[str]:
+        """What needs a person now, the oldest first."""
+        rows = self.instance.incidents.filter(resolved_at=None).order_by("pk")
+        return [str(row.message) for row in rows]
+
+    @property
+    def children(self) -> list[Process]:
+        """Its sub-processes, the oldest first."""
+        rows = ProcessInstance.objects.filter(parent=self.id).order_by("pk")
+        return [Process(pk) for pk in rows.values_list("pk", flat=True)]
+
+    @property
+    def instance(self) -> ProcessInstance:
+        """Its row, as it is now."""
+        return ProcessInstance.objects.get(pk=self.id)
+
+    @property
+    def _definition(self) -> Declared:
+        return definitions.definition_of(self.instance)
+
+    def __repr__(self) -> str:
+        instance = ProcessInstance.objects.filter(pk=self.id).first()
+        if instance is None:
+            return f"<no process {self.id}>"
+        where = ", ".join(self.open_steps) or "no step"
+        trouble = "".join(f"; {message}" for message in self.incidents)
+        return f"<{instance.name} {instance}: {instance.status} in {where}{trouble}>"
+
+
+class Anybody(AnonymousUser):
+    """Who acts in a test that says nobody else; may do everything."""
+
+    def has_perm(self, perm: str, obj: object = None) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        return "a test"
+
+
+def _is_join_ahead(run: StepRun) -> bool:
+    """Whether a visit only collects branches until it begins."""
+    return run.kind == StepKind.JOIN
+
+
+def _name(run: StepRun) -> str:
+    return f"undo {run.node}" if run.kind == StepKind.UNDO else run.node

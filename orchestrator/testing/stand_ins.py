@@ -1,0 +1,186 @@
+"""Other functions in the place of steps and handlers, and definitions of a test's own, until the end of a block."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from typing import Any
+
+from orchestrator import registry
+from orchestrator.definition import Command, Workflow
+from orchestrator.definition.workflow.steps import Step
+from orchestrator.registry import Declared
+
+Replaceable = Callable[..., Any] | Step | type[Command] | str
+"""A step's function, a step or its name; a handler's function, its command or the command's name; a reaction's."""
+
+
+@contextmanager
+def replaced(what: Replaceable, by: Callable[..., Any]) -> Iterator[None]:
+    """Has another function run in the place of a step's or a handler's.
+
+    Args:
+        what: the function, the step or the command; or the name of a step, a command or an event handler's function.
+        by: what runs instead; it must take what the other one takes, by the same names in a step.
+
+    Raises:
+        LookupError: nothing has that name, or several functions have it.
+        TypeError: the function cannot be called in that way.
+    """
+    function = _function(what)
+    _check_signature(function, by)
+    with standing_in(lambda asked, so_far: by if asked == function else so_far):
+        yield
+
+
+@contextmanager
+def failing(
+    what: Replaceable, error: BaseException, *, times: int | None = None
+) -> Iterator[None]:
+    """Has a step or a handler fail.
+
+    Args:
+        what: as with `replaced`.
+        error: what it raises.
+        times: how often, before it does its work again; None for always.
+
+    Raises:
+        LookupError: nothing has that name, or several functions have it.
+    """
+    function, failed = _function(what), 0
+
+    def failing_first(
+        asked: Callable[..., Any], so_far: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        if asked != function:
+            return so_far
+
+        @functools.wraps(so_far)
+        def fail(*args: Any, **given: Any) -> Any:
+            nonlocal failed
+            if times is None or failed < times:
+                failed += 1
+                raise error
+            return so_far(*args, **given)
+
+        return fail
+
+    with standing_in(failing_first):
+        yield
+
+
+@contextmanager
+def registered(*definitions: Declared) -> Iterator[None]:
+    """Makes definitions known that are in no app's `processes` module, such as those of a test."""
+    before, twins = dict(registry.definitions), list(registry.twins)
+    for definition in definitions:
+        registry.register(definition)
+    try:
+        yield
+    finally:
+        registry.definitions.clear()
+        registry.definitions.update(before)
+        registry.twins[:] = twins
+
+
+@contextmanager
+def standing_in(stand_in: registry.StandIn) -> Iterator[None]:
+    """Lets something decide what runs for the functions of steps and handlers, until the end of the block."""
+    registry.stand_ins.append(stand_in)
+    try:
+        yield
+    finally:
+        registry.stand_ins.remove(stand_in)
+
+
+def _function(what: Replaceable) -> Callable[..., Any]:
+    """The function that runs for what is named so.
+
+    Raises:
+        LookupError: there is none, or there are several.
+    """
+    known = _known()
+    if isinstance(what, Step):
+        what = what.function or what.name
+    if isinstance(what, type) and issubclass(what, Command):
+        what = what.__name__
+    if not isinstance(what, str):
+        if _made_from_input() or any(what in found for found in known.values()):
+            return what
+        raise LookupError(
+            f"{_shown(what)} is neither a step's nor a handler's function"
+        )
+    found = known.get(what, [])
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise LookupError(
+            f"several functions run as {what}: {', '.join(map(_shown, found))}; name the function itself"
+        )
+    like = get_close_matches(what, known)
+    hint = f"; is it {' or '.join(like)}?" if like else ""
+    raise LookupError(f"no step, command or event handler is called {what!r}{hint}")
+
+
+def _known() -> dict[str, list[Callable[..., Any]]]:
+    """The functions of steps and handlers in the running code, by the names under which they run."""
+    found: dict[str, list[Callable[..., Any]]] = {}
+    for name, function in [*_of_steps(), *_of_handlers()]:
+        functions = found.setdefault(name, [])
+        if function not in functions:
+            functions.append(function)
+    return found
+
+
+def _of_steps() -> Iterator[tuple[str, Callable[..., Any]]]:
+    for definition in registry.definitions.values():
+        if not issubclass(definition, Workflow) or definition.static is None:
+            continue
+        for vertex in definition.static.vertices.values():
+            for step in (vertex.step, vertex.undo):
+                if step is not None and step.function is not None:
+                    yield step.name, step.function
+
+
+def _of_handlers() -> Iterator[tuple[str, Callable[..., Any]]]:
+    for command, handlers in registry.command_handlers.items():
+        yield from ((command, handler.function) for handler in handlers)
+    for handlers in registry.reactions.values():
+        for handler in handlers:
+            yield handler.function.__name__, handler.function
+
+
+def _made_from_input() -> bool:
+    """Whether some workflow makes its steps from its input only: nobody knows them all before it runs."""
+    return any(
+        issubclass(definition, Workflow) and definition.static is None
+        for definition in registry.definitions.values()
+    )
+
+
+def _check_signature(function: Callable[..., Any], by: Callable[..., Any]) -> None:
+    """Refuses what could not be called in the place of the function.
+
+    Raises:
+        TypeError: with what does not fit.
+    """
+    wanted = list(inspect.signature(function).parameters)
+    by_place = function in {handler for _, handler in _of_handlers()}
+    try:
+        if by_place:
+            # A handler may take its context or not, as it likes.
+            number = min(len(inspect.signature(by).parameters), 2) or 1
+            inspect.signature(by).bind(*[None] * number)
+        else:
+            inspect.signature(by).bind(**dict.fromkeys(wanted))
+    except TypeError as mismatch:
+        raise TypeError(
+            f"{_shown(by)} cannot stand in for {_shown(function)}({', '.join(wanted)}): {mismatch}"
+        ) from None
+
+
+def _shown(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", repr(function))

@@ -1,0 +1,713 @@
+"""What `orchestrator.testing` promises: everything in one process, no real commit, no Redis, no waiting."""
+
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from itertools import chain, repeat
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.core.management.sql import emit_post_migrate_signal
+from django.db import IntegrityError, connection, transaction
+from django.test import TestCase
+from django.utils import timezone
+
+from orchestrator import send_event, start_process
+from orchestrator.conf import conf
+from orchestrator.definition import (
+    Event,
+    StepContext,
+    Workflow,
+    ask,
+    each,
+    fork,
+    join,
+    then,
+    undo,
+    wait,
+)
+from orchestrator.definition import (
+    run as sub_process,
+)
+from orchestrator.engine.claims import leases
+from orchestrator.engine.drain import drain
+from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.tables import step_runs
+from orchestrator.exceptions import InvalidMessage, OperationRefused
+from orchestrator.models import Definition, InboxEvent, ProcessInstance, StepRun
+from orchestrator.queue import depth
+from orchestrator.testing import (
+    Process,
+    failing,
+    found,
+    pass_time,
+    registered,
+    replaced,
+    run,
+    started,
+)
+from tests.apps.process_managers import handlers
+from tests.apps.process_managers.fixtures import parcels
+from tests.apps.process_managers.messages import (
+    BookCourier,
+    CountScan,
+    Courier,
+    CourierBooked,
+    DepotOpened,
+    LabelTorn,
+    PackParcel,
+    ParcelDelivered,
+    ParcelOrdered,
+    ParcelPacked,
+    ParcelScanned,
+    RemindPacker,
+)
+from tests.apps.process_managers.processes import Shipping
+from tests.services.valkey import ValkeyServer
+
+__all__ = ["parcels"]
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels", "journeys")]
+
+
+class Choice(StrEnum):
+    YES = "yes"
+    NO = "no"
+
+
+class TicketIssued(Event):
+    number: str
+
+
+@dataclass(frozen=True)
+class Request:
+    traveller: str
+    nights: int = 2
+
+
+def quote(traveller: str, nights: int) -> int:
+    return nights * 100
+
+
+def book(quote: int, context: StepContext) -> str:
+    return f"booked for {quote} in attempt {context.attempt}"
+
+
+def unbook(book: str) -> None:
+    Group.objects.create(name=f"undone: {book}")
+
+
+def remind(traveller: str) -> None:
+    Group.objects.create(name=f"reminded {traveller}")
+
+
+def depart(book: str, issued: TicketIssued) -> str:
+    return f"{book}, {issued.number}"
+
+
+class Journey(Workflow):
+    Input = Request
+    correlation = "traveller"
+    approve = ask("approve", Choice)
+    ticket = wait(TicketIssued, "ticket", gives="issued", deadline=timedelta(days=2))
+    flow = (then(quote, approve, book, ticket, depart), undo(book, by=unbook))
+
+
+def nights(nights: int) -> list[int]:
+    return list(range(nights))
+
+
+def sleep(night: int) -> str:
+    return f"night {night}"
+
+
+def wake(sleep: list[str]) -> int:
+    return len(sleep)
+
+
+class Stay(Workflow):
+    Input = Request
+    flow = (each(nights, over="", do=sleep, into=wake, item="night"),)
+
+
+def pack(traveller: str) -> str:
+    return "packed"
+
+
+def leave(stay: int, pack: str) -> str:
+    return f"{stay} nights, {pack}"
+
+
+class Holiday(Workflow):
+    Input = Request
+    stay = sub_process(Stay, "stay")
+    flow = (fork(quote, into=[stay, pack]), join(stay, pack, into=leave))
+
+
+@pytest.fixture(scope="module")
+def journeys() -> Any:
+    """Let the running code have the workflows above, also while the invariants are asked for."""
+    with registered(Journey, Stay, Holiday):
+        yield
+
+
+def shipped(parcel_id: str = "P-1", courier: Courier = Courier.OWN) -> Process:
+    return started(Shipping, ParcelOrdered(parcel_id, courier))
+
+
+# Running
+
+
+def test_a_process_runs_to_its_end_in_the_tests_own_process() -> None:
+    parcel = shipped(courier=Courier.PARTNER)
+    verdicts = [parcel.send(ParcelPacked(3)), parcel.send(ParcelDelivered("P-1"))]
+
+    assert (parcel.status, verdicts) == ("completed", ["moved", "moved"])
+    assert parcel.path == ["Ordered", "Packing", "OnTheWay", "Delivered"]
+    assert parcel.commands == [PackParcel("P-1", ""), BookCourier("P-1", "")]
+    assert parcel.data == Shipping.Data("P-1", Courier.PARTNER, booking="B-P-1")
+
+
+def test_commands_of_one_transition_come_in_the_order_issued() -> None:
+    parcel = shipped()
+    parcel.send(ParcelPacked(3))
+    for number in range(12):
+        parcel.send(ParcelScanned("P-1", str(number)))
+
+    places = [c.place for c in parcel.commands if isinstance(c, CountScan)]
+    assert places == [str(number) for number in range(12)]
+
+
+def test_a_workflow_is_answered_and_told_and_gives_its_result() -> None:
+    journey = started(Journey, Request("Ito"))
+    assert (journey.status, journey.open_steps) == ("waiting", ["approve"])
+    journey.answer("approve", Choice.YES)
+    assert journey.result is None
+    journey.send(TicketIssued("T-1"))
+
+    assert journey.path == ["quote", "approve", "book", "ticket", "depart"]
+    assert journey.result == "booked for 200 in attempt 1, T-1"
+    assert journey.result_of("approve") is Choice.YES
+    assert journey.result_of("ticket") == TicketIssued("T-1")
+    assert journey.data == Request("Ito")
+    assert journey.commands == []
+
+
+def test_what_a_process_waits_for_may_come_early() -> None:
+    journey = started(Journey, Request("Ito"))
+
+    assert journey.send(TicketIssued("T-1")) == "parked"
+    journey.answer("approve", "yes")
+    assert journey.status == "completed"
+
+
+def test_branches_maps_and_sub_processes_run_too() -> None:
+    holiday = started(Holiday, Request("Ito", 3))
+    (stay,) = holiday.children
+
+    assert holiday.result == "3 nights, packed"
+    assert holiday.path == ["quote", "pack", "stay", "leave"]
+    assert stay.path == ["nights", "sleep", "wake"]
+    assert stay.result_of("sleep") == ["night 0", "night 1", "night 2"]
+
+
+def test_a_cancelled_process_is_undone() -> None:
+    journey = started(Journey, Request("Ito"))
+    journey.answer("approve", Choice.YES)
+    journey.cancel()
+
+    assert journey.status == "cancelled"
+    assert journey.path[-1] == "undo book"
+    assert Group.objects.filter(name__startswith="undone").count() == 1
+
+
+def test_processes_that_the_code_under_test_started_are_found() -> None:
+    start_process(Journey, Request("Ito"))
+    start_process(Shipping, ParcelOrdered("P-1"))
+    run()
+
+    assert found(Journey).open_steps == ["approve"]
+    assert found(Shipping, "P-1").path == ["Ordered", "Packing"]
+
+
+def test_one_that_is_not_there_or_not_the_only_one_is_not_found() -> None:
+    with pytest.raises(
+        LookupError, match="there is no process of journey with the key"
+    ):
+        found(Journey, "Ito")
+    shipped("P-1")
+    shipped("P-2")
+    with pytest.raises(LookupError, match="there is 2 processes of shipping"):
+        found(Shipping)
+
+
+def test_a_start_that_fails_is_told_at_once() -> None:
+    with (
+        failing(PackParcel, ValueError("no paper")),
+        pytest.raises(AssertionError, match=r"started no shipping.*no paper"),
+    ):
+        shipped()
+
+
+def test_a_handle_says_how_its_process_stands() -> None:
+    with failing(quote, ValueError("no price")):
+        journey = started(Journey, Request("Ito"))
+        pass_time(hours=1)
+
+    assert repr(journey) == "<journey Ito: failed in quote; ValueError: no price>"
+    assert journey.incidents == ["ValueError: no price"]
+
+
+def test_an_answer_to_nobody_and_a_wrong_one_are_refused(stranger: User) -> None:
+    journey = started(Journey, Request("Ito"))
+
+    with pytest.raises(LookupError, match="book does not ask now"):
+        journey.answer("book", Choice.YES)
+    with pytest.raises(OperationRefused, match="'maybe' is not one of yes, no"):
+        journey.answer("approve", "maybe")
+    with pytest.raises(OperationRefused):
+        journey.answer("approve", Choice.YES, by=stranger)
+    assert journey.open_steps == ["approve"]
+
+
+def test_a_step_without_a_result_has_none_to_show() -> None:
+    journey = started(Journey, Request("Ito"))
+
+    with pytest.raises(LookupError, match="book has no result"):
+        journey.result_of("book")
+    with pytest.raises(LookupError, match="boook has no result"):
+        journey.result_of("boook")
+
+
+# Time
+
+
+def test_deadlines_fire_one_after_the_other_as_a_clock_would_reach_them() -> None:
+    parcel = shipped(courier=Courier.PARTNER)
+    pass_time(minutes=59)
+    assert RemindPacker("P-1") not in parcel.commands
+    pass_time(minutes=2)
+    assert RemindPacker("P-1") in parcel.commands
+    assert parcel.instance.escalation_level == 0
+    pass_time(hours=2)
+
+    assert parcel.instance.escalation_level == 2
+    at = parcel.instance.escalated_at
+    assert at is not None
+    assert timezone.now() - at < timedelta(minutes=2)  # at 3 h; 3 h 1 min are over
+
+
+def test_what_passed_before_a_deadline_fired_counts_for_what_it_led_to() -> None:
+    parcel = shipped()
+    parcel.send(ParcelPacked(3))
+    pass_time(hours=71)
+    other = shipped("P-2")
+    pass_time(timedelta(hours=2))
+
+    assert parcel.path[-1] == "Missing"
+    assert other.commands == [PackParcel("P-2", ""), RemindPacker("P-2")]
+    missing = parcel.instance.step_runs.get(node="Missing")
+    assert timedelta(minutes=59) < timezone.now() - missing.started_at
+
+
+def test_pauses_between_attempts_pass() -> None:
+    with failing(book, ConnectionError("away"), times=2):
+        journey = started(Journey, Request("Ito"))
+        journey.answer("approve", Choice.YES)
+        assert journey.status == "retrying"
+        pass_time(seconds=conf().BACKOFF_SECONDS)
+        assert journey.status == "retrying"
+        pass_time(minutes=1)
+
+    assert journey.result_of("book") == "booked for 200 in attempt 3"
+
+
+def test_patience_with_an_event_ends() -> None:
+    parcel = shipped()
+    assert parcel.send(ParcelScanned("P-1", "Kobe")) == "parked"
+    pass_time(seconds=conf().PATIENCE_SECONDS - 1)
+    assert parcel.incidents == []
+    pass_time(seconds=2)
+
+    assert parcel.incidents == ["ParcelScanned is not expected in step Packing"]
+
+
+def test_an_event_without_a_process_is_shown_after_its_patience() -> None:
+    number = send_event(ParcelPacked(1), id="1").number
+    pass_time(hours=1)
+
+    event = InboxEvent.objects.get(pk=number)
+    assert (event.verdict, event.wake_at) == ("unrouted", None)
+
+
+def test_the_lease_of_a_worker_that_died_ends() -> None:
+    start_process(Journey, Request("Ito"))
+    (claimed,) = step_runs.claim("default", "lost worker", 1, 10, status="running")
+    run()
+    assert StepRun.objects.get().owner == "lost worker"
+    pass_time(seconds=11)
+
+    assert found(Journey).open_steps == ["approve"]
+    assert StepRun.objects.get(pk=claimed.work.pk).attempt == 2
+
+
+def test_time_may_pass_for_one_process_alone() -> None:
+    parcel, other = shipped("P-1"), shipped("P-2")
+    pass_time(hours=1, only=parcel.id)
+
+    assert RemindPacker("P-1") in parcel.commands
+    assert RemindPacker("P-2") not in other.commands
+
+
+def test_a_process_is_brought_to_its_end_through_all_its_pauses() -> None:
+    with failing(sleep, ConnectionError("away"), times=3):
+        holiday = started(Holiday, Request("Ito"))
+        assert holiday.status == "waiting"
+        holiday.finish()
+
+    assert holiday.result == "2 nights, packed"
+
+
+def test_one_that_waits_for_somebody_is_not_brought_to_its_end() -> None:
+    journey = started(Journey, Request("Ito"))
+
+    with pytest.raises(
+        AssertionError, match=r"nothing is due and it has not ended.*approve"
+    ):
+        journey.finish()
+
+
+def test_time_does_not_run_backwards() -> None:
+    with pytest.raises(ValueError, match="does not run backwards"):
+        pass_time(hours=1, minutes=-61)
+
+
+def test_a_year_passes_in_a_moment() -> None:
+    parcel = shipped()
+    begun = time.monotonic()
+    pass_time(days=365)
+
+    assert parcel.instance.escalation_level == 1
+    assert time.monotonic() - begun < 5  # seconds, on a machine that others use too
+
+
+def test_work_that_finds_no_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchestrator.testing.clock.MOST_PIECES", 200)
+    start_process(Shipping, ParcelOrdered("P-1"))
+    run()
+
+    def scan_again(command: CountScan) -> ParcelScanned:
+        return ParcelScanned(command.parcel_id, "again")
+
+    parcel = found(Shipping)
+    parcel.send(ParcelPacked(3))
+    with (
+        replaced(CountScan, scan_again),
+        pytest.raises(AssertionError, match=r"the work finds no end.*ParcelScanned"),
+    ):
+        parcel.send(ParcelScanned("P-1", "Kobe"))
+
+
+# Replacing
+
+
+def test_a_step_is_replaced_until_the_end_of_the_block() -> None:
+    def cheap(traveller: str, nights: int) -> int:
+        return 1
+
+    with replaced(quote, cheap), replaced("pack", lambda traveller: "replaced"):
+        first = started(Holiday, Request("Ito"))
+    second = started(Holiday, Request("Ito"))
+
+    assert (first.result_of("quote"), first.result) == (1, "2 nights, replaced")
+    assert (second.result_of("quote"), second.result) == (200, "2 nights, packed")
+
+
+def test_handlers_are_replaced_by_command_function_and_name() -> None:
+    seen: list[object] = []
+
+    def book(command: BookCourier) -> CourierBooked:
+        seen.append(command)
+        return CourierBooked("by command")
+
+    with (
+        replaced(BookCourier, book),
+        replaced(handlers.pack_parcel, seen.append),
+        replaced("RemindPacker", lambda command, context: seen.append(context.attempt)),
+        replaced("greet_depot", seen.append),
+    ):
+        parcel = shipped(courier=Courier.PARTNER)
+        pass_time(hours=1)
+        parcel.send(ParcelPacked(3))
+        send_event(DepotOpened("Kobe"), id="1")
+        run()
+
+    assert parcel.data.booking == "by command"
+    orders = [PackParcel("P-1", ""), 1, BookCourier("P-1", ""), DepotOpened("Kobe")]
+    assert seen == orders
+    assert not Group.objects.exists()
+
+
+def test_the_result_of_a_stand_in_is_read_as_strictly_as_that_of_the_step() -> None:
+    def wrong(traveller: str, nights: int) -> str:
+        return "much"
+
+    with replaced(quote, wrong):
+        journey = started(Journey, Request("Ito"))
+
+    assert journey.status == "failed"
+    assert "the result of quote" in journey.incidents[0]
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("qoute", "no step, command or event handler is called 'qoute'; is it quote?"),
+        (timezone.now, "now is neither a step's nor a handler's function"),
+        (LabelTorn, "LabelTorn is neither a step's nor a handler's function"),
+    ],
+    ids=["name", "function", "event"],
+)
+def test_what_does_not_exist_cannot_be_replaced(what: Any, said: str) -> None:
+    with pytest.raises(LookupError) as refused, replaced(what, print):
+        pass
+
+    assert str(refused.value) == said
+
+
+def test_a_name_that_stands_for_several_functions_is_refused() -> None:
+    def nights(nights: int) -> list[int]:
+        return []
+
+    class Other(Workflow):
+        Input = Request
+        flow = (nights,)
+
+    with (
+        registered(Other),
+        pytest.raises(LookupError, match="several functions run as nights"),
+        replaced("nights", nights),
+    ):
+        pass
+
+
+def test_a_stand_in_must_take_what_the_function_takes() -> None:
+    with (
+        pytest.raises(
+            TypeError, match=r"cannot stand in for quote\(traveller, nights\)"
+        ),
+        replaced(quote, lambda traveller: 1),
+    ):
+        pass
+    with (
+        pytest.raises(TypeError, match=r"cannot stand in for pack_parcel\(command\)"),
+        replaced(PackParcel, lambda: None),
+    ):
+        pass
+
+
+def test_a_failing_handler_is_tried_again() -> None:
+    parcel = shipped(courier=Courier.PARTNER)
+    with failing(BookCourier, ConnectionError("away"), times=1):
+        parcel.send(ParcelPacked(3))
+        assert parcel.status == "retrying"
+        pass_time(minutes=1)
+
+    assert parcel.data.booking == "B-P-1"
+
+
+def test_what_failed_for_good_is_retried() -> None:
+    with failing(quote, ValueError("no price")):
+        journey = started(Journey, Request("Ito"))
+        pass_time(hours=1)
+        assert journey.status == "failed"
+    journey.retry()
+
+    assert journey.open_steps == ["approve"]
+
+
+def test_definitions_are_known_within_the_block_only() -> None:
+    class Alone(Workflow):
+        Input = Request
+        flow = (quote,)
+
+    with registered(Alone):
+        assert started(Alone, Request("Ito")).result == 200
+    ProcessInstance.objects.all().delete()
+    with pytest.raises(Exception, match="no definition alone"):
+        started(Alone, Request("Ito"))
+
+
+def test_fixtures_last_for_the_test(
+    procession_registered: Any, procession_replaced: Any
+) -> None:
+    class Fixed(Workflow):
+        Input = Request
+        flow = (quote,)
+
+    procession_registered(Fixed)
+    procession_replaced(quote, lambda traveller, nights: 7)
+
+    assert started(Fixed, Request("Ito")).result == 7
+    ProcessInstance.objects.all().delete()
+
+
+# Without commits
+
+
+def test_nothing_was_committed() -> None:
+    assert connection.in_atomic_block
+    shipped()
+
+
+def test_a_statement_that_fails_in_a_step_undoes_itself_alone() -> None:
+    def quote(traveller: str, nights: int) -> int:
+        Group.objects.create(name="once")
+        try:
+            Group.objects.create(name="once")
+        except IntegrityError:
+            return Group.objects.filter(name="once").count()
+        return 0
+
+    with replaced("quote", quote):
+        journey = started(Journey, Request("Ito"))
+
+    assert journey.result_of("quote") == 1
+
+
+def test_a_step_whose_statement_fails_is_tried_again() -> None:
+    Group.objects.create(name="taken")
+
+    def quote(traveller: str, nights: int) -> int:
+        with transaction.atomic():
+            Group.objects.create(name="half")
+            Group.objects.create(name="taken")
+        return 1
+
+    with replaced("quote", quote):
+        journey = started(Journey, Request("Ito"))
+        assert journey.status == "retrying"
+        assert not Group.objects.filter(name="half").exists()
+        Group.objects.filter(name="taken").delete()
+        pass_time(minutes=1)
+
+    assert journey.result_of("quote") == 1
+
+
+def test_a_handler_whose_statement_fails_after_the_commit_is_tried_again() -> None:
+    Group.objects.create(name="taken")
+
+    def book(command: BookCourier) -> CourierBooked:
+        Group.objects.create(name="taken")
+        return CourierBooked("B-1")
+
+    with replaced(BookCourier, book):
+        parcel = shipped(courier=Courier.PARTNER)
+        parcel.send(ParcelPacked(3))
+        assert parcel.status == "retrying"
+        Group.objects.filter(name="taken").delete()
+        pass_time(minutes=1)
+
+    assert parcel.data.booking == "B-1"
+
+
+def test_a_lost_lease_does_not_cost_the_tests_own_transaction() -> None:
+    def quote(traveller: str, nights: int) -> int:
+        leases.end("default", list(StepRun.objects.values_list("owner", flat=True)))
+        return 1
+
+    Group.objects.create(name="before")
+    with replaced("quote", quote):
+        start_process(Journey, Request("Ito"))
+        stop = chain([False] * 3, repeat(True))
+        drain(stop=lambda: next(stop))
+
+    assert Group.objects.filter(name="before").exists()
+    assert StepRun.objects.get().result is None
+    run()
+    assert found(Journey).open_steps == ["approve"]
+
+
+class OrdinaryTestCase(TestCase):
+    """Django's own test case, with what it shares between its tests."""
+
+    process: Process
+
+    @classmethod
+    def setUpTestData(cls) -> None:
+        cls.process = shipped()
+
+    def test_each_test_begins_where_the_shared_data_ends(self) -> None:
+        self.process.send(ParcelPacked(3))
+        assert self.process.open_steps == ["OnTheWay"]
+
+    def test_and_so_does_the_next(self) -> None:
+        assert self.process.open_steps == ["Packing"]
+        pass_time(hours=1)
+        assert RemindPacker("P-1") in self.process.commands
+
+    def test_hooks_of_commits_may_be_called_though_nothing_is_committed(self) -> None:
+        with self.captureOnCommitCallbacks(execute=True):
+            journey = started(Journey, Request("Ito"))
+        assert journey.open_steps == ["approve"]
+
+    def test_what_was_rolled_back_is_forgotten(self) -> None:
+        assert started(Journey, Request("Ito")).open_steps == ["approve"]
+
+
+# Without Redis
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_bell_is_rung_where_commits_are_real() -> None:
+    parcel = shipped(courier=Courier.PARTNER)
+    parcel.send(ParcelPacked(3))
+    pass_time(hours=1)
+
+    assert depth("default") == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_redis_may_be_away(
+    valkey: ValkeyServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    valkey.stop()
+    begun = time.monotonic()
+    parcel = shipped(courier=Courier.PARTNER)
+    parcel.send(ParcelPacked(3))
+    pass_time(hours=1)
+    assert parcel.data.booking == "B-P-1"
+    assert "doorbell" not in caplog.text
+
+    start_process(Shipping, ParcelOrdered("P-2"))
+    start_process(Shipping, ParcelOrdered("P-3"))
+    run()
+    assert found(Shipping, "P-3").open_steps == ["Packing"]
+    assert caplog.text.count("the doorbell is out of reach") <= 2
+    assert time.monotonic() - begun < 5  # seconds, on a machine that others use too
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_known_of_the_tables_is_forgotten_when_they_are_emptied() -> None:
+    row = definitions.row_of(Shipping)
+    assert definitions.row_of(Shipping) == row
+    Definition.objects.all().delete()
+    emit_post_migrate_signal(0, False, "default")  # as Django does between two tests
+
+    assert definitions.row_of(Shipping) != row
+
+
+@pytest.mark.django_db(transaction=True)
+def test_redis_is_not_looked_for_by_the_code_under_test(procession_quiet: None) -> None:
+    start_process(Shipping, ParcelOrdered("P-1"))
+    assert depth("default") == 0
+    run()
+
+    assert found(Shipping).open_steps == ["Packing"]
+
+
+def test_wrong_input_is_refused_as_always() -> None:
+    with pytest.raises(InvalidMessage):
+        started(Journey, "Ito")
