@@ -48,7 +48,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels ha
         self.wake = asyncio.Event()
         self.canary = asyncio.Event()
         self.canary_id = ""
-        self.jobs: list[asyncio.Task[None]] = []
+        self.loops: list[asyncio.Task[None]] = []
         try:
             wanted = list(groups_wanted(self.scope["query_string"].decode("latin-1")))
         except ValueError:
@@ -60,14 +60,14 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels ha
         await self.join(wanted)
         # The page fetches when it is accepted; from here on it misses nothing.
         await self.accept()
-        self.jobs = [
+        self.loops = [
             asyncio.create_task(self.send_hints()),
             asyncio.create_task(self.guard()),
         ]
 
     async def disconnect(self, code: int) -> None:
-        for job in self.jobs:
-            job.cancel()
+        for loop in self.loops:
+            loop.cancel()
         # The layer may be away, and forgets by itself.
         with contextlib.suppress(Exception):
             for group in self.groups_joined:

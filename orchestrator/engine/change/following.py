@@ -92,7 +92,7 @@ class Following:
         if unknown and not self.change.new:
             self._joins |= joins.stored(self.change.instance.pk, unknown)
         return {
-            name: joins.standing(row, over=self._is_over(row))
+            name: joins.arrivals_of(row, over=self._is_over(row))
             for name in names
             if (row := self._joins.get(name)) is not None
         }

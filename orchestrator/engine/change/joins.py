@@ -33,7 +33,7 @@ def stored(process: UUID, names: Sequence[str]) -> dict[str, StepRun]:
     return {row.node: row for row in rows}
 
 
-def standing(row: StepRun, *, over: bool) -> Arrivals:
+def arrivals_of(row: StepRun, *, over: bool) -> Arrivals:
     """How a join stands whose row this is."""
     return Arrivals(row.arrived, row.taken, over, _failed(row))
 
@@ -63,7 +63,7 @@ def check_branches(run: StepRun, vertex: Vertex) -> None:
     Raises:
         Permanent: it lacks branches.
     """
-    if run.kind == StepKind.UNDO or not starved(vertex, standing(run, over=True)):
+    if run.kind == StepKind.UNDO or not starved(vertex, arrivals_of(run, over=True)):
         return
     raise Permanent(
         f"the join at {vertex.name} needs {vertex.needed} of its {vertex.ways_in} branches, but {run.taken} came: "

@@ -48,7 +48,7 @@ def soon(least: float, most: float) -> datetime:
     return database_now() + timedelta(seconds=pause)
 
 
-def put_off(run: StepRun) -> None:
+def wait_for_room(run: StepRun) -> None:
     """Gives a step back for a moment because others of its kind are running."""
     send([given_back(run, soon(0.05, 0.3))])
 

@@ -116,7 +116,7 @@ class Session:
             check_attempts(run, policy)
             check_branches(run, vertex)
             if not has_room(run, self.instance.name, policy):
-                give_back.put_off(run)
+                give_back.wait_for_room(run)
                 return None
             # Until the result is stored, so that neither a predicate that hangs nor a death in between goes unnoticed.
             most = policy.timeout + conf().EVENT_TIMEOUT

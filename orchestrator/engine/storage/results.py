@@ -24,7 +24,7 @@ GIVEN = (StepStatus.DONE, StepStatus.SKIPPED)
 
 
 class Results:
-    """The values of one process, as one job has read them: what it has read or made itself it need not read again."""
+    """The values of one process, as one session has read them; it need not read again what it has read or made."""
 
     def __init__(self, instance: ProcessInstance, plan: Plan) -> None:
         self.instance = instance
@@ -33,7 +33,7 @@ class Results:
         self._input: Any = None
 
     def learn(self, step: str, result: Any) -> None:
-        """Notes a result that this job has just stored, as JSON values."""
+        """Notes a result that this session has just stored, as JSON values."""
         self._known[step] = result
 
     def forget(self) -> None:

@@ -2,7 +2,7 @@
 
 from orchestrator.definition import Workflow, each, fork, join, step, then, undo
 from tests.apps.interrupted_undo import crew
-from tests.apps.interrupted_undo import voyage as v
+from tests.apps.interrupted_undo import traced_steps as v
 
 
 class Overrun(Workflow):

@@ -18,7 +18,7 @@ from orchestrator.models import (
 )
 from tests.apps.interrupted_undo.fixtures import hands, harbour
 from tests.apps.interrupted_undo.processes import Voyage
-from tests.apps.interrupted_undo.voyage import Cargo, traces
+from tests.apps.interrupted_undo.traced_steps import Cargo, traces
 from tests.reliability.storm import Storm, kill_one, press_retry
 from tests.services.patience import wait_for
 from tests.services.sizes import size
