@@ -37,6 +37,8 @@ class Statement(NamedTuple):
     rows: int | None = None
     receive: Callable[[list[Any]], None] | None = None
     """Takes the rows that the statement returns, if it returns any."""
+    new_keys: Sequence[object] = ()
+    """The keys of new rows, where they are known before."""
 
 
 MANY_PARAMS = 30_000
@@ -69,7 +71,7 @@ class Batch:
             LeaseLost: one of them did not hit the rows it had to; roll back.
         """
         if self._fits_in_one:
-            self.send_as_one()
+            _send_as_one(self.statements)
         else:
             _send_in_order(self.statements)
 
@@ -83,7 +85,7 @@ class Batch:
             LeaseLost: one of them did not hit the rows it had to; nothing was written.
         """
         if self._fits_in_one and not connection.in_atomic_block:
-            self.send_as_one()
+            _send_as_one(self.statements)
         else:
             with transaction.atomic(durable=True):
                 self.send()
@@ -118,7 +120,7 @@ class Batch:
             mine = key if how == "key" else how
             if _meet(seen, how, mine):
                 return touched
-            seen.add(mine)
+            seen |= {mine, *statement.new_keys}
         return None
 
 

@@ -94,7 +94,8 @@ class Table(Generic[M]):
         ]
         keyed = fields is self.columns
         sql = self._insert(len(rows), keyed, plain)
-        return Statement(sql, params, self._new, len(rows))
+        keys = [item.pk for item in objects] if keyed else ()
+        return Statement(sql, params, self._new, len(rows), None, keys)
 
     def insert_known(self, item: M) -> Statement:
         """Inserts a new row and gives the object its key, for work that goes on with it."""
