@@ -106,10 +106,10 @@ class Batch:
 
     @property
     def _fits_in_one(self) -> bool:
+        if connection.vendor != "postgresql" or len(self.statements) > MANY_STATEMENTS:
+            return False
         params = sum(len(statement.params) for statement in self.statements)
-        small = len(self.statements) <= MANY_STATEMENTS and params <= MANY_PARAMS
-        one = connection.vendor == "postgresql" and small
-        return one and self.meeting() is None
+        return params <= MANY_PARAMS and self.meeting() is None
 
     def meeting(self) -> Touched | None:
         """Return the first rows written that an earlier statement may have written too; None if there are none."""

@@ -83,8 +83,7 @@ class Table(Generic[M]):
         rows = [[getattr(item, field.attname) for field in fields] for item in objects]
         plain: tuple[str | None, ...] = (None,) * len(fields)
         if len(rows) == 1:
-            pairs = zip(fields, rows[0], strict=True)
-            plain = tuple(plain_text(field, value) for field, value in pairs)
+            plain = tuple(map(plain_text, fields, rows[0]))
         prepare = self._prepared(db.vendor)
         params = [
             prepare[field](value, db)
