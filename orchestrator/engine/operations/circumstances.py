@@ -14,6 +14,7 @@ from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.results import GIVEN
 from orchestrator.models import (
     Blocked,
+    Incident,
     IssuedCommand,
     ProcessInstance,
     StepKind,
@@ -21,6 +22,12 @@ from orchestrator.models import (
 )
 
 ENDED = "The process has ended"
+FAILURES = (
+    Incident.Kind.STEP_FAILED,
+    Incident.Kind.DEADLINE_FAILED,
+    Incident.Kind.EVENT_FAILED,
+)
+"""What a process has failed of, also while its status says that it is paused."""
 UNDOING = "The process is being undone: its finished steps no longer count"
 
 
@@ -44,8 +51,10 @@ class Processes:
     def troubled(self) -> set[UUID]:
         """Those with something that failed, or that is set aside until the running code has what it needs."""
         commands = IssuedCommand.objects.filter(status__in=["failed", "retrying"])
-        held = self._open().filter(~Q(error=""), wake_at__isnull=False)
-        return self._of(commands) | self._of(held)
+        due = Q(wake_at__isnull=False) | Q(remaining__isnull=False)
+        held = self._open().filter(due).exclude(error="")
+        failed = Incident.objects.open().filter(kind__in=FAILURES)
+        return self._of(commands) | self._of(held) | self._of(failed)
 
     @cached_property
     def skippable(self) -> set[UUID]:

@@ -13,6 +13,7 @@ from orchestrator import send_event, start_process
 from orchestrator.definition import Event
 from orchestrator.engine.drain import drain
 from orchestrator.models import (
+    Checkpoint,
     InboxEvent,
     IssuedCommand,
     ProcessInstance,
@@ -90,6 +91,8 @@ def age(time: timedelta) -> None:
         InboxEvent: ("received_at", "wake_at", "patience_until"),
         IssuedCommand: ("wake_at",),
         StepRun: ("started_at", "wake_at"),
+        Checkpoint: ("at",),
+        ProcessInstance: ("paused_at",),
     }
     for table, columns in times.items():
         table.objects.update(**{column: F(column) - time for column in columns})
