@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -22,12 +22,14 @@ from orchestrator.engine.operations import (
     escalate,
     pause,
     redo,
+    refusals,
     restart,
     resume,
     retry,
     skip,
     unpause,
 )
+from orchestrator.engine.operations.circumstances import UNDOING
 from orchestrator.engine.steps.running import CLAIMED
 from orchestrator.engine.steps.session import Session
 from orchestrator.engine.storage.tables import step_runs
@@ -169,6 +171,7 @@ def test_a_join_waits_for_the_end_of_the_pause(asked: Ask) -> None:
     assert (process.status, done.count("rest")) == ("completed", 1)
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_process_that_ends_meanwhile_is_paused_no_more(asked: Ask) -> None:
     process = launch(apps.Line)
     apps.during["end"] = pausing(process, asked)
@@ -553,6 +556,37 @@ def test_a_step_that_was_claimed_just_before_starts_no_sub_process(asked: Ask) -
     nothing_starts(process)
     resumed(process, asked)
     assert child_of(process).status == "waiting"
+
+
+# What cannot be done, for many rows
+
+
+def told(processes: list[ProcessInstance], user: User) -> tuple[Any, int]:
+    """Return what cannot be done with these processes, and how many queries that took."""
+    with CaptureQueriesContext(connection) as queries:
+        found = refusals(processes, user)
+    return found, len(queries)
+
+
+def test_many_processes_take_as_many_queries_as_one(asked: Ask, operator: User) -> None:
+    for _ in range(50):
+        launch(apps.Bottom)
+    drain()
+    rows = list(ProcessInstance.objects.order_by("pk"))
+    for process in rows[::3]:
+        pause(process.pk, True, request=asked())
+    for process in rows[1::3]:
+        cancel(process.pk, request=asked())  # and so is being undone
+    rows = list(ProcessInstance.objects.order_by("pk"))
+    told(rows, operator)  # what the operator may do is read once
+
+    singly = [told([row], operator) for row in rows]
+    at_once, queries = told(rows, operator)
+    assert len(at_once) == 50
+    assert queries == max(number for _, number in singly)
+    assert at_once == {pk: words for found, _ in singly for pk, words in found.items()}
+    said = {words["pause"] for words in at_once.values()}
+    assert said == {"", "It is paused already", UNDOING}
 
 
 # Races
