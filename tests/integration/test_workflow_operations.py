@@ -484,6 +484,9 @@ def test_what_is_possible_is_said_for_every_action(asked: Ask) -> None:
     assert possible(at_question(), operator) == {
         "retry": "Nothing has failed",
         "escalate": "",
+        "assign": "",
+        "pause": "",
+        "unpause": "It is not paused",
         "cancel": "",
         "redo": "",
         "resume": "",
@@ -494,7 +497,7 @@ def test_what_is_possible_is_said_for_every_action(asked: Ask) -> None:
     journal.forget()
     said = possible(failed("plan", processes.Choice), operator)
     assert {action for action, why in said.items() if not why} == {
-        "retry", "escalate", "cancel", "resume", "skip", "restart",
+        "retry", "escalate", "assign", "pause", "cancel", "resume", "skip", "restart",
     }  # fmt: skip
     assert (said["redo"], said["decide"]) == (
         "No step is done yet",
