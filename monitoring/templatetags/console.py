@@ -153,7 +153,7 @@ def _standing(remaining: timedelta | None) -> SafeString:
     text = _("%(time)s left when it goes on") % {
         "time": span(max(remaining, timedelta()))
     }
-    return format_html('<span class="num">{}</span>', text)
+    return format_html("<span>{}</span>", text)
 
 
 @register.simple_tag

@@ -17,6 +17,14 @@ from orchestrator.engine.operations.circumstances import (
 from orchestrator.engine.storage.tables import instances
 from orchestrator.models import ProcessInstance
 
+CHILDREN = Given(
+    "children",
+    "flag",
+    _("Its sub-processes too"),
+    lambda instance: True,
+    of_workflows=True,
+)
+
 
 class PauseProcess(ProcessOperation):
     """Lets a process stand still: what is claimed finishes, nothing new starts, and no time passes for it.
@@ -35,7 +43,7 @@ class PauseProcess(ProcessOperation):
     )
     icon = "paused"
     rank = 40
-    given = (Given("children", "flag", _("Its sub-processes too"), lambda _: True),)
+    given = (CHILDREN,)
     on_whole = True
     on_many = True
 
@@ -68,7 +76,7 @@ class UnpauseProcess(ProcessOperation):
     text = _("The process goes on, with what was left of its deadlines.")
     icon = "running"
     rank = 40
-    given = (Given("children", "flag", _("Its sub-processes too"), lambda _: True),)
+    given = (CHILDREN,)
     on_whole = True
     on_many = True
 
