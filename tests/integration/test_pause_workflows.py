@@ -332,6 +332,26 @@ def test_a_step_that_fails_for_good_meanwhile_leaves_the_process_paused(
     assert go_on(process).status == "waiting"
 
 
+def test_what_a_failure_cancelled_while_it_rested_is_brought_back(asked: Ask) -> None:
+    process = launch(processes.Hasty)
+
+    def fail() -> None:
+        pause(process.pk, True, request=asked())
+        raise BAD
+
+    steps.during["flight"] = fail
+    go_on(process)
+    assert statuses(process)["flight"] == "failed"
+    assert "cancelled" in statuses(process).values()
+    resumed(process, asked)
+    assert process.status == "failed"
+    steps.during.clear()
+    retry(process.pk, request=asked())
+    go_on(process)
+    decide(process.pk, visit(process, "approve").pk, "yes", request=asked())
+    assert go_on(process).status == "completed"
+
+
 def test_a_failure_that_is_undone_is_undone_after_the_pause(asked: Ask) -> None:
     process = launch(apps.Line)
 

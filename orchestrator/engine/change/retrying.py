@@ -126,6 +126,7 @@ REVIVED: dict[str, Any] = {
     "blocked_on": "",
     "finished_at": None,
     "left": None,
+    "remaining": None,
     "error": "",
     "lost": "",
     "given_back": 0,

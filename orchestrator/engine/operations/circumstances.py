@@ -27,7 +27,7 @@ FAILURES = (
     Incident.Kind.DEADLINE_FAILED,
     Incident.Kind.EVENT_FAILED,
 )
-"""What a process has failed of, also while its status says that it is paused."""
+"""What a process has failed of."""
 UNDOING = "The process is being undone: its finished steps no longer count"
 
 
@@ -53,8 +53,12 @@ class Processes:
         commands = IssuedCommand.objects.filter(status__in=["failed", "retrying"])
         due = Q(wake_at__isnull=False) | Q(remaining__isnull=False)
         held = self._open().filter(due).exclude(error="")
-        failed = Incident.objects.open().filter(kind__in=FAILURES)
-        return self._of(commands) | self._of(held) | self._of(failed)
+        return self._of(commands) | self._of(held)
+
+    @cached_property
+    def failed(self) -> set[UUID]:
+        """Those that have failed, whatever their status says."""
+        return self._of(Incident.objects.open().filter(kind__in=FAILURES))
 
     @cached_property
     def skippable(self) -> set[UUID]:
@@ -113,7 +117,9 @@ class Circumstances:
     @property
     def troubled(self) -> bool:
         known = self.instance.status in TROUBLED
-        return known or self.instance.pk in self._among.troubled
+        if known or self.instance.pk in self._among.troubled:
+            return True
+        return self.paused and self.instance.pk in self._among.failed
 
     @property
     def can_be_skipped(self) -> bool:
