@@ -129,6 +129,7 @@ class ProcessInstanceAdmin(OperatedAdmin):
         "step",
         "open_steps",
         "parent_id",
+        "owner",
         "revision",
         "changed_at",
     ]

@@ -115,7 +115,7 @@ def dialogs_of(process: Circumstances, user: Any) -> list[Dialog]:
             [
                 (given, user.get_username() if given.form == "person" else first)
                 for given in operation.given
-                if given.label
+                if given.label and (process.workflow or not given.of_workflows)
                 for first in [given.initial(process.instance)]
             ],
         )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth import get_user_model
 from django.db.models import Exists, OuterRef, Q
 from django.http import QueryDict
 
@@ -17,19 +18,32 @@ NEW = 100
 
 @dataclass(frozen=True)
 class Filters:
-    """What the list is narrowed to; every field is a parameter of the URL."""
+    """What the list is narrowed to; every field but the reader is a parameter of the URL.
+
+    Args:
+        owner: a user's name, "me" or "nobody".
+        reader: who "me" is.
+    """
 
     definition: str = ""
     version: str = ""
     status: str = ""
     step: str = ""
     escalated: str = ""
+    owner: str = ""
     q: str = ""
+    reader: Any = None
 
     @classmethod
-    def from_query(cls, query: QueryDict, **fixed: str) -> "Filters":
-        given = {name.name: _clean(query.get(name.name, "")) for name in fields(cls)}
-        return cls(**(given | fixed))
+    def from_query(
+        cls, query: QueryDict, reader: Any = None, **fixed: str
+    ) -> "Filters":
+        given = {name: _clean(query.get(name, "")) for name in cls._names()}
+        return cls(**(given | fixed), reader=reader)
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [named.name for named in fields(cls) if named.name != "reader"]
 
     def applied(self) -> ProcessInstanceQuerySet:
         """The instances that match, all of them."""
@@ -51,6 +65,8 @@ class Filters:
             rows = rows.filter(self._in_step())
         if self.escalated:
             rows = rows.escalated()
+        if self.owner:
+            rows = rows.filter(self._owned())
         return rows.filter(self._found()) if self.q else rows
 
     def _in_step(self) -> Q:
@@ -62,6 +78,14 @@ class Filters:
         one = Q(definition__kind=Definition.Kind.PROCESS_MANAGER)
         return Q(Exists(runs)) | Q(Q(finished_at__isnull=False) | one, step=self.step)
 
+    def _owned(self) -> Q:
+        """Seen to by this person."""
+        if self.owner == "nobody":
+            return Q(owner=None)
+        if self.owner == "me":
+            return Q(owner=getattr(self.reader, "pk", None), owner__isnull=False)
+        return Q(**{f"owner__{get_user_model().USERNAME_FIELD}": self.owner})
+
     def _found(self) -> Q:
         """Process id, or the beginning of a correlation key."""
         try:
@@ -71,7 +95,8 @@ class Filters:
 
     def parameters(self, **changed: str) -> dict[str, str]:
         """The filters as parameters of a URL, some of them changed; empty ones are left out."""
-        values: Mapping[str, str] = {**self.__dict__, **changed}
+        given = {name: getattr(self, name) for name in self._names()}
+        values: Mapping[str, str] = {**given, **changed}
         return {name: value for name, value in values.items() if value}
 
     def chips(self) -> list[tuple[str, str]]:
@@ -119,7 +144,7 @@ def same_rows(
         before: where the page starts; only the newest page is told of new rows.
     """
     keys = [key for key in map(_uuid, shown[:size]) if key is not None]
-    rows = ProcessInstance.objects.select_related("definition")
+    rows = ProcessInstance.objects.select_related("definition", "owner")
     known = rows.defer("definition__graph").in_bulk(keys)
     matching = filters.applied()
     still = set(matching.filter(pk__in=keys).values_list("pk", flat=True))
@@ -140,7 +165,7 @@ def _clean(text: str) -> str:
 
 
 def _ordered(filters: Filters) -> "ProcessInstanceQuerySet":
-    rows = filters.applied().select_related("definition")
+    rows = filters.applied().select_related("definition", "owner")
     return rows.defer("definition__graph").order_by("-pk")
 
 

@@ -134,10 +134,10 @@ def clock_time(at: datetime) -> SafeString:
 
 
 @register.simple_tag
-def countdown(until: datetime | None) -> SafeString:
-    """The time left, which the page counts down."""
+def countdown(until: datetime | None, remaining: timedelta | None = None) -> SafeString:
+    """The time left, which the page counts down; what remains of it stands still where its process does."""
     if until is None:
-        return SafeString("")
+        return _standing(remaining)
     left = max(until - timezone.now(), timedelta())
     return format_html(
         '<time class="countdown num" datetime="{}" title="{}">{}</time>',
@@ -145,6 +145,15 @@ def countdown(until: datetime | None) -> SafeString:
         in_full(until),
         span(left),
     )
+
+
+def _standing(remaining: timedelta | None) -> SafeString:
+    if remaining is None:
+        return SafeString("")
+    text = _("%(time)s left when it goes on") % {
+        "time": span(max(remaining, timedelta()))
+    }
+    return format_html("<span>{}</span>", text)
 
 
 @register.simple_tag
@@ -215,6 +224,7 @@ def filter_name(name: str) -> str:
         "status": _("Status"),
         "step": _("Step"),
         "escalated": _("Escalated"),
+        "owner": _("Owner"),
     }
     return words.get(name, name)
 

@@ -29,7 +29,7 @@ def index(request: HttpRequest) -> HttpResponse:
 @for_viewers
 def detail(request: HttpRequest, name: str) -> HttpResponse:
     """One definition: its map, the instances in the chosen step, its transition table."""
-    filters = Filters.from_query(request.GET, definition=name)
+    filters = Filters.from_query(request.GET, request.user, definition=name)
     shown = definition_page(name, filters)
     return page(
         request,
@@ -57,7 +57,9 @@ def _table(request: HttpRequest, shown: DefinitionPage) -> dict[str, Any]:
 @for_viewers
 def picture(request: HttpRequest, name: str, form: str) -> HttpResponse:
     """The diagram as a file: `svg` or `dot`, with `?counts=1` as it is now."""
-    shown = definition_page(name, Filters.from_query(request.GET, definition=name))
+    shown = definition_page(
+        name, Filters.from_query(request.GET, request.user, definition=name)
+    )
     if form == "svg":
         return svg_file(
             shown.drawing.standalone(shown.state if "counts" in request.GET else None),

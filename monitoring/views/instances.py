@@ -19,7 +19,7 @@ from orchestrator.models import Definition, Status, StepRun
 @for_viewers
 def index(request: HttpRequest) -> HttpResponse:
     """Instances, narrowed by what the URL says."""
-    filters = Filters.from_query(request.GET)
+    filters = Filters.from_query(request.GET, request.user)
     return page(
         request,
         "instances",

@@ -17,6 +17,7 @@ from monitoring.diagrams.drawing import Drawing
 from monitoring.diagrams.sketch import level_plan, plan
 from orchestrator.definition.graph import Graph
 from orchestrator.engine.drain import drain
+from orchestrator.engine.operations import OPERATIONS
 from tests.apps.patterns.ways import Broad
 from tests.unit.test_diagram_workflows import every_pattern
 
@@ -134,3 +135,16 @@ def test_every_text_of_the_templates_is_translated() -> None:
     assert "%(title)s, for %(number)s rows:" in texts
     assert texts - listed == set()
     assert 'msgstr ""' not in MESSAGES.partition("\n\n")[2]
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_text_of_an_action_is_translated(name: str) -> None:
+    operation = OPERATIONS[name]
+    given = [one.label for one in operation.given]
+    texts = [operation.label, operation.done, operation.text, *given]
+    english = [str(text) for text in texts]
+    with translation.override("ja"):
+        japanese = [str(text) for text in texts]
+
+    same = [one for one, other in zip(english, japanese, strict=True) if one == other]
+    assert [one for one in same if one] == []

@@ -108,6 +108,26 @@ PLANTED: list[tuple[str, str, Defect]] = [
         "conservation",
         lambda p: scan().update(revision=9),
     ),
+    (
+        "a process says that it is paused and is not",
+        "progress",
+        lambda p: mine(p).update(status="paused"),
+    ),
+    (
+        "a process is paused and does not say so",
+        "progress",
+        lambda p: mine(p).update(paused_at=LONG_AGO),
+    ),
+    (
+        "a deadline rests though its process goes on",
+        "progress",
+        lambda p: visit(p).update(remaining=timedelta(hours=1), wake_at=None),
+    ),
+    (
+        "an event rests though its process goes on",
+        "progress",
+        lambda p: scan().update(verdict="parked", remaining=timedelta(hours=1)),
+    ),
     ("a checkpoint is missing", "dense_history", lambda p: newest(p).delete()),
     (
         "a checkpoint in the middle is missing",

@@ -484,15 +484,15 @@ def test_what_is_possible_is_said_for_every_action(asked: Ask) -> None:
     assert possible(at_question(), operator) == {
         "retry": "Nothing has failed",
         "escalate": "",
+        "assign": "",
+        "pause": "",
+        "unpause": "It is not paused",
         "cancel": "",
         "redo": "",
         "resume": "",
         "skip": "",
         "decide": "",
         "restart": "The process is still going on: cancel it first, or wait for its end",
-        "pause": "",
-        "unpause": "It is not paused",
-        "assign": "",
     }
     journal.forget()
     said = possible(failed("plan", processes.Choice), operator)

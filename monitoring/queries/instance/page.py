@@ -57,6 +57,7 @@ class InstancePage:
     ledger: HistoryPage
     accepted: list[tuple[Edge, str]]
     deadline: datetime | None
+    remaining: timedelta | None
     entered: datetime | None
     trouble: Trouble | None
     more_trouble: int
@@ -112,6 +113,7 @@ def _of_workflow(
         ledger=workflow_history_of(instance, labels, before),
         accepted=[],
         deadline=None,
+        remaining=None,
         entered=None,
         trouble=trouble,
         more_trouble=more,
@@ -144,6 +146,7 @@ def _of_process_manager(
         history_of(instance, _start(graph), before),
         [(edge, labels[edge.target]) for edge in accepted_now(graph, instance)],
         open_run.wake_at if open_run and not instance.finished_at else None,
+        open_run.remaining if open_run and instance.paused_at else None,
         open_run.started_at if open_run else None,
         trouble,
         more,

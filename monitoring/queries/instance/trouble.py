@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from orchestrator import registry
 from orchestrator.conf import conf
@@ -29,6 +29,7 @@ class Trouble:
     step: str = ""
     since: datetime | None = None
     next_try: datetime | None = None
+    remaining: timedelta | None = None
     attempt: int = 0
     attempts: int = 0
     fatal: bool = True
@@ -67,6 +68,7 @@ def _tried_again(
         f"{retrying.type}: {said}" if said else retrying.type,
         instance.step,
         next_try=retrying.wake_at,
+        remaining=retrying.remaining if isinstance(retrying, InboxEvent) else None,
         attempt=retrying.attempt,
         attempts=_attempts(retrying),
         fatal=False,

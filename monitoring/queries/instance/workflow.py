@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from django.db.models import Case, IntegerField, Q, QuerySet, TextField, Value, When
@@ -52,14 +51,16 @@ class OpenStep:
         return "running" if self.is_map and waiting else str(self.run.status)
 
     @property
-    def deadline(self) -> datetime | None:
-        waits = self.run.kind in (StepKind.WAIT, StepKind.ASK)
-        return self.run.wake_at if waits else None
+    def has_deadline(self) -> bool:
+        return self._wakes and self.run.kind in (StepKind.WAIT, StepKind.ASK)
 
     @property
-    def next_try(self) -> datetime | None:
-        retrying = self.run.status == StepStatus.RETRYING
-        return self.run.wake_at if retrying else None
+    def is_tried_again(self) -> bool:
+        return self._wakes and self.run.status == StepStatus.RETRYING
+
+    @property
+    def _wakes(self) -> bool:
+        return self.run.wake_at is not None or self.run.remaining is not None
 
 
 @dataclass(frozen=True)

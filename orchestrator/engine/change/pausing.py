@@ -6,24 +6,27 @@ the latest, when a worker claims it. Commands that were issued are carried out.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
 from django.db.models import DateTimeField, DurationField, ExpressionWrapper, F, Value
 from django.db.models.expressions import Combinable
 
-from orchestrator.models import InboxEvent, StepRun, Verdict
+from orchestrator.models import Checkpoint, InboxEvent, Status, StepRun, Verdict
 
 WAITING = (Verdict.RECEIVED, Verdict.PARKED)
 """Events that nothing has settled."""
 
 
 def rest(process_id: UUID, now: datetime) -> None:
-    """Puts what nobody has claimed to rest, with what is left until it was to wake."""
-    left = ExpressionWrapper(F("wake_at") - _at(now), output_field=DurationField())
-    for rows in _waiting(process_id, owner="", wake_at__isnull=False):
-        rows.update(remaining=left, wake_at=None)
+    """Puts what nobody has claimed to rest, with what is left until it was to wake; of a parked event its patience."""
+    runs, events = _waiting(process_id, owner="", wake_at__isnull=False)
+    parked = events.filter(verdict=Verdict.PARKED)
+    parked.update(remaining=_left("patience_until", now), wake_at=None)
+    for rows in (runs, events):
+        rows.update(remaining=_left("wake_at", now), wake_at=None)
 
 
 def wake(process_id: UUID, now: datetime) -> set[str]:
@@ -35,14 +38,26 @@ def wake(process_id: UUID, now: datetime) -> set[str]:
     due = ExpressionWrapper(_at(now) + F("remaining"), output_field=DateTimeField())
     runs, events = _waiting(process_id, remaining__isnull=False)
     queues = {
-        *runs.values_list("queue", flat=True),
-        *events.values_list("queue", flat=True),
+        *runs.values_list("queue", flat=True).distinct(),
+        *events.values_list("queue", flat=True).distinct(),
     }
     parked = events.filter(verdict=Verdict.PARKED)
     parked.update(patience_until=due, wake_at=now, remaining=None)
     for rows in (runs, events):
-        rows.filter(remaining__isnull=False).update(wake_at=due, remaining=None)
+        rows.update(wake_at=due, remaining=None)
     return queues
+
+
+def stood_still(process_id: UUID, since: datetime) -> timedelta:
+    """How long a process stood still since a moment at which it did not; it does not now."""
+    rows = Checkpoint.objects.filter(instance=process_id, at__gte=since)
+    told = rows.order_by("revision").values_list("status", "at")
+    pauses = [
+        after - at
+        for (status, at), (_, after) in pairwise(told)
+        if status == Status.PAUSED
+    ]
+    return sum(pauses, timedelta(0))
 
 
 def _waiting(process_id: UUID, **conditions: Any) -> tuple[Any, Any]:
@@ -50,6 +65,10 @@ def _waiting(process_id: UUID, **conditions: Any) -> tuple[Any, Any]:
     runs = StepRun.objects.filter(instance=process_id, finished_at=None)
     events = InboxEvent.objects.filter(process=process_id, verdict__in=WAITING)
     return runs.filter(**conditions), events.filter(**conditions)
+
+
+def _left(column: str, now: datetime) -> Combinable:
+    return ExpressionWrapper(F(column) - _at(now), output_field=DurationField())
 
 
 def _at(now: datetime) -> Combinable:

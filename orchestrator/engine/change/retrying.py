@@ -75,7 +75,8 @@ def try_steps_again(change: WorkflowChange) -> None:
 def _troubled(change: WorkflowChange) -> QuerySet[StepRun]:
     runs = change.instance.step_runs.filter(finished_at=None)
     bad = Q(status__in=[StepStatus.FAILED, StepStatus.RETRYING])
-    held = ~Q(error="") & Q(wake_at__isnull=False, owner="")
+    due = Q(wake_at__isnull=False, owner="") | Q(remaining__isnull=False)
+    held = ~Q(error="") & due
     return runs.filter(bad | held).order_by("pk")
 
 
@@ -125,6 +126,7 @@ REVIVED: dict[str, Any] = {
     "blocked_on": "",
     "finished_at": None,
     "left": None,
+    "remaining": None,
     "error": "",
     "lost": "",
     "given_back": 0,

@@ -93,7 +93,7 @@ class WorkflowChange(ProcessChange):
         """Settles an open visit, whoever holds it; with one that is cancelled its sub-process is."""
         self._close(run, status, values, {"id": run.pk, "finished_at": None})
         if status == StepStatus.CANCELLED and run.child_id is not None:
-            cancel_child(run)
+            cancel_child(run, self)
 
     def _close(
         self,
@@ -231,7 +231,7 @@ class WorkflowChange(ProcessChange):
             if run.error:
                 self.mark(incidents.resolved(by, self.now, step_run_id=run.pk))
             if run.child_id is not None:
-                cancel_child(run, undo=undo)
+                cancel_child(run, self, undo=undo)
         return found
 
     # How it is written
@@ -261,7 +261,7 @@ class WorkflowChange(ProcessChange):
         if self.instance.parent_id is None:
             return
         for run in StepRun.objects.filter(child=self.instance.pk, finished_at=None):
-            awake = {"wake_at": self.now}
+            awake = {"wake_at": self.now, "remaining": None}
             waiting = {"id": run.pk, "finished_at": None}
             self.writes.append(step_runs.update(awake, waiting, None))
             self.rings.add(run.queue)
@@ -298,8 +298,11 @@ class WorkflowChange(ProcessChange):
             batch.send()
 
 
-def cancel_child(run: StepRun, *, undo: bool = True) -> None:
-    """Cancels the sub-process of a step that no longer waits for it; what it has done is undone, unless told not to."""
+def cancel_child(run: StepRun, parent: ProcessChange, *, undo: bool = True) -> None:
+    """Cancels the sub-process of a step that no longer waits for it; what it has done is undone, unless told not to.
+
+    One that stands still goes on for that, unless its parent stands still too.
+    """
     child = locked_child(run)
     if child is None or child.finished_at is not None:
         return
@@ -307,6 +310,8 @@ def cancel_child(run: StepRun, *, undo: bool = True) -> None:
         return  # it is on its way out by itself
     cause = Cause.of(CauseKind.PARENT, run.pk)
     change = WorkflowChange.of(child, cause, database_now())
+    if not parent.paused:
+        change.go_on()
     if undo:
         change.undo()
     else:

@@ -11,7 +11,7 @@ from django.db import transaction
 from orchestrator.conf import conf
 from orchestrator.definition import ProcessManager
 from orchestrator.definition.codec import decode
-from orchestrator.engine.change import incidents
+from orchestrator.engine.change import incidents, pausing
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.claims.give_back import rested
@@ -67,11 +67,12 @@ def _fired(run: StepRun, definition: type[ProcessManager], now: datetime) -> Sta
     following = run.deadlines_fired + 1
     values: dict[str, Any] = {
         "deadlines_fired": following,
-        "wake_at": run.started_at + timers[following]
-        if following < len(timers)
-        else None,
+        "wake_at": None,
         "attempt": 0,
         "owner": "",
         "error": "",
     }
+    if following < len(timers):
+        begun = run.started_at + pausing.stood_still(run.instance_id, run.started_at)
+        values["wake_at"] = begun + timers[following]
     return step_runs.update(values, {**fence(run), "finished_at": None})

@@ -208,8 +208,7 @@ def _keep_resting(
 ) -> None:
     """Keeps an event whose process stands still, with the patience it has left."""
     until = event.patience_until or now + inbox.patience(definition)
-    left = until - now if event.remaining is None else event.remaining
-    kept = {"patience_until": None, "remaining": left, "attempt": 0}
+    kept = {"patience_until": None, "remaining": until - now, "attempt": 0}
     marks = [
         verdict(event, Verdict.PARKED, now, instance, error=event.error, **kept),
         instances.update({"parked": instance.parked + 1}, {"id": instance.pk}),

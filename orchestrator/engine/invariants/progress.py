@@ -40,6 +40,7 @@ def progress() -> Iterator[str]:
     for instance in ProcessInstance.objects.ended().filter(Exists(visits))[:20]:
         yield f"{instance.pk} has ended but stands in a step"
     yield from _in_one_step()
+    yield from _resting()
     yield from _counted()
     yield from _reasons()
 
@@ -54,6 +55,22 @@ def _in_one_step() -> Iterator[str]:
     several = managed.values("instance_id").annotate(open=Count("id"))
     for row in several.filter(open__gt=1)[:20]:
         yield f"{row['instance_id']} stands in {row['open']} steps"
+
+
+def _resting() -> Iterator[str]:
+    """What rests belongs to a process that is paused, which says so."""
+    said, since = Q(status="paused"), Q(paused_at__isnull=False)
+    for instance in ProcessInstance.objects.live().filter(said ^ since)[:20]:
+        yield f"{instance.pk} is {instance.status}, but paused at {instance.paused_at}"
+    for ended in ProcessInstance.objects.ended().filter(since)[:20]:
+        yield f"{ended.pk} has ended but is paused"
+    runs = StepRun.objects.filter(finished_at=None, instance__paused_at=None)
+    for run in runs.filter(remaining__isnull=False)[:20]:
+        yield f"{_at(run)} rests, but its process goes on"
+    waiting = Q(verdict="received") | Q(verdict="parked")
+    events = InboxEvent.objects.filter(waiting, remaining__isnull=False)
+    for event in events.exclude(process__paused_at__isnull=False)[:20]:
+        yield f"event {event.pk} rests, but its process goes on"
 
 
 def _retrying_nothing() -> Any:

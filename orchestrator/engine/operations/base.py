@@ -53,6 +53,7 @@ class Given:
         label: of the field in the dialog; without one its button gives it.
         initial: what stands in the field at first, for a process.
         rows: lines of a field for JSON.
+        of_workflows: whether it is asked for of workflows alone; of others a flag is off.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Given:
     label: Text = ""
     initial: Callable[[ProcessInstance], Any] = lambda instance: ""
     rows: int = 4
+    of_workflows: bool = False
 
 
 @dataclass(frozen=True)

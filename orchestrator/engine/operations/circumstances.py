@@ -10,10 +10,11 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from orchestrator.engine.change.status import TROUBLED
-from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.results import GIVEN
 from orchestrator.models import (
     Blocked,
+    Definition,
+    Incident,
     IssuedCommand,
     ProcessInstance,
     StepKind,
@@ -21,6 +22,12 @@ from orchestrator.models import (
 )
 
 ENDED = "The process has ended"
+FAILURES = (
+    Incident.Kind.STEP_FAILED,
+    Incident.Kind.DEADLINE_FAILED,
+    Incident.Kind.EVENT_FAILED,
+)
+"""What a process has failed of."""
 UNDOING = "The process is being undone: its finished steps no longer count"
 
 
@@ -36,6 +43,13 @@ class Processes:
         return [Circumstances(instance, self) for instance in self.instances]
 
     @cached_property
+    def workflows(self) -> set[int]:
+        """The keys of the definitions among theirs that are workflows."""
+        keys = {instance.definition_id for instance in self.instances}
+        stored = Definition.objects.filter(pk__in=keys, kind=Definition.Kind.WORKFLOW)
+        return set(stored.values_list("pk", flat=True))
+
+    @cached_property
     def undoing(self) -> set[UUID]:
         signs = Q(kind=StepKind.UNDO) | Q(blocked=Blocked.UNDOING)
         return self._of(StepRun.objects.filter(signs))
@@ -44,8 +58,14 @@ class Processes:
     def troubled(self) -> set[UUID]:
         """Those with something that failed, or that is set aside until the running code has what it needs."""
         commands = IssuedCommand.objects.filter(status__in=["failed", "retrying"])
-        held = self._open().filter(~Q(error=""), wake_at__isnull=False)
+        due = Q(wake_at__isnull=False) | Q(remaining__isnull=False)
+        held = self._open().filter(due).exclude(error="")
         return self._of(commands) | self._of(held)
+
+    @cached_property
+    def failed(self) -> set[UUID]:
+        """Those that have failed, whatever their status says."""
+        return self._of(Incident.objects.open().filter(kind__in=FAILURES))
 
     @cached_property
     def skippable(self) -> set[UUID]:
@@ -86,7 +106,7 @@ class Circumstances:
 
     @property
     def workflow(self) -> bool:
-        return definitions.is_workflow(self.instance)
+        return self.instance.definition_id in self._among.workflows
 
     @property
     def undoing(self) -> bool:
@@ -104,7 +124,9 @@ class Circumstances:
     @property
     def troubled(self) -> bool:
         known = self.instance.status in TROUBLED
-        return known or self.instance.pk in self._among.troubled
+        if known or self.instance.pk in self._among.troubled:
+            return True
+        return self.paused and self.instance.pk in self._among.failed
 
     @property
     def can_be_skipped(self) -> bool:

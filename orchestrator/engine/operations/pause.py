@@ -12,9 +12,18 @@ from orchestrator.engine.operations.circumstances import (
     ENDED,
     UNDOING,
     Circumstances,
+    Processes,
 )
 from orchestrator.engine.storage.tables import instances
 from orchestrator.models import ProcessInstance
+
+CHILDREN = Given(
+    "children",
+    "flag",
+    _("Its sub-processes too"),
+    lambda instance: True,
+    of_workflows=True,
+)
 
 
 class PauseProcess(ProcessOperation):
@@ -34,7 +43,7 @@ class PauseProcess(ProcessOperation):
     )
     icon = "paused"
     rank = 40
-    given = (Given("children", "flag", _("Its sub-processes too"), lambda _: True),)
+    given = (CHILDREN,)
     on_whole = True
     on_many = True
 
@@ -49,7 +58,12 @@ class PauseProcess(ProcessOperation):
         return "It is paused already" if process.paused else ""
 
     def effect(self, press: Press, children: bool = True) -> dict[str, Any]:
-        return {"paused_with_it": _stop(press.process, press, children)}
+        concerned = _concerned(self, press.process, children)
+        for instance in concerned:
+            change = ProcessChange(instance, press.cause, press.now)
+            change.pause()
+            change.write()
+        return {"paused_with_it": len(concerned) - 1}
 
 
 class UnpauseProcess(ProcessOperation):
@@ -62,7 +76,7 @@ class UnpauseProcess(ProcessOperation):
     text = _("The process goes on, with what was left of its deadlines.")
     icon = "running"
     rank = 40
-    given = (Given("children", "flag", _("Its sub-processes too"), lambda _: True),)
+    given = (CHILDREN,)
     on_whole = True
     on_many = True
 
@@ -75,41 +89,33 @@ class UnpauseProcess(ProcessOperation):
         return "" if process.paused else "It is not paused"
 
     def effect(self, press: Press, children: bool = True) -> dict[str, Any]:
-        return {"resumed_with_it": _go_on(press.process, press, children)}
+        concerned = _concerned(self, press.process, children)
+        for instance in concerned:
+            change = ProcessChange(instance, press.cause, press.now)
+            change.go_on()
+            change.write()
+        return {"resumed_with_it": len(concerned) - 1}
 
 
-def _stop(instance: ProcessInstance, press: Press, children: bool) -> int:
-    """Pauses a locked process; how many sub-processes were paused with it."""
-    change = ProcessChange(instance, press.cause, press.now)
-    change.pause()
-    change.write()
-    if not children:
-        return 0
-    running = _children(instance, paused=False)
-    return sum(1 + _stop(child, press, children) for child in running)
+def _concerned(
+    operation: ProcessOperation, instance: ProcessInstance, children: bool
+) -> list[ProcessInstance]:
+    """The locked process, and those of its sub-processes with which the same can be done."""
+    together = Processes(_descendants(instance) if children else [])
+    able = [part for part in together.each() if not operation.why_not(part)]
+    return [instance, *(part.instance for part in able)]
 
 
-def _go_on(instance: ProcessInstance, press: Press, children: bool) -> int:
-    change = ProcessChange(instance, press.cause, press.now)
-    change.go_on()
-    change.write()
-    if not children:
-        return 0
-    resting = _children(instance, paused=True)
-    return sum(1 + _go_on(child, press, children) for child in resting)
-
-
-def _children(instance: ProcessInstance, *, paused: bool) -> list[ProcessInstance]:
-    """The live sub-processes of a process, locked, in the order in which all lock them."""
-    keys = instance.children.live().order_by("pk").values_list("pk", flat=True)
-    locked = [instances.lock(pk)[0] for pk in keys]
-    return [
-        child
-        for child in locked
-        if child is not None
-        and child.finished_at is None
-        and (child.paused_at is not None) == paused
-    ]
+def _descendants(instance: ProcessInstance) -> list[ProcessInstance]:
+    """The live sub-processes of a process and theirs, locked in the order in which all lock them: parents first."""
+    found: list[ProcessInstance] = []
+    level = [instance]
+    while level:
+        parts = ProcessInstance.objects.live().filter(parent__in=level).order_by("pk")
+        locked = [instances.lock(pk)[0] for pk in parts.values_list("pk", flat=True)]
+        level = [part for part in locked if part and part.finished_at is None]
+        found += level
+    return found
 
 
 pause = register(PauseProcess())

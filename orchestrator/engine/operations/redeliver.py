@@ -27,6 +27,7 @@ class RedeliverEvent(EventOperation):
             "attempt": 0,
             "owner": "",
             "patience_until": None,
+            "remaining": None,
         }
         settle(press, event, values, "redelivered by an operator")
         ring_after_commit(event.queue)

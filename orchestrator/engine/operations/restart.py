@@ -48,6 +48,8 @@ class RestartProcess(ProcessOperation):
             return "A process manager is started by an event: send that event again"
         if process.ended:
             return ""
+        if process.paused:
+            return "The process is paused: resume it first"
         if process.instance.status != Status.FAILED:
             return "The process is still going on: cancel it first, or wait for its end"
         return UNDOING if process.undoing else ""

@@ -117,7 +117,7 @@ def _offer_again(change: WorkflowChange, known: Known, request: ActionRequest) -
 
 def _supersede(change: WorkflowChange, known: Known, revision: int) -> None:
     """What is open is closed, and what was settled after the checkpoint does not count any more."""
-    _leave_children(known)
+    _leave_children(change, known)
     rows = change.instance.step_runs.exclude(kind=StepKind.UNDO)
     closed = {
         "wake_at": None,
@@ -138,7 +138,7 @@ def _supersede(change: WorkflowChange, known: Known, revision: int) -> None:
         change.mark(incidents.resolved(BY, change.now, **about))
 
 
-def _leave_children(known: Known) -> None:
+def _leave_children(change: WorkflowChange, known: Known) -> None:
     """Cancels the sub-processes that go on no more; all are locked before any step is, as when they end."""
     for run in known.later:
         if run.finished_at is not None or run.child_id is None:
@@ -146,7 +146,7 @@ def _leave_children(known: Known) -> None:
         if known.goes_on(run):
             locked_child(run)
         else:
-            cancel_child(run)
+            cancel_child(run, change)
 
 
 def _enter(change: WorkflowChange, known: Known) -> None:

@@ -49,7 +49,7 @@ class SkipStep(ProcessOperation):
         given = {"result": body, "checksum": seal(body)}
         change.close_open(run, StepStatus.SKIPPED, **given)
         if run.child_id is not None:
-            cancel_child(run)
+            cancel_child(run, change)
         followed(run, lambda: settling.follow(change, run, result, StepStatus.SKIPPED))
         change.write()
         return {"skipped": {run.node: body}}

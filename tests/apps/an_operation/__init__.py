@@ -1,0 +1,1 @@
+"""An operator action of a project's own."""

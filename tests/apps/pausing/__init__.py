@@ -1,0 +1,1 @@
+"""Workflows that are paused from within their steps."""

@@ -1,0 +1,147 @@
+"""An operator action of one's own, written by the recipe in docs/operating.md: one class in one module."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.db import DEFAULT_DB_ALIAS
+from django.test import Client
+
+from orchestrator import permissions
+from orchestrator.engine.operations import (
+    OPERATIONS,
+    ActionRequest,
+    cancel,
+    refusals,
+    register,
+)
+from orchestrator.models import Checkpoint, OperatorAction, ProcessInstance
+from tests.apps.an_operation import remind as module
+from tests.apps.an_operation.remind import RemindOfProcess
+from tests.apps.process_managers.desk import place
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
+
+DOCS = Path(__file__).parents[2] / "docs"
+ENDED = "Nobody waits for a process that has ended"
+
+
+@pytest.fixture(autouse=True)
+def remind(db: None) -> Iterator[RemindOfProcess]:
+    """Make the action known, and its permission, as when the project starts and migrates."""
+    operation = register(RemindOfProcess())
+    permissions.create(DEFAULT_DB_ALIAS)
+    yield operation
+    del OPERATIONS[operation.name]
+
+
+@pytest.fixture
+def foreman(operator: User) -> User:
+    """Return an operator who may remind people too."""
+    operator.user_permissions.add(
+        Permission.objects.get(codename="remind_processinstance")
+    )
+    return User.objects.get(pk=operator.pk)
+
+
+@pytest.fixture
+def site(client: Client, foreman: User) -> Client:
+    client.force_login(foreman)
+    return client
+
+
+def address(process: ProcessInstance) -> str:
+    return f"/processes/{process.pk}/remind/"
+
+
+def form(process: ProcessInstance, **given: str) -> dict[str, object]:
+    revision = ProcessInstance.objects.get(pk=process.pk).revision
+    return {
+        "key": uuid4(),
+        "revision": revision,
+        "reason": "it takes long",
+        "whom": "Sato",
+        **given,
+    }
+
+
+def test_its_permission_is_made() -> None:
+    permission = Permission.objects.get(codename="remind_processinstance")
+
+    assert permission.name == "Can remind people of a process"
+    assert permission.content_type.model_class() is ProcessInstance
+
+
+def test_its_button_and_its_dialog_are_on_the_page(site: Client) -> None:
+    process = place()
+    page = site.get(f"/processes/{process.pk}/").content.decode()
+
+    button = page.partition('id="remind-button"')[2].partition("</button>")[0]
+    assert f'data-url="{address(process)}"' in button
+    assert "aria-disabled" not in button
+    assert button.rpartition(">")[2].strip() == "Remind"
+    dialog = page.partition('id="remind-dialog"')[2].partition("</dialog>")[0]
+    for part in ('name="whom"', 'name="reason"', str(RemindOfProcess.text)):
+        assert part in dialog
+
+
+def test_it_is_done_and_leaves_an_audit_row_and_a_word_in_the_history(
+    site: Client,
+) -> None:
+    process = place()
+    answer = site.post(address(process), form(process), follow=True)
+
+    assert "Reminded." in answer.content.decode()
+    action = OperatorAction.objects.get()
+    assert (action.action, action.actor_name, action.result) == (
+        "remind",
+        "operator",
+        "done",
+    )
+    assert (action.reason, action.after["reminded"]) == ("it takes long", "Sato")
+    assert Checkpoint.objects.get(revision=2).cause == f"operator:{action.key}"
+    history = answer.content.decode().partition('id="ledger"')[2]
+    assert "Remind by operator" in " ".join(history.split())
+
+
+def test_it_says_why_it_cannot_be_done(site: Client, foreman: User) -> None:
+    process = place()
+    nobody = site.post(address(process), form(process, whom="1"))
+    assert (nobody.status_code, "nobody&#x27;s name" in nobody.content.decode()) == (
+        409,
+        True,
+    )
+
+    cancel(process.pk, request=ActionRequest(foreman, uuid4(), "why"))
+    process.refresh_from_db()
+    assert refusals([process], foreman)[process.pk]["remind"] == ENDED
+    page = site.get(f"/processes/{process.pk}/").content.decode()
+    assert ENDED in page.partition('id="remind-button-why"')[2].partition("</span>")[0]
+    late = site.post(address(process), form(process))
+    assert (late.status_code, ENDED in late.content.decode()) == (409, True)
+    refused = OperatorAction.objects.filter(action="remind", result="refused")
+    assert refused.count() == 2
+
+
+def test_a_form_without_its_field_is_refused(site: Client) -> None:
+    process = place()
+    assert site.post(address(process), form(process, whom="")).status_code == 400
+    assert not OperatorAction.objects.exists()
+
+
+def test_who_may_not_is_told_and_refused(client: Client, viewer: User) -> None:
+    process = place()
+    client.force_login(viewer)
+    page = client.get(f"/processes/{process.pk}/").content.decode()
+
+    assert "may not do this" in page.partition('id="remind-button-why"')[2][:200]
+    assert client.post(address(process), form(process)).status_code == 403
+    assert OperatorAction.objects.get().result == "refused"
+
+
+def test_the_recipe_in_the_manual_is_this_module() -> None:
+    _, _, code = Path(module.__file__).read_text().partition('"""\n\n')
+
+    assert f"```python\n{code}```" in (DOCS / "operating.md").read_text()

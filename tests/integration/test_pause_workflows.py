@@ -1,0 +1,665 @@
+"""Pausing a workflow: what is claimed finishes, nothing new starts, and it goes on with what was left."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from orchestrator import Permanent, send_event
+from orchestrator.engine.claims.worker_slice import WorkerSlice
+from orchestrator.engine.drain import drain
+from orchestrator.engine.operations import (
+    cancel,
+    decide,
+    escalate,
+    pause,
+    redo,
+    refusals,
+    restart,
+    resume,
+    retry,
+    skip,
+    unpause,
+)
+from orchestrator.engine.operations.circumstances import UNDOING
+from orchestrator.engine.steps.running import CLAIMED
+from orchestrator.engine.steps.session import Session
+from orchestrator.engine.storage.tables import step_runs
+from orchestrator.exceptions import OperationRefused
+from orchestrator.models import InboxEvent, Incident, ProcessInstance, Status, StepRun
+from orchestrator.testing import pass_time
+from tests.apps.compensation import processes, steps
+from tests.apps.compensation.fixtures import Ask, asked, known, trips
+from tests.apps.compensation.journal import done, faults, undone
+from tests.apps.compensation.steps import VisaGranted
+from tests.apps.patterns.desk import (
+    finished,
+    go_on,
+    launch,
+    results,
+    statuses,
+    visit,
+)
+from tests.apps.pausing import processes as apps
+from tests.apps.process_managers.fixtures import known as known_too
+from tests.apps.process_managers.together import raised, together
+from tests.services.patience import wait_for
+from tests.services.workers import Workers
+
+__all__ = ["asked", "known", "trips"]
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("trips")]
+
+DAY = timedelta(days=1)
+HOUR = timedelta(hours=1)
+BAD = Permanent("no line")
+QUICK = {
+    "PROCESSION_APPS": "tests.apps.pausing",
+    "PROCESSION_BACKOFF_SECONDS": "0.1",
+    "PROCESSION_SWEEP_SECONDS": "0.2",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def more() -> Iterator[None]:
+    """Let the running code have the workflows that are paused from within."""
+    yield from known_too(*apps.WORKFLOWS)
+
+
+@pytest.fixture(autouse=True)
+def nothing_done() -> None:
+    apps.done.clear()
+    apps.during.clear()
+
+
+def paused(process: ProcessInstance, asked: Ask, children: bool = True) -> None:
+    pause(process.pk, children, request=asked())
+    process.refresh_from_db()
+    assert process.status == Status.PAUSED
+
+
+def resumed(process: ProcessInstance, asked: Ask, children: bool = True) -> None:
+    """Resume a process and run what is ready."""
+    unpause(process.pk, children, request=asked())
+    go_on(process)
+
+
+def pausing(process: ProcessInstance, asked: Ask) -> Callable[[], object]:
+    """Return what pauses a process from within one of its steps, as when that had been claimed just before."""
+    return lambda: pause(process.pk, True, request=asked())
+
+
+def nothing_starts(process: ProcessInstance) -> None:
+    """Look whether time or workers move it."""
+    before, was_done = process.revision, list(done)
+    pass_time(30 * DAY)
+    go_on(process)
+    assert (process.revision, process.status, done) == (before, "paused", was_done)
+    assert not process.step_runs.filter(wake_at__isnull=False).exists()
+
+
+def generations(process: ProcessInstance) -> list[ProcessInstance]:
+    """Return a process, its sub-process, and so on."""
+    found = [process]
+    while part := found[-1].children.first():
+        found.append(part)
+    return found
+
+
+def again(family: list[ProcessInstance]) -> list[ProcessInstance]:
+    """Return them as they stand now."""
+    for process in family:
+        process.refresh_from_db()
+    return family
+
+
+def child_of(process: ProcessInstance) -> ProcessInstance:
+    child: ProcessInstance = ProcessInstance.objects.filter(parent=process).latest("pk")
+    return child
+
+
+# What is claimed, and what follows it
+
+
+def test_a_step_that_is_ready_does_not_start(asked: Ask) -> None:
+    process = launch(processes.Visa)
+    paused(process, asked)
+    nothing_starts(process)
+    assert done == []
+
+    resumed(process, asked)
+    assert (done, process.status) == (["apply"], "waiting")
+
+
+def test_a_running_step_settles_and_its_successors_rest(asked: Ask) -> None:
+    process = launch(processes.Undoable)
+    steps.during["flight"] = pausing(process, asked)
+    go_on(process)
+
+    assert process.status == "paused"
+    assert "flight" in done
+    assert statuses(process)["flight"] == "done"
+    assert "invoice" not in done
+    process.refresh_from_db()
+    nothing_starts(process)
+    resumed(process, asked)
+    assert statuses(process)["approve"] == "waiting"
+    assert process.status == "waiting"
+
+
+def test_a_step_in_a_transaction_of_its_own_is_not_torn(asked: Ask) -> None:
+    process = launch(processes.Careful)
+    paused(process, asked)
+    resumed(process, asked)
+    assert process.status == "completed"
+
+
+def test_a_join_waits_for_the_end_of_the_pause(asked: Ask) -> None:
+    process = launch(processes.Strict)
+    steps.during["flight"] = pausing(process, asked)
+    go_on(process)
+    assert "rest" not in done
+    resumed(process, asked)
+    assert (process.status, done.count("rest")) == ("completed", 1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_process_that_ends_meanwhile_is_paused_no_more(asked: Ask) -> None:
+    process = launch(apps.Line)
+    apps.during["end"] = pausing(process, asked)
+    go_on(process)
+
+    assert (process.status, process.paused_at) == ("completed", None)
+    with pytest.raises(OperationRefused, match="The process has ended"):
+        unpause(process.pk, True, request=asked())
+
+
+# Fan-outs
+
+
+def test_claimed_elements_finish_and_the_others_rest(asked: Ask) -> None:
+    process = launch(apps.Squares, 40)
+    apps.during["square 3"] = pausing(process, asked)
+    go_on(process)
+    begun = [name for name in apps.done if name.startswith("square")]
+    settled = process.step_runs.filter(kind="item", status="done").count()
+
+    assert 3 < settled < 40
+    assert settled == len(begun)
+    nothing_starts(process)
+    apps.during.clear()
+    resumed(process, asked)
+    assert (process.status, results(process)["total"]) == ("completed", 20540)
+    assert sorted(apps.done) == sorted(set(apps.done))
+
+
+def test_a_window_goes_on_where_it_was(asked: Ask) -> None:
+    process = launch(apps.Narrow, 6)
+    apps.during["square 2"] = pausing(process, asked)
+    go_on(process)
+    assert process.step_runs.filter(kind="item", status="done").count() >= 3
+    assert "square 5" not in apps.done
+    nothing_starts(process)
+    apps.during.clear()
+    resumed(process, asked)
+    assert (process.status, results(process)["total"]) == ("completed", 55)
+    assert sorted(apps.done) == sorted(set(apps.done))
+
+
+def test_pausing_many_elements_takes_few_statements(asked: Ask) -> None:
+    def statements(process: ProcessInstance) -> list[int]:
+        counts = []
+        for operation in (pause, unpause):
+            with CaptureQueriesContext(connection) as queries:
+                operation(process.pk, True, request=asked())
+            counts.append(len(queries))
+        return counts
+
+    few, many = launch(apps.Squares, 2), launch(apps.Squares, 2000)
+    for process in (few, many):
+        drain(stop=iter([False, *[True] * 100]).__next__)
+        assert process.step_runs.filter(kind="item").exists()
+    statements(few)  # what the operator may do is read once
+    assert statements(many) == statements(few)
+    assert max(statements(many)) < 20
+
+
+# Time
+
+
+def test_a_deadline_of_a_step_that_waits_goes_on_with_what_was_left(
+    asked: Ask,
+) -> None:
+    process = finished(processes.Patient)
+    pass_time(DAY)
+    paused(process, asked)
+    nothing_starts(process)
+    left = visit(process, "reminded").remaining
+    assert left is not None
+    assert abs(left - DAY) < timedelta(minutes=1)
+
+    resumed(process, asked)
+    pass_time(23 * HOUR)
+    assert "remind" not in done
+    pass_time(2 * HOUR)
+    assert go_on(process).status == "completed"
+    assert "remind" in done
+
+
+def test_a_deadline_that_was_claimed_rests_too(asked: Ask) -> None:
+    process = finished(processes.Patient)
+    paused(process, asked)
+    StepRun.objects.filter(pk=visit(process, "reminded").pk).update(
+        remaining=None, wake_at=timezone.now()
+    )
+    drain()
+    run = visit(process, "reminded")
+    assert (run.status, run.wake_at, run.owner) == ("waiting", None, "")
+    resumed(process, asked)
+    assert "remind" in done
+
+
+def test_the_pause_before_another_attempt_goes_on_with_what_was_left(
+    asked: Ask, pauses: list[float]
+) -> None:
+    faults["apply"] = ConnectionError("no line")
+    process = finished(processes.Visa)
+    assert process.status == "retrying"
+    paused(process, asked)
+    faults.clear()
+    nothing_starts(process)
+    run = visit(process, "apply")
+    assert run.remaining is not None
+    assert run.remaining <= timedelta(seconds=pauses[-1])
+    assert (run.status, run.attempt) == ("retrying", 1)
+
+    unpause(process.pk, True, request=asked())
+    process.refresh_from_db()
+    assert process.status == "retrying"
+    pass_time(timedelta(seconds=pauses[-1]))
+    assert go_on(process).status == "waiting"
+    assert done == ["apply"]
+
+
+def test_events_are_taken_in_order_afterwards(asked: Ask) -> None:
+    process = finished(processes.Countries, "Ito", 3)
+    paused(process, asked)
+    for number in range(3):
+        name = f"visa {number}"
+        send_event(VisaGranted(name), id=name, source="c", process_id=process.pk)
+    nothing_starts(process)
+    assert set(InboxEvent.objects.values_list("verdict", flat=True)) == {"parked"}
+
+    resumed(process, asked)
+    assert process.status == "completed"
+    told = results(process)
+    assert [told[f"visa_{n + 1}"] for n in range(3)] == [
+        {"number": f"visa {n}"} for n in range(3)
+    ]
+
+
+# Failures
+
+
+def test_a_step_that_fails_for_good_meanwhile_leaves_the_process_paused(
+    asked: Ask,
+) -> None:
+    process = launch(processes.Trip)
+
+    def fail() -> None:
+        pause(process.pk, True, request=asked())
+        raise BAD
+
+    steps.during["flight"] = fail
+    go_on(process)
+    assert process.status == "paused"
+    assert statuses(process)["flight"] == "failed"
+    assert Incident.objects.open().count() == 1
+
+    unpause(process.pk, True, request=asked())
+    process.refresh_from_db()
+    assert process.status == "failed"
+    steps.during.clear()
+    retry(process.pk, request=asked())
+    assert go_on(process).status == "waiting"
+
+
+def test_what_a_failure_cancelled_while_it_rested_is_brought_back(asked: Ask) -> None:
+    process = launch(processes.Hasty)
+
+    def fail() -> None:
+        pause(process.pk, True, request=asked())
+        raise BAD
+
+    steps.during["flight"] = fail
+    go_on(process)
+    assert statuses(process)["flight"] == "failed"
+    assert "cancelled" in statuses(process).values()
+    resumed(process, asked)
+    assert process.status == "failed"
+    steps.during.clear()
+    retry(process.pk, request=asked())
+    go_on(process)
+    decide(process.pk, visit(process, "approve").pk, "yes", request=asked())
+    assert go_on(process).status == "completed"
+
+
+def test_a_failure_that_is_undone_is_undone_after_the_pause(asked: Ask) -> None:
+    process = launch(apps.Line)
+
+    def fail() -> None:
+        pause(process.pk, True, request=asked())
+        raise BAD
+
+    apps.during["end"] = fail
+    go_on(process)
+    assert (process.status, apps.done) == ("paused", ["begin", "end"])
+    nothing_starts(process)
+    assert apps.done == ["begin", "end"]
+    resumed(process, asked)
+    assert (process.status, apps.done[2:]) == ("cancelled", ["take_back"])
+
+
+# Actions meanwhile
+
+
+def test_cancelling_ends_the_pause_and_undoes(asked: Ask) -> None:
+    process = finished(processes.Undoable)
+    paused(process, asked)
+    cancel(process.pk, request=asked())
+    go_on(process)
+
+    assert (process.status, process.paused_at, len(undone)) == ("cancelled", None, 2)
+
+
+def test_what_is_being_undone_is_not_paused(asked: Ask) -> None:
+    process = finished(processes.Undoable)
+    cancel(process.pk, request=asked())
+    with pytest.raises(OperationRefused, match="is being undone"):
+        pause(process.pk, True, request=asked())
+    assert go_on(process).status == "cancelled"
+
+
+def test_a_decision_is_kept_and_leads_on_afterwards(asked: Ask) -> None:
+    process = finished(processes.Trip)
+    paused(process, asked)
+    decide(process.pk, visit(process, "approve").pk, "yes", request=asked())
+    process.refresh_from_db()
+    assert statuses(process)["approve"] == "done"
+    nothing_starts(process)
+    resumed(process, asked)
+    assert process.status == "completed"
+
+
+def test_a_skipped_step_leads_on_afterwards(asked: Ask) -> None:
+    process = launch(processes.Visa)
+    paused(process, asked)
+    skip(process.pk, visit(process, "apply").pk, "skipped", request=asked())
+    process.refresh_from_db()
+    nothing_starts(process)
+    resumed(process, asked)
+    assert (process.status, done) == ("waiting", [])
+
+
+def test_a_step_is_redone_afterwards(asked: Ask) -> None:
+    process = finished(processes.Trip)
+    paused(process, asked)
+    redo(process.pk, "flight", request=asked())
+    process.refresh_from_db()
+    nothing_starts(process)
+    resumed(process, asked)
+    assert (done.count("flight"), process.status) == (2, "waiting")
+
+
+def test_it_goes_on_from_an_earlier_checkpoint_afterwards(asked: Ask) -> None:
+    process = finished(processes.Trip)
+    paused(process, asked)
+    resume(process.pk, 1, request=asked())
+    process.refresh_from_db()
+    nothing_starts(process)
+    resumed(process, asked)
+    assert (done.count("plan"), done.count("flight")) == (2, 2)
+    assert process.status == "waiting"
+
+
+def test_what_failed_before_is_retried_afterwards(asked: Ask) -> None:
+    faults["flight"] = BAD
+    process = finished(processes.Trip)
+    assert process.status == "failed"
+    paused(process, asked)
+    faults.clear()
+    retry(process.pk, request=asked())
+    process.refresh_from_db()
+    assert not Incident.objects.open().exists()
+    nothing_starts(process)
+    resumed(process, asked)
+    assert (process.status, statuses(process)["flight"]) == ("waiting", "done")
+
+
+def test_what_is_paused_is_resumed_before_it_is_restarted(asked: Ask) -> None:
+    faults["flight"] = BAD
+    process = finished(processes.Trip)
+    paused(process, asked)
+    given = {"name": "Ito", "nights": 2}
+    with pytest.raises(OperationRefused, match="paused: resume it first"):
+        restart(process.pk, given, request=asked())
+    faults.clear()
+    unpause(process.pk, True, request=asked())
+    restart(process.pk, given, request=asked())
+    drain()
+    assert process.step_runs.filter(finished_at=None).count() == 0
+
+
+def test_escalating_leaves_it_paused(asked: Ask) -> None:
+    process = finished(processes.Trip)
+    paused(process, asked)
+    escalate(process.pk, request=asked())
+    process.refresh_from_db()
+    assert (process.status, process.escalation_level) == ("paused", 1)
+    nothing_starts(process)
+
+
+# Sub-processes
+
+
+def test_sub_processes_are_paused_and_resumed_with_it(asked: Ask) -> None:
+    tour = finished(processes.Tour)
+    child = child_of(tour)
+    action = pause(tour.pk, True, request=asked())
+    child.refresh_from_db()
+    assert (child.status, action.after["paused_with_it"]) == ("paused", 1)
+    decide(child.pk, visit(child, "look").pk, "yes", request=asked())
+    tour.refresh_from_db()
+    nothing_starts(tour)
+    child.refresh_from_db()
+    assert child.status == "paused"
+
+    action = unpause(tour.pk, True, request=asked())
+    assert action.after["resumed_with_it"] == 1
+    go_on(child)
+    go_on(tour)
+    assert (child.status, tour.status) == ("completed", "completed")
+
+
+def test_a_sub_process_that_goes_on_is_waited_for(asked: Ask) -> None:
+    tour = finished(processes.Tour)
+    child = child_of(tour)
+    paused(tour, asked, children=False)
+    decide(child.pk, visit(child, "look").pk, "yes", request=asked())
+    go_on(child)
+    assert child.status == "completed"
+    tour.refresh_from_db()
+    nothing_starts(tour)
+
+    resumed(tour, asked)
+    assert (tour.status, results(tour)["leg"]) == (
+        "completed",
+        "arrived after 2 days to Kobe",
+    )
+
+
+def test_a_sub_process_can_stay_paused(asked: Ask) -> None:
+    tour = finished(processes.Tour)
+    child = child_of(tour)
+    paused(tour, asked)
+    unpause(tour.pk, False, request=asked())
+    tour.refresh_from_db()
+    child.refresh_from_db()
+    assert (tour.status, child.status) == ("waiting", "paused")
+    resumed(child, asked)
+    assert child.status == "waiting"
+
+
+def test_three_deep(asked: Ask) -> None:
+    family = generations(finished(apps.Top))
+    assert len(family) == 3
+    action = pause(family[0].pk, True, request=asked())
+    assert action.after["paused_with_it"] == 2
+    assert {process.status for process in again(family)} == {"paused"}
+
+    unpause(family[1].pk, False, request=asked())  # one in the middle
+    assert [p.status for p in again(family)] == ["paused", "waiting", "paused"]
+    action = unpause(family[0].pk, True, request=asked())
+    assert action.after["resumed_with_it"] == 1
+    assert {process.status for process in again(family)} == {"waiting"}
+
+
+def test_what_is_below_one_that_is_paused_already_is_paused_too(asked: Ask) -> None:
+    family = generations(finished(apps.Top))
+    paused(family[1], asked, children=False)
+    assert again(family)[2].status == "waiting"
+    action = pause(family[0].pk, True, request=asked())
+    assert action.after["paused_with_it"] == 1
+    assert {process.status for process in again(family)} == {"paused"}
+
+
+def test_a_part_that_is_being_undone_is_not_paused_with_its_whole(asked: Ask) -> None:
+    top, _, last = generations(finished(apps.Top))
+    cancel(last.pk, request=asked())
+    action = pause(top.pk, True, request=asked())
+    assert action.after["paused_with_it"] == 1
+    go_on(last)
+    assert (last.status, apps.done) == ("cancelled", ["begin", "begin", "take_back"])
+
+
+def test_cancelling_a_paused_whole_undoes_its_paused_parts(asked: Ask) -> None:
+    family = generations(finished(apps.Top))
+    paused(family[0], asked)
+    cancel(family[0].pk, request=asked())
+    go_on(family[0])
+
+    assert [process.status for process in again(family)] == ["cancelled"] * 3
+    assert apps.done.count("take_back") == 1
+    assert {process.paused_at for process in family} == {None}
+
+
+def test_a_step_that_was_claimed_just_before_starts_no_sub_process(asked: Ask) -> None:
+    process = launch(apps.Middle)
+    slice_ = WorkerSlice("default", "worker")
+    [claimed] = step_runs.claim("default", "worker", 1, 30, **CLAIMED)
+    session = Session.of(claimed.work, slice_)
+    assert session is not None
+    paused(process, asked)
+    session.go_through(claimed.work)
+    session.finish()
+
+    run = visit(process, "bottom")
+    assert (run.status, run.owner, run.attempt, run.child) == ("ready", "", 0, None)
+    nothing_starts(process)
+    resumed(process, asked)
+    assert child_of(process).status == "waiting"
+
+
+# What cannot be done, for many rows
+
+
+def told(processes: list[ProcessInstance], user: User) -> tuple[Any, int]:
+    """Return what cannot be done with these processes, and how many queries that took."""
+    with CaptureQueriesContext(connection) as queries:
+        found = refusals(processes, user)
+    return found, len(queries)
+
+
+def test_many_processes_take_as_many_queries_as_one(asked: Ask, operator: User) -> None:
+    for _ in range(50):
+        launch(apps.Bottom)
+    drain()
+    rows = list(ProcessInstance.objects.order_by("pk"))
+    for process in rows[::3]:
+        pause(process.pk, True, request=asked())
+    for process in rows[1::3]:
+        cancel(process.pk, request=asked())  # and so is being undone
+    rows = list(ProcessInstance.objects.order_by("pk"))
+    told(rows, operator)  # what the operator may do is read once
+
+    singly = [told([row], operator) for row in rows]
+    at_once, queries = told(rows, operator)
+    assert len(at_once) == 50
+    assert queries == max(number for _, number in singly)
+    assert at_once == {pk: words for found, _ in singly for pk, words in found.items()}
+    said = {words["pause"] for words in at_once.values()}
+    assert said == {"", "It is paused already", UNDOING}
+
+
+# Races
+
+
+@pytest.mark.django_db(transaction=True)
+def test_workers_and_pauses_at_the_same_moment_leave_nothing_behind(asked: Ask) -> None:
+    for _ in range(5):
+        process = launch(apps.Narrow, 8)
+        results_ = together(drain, partial(pause, process.pk, True, request=asked()))
+        assert [str(e) for e in raised(results_)] in ([], ["The process has ended"])
+        drain()
+        process.refresh_from_db()
+        if process.finished_at is None:
+            nothing_starts(process)
+            together(drain, partial(unpause, process.pk, True, request=asked()))
+            go_on(process)
+        assert (process.status, results(process)["total"]) == ("completed", 140)
+
+
+# Real workers
+
+
+@pytest.fixture
+def hands(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> Iterator[Workers]:
+    """Return two workers who know these workflows; the test starts them."""
+    for name, value in QUICK.items():
+        monkeypatch.setenv(name, value)
+    workers = Workers(processes=2)
+    yield workers
+    workers.stop()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_step_whose_worker_is_killed_meanwhile_rests_until_it_goes_on(
+    asked: Ask, hands: Workers
+) -> None:
+    Group.objects.create(name=apps.HOLD)
+    process = launch(apps.Held)
+    hands.start()
+
+    def run_is(**expected: Any) -> Callable[[], bool]:
+        return process.step_runs.filter(node="hold", **expected).exists
+
+    wait_for(run_is(status="running"), 30)
+    paused(process, asked)
+    for pid in hands.pids:
+        os.kill(pid, signal.SIGKILL)
+    wait_for(run_is(owner="", wake_at=None, remaining__isnull=False), 30)
+    process.refresh_from_db()
+    assert process.status == "paused"
+
+    Group.objects.all().delete()
+    unpause(process.pk, True, request=asked())
+    completed = ProcessInstance.objects.filter(pk=process.pk, status="completed")
+    wait_for(completed.exists, 30)
