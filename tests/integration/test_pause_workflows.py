@@ -121,6 +121,11 @@ def again(family: list[ProcessInstance]) -> list[ProcessInstance]:
     return family
 
 
+def only_refused(results: list[Any]) -> bool:
+    """Whether nothing went wrong but that an action came too late."""
+    return all(isinstance(error, OperationRefused) for error in raised(results))
+
+
 def child_of(process: ProcessInstance) -> ProcessInstance:
     child: ProcessInstance = ProcessInstance.objects.filter(parent=process).latest("pk")
     return child
@@ -625,6 +630,21 @@ def test_workers_and_pauses_at_the_same_moment_leave_nothing_behind(asked: Ask) 
             together(drain, partial(unpause, process.pk, True, request=asked()))
             go_on(process)
         assert (process.status, results(process)["total"]) == ("completed", 140)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_part_that_ends_while_its_whole_is_paused_and_resumed(asked: Ask) -> None:
+    for _ in range(4):
+        family = generations(finished(apps.Top))
+        last = family[-1]
+        decide(last.pk, visit(last, "sure").pk, "yes", request=asked())
+        press = partial(pause, family[0].pk, True, request=asked())
+        assert only_refused(together(drain, press, drain))
+        drain()
+        press = partial(unpause, family[0].pk, True, request=asked())
+        assert only_refused(together(drain, press))
+        go_on(family[0])
+        assert [process.status for process in again(family)] == ["completed"] * 3
 
 
 # Real workers
