@@ -15,6 +15,7 @@ from orchestrator.definition.codec import digest
 from orchestrator.engine.change import pausing
 from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.change.status import TROUBLED, status_of
+from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import Batch, Statement, send
 from orchestrator.engine.storage.tables import checkpoints, events, instances
 from orchestrator.exceptions import LimitReached
@@ -117,7 +118,11 @@ class ProcessChange:
 
     def shown(self) -> tuple[list[str], Any]:
         """What the checkpoint says of the steps and of the data."""
-        return [self.instance.step] if self.instance.step else [], self.instance.data
+        steps = [self.instance.step] if self.instance.step else []
+        # Of a workflow it is the input, which the first checkpoint has.
+        return steps, {} if definitions.is_workflow(
+            self.instance
+        ) else self.instance.data
 
     def send(self, batch: Batch) -> None:
         """Sends the writes, in the running transaction."""
