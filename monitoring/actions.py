@@ -33,12 +33,15 @@ class JsonField(forms.CharField):
             ) from None
 
 
+MOST_REVISION = 2**31 - 1
+"""The largest that a table has room for."""
+
 FIELDS: dict[str, Any] = {
     "text": lambda: forms.CharField(max_length=200),
     "number": lambda: forms.IntegerField(min_value=1),
     "json": JsonField,
     "flag": lambda: forms.BooleanField(required=False),
-    "person": lambda: forms.CharField(max_length=150, required=False),
+    "person": lambda: forms.CharField(max_length=254, required=False),
 }
 """The form's field for each kind of thing that an action is told."""
 
@@ -47,7 +50,12 @@ class ActionForm(forms.Form):
     """Key (one for each opened dialog, so that pressing twice acts once), revision seen, reason, and what is given."""
 
     key = forms.UUIDField(widget=forms.HiddenInput)
-    revision = forms.IntegerField(min_value=0, required=False, widget=forms.HiddenInput)
+    revision = forms.IntegerField(
+        min_value=0,
+        max_value=MOST_REVISION,
+        required=False,
+        widget=forms.HiddenInput,
+    )
     reason = forms.CharField(
         label=_("Reason"),
         max_length=500,

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
+from monitoring.actions import MOST_REVISION
 from orchestrator.engine.operations import OPERATIONS, ActionRequest, Operation
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (
@@ -85,7 +86,9 @@ def _carry_out(
                 actor=request.user,
                 key=uuid5(UUID(request.POST["key"]), str(row.pk)),
                 reason=reason,
-                expected_revision=int(seen) if seen.isdecimal() else None,
+                expected_revision=min(int(seen), MOST_REVISION)
+                if seen.isdecimal()
+                else None,
                 address=request.META.get("REMOTE_ADDR") or None,
             )
             operation(row.pk, request=asked)

@@ -1,6 +1,29 @@
 """Actions make their own permissions; processes can be paused; the mark "handled", which nothing used, is gone."""
 
+from typing import Any
+
 from django.db import migrations, models
+from django.utils import timezone
+
+
+def let_go_on(apps: Any, editor: Any) -> None:
+    """Give paused processes back their due times and a status, before the columns go that say what was left."""
+    using, now = editor.connection.alias, timezone.now()
+    for name in ("StepRun", "InboxEvent"):
+        rows = apps.get_model("orchestrator", name).objects.using(using)
+        for row in rows.exclude(remaining=None).only("remaining").iterator(500):
+            rows.filter(pk=row.pk).update(wake_at=now + row.remaining)
+    processes = apps.get_model("orchestrator", "ProcessInstance").objects.using(using)
+    for process in processes.exclude(paused_at=None).iterator(500):
+        statuses = set(
+            process.step_runs.filter(finished_at=None).values_list("status", flat=True)
+        )
+        told = process.incidents.filter(resolved_at=None).exists()
+        failed = "failed" in statuses or told
+        order = ("retrying", "running", "ready")
+        found = next((one for one in order if one in statuses), "waiting")
+        status = "failed" if failed else "running" if found == "ready" else found
+        processes.filter(pk=process.pk).update(status=status)
 
 
 class Migration(migrations.Migration):
@@ -55,4 +78,5 @@ class Migration(migrations.Migration):
                 verbose_name="left until it wakes when its process goes on",
             ),
         ),
+        migrations.RunPython(migrations.RunPython.noop, let_go_on),
     ]

@@ -222,7 +222,13 @@ def _family(process_id: UUID) -> list[UUID]:
 def _busy() -> str:
     """What is due or waits for a moment, in words."""
     rows = [row for table, _ in WORK for row in _rows(table).exclude(wake_at=None)[:3]]
-    return ", ".join(map(str, rows)) or "nothing is left now"
+    return ", ".join(map(_told, rows)) or "nothing is left now"
+
+
+def _told(row: Work) -> str:
+    """A piece of work, with how its error ends if it has one."""
+    said = row.error.strip().splitlines()[-1:]  # type: ignore[attr-defined]  # each kind of work has one
+    return ": ".join([str(row), *said])
 
 
 @contextmanager

@@ -35,7 +35,8 @@ def isolated() -> Iterator[None]:
         execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
     ) -> Any:
         go_on()
-        inside = len(connection.savepoint_ids) > depth
+        # A block without a savepoint of its own, as of `bulk_create`, undoes nothing by itself.
+        inside = any(connection.savepoint_ids[depth:])
         of_savepoints = sql.lstrip().upper().startswith(OF_SAVEPOINTS)
         # SQLite goes on after a statement that failed, and PostgreSQL gives up all of the transaction.
         if inside or of_savepoints or connection.vendor != "postgresql":

@@ -72,7 +72,15 @@ def test_the_same_press_twice_acts_once_and_is_answered_alike(
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"reason": ""}, {"reason": "  "}, {"key": "no"}, {"key": ""}, {"revision": "-1"}],
+    [
+        {"reason": ""},
+        {"reason": "  "},
+        {"key": "no"},
+        {"key": ""},
+        {"revision": "-1"},
+        {"revision": str(2**31)},
+        {"revision": str(2**63)},
+    ],
 )
 def test_an_incomplete_form_is_refused_and_does_nothing(
     wrong: dict[str, str], process: ProcessInstance, signed_in: Client

@@ -3,10 +3,14 @@
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from importlib import import_module
+from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import Group, User
+from django.db import connection
 from django.utils import timezone
 
 from orchestrator import Answer, Permanent, send_event, start_process
@@ -556,3 +560,21 @@ def test_the_key_of_a_paused_process_is_taken(asked: Ask) -> None:
     drain()
 
     assert ProcessInstance.objects.count() == 1
+
+
+def test_undoing_the_migration_lets_paused_processes_go_on(asked: Ask) -> None:
+    parcel = place()
+    pause(parcel.pk, True, request=asked())
+    left = open_visit(parcel).remaining
+    migration = import_module("orchestrator.migrations.0003_actions")
+    migration.let_go_on(apps, SimpleNamespace(connection=connection))
+
+    parcel.refresh_from_db()
+    run = open_visit(parcel)
+    assert parcel.status == "waiting"
+    assert left is not None
+    assert run.wake_at is not None
+    assert about(run.wake_at - timezone.now(), left)
+    # The columns go next; here they are still there.
+    StepRun.objects.filter(pk=run.pk).update(remaining=None)
+    ProcessInstance.objects.update(paused_at=None)

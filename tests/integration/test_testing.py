@@ -577,6 +577,18 @@ def test_a_statement_that_fails_in_a_step_undoes_itself_alone() -> None:
     assert journey.result_of("quote") == 1
 
 
+def test_a_write_of_several_rows_that_fails_in_a_step_undoes_itself_alone() -> None:
+    def quote(traveller: str, nights: int) -> int:
+        Group.objects.bulk_create([Group(name="twice"), Group(name="twice")])
+        return 1
+
+    with replaced("quote", quote):
+        journey = started(Journey, Request("Ito"))
+
+    assert journey.status == "retrying"
+    assert not Group.objects.filter(name="twice").exists()
+
+
 def test_a_step_whose_statement_fails_is_tried_again() -> None:
     Group.objects.create(name="taken")
 
