@@ -25,8 +25,7 @@ from monitoring.queries.instance.visits import RunFilters
 from monitoring.queries.instance.workflow import WorkflowView, workflow_view
 from monitoring.queries.instance.workflow_history import workflow_history_of
 from orchestrator.definition.graph import Edge, Graph
-from orchestrator.engine.operations import Circumstances
-from orchestrator.engine.operations import refusals as refusals_of
+from orchestrator.engine.operations import Circumstances, refusals_of
 from orchestrator.models import Definition, InboxEvent, ProcessInstance, StepRun
 from orchestrator.models.process_instance import ENDED
 from orchestrator.snapshot import snapshot
@@ -101,10 +100,8 @@ def _of_workflow(
 ) -> InstancePage:
     labels, view = labels_of(instance.definition), workflow_view(instance, filters)
     trouble, more = trouble_of(instance)
-    process, refusals = (
-        Circumstances(instance),
-        refusals_of([instance], user)[instance.pk],
-    )
+    process = Circumstances(instance)
+    refusals = refusals_of(process, user)
     return InstancePage(
         instance,
         view.drawing,
@@ -134,10 +131,8 @@ def _of_process_manager(
     runs = list(instance.step_runs.order_by("-pk")[:RUNS])[::-1]
     open_run = next((run for run in reversed(runs) if run.finished_at is None), None)
     trouble, more = trouble_of(instance)
-    process, refusals = (
-        Circumstances(instance),
-        refusals_of([instance], user)[instance.pk],
-    )
+    process = Circumstances(instance)
+    refusals = refusals_of(process, user)
     return InstancePage(
         instance,
         drawing_of(graph, instance.definition.fingerprint),

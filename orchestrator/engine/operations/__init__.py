@@ -15,6 +15,7 @@ from orchestrator.engine.operations.base import (
     on_events,
     on_processes,
     refusals,
+    refusals_of,
     register,
 )
 from orchestrator.engine.operations.cancel import cancel
@@ -50,6 +51,7 @@ __all__ = [
     "redeliver",
     "redo",
     "refusals",
+    "refusals_of",
     "register",
     "restart",
     "resume",

@@ -326,11 +326,16 @@ def refusals(
     However many processes there are, each fact is asked of the tables once.
     """
     return {
-        process.instance.pk: {
-            name: operation.refusal(user, process)
-            for name, operation in on_processes().items()
-        }
+        process.instance.pk: refusals_of(process, user)
         for process in Processes(processes).each()
+    }
+
+
+def refusals_of(process: Circumstances, user: Any) -> dict[str, str]:
+    """The same for one process."""
+    return {
+        name: operation.refusal(user, process)
+        for name, operation in on_processes().items()
     }
 
 

@@ -45,9 +45,14 @@ class Processes:
     @cached_property
     def workflows(self) -> set[int]:
         """The keys of the definitions among theirs that are workflows."""
-        keys = {instance.definition_id for instance in self.instances}
-        stored = Definition.objects.filter(pk__in=keys, kind=Definition.Kind.WORKFLOW)
-        return set(stored.values_list("pk", flat=True))
+        read = ProcessInstance._meta.get_field("definition").is_cached
+        known = {row.definition for row in self.instances if read(row)}
+        keys = {row.definition_id for row in self.instances if not read(row)}
+        found = {row.pk for row in known if row.kind == Definition.Kind.WORKFLOW}
+        if keys:
+            rows = Definition.objects.filter(pk__in=keys, kind=Definition.Kind.WORKFLOW)
+            found |= set(rows.values_list("pk", flat=True))
+        return found
 
     @cached_property
     def undoing(self) -> set[UUID]:
