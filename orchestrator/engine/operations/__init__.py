@@ -1,22 +1,17 @@
 """What operators can do with processes and events: one class for each action, in a module of its name.
 
-`base` has what they share, `circumstances` what decides which can be done, `audit` how each is recorded.
+`base` has what they share, `registry` knows them all, `circumstances` has what decides which can be done, `audit` how
+each is recorded.
 """
 
 from orchestrator.engine.operations.assign import assign
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import (
-    OPERATIONS,
     EventOperation,
     Given,
     Operation,
     Press,
     ProcessOperation,
-    on_events,
-    on_processes,
-    refusals,
-    refusals_of,
-    register,
 )
 from orchestrator.engine.operations.cancel import cancel
 from orchestrator.engine.operations.circumstances import Circumstances
@@ -26,6 +21,14 @@ from orchestrator.engine.operations.escalate import escalate
 from orchestrator.engine.operations.pause import pause, unpause
 from orchestrator.engine.operations.redeliver import redeliver
 from orchestrator.engine.operations.redo import redo
+from orchestrator.engine.operations.registry import (
+    OPERATIONS,
+    on_events,
+    on_processes,
+    refusals,
+    refusals_of,
+    register,
+)
 from orchestrator.engine.operations.restart import restart
 from orchestrator.engine.operations.resume import resume
 from orchestrator.engine.operations.retry import retry

@@ -9,8 +9,9 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.change import ProcessChange
-from orchestrator.engine.operations.base import Given, Press, ProcessOperation, register
+from orchestrator.engine.operations.base import Given, Press, ProcessOperation
 from orchestrator.engine.operations.circumstances import ENDED, Circumstances
+from orchestrator.engine.operations.registry import register
 from orchestrator.exceptions import OperationRefused
 
 

@@ -8,8 +8,9 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.operations.base import Press, ProcessOperation, register
+from orchestrator.engine.operations.base import Press, ProcessOperation
 from orchestrator.engine.operations.circumstances import ENDED, Circumstances
+from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage import definitions
 from orchestrator.models import CommandStatus
 

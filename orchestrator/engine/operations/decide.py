@@ -7,8 +7,9 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.operations.base import Given, Press, ProcessOperation, register
+from orchestrator.engine.operations.base import Given, Press, ProcessOperation
 from orchestrator.engine.operations.circumstances import Circumstances
+from orchestrator.engine.operations.registry import register
 from orchestrator.engine.operations.visit import followed, forget_trouble, open_run
 from orchestrator.engine.steps import waits
 from orchestrator.exceptions import OperationRefused

@@ -5,8 +5,9 @@ from __future__ import annotations
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.change import ProcessChange
-from orchestrator.engine.operations.base import Press, ProcessOperation, register
+from orchestrator.engine.operations.base import Press, ProcessOperation
 from orchestrator.engine.operations.circumstances import ENDED, Circumstances
+from orchestrator.engine.operations.registry import register
 
 
 class EscalateProcess(ProcessOperation):

@@ -7,13 +7,14 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.change import ProcessChange
-from orchestrator.engine.operations.base import Given, Press, ProcessOperation, register
+from orchestrator.engine.operations.base import Given, Press, ProcessOperation
 from orchestrator.engine.operations.circumstances import (
     ENDED,
     UNDOING,
     Circumstances,
     Processes,
 )
+from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.tables import instances
 from orchestrator.models import ProcessInstance
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.engine.operations.base import EventOperation, Press, register
+from orchestrator.engine.operations.base import EventOperation, Press
 from orchestrator.engine.operations.event import settle
+from orchestrator.engine.operations.registry import register
 from orchestrator.models import InboxEvent, Verdict
 from orchestrator.queue import ring_after_commit
 

@@ -8,8 +8,9 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change import redoing
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.operations.base import Given, Press, ProcessOperation, register
+from orchestrator.engine.operations.base import Given, Press, ProcessOperation
 from orchestrator.engine.operations.circumstances import UNDOING, Circumstances
+from orchestrator.engine.operations.registry import register
 from orchestrator.exceptions import OperationRefused
 
 

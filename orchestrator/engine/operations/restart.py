@@ -14,8 +14,9 @@ from orchestrator.definition import Workflow
 from orchestrator.definition.codec import decode
 from orchestrator.engine.change import starting
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.operations.base import Given, Press, ProcessOperation, register
+from orchestrator.engine.operations.base import Given, Press, ProcessOperation
 from orchestrator.engine.operations.circumstances import UNDOING, Circumstances
+from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import InvalidMessage, OperationRefused

@@ -21,8 +21,9 @@ from orchestrator.engine.change.workflow import (
     locked_child,
 )
 from orchestrator.engine.operations.audit import ActionRequest
-from orchestrator.engine.operations.base import Given, Press, ProcessOperation, register
+from orchestrator.engine.operations.base import Given, Press, ProcessOperation
 from orchestrator.engine.operations.circumstances import UNDOING, Circumstances
+from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage import settled_visits
 from orchestrator.engine.storage.settled_visits import Known
 from orchestrator.engine.storage.tables import events

@@ -7,8 +7,9 @@ from django.utils.translation import gettext_lazy as _
 from orchestrator.engine.change import retrying
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.operations.base import Press, ProcessOperation, register
+from orchestrator.engine.operations.base import Press, ProcessOperation
 from orchestrator.engine.operations.circumstances import Circumstances
+from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage import definitions
 from orchestrator.queue import ring_after_commit
 

@@ -9,8 +9,9 @@ from django.utils.translation import gettext_lazy as _
 from orchestrator.definition.codec import decode, encode_as, seal
 from orchestrator.engine.change import settling
 from orchestrator.engine.change.workflow import WorkflowChange, cancel_child
-from orchestrator.engine.operations.base import Given, Press, ProcessOperation, register
+from orchestrator.engine.operations.base import Given, Press, ProcessOperation
 from orchestrator.engine.operations.circumstances import Circumstances
+from orchestrator.engine.operations.registry import register
 from orchestrator.engine.operations.visit import followed, forget_trouble, open_run
 from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.models import StepKind, StepRun, StepStatus

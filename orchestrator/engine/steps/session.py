@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -27,6 +27,7 @@ from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.failures import of_step
 from orchestrator.engine.steps import subprocesses
 from orchestrator.engine.steps.attempts import check_attempts, has_room, policy_of
+from orchestrator.engine.steps.clock import Clock
 from orchestrator.engine.steps.context import RunningStep
 from orchestrator.engine.steps.quick_results import (
     HOLD_SECONDS,
@@ -56,16 +57,6 @@ from orchestrator.models import (
 from orchestrator.registry import in_use
 
 log = logging.getLogger(__name__)
-
-
-class Clock:
-    """The database's time, told once and carried on by this process's own clock."""
-
-    def __init__(self, now: datetime | None = None) -> None:
-        self._told, self._at = now or datetime.now(UTC), time.monotonic()
-
-    def now(self) -> datetime:
-        return self._told + timedelta(seconds=time.monotonic() - self._at)
 
 
 class Session:
