@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.utils.translation import gettext_lazy as _
@@ -59,12 +60,8 @@ class PauseProcess(ProcessOperation):
         return "It is paused already" if process.paused else ""
 
     def effect(self, press: Press, children: bool = True) -> dict[str, Any]:
-        concerned = _concerned(self, press.process, children)
-        for instance in concerned:
-            change = ProcessChange(instance, press.cause, press.now)
-            change.pause()
-            change.write()
-        return {"paused_with_it": len(concerned) - 1}
+        changed = _change_each(self, press, children, ProcessChange.pause)
+        return {"paused_with_it": changed - 1}
 
 
 class UnpauseProcess(ProcessOperation):
@@ -90,12 +87,23 @@ class UnpauseProcess(ProcessOperation):
         return "" if process.paused else "It is not paused"
 
     def effect(self, press: Press, children: bool = True) -> dict[str, Any]:
-        concerned = _concerned(self, press.process, children)
-        for instance in concerned:
-            change = ProcessChange(instance, press.cause, press.now)
-            change.go_on()
-            change.write()
-        return {"resumed_with_it": len(concerned) - 1}
+        changed = _change_each(self, press, children, ProcessChange.go_on)
+        return {"resumed_with_it": changed - 1}
+
+
+def _change_each(
+    operation: ProcessOperation,
+    press: Press,
+    children: bool,
+    what: Callable[[ProcessChange], None],
+) -> int:
+    """Changes the process, and those of its sub-processes that the action can be done to; how many these are."""
+    concerned = _concerned(operation, press.process, children)
+    for instance in concerned:
+        change = ProcessChange(instance, press.cause, press.now)
+        what(change)
+        change.write()
+    return len(concerned)
 
 
 def _concerned(

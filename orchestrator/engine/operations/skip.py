@@ -6,13 +6,14 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.definition.codec import decode, encode_as, seal
+from orchestrator.definition.codec import decode, encode_as
 from orchestrator.engine.change import settling
 from orchestrator.engine.change.workflow import WorkflowChange, cancel_child
 from orchestrator.engine.operations.base import Given, Press, ProcessOperation
 from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.operations.visit import followed, forget_trouble, open_run
+from orchestrator.engine.storage.results import sealed
 from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.models import StepKind, StepRun, StepStatus
 
@@ -47,8 +48,7 @@ class SkipStep(ProcessOperation):
         change = WorkflowChange.of(press.process, press.cause, press.now)
         result, body = _read(change, run, result_json)
         forget_trouble(change, run, "skipped by an operator")
-        given = {"result": body, "checksum": seal(body)}
-        change.close_open(run, StepStatus.SKIPPED, **given)
+        change.close_open(run, StepStatus.SKIPPED, **sealed(body))
         if run.child_id is not None:
             cancel_child(run, change)
         followed(run, lambda: settling.follow(change, run, result, StepStatus.SKIPPED))

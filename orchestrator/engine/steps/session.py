@@ -16,7 +16,7 @@ from django.db import IntegrityError, transaction
 from uuid6 import uuid7
 
 from orchestrator.conf import conf
-from orchestrator.definition.codec import decode, encode_as, seal
+from orchestrator.definition.codec import decode
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import application_code, incidents, maps, settling
@@ -36,11 +36,10 @@ from orchestrator.engine.steps.quick_results import (
 )
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import send
-from orchestrator.engine.storage.results import Results
+from orchestrator.engine.storage.results import Results, result_columns, sealed
 from orchestrator.engine.storage.tables import instances, step_runs
 from orchestrator.exceptions import (
     HandlerMissing,
-    InvalidMessage,
     LeaseLost,
     Outcome,
     Skip,
@@ -157,7 +156,7 @@ class Session:
         quick = time.monotonic() - begun < HOLD_SECONDS and policy.idempotent
         quick = quick and vertex.undo is None  # what was done must be known to undo it
         if run.kind == StepKind.ITEM and quick and not run.error and not run.redo:
-            held = HeldResult(run, result, _given(run, vertex.returns, result))
+            held = HeldResult(run, result, result_columns(run, vertex.returns, result))
             return self._store_held() if self.quick.hold(held) else None
         if self._is_alone(run):
             try:
@@ -219,7 +218,7 @@ class Session:
         with transaction.atomic(durable=True):
             goes_on = run.item is None and not run.redo
             result = decode(vertex.result_type, body) if goes_on else None
-            given = {"result": body, "checksum": seal(body)}
+            given = sealed(body)
             return self._store(self._lock(run), run, result, given)
 
     def _start_subprocess(self, run: StepRun, vertex: Vertex) -> None:
@@ -280,7 +279,9 @@ class Session:
     ) -> StepRun | None:
         """Stores a result and what follows from it, in the running transaction; alone in one of its own."""
         anything = run.kind == StepKind.UNDO or skip is not None
-        given = _given(run, Any if anything else self.plan[run.node].returns, result)
+        given = result_columns(
+            run, Any if anything else self.plan[run.node].returns, result
+        )
         change = self._change(run, self.clock.now()) if alone else self._lock(run)
         change.alone = alone
         return self._store(change, run, result, given, skip)
@@ -341,16 +342,3 @@ def _put_to_rest(run: StepRun) -> None:
         instance, now = instances.lock(run.instance_id)
         still = instance is not None and instance.paused_at is not None
         send([give_back.rested(run) if still else give_back.given_back(run, now)])
-
-
-def _given(run: StepRun, annotation: Any, result: Any) -> dict[str, Any]:
-    """The columns in which a result is stored.
-
-    Raises:
-        InvalidMessage: it is not of the declared type, or cannot be stored.
-    """
-    try:
-        body = encode_as(annotation, result)
-        return {"result": body, "checksum": seal(body)}
-    except InvalidMessage as bad:
-        raise InvalidMessage(f"the result of {run.node}: {bad}") from None

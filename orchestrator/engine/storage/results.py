@@ -10,13 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from orchestrator.definition.codec import decode, digest
+from orchestrator.definition.codec import decode, digest, encode_as, seal
 from orchestrator.definition.typing import MISSING
 from orchestrator.definition.workflow.context import Failure, StepContext
 from orchestrator.definition.workflow.parameters import FROM_FACTORY, taken
 from orchestrator.definition.workflow.plan import Binding, Plan, Vertex
 from orchestrator.engine.storage.definitions import workflow_of
-from orchestrator.exceptions import CorruptInput
+from orchestrator.exceptions import CorruptInput, InvalidMessage
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 
 GIVEN = (StepStatus.DONE, StepStatus.SKIPPED)
@@ -187,6 +187,23 @@ def last_visit(rows: Iterable[StepRun]) -> list[StepRun] | None:
     if last.kind != StepKind.MAP:
         return [last]
     return [row for _, row in sorted(elements[last.visit].items())]
+
+
+def sealed(body: Any) -> dict[str, Any]:
+    """The columns in which a visit's result is stored: its JSON values, and the checksum that readers ask for."""
+    return {"result": body, "checksum": seal(body)}
+
+
+def result_columns(run: StepRun, annotation: Any, result: Any) -> dict[str, Any]:
+    """The columns in which the result of a visit's function is stored.
+
+    Raises:
+        InvalidMessage: it is not of the declared type, or cannot be stored.
+    """
+    try:
+        return sealed(encode_as(annotation, result))
+    except InvalidMessage as bad:
+        raise InvalidMessage(f"the result of {run.node}: {bad}") from None
 
 
 def intact(run: StepRun) -> bool:
