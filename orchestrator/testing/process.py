@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -231,10 +232,11 @@ class Process:
             for issue in row.issues
         }
         rows = {row.pk: row for row in self.instance.commands.all()}
+        numbers = Counter(row.revision for row in rows.values())
         made = [
             command_id(self.id, revision, place)
-            for revision in sorted({row.revision for row in rows.values()})
-            for place in range(len(rows))
+            for revision in sorted(numbers)
+            for place in range(numbers[revision])
         ]
         issued = [rows[pk] for pk in made if pk in rows]
         return [decode(classes[row.type], row.body) for row in issued]
