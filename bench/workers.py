@@ -9,14 +9,13 @@ from contextlib import contextmanager
 
 from django.db import connections
 
-from orchestrator.workers.current import Current
-from orchestrator.workers.worker import run
+from orchestrator.workers.supervisor import supervise
 
 
 @contextmanager
 def workers(queue: str, count: int) -> Iterator[None]:
-    """Runs so many workers of a queue while the block lasts."""
-    with running([fork(lambda: run(queue, Current())) for _ in range(count)]):
+    """Runs so many workers of a queue while the block lasts, under a supervisor as in use."""
+    with running([fork(lambda: supervise(queue, count))]):
         yield
 
 

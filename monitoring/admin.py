@@ -9,8 +9,10 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from monitoring.actions import MOST_REVISION
+from orchestrator.definition.graph import Graph
 from orchestrator.engine.operations import OPERATIONS, ActionRequest, Operation
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (
@@ -186,10 +188,38 @@ class StepRunAdmin(ReadOnlyAdmin):
 
 @admin.register(Checkpoint)
 class CheckpointAdmin(ReadOnlyAdmin):
-    list_display = ["instance_id", "revision", "cause", "edge", "status", "at"]
+    list_display = ["instance_id", "revision", "moved_by", "status", "at"]
     list_filter = ["status"]
-    search_fields = ["=instance__id", "=instance__correlation_key", "=cause"]
+    search_fields = ["=instance__id", "=instance__correlation_key"]
     ordering = ["-id"]
+    fields = readonly_fields = (
+        "instance",
+        "revision",
+        "moved_by",
+        "transitions",
+        "steps",
+        "status",
+        "data",
+        "checksum",
+        "at",
+    )
+
+    @admin.display(description=gettext_lazy("cause"))
+    def moved_by(self, row: Checkpoint) -> str:
+        return row.said
+
+    @admin.display(description=gettext_lazy("transition taken"))
+    def transitions(self, row: Checkpoint) -> str:
+        """From where to where, as the diagram of its definition says it."""
+        graph = Graph.from_json(row.instance.definition.graph)
+        labels = {node.id: node.label for node in graph.nodes}
+        taken = set(row.edge.split(","))
+        moves = [
+            f"{labels[edge.source]} → {labels[edge.target]}"
+            for edge in graph.edges
+            if edge.id in taken
+        ]
+        return ", ".join(moves) or str(self.get_empty_value_display())
 
 
 @admin.register(IssuedCommand)

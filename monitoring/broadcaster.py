@@ -49,6 +49,7 @@ class Broadcaster:
         self._watchers = Watchers()
         self._busy = False
         self._complained = 0.0
+        self._ending = False
 
     def put(self, change: Change) -> None:
         """Leaves hints about a change to be sent; returns at once."""
@@ -74,6 +75,11 @@ class Broadcaster:
                 lambda: not self._waiting and not self._busy, timeout
             )
         return bool(idle)
+
+    def end(self) -> None:
+        """Sends what it can in half a second; what it cannot is told to nobody, since logs may be closed by now."""
+        self._ending = True
+        self.flush()
 
     def _run(self) -> None:
         with asyncio.Runner() as runner:
@@ -114,6 +120,8 @@ class Broadcaster:
                 await layer.group_send(group, message)
 
     def _complain(self, error: Exception) -> None:
+        if self._ending:
+            return
         if time.monotonic() - self._complained > COMPLAIN_EVERY:
             self._complained = time.monotonic()
             logger.warning("Open pages are not told of changes just now: %r", error)
@@ -173,5 +181,5 @@ def broadcaster() -> Broadcaster:
     pid = os.getpid()
     if pid not in _broadcasters:
         _broadcasters[pid] = Broadcaster()
-        atexit.register(_broadcasters[pid].flush)
+        atexit.register(_broadcasters[pid].end)
     return _broadcasters[pid]

@@ -130,7 +130,6 @@ def event_dialogs() -> list[Dialog]:
 
 
 def event_buttons(event: InboxEvent, user: Any) -> list[Button]:
-    """The buttons of one event."""
     return [
         Button(
             operation,

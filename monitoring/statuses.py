@@ -19,6 +19,7 @@ LOOKS = {
     "received": Look("idle", "ready", _("Received")),
     "ready": Look("idle", "ready", _("Ready")),
     "running": Look("running", "running", _("Running")),
+    "held": Look("idle", "waiting", _("Held")),
     "waiting": Look("waiting", "waiting", _("Waiting")),
     "retrying": Look("retry", "retrying", _("Retrying")),
     "failed": Look("failed", "failed", _("Failed")),

@@ -2,7 +2,8 @@
 
 E001 a command has no handler; E002 it has two; E003 two definitions share name and version; E004 two event classes
 share a name; E005 a definition changed under the same version while instances live on it; E006 a queue is named that
-does not exist; E007 a value or a key of settings.PROCESSION cannot be used; W001 a queue uses pickle.
+does not exist; E007 a value or a key of settings.PROCESSION cannot be used; E008 a row has a command carried out in
+its commit that comes after one that is carried out later; W001 a queue uses pickle.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from django.db import DatabaseError
 from orchestrator import registry
 from orchestrator.conf import mistakes_of_conf
 from orchestrator.definition import Event, ProcessManager, Workflow
+from orchestrator.definition.process_manager.rows import TransitionRow
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.models import ProcessInstance
 
@@ -31,7 +33,7 @@ def connect() -> None:
 
 
 def check_definitions(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    return [*_handlers(), *_names(), *_event_names(), *_queue_names()]
+    return [*_handlers(), *_orders(), *_names(), *_event_names(), *_queue_names()]
 
 
 def _handlers() -> Iterator[CheckMessage]:
@@ -58,6 +60,37 @@ def _handlers() -> Iterator[CheckMessage]:
                     obj=definition,
                     id="orchestrator.E002",
                 )
+
+
+def _orders() -> Iterator[CheckMessage]:
+    """Commands are carried out in the order written: what waits for the commit cannot come before what is in it."""
+    for definition in registry.definitions.values():
+        if not issubclass(definition, ProcessManager):
+            continue
+        for row in definition.all_rows():
+            if pair := _turned_round(row):
+                later, earlier = pair
+                yield Error(
+                    f"{definition.__name__}, row {str(row)!r}: {earlier} is carried out in the commit, and {later}, "
+                    "which is written before it, after that.",
+                    hint=f"Write {earlier} first, or issue one of them with at_once=True if their order is all one.",
+                    obj=definition,
+                    id="orchestrator.E008",
+                )
+
+
+def _turned_round(row: TransitionRow) -> tuple[str, str] | None:
+    """The first two of a row's commands, in the order written, that cannot be carried out in it."""
+    later = ""
+    for issue in row.issues:
+        handler = registry.command_handler(issue.command.__name__)
+        if handler is None or issue.at_once:
+            continue
+        if handler.after_commit:
+            later = later or issue.command.__name__
+        elif later:
+            return later, issue.command.__name__
+    return None
 
 
 def _names() -> Iterator[CheckMessage]:

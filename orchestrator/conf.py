@@ -72,6 +72,8 @@ class Conf(BaseModel):
     """How long one bell keeps a worker busy before it rings again."""
     PATIENCE_SECONDS: Annotated[float, Field(ge=0, le=365 * DAY)] = 60
     """How long an event may wait for its step or its process before people are told."""
+    UNROUTED_SECONDS: Annotated[float, Field(ge=0, le=3_650 * DAY)] = 30 * DAY
+    """How long an event whose process is unknown is kept for it."""
     EVENT_ATTEMPTS: Annotated[int, Field(ge=1, le=1_000)] = 5
     """How often an event is tried before it is an incident."""
     EVENT_TIMEOUT: Annotated[float, Field(ge=0.1, le=DAY)] = 30

@@ -6,6 +6,7 @@ import hashlib
 import os
 import secrets
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
@@ -23,8 +24,23 @@ SQLITE_OPTIONS = {
     "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
 }
 
-# A worker that stands still inside a transaction must not hold its rows, or wait for another's, for ever.
-POSTGRES_LIMITS = "-c idle_in_transaction_session_timeout=5000 -c lock_timeout=5000"
+# How soon it is noticed that nobody is there at the other end: the system asks a quiet line for a sign of life, and
+# gives one up on which nothing is acknowledged.
+POSTGRES_LINE = {
+    "connect_timeout": 5,  # seconds
+    "tcp_user_timeout": 8000,  # milliseconds
+    "keepalives_idle": 3,  # seconds
+    "keepalives_interval": 2,  # seconds
+    "keepalives_count": 3,
+}
+
+# In milliseconds. A worker that stands still inside a transaction must not hold its rows, or wait for another's, for
+# ever; nor must a statement go on for ever whose worker was killed.
+POSTGRES_LIMITS = {
+    "idle_in_transaction_session_timeout": 5000,
+    "lock_timeout": 5000,
+    "statement_timeout": 300_000,
+}
 
 
 def data_folder(path: Path) -> Path:
@@ -145,11 +161,24 @@ def postgres(parts: SplitResult, *, web: bool) -> dict[str, Any]:
         "CONN_MAX_AGE": 0 if web else None,
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
-            "options": POSTGRES_LIMITS,
-            "connect_timeout": 10,  # seconds
             # What the engine sends for every step is planned once a connection.
             "prepare_threshold": 2,
             **({"pool": {"min_size": 1, "max_size": 16}} if web else {}),
-            **query,
+            **limited(query),
         },
+    }
+
+
+def limited(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of PostgreSQL connections with a limit for all that they might wait for; their own hold."""
+    session = str(options.get("options", ""))
+    limits = (
+        f"-c {name}={value}"
+        for name, value in POSTGRES_LIMITS.items()
+        if name not in session
+    )
+    return {
+        **POSTGRES_LINE,
+        **options,
+        "options": " ".join([session, *limits]).strip(),
     }

@@ -15,9 +15,12 @@ ProcessionError
 │   ├── CorruptInput        an earlier step's result is bad: redo that step
 │   └── Skip                pass this step over, and go on
 ├── TimedOut                a step ran longer than its timeout
+├── StoodIdle               application code kept its transaction waiting for too long
 ├── ExitRefused             a step raised what ends programs
 ├── Interrupted             a worker died in a step that must not run twice
 ├── ChildCancelled          a sub-process was cancelled
+├── SubprocessFailed        a sub-process has failed, and nothing in it takes that
+│   └── SubprocessDeclined  a step in it declined; this is a Permanent too
 ├── LimitReached            a process made more transitions than it may
 ├── WorkerDied              the worker died in every attempt
 ├── LeaseLost               another worker has taken over; drop everything
@@ -28,7 +31,7 @@ ProcessionError
 Local to their modules: `conf.SettingRefused`, `sign_in.InvalidLink`, `serving.CannotStart`,
 `diagrams.layout.LayoutFailed` (all of this tree) and `webhooks.not_accepted.NotAccepted`.
 
-The class docstring is the default message.
+The first line of the class docstring is the default message.
 """
 
 from __future__ import annotations
@@ -36,13 +39,15 @@ from __future__ import annotations
 import inspect
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 
 class ProcessionError(Exception):
     """Something in Procession went wrong."""
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(message or inspect.getdoc(type(self)) or "")
+        said = inspect.getdoc(type(self)) or ""
+        super().__init__(message or said.partition("\n")[0])
 
 
 class InvalidDefinition(ProcessionError):
@@ -86,7 +91,20 @@ class ConflictingEvent(ProcessionError):
 
 
 class KeyTaken(ProcessionError):
-    """Another process of this definition lives under the same correlation key."""
+    """Another process of this definition lives under the same correlation key.
+
+    Args:
+        definition: its name.
+        key: the correlation key.
+        process_id: the live process that has it.
+    """
+
+    def __init__(self, definition: str, key: str, process_id: UUID) -> None:
+        self.definition, self.key, self.process_id = definition, key, process_id
+        super().__init__(
+            f"there is already a live {definition} with the key {key!r}, the process {process_id}: "
+            "send it an event, wait for its end, or use another key"
+        )
 
 
 class HandlerMissing(ProcessionError):
@@ -109,7 +127,7 @@ class Retry(Outcome):
     """Try again, even if the cause looks permanent.
 
     Args:
-        after: how long to wait; None for the step's own backoff.
+        after: how long to wait, at most 1,000 years; None for the step's own backoff.
         message: what people are told.
     """
 
@@ -148,6 +166,10 @@ class TimedOut(ProcessionError):
     """The step ran longer than its timeout, or did not report in time."""
 
 
+class StoodIdle(ProcessionError):
+    """Application code kept its transaction waiting for too long, and the database ended it."""
+
+
 class ExitRefused(ProcessionError):
     """A step raised what ends programs, such as SystemExit: its worker goes on, and the attempt has failed."""
 
@@ -158,6 +180,35 @@ class Interrupted(ProcessionError):
 
 class ChildCancelled(ProcessionError):
     """The sub-process was cancelled."""
+
+
+class SubprocessFailed(ProcessionError):
+    """A sub-process has failed, and nothing in it takes that; its parent's `catch` sees this error.
+
+    Args:
+        name: of its definition.
+        process_id: the sub-process.
+        step: in it, which has failed.
+        error: the name of the class of what that step failed with.
+        text: what it said.
+    """
+
+    how = "failed"
+
+    def __init__(
+        self, name: str, process_id: UUID, step: str, error: str, text: str
+    ) -> None:
+        self.name, self.process_id = name, process_id
+        self.step, self.error, self.text = step, error, text
+        super().__init__(
+            f"the sub-process {name} {process_id} {self.how} at {step}: {error}: {text}"
+        )
+
+
+class SubprocessDeclined(SubprocessFailed, Permanent):
+    """A step of a sub-process declined: it raised `Permanent`, or so did one of a sub-process of its own."""
+
+    how = "declined"
 
 
 class LimitReached(ProcessionError):

@@ -9,21 +9,28 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import cache
 
 import django_rq
 from django.db import transaction
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.client import Pipeline
+from redis.exceptions import ConnectionError as ConnectionLost
 from redis.exceptions import RedisError
-from rq import Queue
-from rq.worker_registration import WORKERS_BY_QUEUE_KEY
+from redis.retry import Retry
+from rq import Queue, Worker
+from rq.worker_registration import REDIS_WORKER_KEYS, WORKERS_BY_QUEUE_KEY
 
 log = logging.getLogger(__name__)
 
 ANSWER = "orchestrator.jobs.answer"
 SILENCE_SECONDS = 1.0
 BELL_SECONDS = 600
+ANSWER_SECONDS = 1
+"""How long Redis may take to answer. A connection can fall silent: nothing answers, and nobody is told."""
 
 _silent = {"until": 0.0}
 _answering: set[str] = set()
@@ -80,8 +87,23 @@ def ring(queue: str, *, others: bool = False) -> None:
                 timeout=-1,
             )
     except (RedisError, OSError) as error:
-        _silent["until"] = time.monotonic() + SILENCE_SECONDS
+        _is_out_of_reach()
         log.warning("the doorbell is out of reach, workers poll: %s", error)
+
+
+def _is_out_of_reach() -> None:
+    """Lets nobody in this process wait for Redis in the next moment."""
+    _silent["until"] = max(_silent["until"], time.monotonic() + SILENCE_SECONDS)
+
+
+def answers(queue: str) -> bool:
+    """Whether Redis is in reach and answers in time."""
+    try:
+        return bool(_bell(queue, os.getpid()).connection.ping())
+    except (RedisError, OSError) as error:
+        _is_out_of_reach()
+        log.warning("Redis does not answer, workers poll the database: %s", error)
+        return False
 
 
 def depth(queue: str) -> int | None:
@@ -92,9 +114,64 @@ def depth(queue: str) -> int | None:
         return None
 
 
+def add_workers(queue: str, names: Collection[str]) -> None:
+    """Counts workers among those who answer a queue's bells, as each did itself when it began."""
+    with _registered(queue) as (pipe, places):
+        for place in places:
+            if names:
+                pipe.sadd(place, *map(_key, names))
+
+
+def remove_workers(queue: str, names: Collection[str]) -> None:
+    """Takes workers that are gone out of those who answer a queue's bells."""
+    with _registered(queue) as (pipe, places):
+        for place in places:
+            pipe.srem(place, *map(_key, names))
+        pipe.delete(*map(_key, names))
+
+
+def unheard_workers(queue: str) -> set[str]:
+    """The names of a queue's workers of which Redis has not heard for some minutes."""
+    found: set[str] = set()
+    with _registered(queue) as (pipe, (_, place)):
+        pipe.smembers(place)
+        [keys] = pipe.execute()
+        for key in keys:
+            pipe.exists(key)
+        heard = zip(keys, pipe.execute(), strict=True)
+        names = (
+            key.decode().removeprefix(_key("")) for key, there in heard if not there
+        )
+        found.update(names)
+    return found
+
+
+@contextmanager
+def _registered(queue: str) -> Iterator[tuple[Pipeline, tuple[str, str]]]:
+    """Sends what is said about a queue's workers, and gives the two places where they are listed."""
+    try:
+        with _bell(queue, os.getpid()).connection.pipeline(transaction=False) as pipe:
+            yield pipe, (REDIS_WORKER_KEYS, WORKERS_BY_QUEUE_KEY % queue)
+            pipe.execute()
+    except (RedisError, OSError) as error:
+        log.info("the queue's workers are not counted: %s", error)
+
+
+def _key(worker: str) -> str:
+    return f"{Worker.redis_worker_namespace_prefix}{worker}"
+
+
 @cache
 def _bell(queue: str, pid: int) -> Queue:
     """One queue object, and so one connection, per process; `pid` keeps a forked child from sharing its parent's."""
     # Who rings has waited for the commit already; django-rq's own waiting is not robust.
     found: Queue = django_rq.get_queue(queue, commit_mode="auto")
+    be_impatient(found.connection, ANSWER_SECONDS)
     return found
+
+
+def be_impatient(connection: Redis, seconds: float) -> None:
+    """Lets a connection wait for an answer so long and no longer; only one that was cut is tried again, once."""
+    times = {"socket_timeout": seconds, "socket_connect_timeout": ANSWER_SECONDS}
+    connection.connection_pool.connection_kwargs.update(times)
+    connection.set_retry(Retry(NoBackoff(), 1, (ConnectionLost,)))

@@ -11,17 +11,32 @@ from typing import Any, Protocol, TypeVar, overload
 from uuid import UUID
 
 from orchestrator.definition import Command, Event, ProcessManager, Workflow
-from orchestrator.exceptions import UnknownDefinition, UnknownEventType
+from orchestrator.definition.invalid import is_asynchronous
+from orchestrator.definition.words import name_of
+from orchestrator.exceptions import (
+    InvalidDefinition,
+    UnknownDefinition,
+    UnknownEventType,
+)
 
 
 @dataclass(frozen=True)
 class CommandContext:
-    """What a handler may know of its call; `command_id` is the idempotency key, equal in every attempt."""
+    """What a handler may know of its call.
+
+    `command_id` is equal in every attempt, and so is the `idempotency_key` that is made of it. The attempt is counted
+    from 1; inside the transaction it is that of the event or deadline.
+    """
 
     process_id: UUID | None
     command_id: UUID
     attempt: int
     correlation_key: str
+
+    @property
+    def idempotency_key(self) -> str:
+        """The command's id as text, for whatever has effects outside."""
+        return str(self.command_id)
 
 
 class Answer:
@@ -122,10 +137,14 @@ def handles(
         attempts: how often an after-commit handler is tried in all.
         timeout: seconds an after-commit handler may take before its worker is killed.
         queue: the queue whose workers run an after-commit handler.
+
+    Raises:
+        InvalidDefinition: the function is asynchronous, or a number makes no sense.
     """
 
     def register(function: Any) -> Any:
         handler = Handler(function, command, after_commit, attempts, timeout, queue)
+        _check(handler)
         command_handlers[command.__name__].append(handler)
         return function
 
@@ -142,12 +161,33 @@ def reacts_to(
     """Registers a simple event handler: one event, one action, no process. It runs in a transaction of its own."""
 
     def register(function: Any) -> Any:
-        reactions[event.__name__].append(
-            Handler(function, event, True, attempts, timeout, queue)
-        )
+        handler = Handler(function, event, True, attempts, timeout, queue)
+        _check(handler)
+        reactions[event.__name__].append(handler)
         return function
 
     return register
+
+
+def _check(handler: Handler) -> None:
+    """Refuses what gives no answer when it is called, and what can never be carried out.
+
+    Raises:
+        InvalidDefinition: naming the function.
+    """
+    for reason in _reasons(handler):
+        raise InvalidDefinition(name_of(handler.function), "", reason)
+
+
+def _reasons(handler: Handler) -> Iterator[str]:
+    if is_asynchronous(handler.function):
+        yield "it is asynchronous: handlers run in workers, so write a plain function"
+    if handler.attempts < 1:
+        yield f"attempts={handler.attempts!r} must be a whole number from 1"
+    if not handler.timeout > 0:
+        yield f"timeout={handler.timeout!r} must be seconds, more than 0"
+    if not handler.queue:
+        yield f"queue={handler.queue!r} must be the name of a queue"
 
 
 def collect(module: ModuleType) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db.models import Count, Max, Q
 
 from orchestrator import registry
-from orchestrator.conf import conf
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import (
     InboxEvent,
@@ -23,7 +21,7 @@ from orchestrator.queue import depth
 
 def status() -> dict[str, Any]:
     """Counts by definition, living workers, depth of the queues and seconds since the last sweep (None: never)."""
-    workers = alive()
+    workers = Worker.objects.alive(database_now())
     swept = workers.aggregate(at=Max("swept_at"))["at"]
     lag = max((database_now() - swept).total_seconds(), 0.0) if swept else None
     return {
@@ -32,12 +30,6 @@ def status() -> dict[str, Any]:
         "queues": {name: queue(name) for name in getattr(settings, "RQ_QUEUES", {})},
         "sweep_lag_seconds": lag,
     }
-
-
-def alive() -> Any:
-    """The workers whose supervisor has said lately that they live."""
-    since = database_now() - timedelta(seconds=conf().HEARTBEAT_SECONDS * 4)
-    return Worker.objects.filter(seen_at__gte=since)
 
 
 def definitions() -> list[dict[str, Any]]:

@@ -1,8 +1,10 @@
 """The addresses of the bundled project. Every one needs a signed-in user unless its view says otherwise."""
 
 from django.contrib import admin
-from django.contrib.auth.decorators import user_passes_test
+from django.contrib.auth.decorators import login_not_required, user_passes_test
+from django.templatetags.static import static
 from django.urls import URLPattern, include, path
+from django.views.generic import RedirectView
 from django_rq.urls import urlpatterns as dashboard
 
 from orchestrator.sign_in import SignInByLinkView, SignInView, SignOutView
@@ -16,7 +18,11 @@ def for_superusers(pattern: URLPattern) -> URLPattern:
     return URLPattern(pattern.pattern, view, pattern.default_args, pattern.name)
 
 
+# What browsers ask for where a page names no icon, as those of the administration do not.
+icon = login_not_required(RedirectView.as_view(url=static("monitoring/icon.svg")))
+
 urlpatterns = [
+    path("favicon.ico", icon),
     path("sign-in/", SignInView.as_view(), name="sign-in"),
     path("sign-in/<str:token>/", SignInByLinkView.as_view(), name="sign-in-by-link"),
     path("sign-out/", SignOutView.as_view(), name="sign-out"),

@@ -3,6 +3,7 @@
 Which database a run uses is said by DATABASE_URL; without it, a SQLite file in the run's temporary data folder.
 """
 
+import gc
 import math
 import os
 import random
@@ -14,6 +15,8 @@ from django.conf import settings
 from django.contrib.auth.models import Permission, User
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from monitoring.broadcaster import broadcaster
+from orchestrator.engine import drain as draining
 from orchestrator.engine.failures import backoff
 from orchestrator.engine.storage import definitions
 from tests.services import chromium, emptying
@@ -31,6 +34,7 @@ OPERATOR_MAY = (
     "view_processinstance",
     "view_inboxevent",
     "retry_processinstance",
+    "skip_command_processinstance",
     "escalate_processinstance",
     "cancel_processinstance",
     "redo_processinstance",
@@ -46,7 +50,13 @@ OPERATOR_MAY = (
 )
 
 
+# What is made until all tests are collected stays: looking through it for garbage, again and again, finds none.
+gc.disable()
 emptying.quicken()
+# Where the engine runs in this process, a test lets the pauses between attempts pass; none passes by itself meanwhile.
+settings.PROCESSION = {**settings.PROCESSION, "BACKOFF_SECONDS": 30.0}
+# And what it has claimed it begins, however slow the machine is; else what runs before what would depend on that.
+draining.BEGIN_SECONDS = 30.0  # type: ignore[attr-defined]  # it is that of another module
 # Files are the live site's to serve; a client of this process would look for them all anew each time.
 settings.SERVESTATIC_USE_FINDERS = settings.SERVESTATIC_USE_STATIC_ROOT = False
 
@@ -83,10 +93,20 @@ def pytest_collection_modifyitems(
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Tell `manage.py test` that a test was chosen that depends on the database."""
+    """Tell `manage.py test` that a test was chosen that depends on the database; look for garbage from now on.
+
+    What is there stays until the end; the collector need not look through it.
+    """
+    gc.freeze()
+    gc.enable()
     told = os.environ.get("PROCESSION_TESTS_TELL")
     if told and not all(map(runs_once, session.items)):
         Path(told).touch()
+
+
+def pytest_sessionfinish() -> None:
+    """End the announcing of changes while pytest still captures: what is logged afterwards has nowhere to go."""
+    broadcaster().end()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -266,6 +286,6 @@ def browser() -> Iterator[Browser]:
 def page(browser: Browser, live_site: Site) -> Iterator[Page]:
     """Open an empty page of a fresh browser profile; addresses may be relative to the live site."""
     context = browser.new_context(base_url=live_site.url)
-    context.set_default_timeout(30_000)
+    context.set_default_timeout(120_000)
     yield context.new_page()
     context.close()

@@ -15,7 +15,8 @@ class Bystander(StepContext):
     """A context that remembers what a step tells it."""
 
     def __init__(self, saved: Any = None) -> None:
-        self.process_id = self.idempotency_key = uuid4()
+        self.process_id = uuid4()
+        self.idempotency_key = str(uuid4())
         self.step, self.attempt, self.visit = "a step", 1, 1
         self.deadline = datetime.now(UTC)
         self.saved = saved

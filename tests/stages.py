@@ -45,6 +45,9 @@ TESTS = [
 ]
 """Folders of tests that use a database, the longest stage first: then none is left alone at the end."""
 
+CROWDING = [(name, database) for name, database in TESTS if name == "reliability"]
+"""Those of them with tests that keep the processors busy: at full size these run when nothing else does."""
+
 
 def main(arguments: Sequence[str]) -> int:
     """Run the stages; return the exit code, 0 when all of them hold."""
@@ -54,7 +57,9 @@ def main(arguments: Sequence[str]) -> int:
     os.environ["PROCESSION_TESTS_FULL"] = "yes" if full else ""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(report_folder()))
-        stages = some(chosen, folder, stack) if chosen else everything(folder, stack)
+        stages = (
+            some(chosen, folder, stack) if chosen else everything(folder, stack, full)
+        )
         code = summary(stages)
         taken = time.monotonic() - begun
         if full:
@@ -64,18 +69,27 @@ def main(arguments: Sequence[str]) -> int:
     return code
 
 
-def everything(folder: Path, stack: ExitStack) -> list[Stage]:
+def everything(folder: Path, stack: ExitStack, full: bool) -> list[Stage]:
     """Run all stages, one more at once than there are cores: much of a stage is waiting for its processes."""
     server = postgresql(stack)
     stages = [
         Stage(name, command, folder / f"check-{number}.log")
         for number, (name, command) in enumerate(CHECKS.items())
     ]
-    stages += [of_folder(name, database, server, folder) for name, database in TESTS]
+    others = ["-m", "not crowds"] if full else []
+    stages += [
+        of_folder(name, database, server, folder, others) for name, database in TESTS
+    ]
     ignored = [f"--ignore=tests/{name}" for name in {name for name, _ in TESTS}]
     stages.append(pytest("All other tests", ignored, folder))
     run(stages, at_once=len(os.sched_getaffinity(0)) + 1)
-    return stages
+    alone = [
+        of_folder(name, database, server, folder, ["-m", "crowds"], " alone")
+        for name, database in CROWDING
+        if full
+    ]
+    run(alone, at_once=1)
+    return [*stages, *alone]
 
 
 def some(arguments: Sequence[str], folder: Path, stack: ExitStack) -> list[Stage]:
@@ -96,9 +110,17 @@ def some(arguments: Sequence[str], folder: Path, stack: ExitStack) -> list[Stage
     return stages
 
 
-def of_folder(name: str, database: str, server: str, folder: Path) -> Stage:
+def of_folder(
+    name: str,
+    database: str,
+    server: str,
+    folder: Path,
+    chosen: Sequence[str],
+    how: str = "",
+) -> Stage:
     url = server if database == POSTGRESQL else ""
-    return pytest(f"tests/{name} on {database}", [f"tests/{name}"], folder, url)
+    name, arguments = f"tests/{name} on {database}{how}", [f"tests/{name}", *chosen]
+    return pytest(name, arguments, folder, url)
 
 
 def pytest(name: str, arguments: Sequence[str], folder: Path, url: str = "") -> Stage:

@@ -56,6 +56,7 @@ def modules(*packages: str) -> Iterator[Path]:
 
 def test_the_language_is_this_list_of_names() -> None:
     assert definition.__all__ == [
+        "ANY",
         "Command",
         "Decision",
         "Event",
@@ -73,10 +74,12 @@ def test_the_language_is_this_list_of_names() -> None:
         "ignore",
         "join",
         "needs",
+        "park",
         "reject",
         "repeat",
         "route",
         "run",
+        "sleep",
         "start",
         "step",
         "stored",

@@ -24,7 +24,7 @@ __all__ = ["registered"]  # a fixture
 PATTERNS = MANUAL / "patterns.md"
 IMAGE = re.compile(r"!\[[^\]]+\]\((images/\S+\.svg)\)")
 NAMES = [Path(found).stem for found in IMAGE.findall(PATTERNS.read_text())]
-STANDS = {"wait-and-ask": "waiting"}  # all others run to their end
+STANDS = {"wait-and-ask": "waiting", "sleep": "waiting"}  # all others run to their end
 """Where a pattern's process stands when nobody helps it."""
 
 
@@ -123,7 +123,7 @@ def test_the_picture_of_the_tutorial_shows_each_step(tutorial: dict[str, Any]) -
         ("The office is on fire", "", "completed", ("escalate", "done")),
         ("Hello", "eva.txt", "waiting", ("agent_decides", "waiting")),
         ("Hello", "torn.txt", "completed", ("note_unreadable", "done")),
-        ("", "", "failed", ("classify", "failed")),
+        ("", "", "cancelled", ("classify", "failed")),
         ("Hello", "lost.txt", "retrying", ("read_letter", "retrying")),
     ],
 )

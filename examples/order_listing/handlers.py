@@ -28,7 +28,7 @@ def request_external_creation(
 ) -> Answer:
     """Asks the exchange over HTTP. It answers at once that it has the order, and calls back when it is created.
 
-    The process id goes out as request id and comes back in the call; the command id keeps a repeated call harmless.
+    The process id goes out as request id and comes back in the call; its idempotency key keeps a repeat harmless.
     """
     status = exchange_client.post_order(
         {
@@ -36,7 +36,7 @@ def request_external_creation(
             "order_id": command.order_id,
             "description": command.description,
         },
-        idempotency_key=str(context.command_id),
+        idempotency_key=context.idempotency_key,
     )
     return Answer(f"HTTP {status}")
 

@@ -41,6 +41,7 @@ def place_order(
 
     Raises:
         ConflictingEvent: an order of that id was entered with other contents.
+        KeyTaken: an order of that id is being listed that was made on the exchange.
     """
     order_id = order_id or new_order_id()
     event = OrderCreated(order_id, destination, description)

@@ -2,8 +2,6 @@
 
 from pathlib import Path, PurePath
 
-from orchestrator import Permanent
-
 MEDIA = Path(__file__).resolve().parent / "media"
 
 
@@ -11,9 +9,9 @@ def attachment(name: str) -> Path:
     """Return where the attachment of that name lies.
 
     Raises:
-        Permanent: there is none.
+        FileNotFoundError: there is none, for now at least.
     """
     path = MEDIA / name
     if PurePath(name).name != name or not path.is_file():
-        raise Permanent(f"there is no attachment {name!r}")
+        raise FileNotFoundError(f"there is no attachment {name!r}")
     return path

@@ -32,7 +32,7 @@ CLOCK_ROOM = BLANK * 4
 ICON_ROOM = BLANK * 6
 """Keeps the place left of a label where the icon of its kind is drawn."""
 
-WITH_ICON = ("wait", "ask")
+WITH_ICON = ("wait", "ask", "sleep")
 WITH_SIGN = ("map", "run", "group")
 WITH_CLOCK = ("deadline", "error", "repeat")
 

@@ -138,6 +138,7 @@ OUTLINES: dict[str, Callable[[Box], Iterator[ET.Element]]] = {
     "map": _stack,
     "wait": _pill,
     "ask": _pill,
+    "sleep": _pill,
     "run": _framed,
     "group": _folded,
     "start": _dot,

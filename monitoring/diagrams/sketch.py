@@ -33,6 +33,7 @@ Shape = Literal[
     "map",
     "wait",
     "ask",
+    "sleep",
     "run",
     "group",
     "start",
@@ -47,6 +48,9 @@ GATES = ("all", "some", "one")
 
 WIDTH = {"node": 18, "edge": 36}
 """Characters in a line of a label; wide (East Asian) characters count twice."""
+
+COMMANDS = 12
+"""Lines that the commands of one transition may take."""
 
 
 @dataclass(frozen=True)
@@ -148,8 +152,13 @@ def _transitions(graph: Graph) -> Sketch:
 
 
 def _transition(edge: Edge) -> tuple[str, ...]:
-    """The label of a transition in UML order: event, [guard], / command, each on lines of its own."""
-    commands = [*edge.commands, *([words.escalate()] if edge.escalates else [])]
+    """The label of a transition in UML order: event, [guard], / command, each on lines of its own.
+
+    Of very many commands it names the first and says how many there are beside.
+    """
+    commands = [*edge.actions, *([words.escalate()] if edge.escalates else [])]
+    if len(commands) > COMMANDS:
+        commands[COMMANDS - 1 :] = [words.more(len(commands) - COMMANDS + 1)]
     lines = wrapped(edge.event, "edge")
     if edge.guard:
         lines += wrapped(f"[{edge.guard}]", "edge")

@@ -6,17 +6,19 @@ from typing import Literal
 
 from orchestrator.definition.graph import Disposition, Edge, Graph, Node
 
+Said = Literal["ignored", "rejected", "parked"]
+
 
 @dataclass(frozen=True)
 class Cell:
     """What can happen when an event arrives in a step: each edge with the label of the step it leads to.
 
-    `otherwise` is what becomes of an event that takes none of them; "" when it is parked.
+    `otherwise` is what becomes of an event that takes none of them, each with its guard; without any it is parked.
     """
 
     column: str
     moves: tuple[tuple[Edge, str], ...]
-    otherwise: Literal["", "ignored", "rejected"] = ""
+    otherwise: tuple[tuple[str, Said], ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -41,7 +43,7 @@ class TransitionTable:
 
 LEGEND = (
     "ignored: logged, changes nothing; rejected: an incident at once. An event whose cell is empty is parked:\n"
-    "kept, offered again after each transition, and an incident once its patience is over."
+    "kept as long as the process lives, offered in a step that lists it, and an incident once its patience is over."
 )
 
 
@@ -88,25 +90,23 @@ def _cell(
     labels: dict[str, str],
 ) -> Cell:
     moves = ((edge, labels[edge.target]) for edge in leaving if edge.event == column)
-    said = (OTHERWISE[one.kind] for one in others if one.event == column)
-    return Cell(column, tuple(moves), next(said, ""))
+    said = ((one.guard, SAID[one.kind]) for one in others if one.event == column)
+    return Cell(column, tuple(moves), tuple(said))
 
 
-OTHERWISE: dict[str, Literal["ignored", "rejected"]] = {
-    "ignore": "ignored",
-    "reject": "rejected",
-}
+SAID: dict[str, Said] = {"ignore": "ignored", "reject": "rejected", "park": "parked"}
 
 
 def _entries(cell: Cell) -> list[str]:
     moves = [_move_text(move) for move in cell.moves]
-    return [*moves, cell.otherwise] if cell.otherwise else moves
+    others = [f"[{guard}] {said}" if guard else said for guard, said in cell.otherwise]
+    return [*moves, *others]
 
 
 def _move_text(move: tuple[Edge, str]) -> str:
     edge, target = move
     guard = f"[{edge.guard}] " if edge.guard else ""
-    commands = ", ".join([*edge.commands, *(["escalate"] if edge.escalates else [])])
+    commands = ", ".join([*edge.actions, *(["escalate"] if edge.escalates else [])])
     return f"{guard}{'/ ' + commands + ' ' if commands else ''}→ {target}"
 
 

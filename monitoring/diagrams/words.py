@@ -43,6 +43,11 @@ def line_text(edge: Edge) -> str:
     return edge.event if edge.kind == "deadline" else edge.guard
 
 
+def more(number: int) -> str:
+    """What stands for those that a label has no room for."""
+    return _("%(number)d more") % {"number": number}
+
+
 def needed(join: str) -> str:
     """How many of its branches a join waits for, and whether it fails fast."""
     return ", ".join(_needed(part) for part in join.split(", ")) if join else ""
@@ -51,7 +56,11 @@ def needed(join: str) -> str:
 def _needed(part: str) -> str:
     if number := OF_ALL.fullmatch(part):
         return _("%(needed)s of %(all)s") % number.groupdict()
-    words = {"any": pgettext("branches", "any"), "fail fast": _("fail fast")}
+    words = {
+        "any": pgettext("branches", "any"),
+        "every": pgettext("branches", "every"),
+        "fail fast": _("fail fast"),
+    }
     return words.get(part, part)
 
 

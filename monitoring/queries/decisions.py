@@ -45,7 +45,6 @@ def number_asked() -> Capped:
 
 
 def decision_page(after: str = "") -> DecisionPage:
-    """A page of the inbox."""
     rows = asked().select_related("instance__definition").order_by("pk")
     rows = rows.defer("instance__definition__graph")
     if after.isdecimal():

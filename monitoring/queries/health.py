@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Max
+from django.db.models import Count, Max, Q
 from django.utils import timezone
 
 from monitoring.queries.counts import FEW, MANY, Capped, capped
@@ -42,7 +42,8 @@ class Health:
 def health() -> Health:
     """The state of things now; a handful of bounded counts along partial indexes."""
     now = timezone.now()
-    workers = Worker.objects.filter(seen_at__gte=now - ALIVE)
+    alive = Count("id", filter=Q(seen_at__gte=now - ALIVE))
+    workers = Worker.objects.aggregate(alive=alive, swept_at=Max("swept_at"))
     due = [
         capped(model.objects.filter(wake_at__lte=now)).number
         for model in (InboxEvent, IssuedCommand, StepRun)
@@ -52,7 +53,7 @@ def health() -> Health:
         failures=capped(Incident.objects.open()),
         events=capped(InboxEvent.objects.needing_a_person()),
         decisions=number_asked(),
-        workers=workers.count(),
+        workers=workers["alive"],
         queue=Capped(min(sum(due), FEW), FEW),
-        swept_at=Worker.objects.aggregate(last=Max("swept_at"))["last"],
+        swept_at=workers["swept_at"],
     )

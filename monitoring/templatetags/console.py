@@ -59,7 +59,6 @@ def looked(status: str) -> Look:
 
 @register.filter
 def looked_word(status: str) -> str:
-    """The word for a status."""
     return str(look(status).word)
 
 

@@ -1,13 +1,15 @@
 """The language of definitions: plain Python, no Django, no queue."""
 
+from orchestrator.definition.guards import stored
 from orchestrator.definition.messages import Command, Event
 from orchestrator.definition.process_manager.manager import Decision, ProcessManager
 from orchestrator.definition.process_manager.rows import (
+    ANY,
     after,
     during,
     ignore,
+    park,
     reject,
-    stored,
     when,
 )
 from orchestrator.definition.workflow.context import Failure, StepContext
@@ -24,10 +26,11 @@ from orchestrator.definition.workflow.rows import (
     then,
     undo,
 )
-from orchestrator.definition.workflow.steps import ask, run, step, wait
+from orchestrator.definition.workflow.steps import ask, run, sleep, step, wait
 from orchestrator.definition.workflow.workflow import Workflow
 
 __all__ = [
+    "ANY",
     "Command",
     "Decision",
     "Event",
@@ -45,10 +48,12 @@ __all__ = [
     "ignore",
     "join",
     "needs",
+    "park",
     "reject",
     "repeat",
     "route",
     "run",
+    "sleep",
     "start",
     "step",
     "stored",

@@ -11,6 +11,7 @@ import json
 import math
 from decimal import Decimal
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 
@@ -53,32 +54,32 @@ def _adapter(cls: type[T]) -> TypeAdapter[T]:
         return TypeAdapter(cls)  # a dataclass, which has a configuration of its own
 
 
-PLAIN = ConfigDict(ser_json_inf_nan="constants")
+PLAIN = ConfigDict(ser_json_inf_nan="constants", strict=True)
 """NaN stays what it is, and so is refused: without a declared type it would be written as null."""
 
 _adapters: dict[type[Any], TypeAdapter[Any]] = {}
 
 
 def encode(value: object) -> dict[str, Any]:
-    """A message or process data as JSON values.
+    """A message or process data as JSON values, such that they can be read again.
 
     Raises:
         InvalidMessage: a value has another type than declared, or cannot be stored.
     """
+    form, name = adapter(type(value)), type(value).__name__
     try:
-        body = adapter(type(value)).dump_python(value, mode="json", warnings="error")
-    except (
-        ValueError,
-        RecursionError,
-    ) as error:  # nested too deep, or not serializable
-        detail = " ".join(str(error).split())
-        raise InvalidMessage(f"{type(value).__name__}: {detail}") from None
+        body = _dumped(form, value)
+    except (ValueError, RecursionError) as error:
+        raise InvalidMessage(f"{name}: {_reason(form, value, error)}") from None
     check(body)
-    return _settled(body)  # type: ignore[no-any-return]  # a dataclass always becomes a dict
+    try:
+        return _readable(form, body)  # type: ignore[no-any-return]  # a dataclass always becomes a dict
+    except InvalidMessage as error:
+        raise InvalidMessage(f"{name}: {error}") from None
 
 
 def encode_as(annotation: Any, value: object) -> Any:
-    """A value as JSON values, if it is of the annotated type.
+    """A value as JSON values, if it is of the annotated type and can be read again.
 
     Raises:
         InvalidMessage: it has another type than declared, is too large, or cannot be stored.
@@ -86,17 +87,74 @@ def encode_as(annotation: Any, value: object) -> Any:
     form = adapter(annotation)
     try:
         form.validate_python(value, strict=True)
-        body = form.dump_python(value, mode="json", warnings="error")
+        body = _dumped(form, value)
     except (ValueError, RecursionError) as error:
-        detail = " ".join(str(error).split())[:500]
-        raise InvalidMessage(detail) from None
+        raise InvalidMessage(_reason(form, value, error)[:500]) from None
     check(body)
-    return _settled(body)
+    return _readable(form, body)
+
+
+def _dumped(form: TypeAdapter[Any], value: object) -> Any:
+    body = form.dump_python(value, mode="json", warnings="error")
+    return _in_order(value, body) if _has_sets(form) else body
+
+
+def _has_sets(form: TypeAdapter[Any]) -> bool:
+    """Whether values of a form may hold sets, which every process has in another order."""
+    known = _with_sets.get(form)
+    if known is None:
+        try:
+            known = '"uniqueItems"' in json.dumps(form.json_schema(), default=str)
+        except PydanticUserError:
+            known = True
+        _with_sets[form] = known
+    return known
+
+
+_with_sets: WeakKeyDictionary[TypeAdapter[Any], bool] = WeakKeyDictionary()
+
+
+def _in_order(value: Any, body: Any) -> Any:
+    """JSON values with what was a set in one order: equal values are written alike, wherever that is."""
+    if isinstance(body, list) and isinstance(value, set | frozenset):
+        return sorted(map(_in_order, value, body), key=canonical)
+    if isinstance(body, list) and isinstance(value, list | tuple):
+        return list(map(_in_order, value, body))
+    if isinstance(body, dict) and isinstance(value, dict):
+        pairs = zip(body, map(_in_order, value.values(), body.values()), strict=True)
+        return dict(pairs)
+    if isinstance(body, dict):
+        return {
+            name: _in_order(getattr(value, name, None), body[name]) for name in body
+        }
+    return body
+
+
+def _reason(form: TypeAdapter[Any], value: object, error: Exception) -> str:
+    """Why a value cannot be written (nested too deep, not serializable, of another type), with the path if it tells."""
+    told = " ".join(str(error).split())
+    try:
+        _readable(form, form.dump_python(value, mode="json", warnings="none"))
+    except InvalidMessage as named:
+        return f"{named} ({told})"
+    except Exception:  # noqa: BLE001  # what is of another class altogether has other attributes
+        return told
+    return told
+
+
+def _readable(form: TypeAdapter[Any], body: Any) -> Any:
+    """JSON values in the form in which they are stored.
+
+    What writes them is lenient (it writes None for every type), so they are read once.
+    """
+    body = _settled(body)
+    _read(form, body)
+    return body
 
 
 def stored_form(value: object) -> Any:
     """A single value as it stands in stored JSON."""
-    return adapter(type(value)).dump_python(value, mode="json")
+    return _in_order(value, adapter(type(value)).dump_python(value, mode="json"))
 
 
 def seal(body: object) -> str:
@@ -121,8 +179,13 @@ def decode(cls: type[T], body: object) -> T:
         InvalidMessage: with the path of the first field that does not fit.
     """
     check(body)
+    value: T = _read(adapter(cls), body)
+    return value
+
+
+def _read(form: TypeAdapter[Any], body: object) -> Any:
     try:
-        value: T = adapter(cls).validate_json(json.dumps(body, allow_nan=False))
+        return form.validate_json(json.dumps(body, allow_nan=False))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         path = ".".join(map(str, first["loc"]))
@@ -130,7 +193,6 @@ def decode(cls: type[T], body: object) -> T:
             f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
         )
         raise InvalidMessage(f"{first['msg']}{more}", path) from None
-    return value
 
 
 def check(value: object, path: str = "", depth: int = 0) -> None:

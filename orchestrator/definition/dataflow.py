@@ -7,7 +7,7 @@ cannot. Each field is followed by itself (Kildall 1973, A unified approach to gl
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from orchestrator.definition.graph import Edge, Graph
@@ -48,14 +48,14 @@ def step(edge: Edge, values: PossibleValues) -> PossibleValues | None:
     after = dict(values)
     for name, accepted in edge.accepts.items():
         if name in after:
-            after[name] &= frozenset(accepted)
+            after[name] &= values_in(accepted)
             if not after[name]:
                 return None
     for name, assigned in edge.assigns.items():
         if assigned is None:
             after.pop(name, None)
         else:
-            after[name] = frozenset(assigned)
+            after[name] = values_in(assigned)
     return after
 
 
@@ -69,9 +69,14 @@ def reachable(
 ) -> tuple[set[str], set[str]]:
     """The ids of nodes and edges that can still happen from a step, given the data as stored."""
     given = (data or {}).items()
-    known = {name: frozenset([_hashable(value)]) for name, value in given}
+    known = {name: values_in([value]) for name, value in given}
     values, edges = flow(graph, step, known)
     return set(values), edges
+
+
+def values_in(stored: Iterable[Any]) -> frozenset[Any]:
+    """Stored values, such as can be compared: of lists and the like how they are written."""
+    return frozenset(map(_hashable, stored))
 
 
 def _hashable(value: object) -> Any:

@@ -23,7 +23,7 @@ class Node:
 
     id: str
     label: str
-    kind: Literal["start", "step", "final", "map", "wait", "ask", "run"]
+    kind: Literal["start", "step", "final", "map", "wait", "ask", "run", "sleep"]
     detail: str = ""
     entry: bool = False
     undo: str = ""
@@ -38,7 +38,8 @@ class Edge:
     A workflow's edges are `flow` (always), `case`, `default`, `repeat` (back into a loop), `error` and `deadline`.
 
     `accepts` names data fields and the values they must have; `assigns` the values data fields may have afterwards
-    (None: anything).
+    (None: anything). `at_once` are those of the commands that are carried out in no order,
+    `sets` what functions give to fields of the data.
     """
 
     id: str
@@ -51,6 +52,17 @@ class Edge:
     escalates: bool = False
     accepts: Mapping[str, list[Any]] = field(default_factory=dict)
     assigns: Mapping[str, list[Any] | None] = field(default_factory=dict)
+    at_once: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()
+
+    @property
+    def actions(self) -> list[str]:
+        """What is done on the way, in words."""
+        commands = [
+            f"{command} at once" if command in self.at_once else command
+            for command in self.commands
+        ]
+        return [*self.sets, *commands]
 
 
 @dataclass(frozen=True)
@@ -59,7 +71,8 @@ class Disposition:
 
     step: str
     event: str
-    kind: Literal["ignore", "reject"]
+    kind: Literal["ignore", "reject", "park"]
+    guard: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,10 +92,8 @@ class Graph:
             "version": self.version,
             "kind": self.kind,
             "nodes": [asdict(node) for node in self.nodes],
-            "edges": [
-                {**asdict(edge), "commands": list(edge.commands)} for edge in self.edges
-            ],
-            "dispositions": [asdict(one) for one in self.dispositions],
+            "edges": list(map(_stored, self.edges)),
+            "dispositions": list(map(_stored, self.dispositions)),
         }
 
     @classmethod
@@ -93,7 +104,7 @@ class Graph:
             stored["kind"],
             tuple(Node(**node) for node in stored["nodes"]),
             tuple(
-                Edge(**{**edge, "commands": tuple(edge["commands"])})
+                Edge(**{name: _listed(value) for name, value in edge.items()})
                 for edge in stored["edges"]
             ),
             tuple(Disposition(**one) for one in stored["dispositions"]),
@@ -102,3 +113,24 @@ class Graph:
     def fingerprint(self) -> str:
         """SHA-256 of the canonical graph: equal definitions have equal fingerprints."""
         return digest(self.to_json())
+
+
+LATER: dict[type[Any], tuple[str, ...]] = {
+    Edge: ("at_once", "sets"),
+    Disposition: ("guard",),
+}
+"""What is stored only where it is said: all else stays stored as it was before these came."""
+
+
+def _stored(one: Edge | Disposition) -> dict[str, Any]:
+    """As JSON values; what came later is left out where it says nothing."""
+    later = LATER[type(one)]
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in asdict(one).items()
+        if value or name not in later
+    }
+
+
+def _listed(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

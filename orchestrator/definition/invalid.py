@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
-from typing import NoReturn
+from datetime import timedelta
+from typing import Any, NoReturn
 
 from orchestrator.exceptions import InvalidDefinition
 
@@ -23,12 +25,42 @@ def invalid(definition: str, row: object, reason: str) -> NoReturn:
     raise InvalidDefinition(definition, "" if row is None else str(row), reason)
 
 
-def name_reasons(name: str, version: object) -> Iterator[str]:
-    """What is wrong with the name and the version of a definition."""
-    if not re.fullmatch(r"[a-zA-Z0-9_-]{1,100}", name):
-        yield f"the name {name!r} must be 1 to 100 letters, digits, hyphens or underscores"
-    if type(version) is not int or version < 1:
-        yield f"the version {version!r} must be a whole number from 1"
+LONGEST = timedelta(days=365_000)
+"""Of a deadline, a pause or a timeout: a date behind it can still be stored."""
+
+
+def attribute_reasons(cls: Any) -> Iterator[str]:
+    """What is wrong with what definitions of both kinds say of themselves."""
+    if not re.fullmatch(r"[a-zA-Z0-9_-]{1,100}", cls.name):
+        yield f"the name {cls.name!r} must be 1 to 100 letters, digits, hyphens or underscores"
+    if type(cls.version) is not int or cls.version < 1:
+        yield f"the version {cls.version!r} must be a whole number from 1"
+    if not isinstance(cls.queue, str) or not cls.queue:
+        yield f"the queue {cls.queue!r} must be the name of a queue"
+    if cls.patience not in (None, timedelta(0)) and not is_delay(cls.patience):
+        yield f"the patience {cls.patience!r} must be 0 or a {DELAY}"
+    if gives_later(cls.summary):
+        yield f"summary {gives_later(cls.summary)}: it is a plain function"
+
+
+DELAY = "timedelta of more than 0 and at most 1,000 years"
+
+
+def is_delay(value: object) -> bool:
+    """Whether a time can pass and be over."""
+    return isinstance(value, timedelta) and timedelta(0) < value <= LONGEST
+
+
+def is_asynchronous(function: object) -> bool:
+    """Whether calling a function gives no value yet: workers call plain ones."""
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+
+
+def gives_later(function: object) -> str:
+    """Why calling a function gives no value yet, "" when it does: what it gives would be taken for true."""
+    if is_asynchronous(function):
+        return "is asynchronous"
+    return "yields" if inspect.isgeneratorfunction(function) else ""
 
 
 def unnamed(value: object, role: str) -> str:

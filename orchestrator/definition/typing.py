@@ -1,6 +1,6 @@
-"""What annotations tell: whether two can agree, which elements and fields there are, and which values are possible.
+"""What annotations tell: whether two agree, which elements and fields there are, and which values are possible.
 
-Only what certainly cannot be is refused: an annotation that says nothing here agrees with everything.
+What an annotation does not tell is not refused: one that says nothing agrees with everything.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import inspect
 import types
 from collections.abc import Collection, Iterator
 from dataclasses import is_dataclass
+from datetime import date, datetime
 from enum import Enum
 from typing import (
     Annotated,
@@ -19,6 +20,7 @@ from typing import (
     get_args,
     get_origin,
     get_type_hints,
+    is_typeddict,
 )
 
 from pydantic import PydanticUserError, TypeAdapter
@@ -95,66 +97,96 @@ def takes_none(hint: Any) -> bool:
 
 
 def agree(given: Any, wanted: Any) -> bool:
-    """Whether a value of one annotation can be one of the other."""
-    return given is wanted or any(
-        _agree(one, other)
-        for one in alternatives(given)
-        for other in alternatives(wanted)
-    )
+    """Whether every value of one annotation is one of the other: all that is copied, bound or filled by name.
 
-
-def clash(given: Any, wanted: Any) -> bool:
-    """Whether a message's or data's field can certainly not fill another one; only plain classes tell.
-
-    Messages are read strictly, so a whole number is no float here; the rest is left to the codec.
+    It compares whole structures, as messages are read: a list of texts is no list of numbers, and what may be None
+    only fits what takes None. A whole number is also a number with a fraction.
     """
-    plainly = isinstance(given, type) and isinstance(wanted, type)
-    return plainly and not _related(given, wanted)
+    others = alternatives(wanted)
+    return given is wanted or all(_fits(one, others) for one in alternatives(given))
+
+
+def _fits(given: Any, wanted: tuple[Any, ...]) -> bool:
+    """Whether one alternative fits several: each of its values one of them, if they can be listed."""
+    if any(given is one or says_nothing(one) for one in wanted):
+        return True
+    if values := tuple(_values(given)):
+        return all(any(_is_one(value, one) for one in wanted) for value in values)
+    return any(_agree(given, one) for one in wanted)
 
 
 def _agree(given: Any, wanted: Any) -> bool:
-    if says_nothing(given) or says_nothing(wanted):
+    if says_nothing(given):
         return True
-    kinds = [_kinds(given), _kinds(wanted)]
-    if not all(kinds):
-        return True
-    if not any(
-        _related(one, other) or (one, other) == (int, float)
-        for one in kinds[0]
-        for other in kinds[1]
-    ):
+    if get_origin(wanted) is Literal:
         return False
-    return _elements_agree(given, wanted)
+    kind, other = _kind(given), _kind(wanted)
+    if kind is None or other is None:
+        return True
+    if is_typeddict(kind) or is_typeddict(other):
+        return _keys_agree(given, wanted)
+    return _is_kind(kind, other) and _elements_agree(given, wanted)
 
 
-def _kinds(hint: Any) -> tuple[type[Any], ...]:
-    """The classes of an annotation's values; () when it does not tell."""
-    origin = get_origin(hint)
-    if origin is Literal:
-        return tuple({type(value) for value in get_args(hint)})
-    kind = origin or hint
-    return (kind,) if isinstance(kind, type) else ()
+def _kind(hint: Any) -> type[Any] | None:
+    """The class of an annotation's values; None when it does not tell."""
+    kind = get_origin(hint) or hint
+    return kind if isinstance(kind, type) else None
 
 
-def _related(given: type[Any], wanted: type[Any]) -> bool:
+def _is_kind(given: type[Any], wanted: type[Any]) -> bool:
+    if (given, wanted) in UNLIKE:
+        return False
     try:
-        return issubclass(given, wanted) or issubclass(wanted, given)
+        return issubclass(given, wanted) or (given, wanted) == (int, float)
     except TypeError:
         return True  # a protocol, which only its methods would tell
 
 
+UNLIKE = [(datetime, date)]
+"""Sub-classes whose values are written in another form."""
+
+
+def _is_one(value: Any, wanted: Any) -> bool:
+    """Whether a single value is one of an annotation."""
+    if listed := tuple(_values(wanted)):
+        return any(value == one and type(value) is type(one) for one in listed)
+    kind = _kind(wanted)
+    return kind is None or _is_kind(type(value), kind)
+
+
 def _elements_agree(given: Any, wanted: Any) -> bool:
-    if Literal in (get_origin(given), get_origin(wanted)):
-        return _literals_agree(given, wanted)
     one, other = _arguments(given), _arguments(wanted)
-    if len(one) != len(other):
+    if not one or not other or issubclass(_kind(given) or object, TEXT):
         return True
-    return all(map(agree, one, other))
+    if _is_fixed(given) and not _is_fixed(wanted):
+        other *= len(one)
+    if _is_fixed(wanted) and not _is_fixed(given):
+        return _kind(wanted) is not tuple
+    return len(one) == len(other) and all(map(agree, one, other))
 
 
-def _literals_agree(given: Any, wanted: Any) -> bool:
-    one, other = values_of(given), values_of(wanted)
-    return not (one and other) or not set(one).isdisjoint(other)
+def _is_fixed(hint: Any) -> bool:
+    """Whether it is a tuple of so many elements."""
+    return get_origin(hint) is tuple and Ellipsis not in get_args(hint)
+
+
+def _keys_agree(given: Any, wanted: Any) -> bool:
+    """Of dictionaries with known keys: whether what has these keys is wanted, and each value fits."""
+    if not is_typeddict(_kind(given)):
+        return _kind(given) is dict and not _arguments(given)
+    own = hints(_kind(given) or dict)
+    if not is_typeddict(_kind(wanted)):
+        (_, value) = _arguments(wanted) or (str, Any)
+        return _is_kind(dict, _kind(wanted) or dict) and all(
+            agree(one, value) for one in own.values()
+        )
+    other: Any = _kind(wanted)
+    required: frozenset[str] = getattr(_kind(given), "__required_keys__", frozenset())
+    return other.__required_keys__ <= required and all(
+        name in hints(other) and agree(one, hints(other)[name])
+        for name, one in own.items()
+    )
 
 
 def _arguments(hint: Any) -> tuple[Any, ...]:
@@ -253,6 +285,25 @@ def hints(cls: type[Any]) -> dict[str, Any]:
 
 
 _hints: dict[type[Any], dict[str, Any]] = {}
+
+
+def returned(function: Any) -> Any:
+    """The annotation of what a function returns; Unknown when it does not say, or its names cannot be resolved yet."""
+    try:
+        return get_type_hints(function).get("return", Unknown)
+    except NameError:
+        return Unknown
+
+
+def takes_two(function: Any) -> bool:
+    """Whether a function can be called with two values."""
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:
+        return True  # a builtin, which does not tell
+    return True
 
 
 def is_class(value: object, base: type[Any]) -> bool:

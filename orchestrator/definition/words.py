@@ -19,14 +19,17 @@ def spoken_condition(predicate: object) -> str:
 
 
 def spoken_delay(delay: timedelta) -> str:
-    """A delay as people say it: "10 minutes", "1 hour 30 minutes"."""
-    rest = int(delay.total_seconds())
-    parts = []
-    for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1)):
-        count, rest = divmod(rest, size)
-        if count:
-            parts.append(f"{count} {unit}{'s' if count > 1 else ''}")
-    return " ".join(parts) or f"{delay.total_seconds():g} seconds"
+    """A delay as people say it: "10 minutes", "1 hour 30 minutes", "1.2 seconds"; different delays differ."""
+    minutes, seconds = divmod(delay.seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    exact = f"{seconds}.{delay.microseconds:06d}".rstrip("0").rstrip(".")
+    units = {"day": delay.days, "hour": hours, "minute": minutes, "second": exact}
+    parts = [
+        f"{count} {unit}{'' if str(count) == '1' else 's'}"
+        for unit, count in units.items()
+        if str(count) != "0"
+    ]
+    return " ".join(parts) or "0 seconds"
 
 
 def name_of(value: object) -> str:

@@ -21,7 +21,7 @@ from orchestrator import registry
 from orchestrator.conf import conf
 from orchestrator.definition import Event
 from orchestrator.definition.codec import decode, digest, encode
-from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage import beginnings, definitions
 from orchestrator.engine.storage.batch import Statement, database_now, send
 from orchestrator.engine.storage.tables import commands, events
 from orchestrator.exceptions import ConflictingEvent, InvalidMessage
@@ -79,7 +79,7 @@ def receive(event: Event, *, id: str, source: str, address: Address) -> Receipt:
     """
     check_name("id", id, 200)
     check_name("source", source, 100)
-    check_name("correlation key", address.correlation_key, 200, empty=True)
+    check_key(address.correlation_key)
     body = encode(event)
     kind = type(event).__name__
     # The process id of a start is made anew in each call, so it cannot tell a repeat from another event.
@@ -138,7 +138,7 @@ def arrivals(
     return [
         row(
             target=target.name,
-            correlation_key=address.correlation_key or _key(target, event),
+            correlation_key=address.correlation_key or key_of(target, event),
             queue=target.queue,
             wake_at=now,
         )
@@ -146,8 +146,19 @@ def arrivals(
     ]
 
 
-def _key(target: Declared, event: Event) -> str:
-    key = target.correlation_key(event)
+def key_of(target: Declared, message: object) -> str:
+    """The business key of a definition in an event or input; "" when it carries none.
+
+    Raises:
+        InvalidMessage: it carries one that is empty, too long or not printable.
+    """
+    key = target.correlation_key(message)
+    field = target.correlation
+    if isinstance(getattr(message, field or "-", None), str) and not key.strip():
+        name = type(message).__name__
+        raise InvalidMessage(
+            f"the correlation key of {target.name} must not be empty in {name}", field
+        )
     check_name("correlation key", key, 200, empty=True)
     return key
 
@@ -217,14 +228,32 @@ def read(kind: str, body: object) -> Event:
     return decode(registry.event_class(kind), body)
 
 
-def early_events(instance: ProcessInstance, now: datetime) -> list[Statement]:
-    """Makes events due that came before their process, with fresh patience for its steps."""
-    again = {"wake_at": now, "patience_until": None}
-    unrouted = {"verdict": Verdict.UNROUTED}
-    found = [events.update(again, {**unrouted, "process_id": instance.pk}, rows=None)]
-    if instance.correlation_key:
-        keyed = {"target": instance.name, "correlation_key": instance.correlation_key}
-        found.append(events.update(again, {**unrouted, **keyed}, rows=None))
+def early_events(
+    instance: ProcessInstance, now: datetime, *, id_known: bool
+) -> list[Statement]:
+    """Makes events due that came before their process, in the order of their receipts.
+
+    Args:
+        instance: the process that starts.
+        now: the database's time.
+        id_known: whether anybody can have known the process id before.
+    """
+    again = {
+        "verdict": Verdict.RECEIVED,
+        "process_id": instance.pk,
+        "wake_at": now,
+        "handled_at": None,
+        "patience_until": None,
+        "attempt": 0,
+        "owner": "",
+    }
+    key, pk = instance.correlation_key, instance.pk if id_known else None
+    found = beginnings.begins(pk, instance.name, key)
+    addressed: list[dict[str, Any]] = [{"process_id": pk}] if id_known else []
+    addressed += [{"target": instance.name, "correlation_key": key}] if key else []
+    for address in addressed:
+        unrouted = {**address, "verdict": Verdict.UNROUTED}
+        found.append(events.update(again, unrouted, rows=None))
     return found
 
 
@@ -233,6 +262,11 @@ def patience(definition: Declared | None) -> timedelta:
     if definition is not None and definition.patience is not None:
         return definition.patience
     return timedelta(seconds=conf().PATIENCE_SECONDS)
+
+
+def is_known(id: str, source: str) -> bool:
+    """Whether an event of this id was received before from this source."""
+    return InboxEvent.objects.filter(source=source, event_id=id).exists()
 
 
 def _known(id: str, source: str) -> list[InboxEvent]:
@@ -254,6 +288,17 @@ def _repeat(id: str, source: str, fingerprint: str) -> Receipt:
     rows = InboxEvent.objects.filter(source=source, event_id=id)
     rows.update(repeats=F("repeats") + 1)
     return _receipt(known, repeated=True)
+
+
+def check_key(given: str) -> None:
+    """Refuses a business key that is given and cannot be one; "" stands for none.
+
+    Raises:
+        InvalidMessage: it is blank, too long or not printable.
+    """
+    check_name("correlation key", given, 200, empty=True)
+    if given and not given.strip():
+        raise InvalidMessage("the correlation key must not be blank")
 
 
 def check_name(what: str, value: str, longest: int, *, empty: bool = False) -> None:

@@ -12,7 +12,8 @@ from orchestrator.definition import Event, ProcessManager, Workflow
 from orchestrator.engine import inbox
 from orchestrator.engine.change import starting
 from orchestrator.engine.inbox import Address, Receipt, StartReceipt
-from orchestrator.exceptions import ConflictingEvent, InvalidMessage
+from orchestrator.engine.storage import keys
+from orchestrator.exceptions import ConflictingEvent, InvalidMessage, KeyTaken
 from orchestrator.registry import Declared
 
 
@@ -33,7 +34,7 @@ def start_process(
 @overload
 def start_process(
     definition: type[Workflow] | str,
-    event: object,
+    event: object = None,
     *,
     id: str = "",
     source: str = "application",
@@ -44,7 +45,7 @@ def start_process(
 
 def start_process(
     definition: Declared | str,
-    event: Any,
+    event: Any = None,
     *,
     id: str = "",
     source: str = "application",
@@ -55,7 +56,7 @@ def start_process(
 
     Args:
         definition: the process manager or workflow, or its name.
-        event: one of a process manager's starting events, or the input of a workflow.
+        event: one of a process manager's starting events, or the input of a workflow; none of one without an `Input`.
         id: the event's or start's id, for repeats to be recognised; the process id when empty.
         source: who sends it.
         process_id: the process id to use, if the caller has made one.
@@ -63,9 +64,12 @@ def start_process(
 
     Returns:
         The receipt, with the process id. A process manager starts when a worker takes the event, a workflow at once.
+        Of two process managers' starts with one key that were both accepted, because neither had started yet, the
+        second is shown to people as an incident.
 
     Raises:
-        UnknownDefinition, InvalidMessage, ConflictingEvent, KeyTaken, InvalidDefinition: nothing is stored.
+        KeyTaken: a live process of the definition has the correlation key, and this is no repeat of its start.
+        UnknownDefinition, InvalidMessage, ConflictingEvent, InvalidDefinition: nothing is stored.
     """
     name = definition if isinstance(definition, str) else definition.name
     known = registry.definition(name)
@@ -84,10 +88,12 @@ def start_process(
             + ", ".join(sorted(known.starting_events()))
         )
     chosen = process_id or uuid7()
-    key = correlation_key or known.correlation_key(event)
+    id = id or str(chosen)
+    key = correlation_key or inbox.key_of(known, event)
+    _check_key(name, key, id, source)
     receipt = inbox.receive(
         event,
-        id=id or str(chosen),
+        id=id,
         source=source,
         address=Address(chosen, key, target=name, starts=True),
     )
@@ -100,6 +106,19 @@ def start_process(
     )
 
 
+def _check_key(name: str, key: str, id: str, source: str) -> None:
+    """Refuses a start whose key is taken, unless it was received before.
+
+    Raises:
+        KeyTaken: a live process of the definition has the key.
+    """
+    try:
+        keys.check_free(name, key)
+    except KeyTaken:
+        if not inbox.is_known(id, source):
+            raise
+
+
 def send_event(
     event: Event | str,
     data: dict[str, Any] | None = None,
@@ -109,7 +128,7 @@ def send_event(
     process_id: UUID | str | None = None,
     correlation_key: str = "",
 ) -> Receipt:
-    """Sends an event to the process it belongs to.
+    """Sends an event to the process it belongs to. One that nobody listens to is kept, and people are told.
 
     Args:
         event: the event, or the name of its type.
@@ -121,10 +140,10 @@ def send_event(
         correlation_key: the business key.
 
     Raises:
-        UnknownEventType, InvalidMessage, ConflictingEvent: nothing is stored.
+        UnknownEventType: nothing knows the type of this name, so its fields cannot be read.
+        InvalidMessage, ConflictingEvent: likewise nothing is stored.
     """
     happened = inbox.read(event, data or {}) if isinstance(event, str) else event
-    registry.event_class(type(happened).__name__)
     address = Address(_uuid(process_id), correlation_key)
     return inbox.receive(happened, id=id, source=source, address=address)
 

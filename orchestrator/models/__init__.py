@@ -9,7 +9,13 @@ from orchestrator.models.checkpoint import Checkpoint
 from orchestrator.models.definition import Definition
 from orchestrator.models.inbox_event import InboxEvent, Verdict
 from orchestrator.models.incident import Incident
-from orchestrator.models.issued_command import CommandStatus, Delivery, IssuedCommand
+from orchestrator.models.issued_command import (
+    CommandStatus,
+    Delivery,
+    IssuedCommand,
+    as_written,
+    command_id,
+)
 from orchestrator.models.operator_action import OperatorAction
 from orchestrator.models.process_instance import ProcessInstance, Status
 from orchestrator.models.step_run import Blocked, Lost, StepKind, StepRun, StepStatus
@@ -37,4 +43,6 @@ __all__ = [
     "Verdict",
     "Work",
     "Worker",
+    "as_written",
+    "command_id",
 ]

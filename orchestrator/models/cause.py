@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import NamedTuple
 
+from django.db import models
+from django.utils.translation import gettext_lazy as _
 
-class CauseKind(StrEnum):
-    """What can move a process; each kind refers to something else, as told here."""
 
-    START = "start"
+class CauseKind(models.TextChoices):
+    """What can move a process, in words for people; each kind refers to something else, as told here."""
+
+    START = "start", _("Start")
     """A workflow was started; refers to nothing."""
-    EVENT = "event"
+    EVENT = "event", _("An event")
     """To the inbox row."""
-    DEADLINE = "deadline"
+    DEADLINE = "deadline", _("Deadline passed")
     """To the step run; its part is the number of the deadline."""
-    STEP = "step"
+    STEP = "step", _("A step")
     """To the step run; its part tells several changes of one visit apart."""
-    COMMAND = "command"
+    COMMAND = "command", _("A command's outcome")
     """To a command that was troubled and is done now; its part is the revision."""
-    OPERATOR = "operator"
+    OPERATOR = "operator", _("An operator's action")
     """To the key of the audit row."""
-    PARENT = "parent"
+    PARENT = "parent", _("Its parent process waits for it no more")
     """To the step run of the parent, which waits for this process no more."""
-    SETTLED = "settled"
+    SETTLED = "settled", _("Nothing fails any more")
     """To an event that was troubled and moves nothing; its part is the revision."""
-    EVENT_FAILED = "failure:inboxevent"
-    COMMAND_FAILED = "failure:issuedcommand"
-    STEP_FAILED = "failure:steprun"
+    EVENT_FAILED = "failure:inboxevent", _("An event could not be handled")
+    COMMAND_FAILED = "failure:issuedcommand", _("A command failed")
+    STEP_FAILED = "failure:steprun", _("A step or a deadline failed")
     """To what failed; its part is the revision."""
 
     @property

@@ -1,4 +1,5 @@
 from django.db import models
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.models.cause import Cause
@@ -41,10 +42,20 @@ class Checkpoint(models.Model):
         return f"{self.instance_id} at revision {self.revision}"
 
     @property
-    def moved_by(self) -> Cause:
-        """What moved the process.
+    def moved_by(self) -> Cause | None:
+        """What moved the process; None if it is of no kind that the running code knows."""
+        try:
+            return Cause.parse(self.cause)
+        except ValueError:
+            return None
 
-        Raises:
-            ValueError: the stored cause is of no known kind.
-        """
-        return Cause.parse(self.cause)
+    @property
+    def said(self) -> str:
+        """What moved the process, in words for people."""
+        cause = self.moved_by
+        return str(cause.kind.label) if cause is not None else gettext("A change")
+
+    @property
+    def step_run(self) -> int | None:
+        """The key of the step run that moved the process, if one did."""
+        return self.moved_by.step_run if self.moved_by is not None else None

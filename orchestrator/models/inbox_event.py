@@ -4,6 +4,7 @@ from typing import Self
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.models.work import Work
@@ -27,13 +28,17 @@ class Verdict(models.TextChoices):
 
 PROBLEMS = ("unexpected", "unrouted", "rejected", "failed")
 
+UNDECIDED = Q(wake_at__isnull=False, handled_at__isnull=True)
+"""Received, running, between attempts, or offered again: what holds back the later events of its process."""
+
 
 class InboxEventQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model comes after it
     """Named queries on inbox events."""
 
     def needing_a_person(self) -> Self:
-        """Those that no process took: unexpected, unrouted, rejected or failed."""
-        return self.filter(verdict__in=PROBLEMS)
+        """Those that no process took: unexpected, unrouted, rejected, failed, or parked beyond their patience."""
+        overdue = Q(verdict="parked", patience_until__lte=Now())
+        return self.filter(Q(verdict__in=PROBLEMS) | overdue)
 
     def parked(self) -> Self:
         """Those that wait for their process to reach a step that takes them."""
@@ -44,6 +49,8 @@ class InboxEvent(Work):
     """An event as it was received, and its verdict. One row a receipt and target; none is ever dropped.
 
     A repeat of the same source and event id adds no row: it is counted in `repeats` and given the first receipt again.
+    `handled_at` is the time of its verdict; it is null as long as the event is undecided, also when one that was parked
+    is offered again.
     """
 
     id: models.BigAutoField[int, int]
@@ -110,11 +117,22 @@ class InboxEvent(Work):
                 condition=Q(wake_at__isnull=False),
                 name="due_events",
             ),
-            # Whether an older event of the same process is still to be handled.
+            # Which older events of the same process are still undecided: by its id, and by its key.
             models.Index(
                 fields=["process", "id"],
-                condition=Q(wake_at__isnull=False),
-                name="pending_of_process",
+                condition=UNDECIDED,
+                name="undecided_of_process",
+            ),
+            models.Index(
+                fields=["target", "correlation_key", "id"],
+                condition=UNDECIDED & ~Q(correlation_key=""),
+                name="undecided_of_key",
+            ),
+            # The oldest parked event of a type that a step takes.
+            models.Index(
+                fields=["process", "type", "id"],
+                condition=Q(verdict="parked"),
+                name="parked_of_process",
             ),
             # The events of one process, in the order received.
             models.Index(fields=["process", "id"], name="events_of_process"),

@@ -1,3 +1,7 @@
+from collections import Counter
+from collections.abc import Iterable
+from uuid import UUID, uuid5
+
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
@@ -15,18 +19,30 @@ class Delivery(models.TextChoices):
 
 class CommandStatus(models.TextChoices):
     READY = "ready", _("ready")
+    HELD = "held", _("held")
     RUNNING = "running", _("running")
     RETRYING = "retrying", _("retrying")
     DONE = "done", _("done")
     FAILED = "failed", _("failed")
+    SKIPPED = "skipped", _("skipped")
+
+
+def command_id(process_id: UUID, revision: int, place: int) -> UUID:
+    """The id of the command that a transition issues in that place, counted from 0: the same if it is repeated."""
+    return uuid5(process_id, f"{revision}:{place}")
 
 
 class IssuedCommand(Work):
     """A command that a transition issued: log of those done in the commit, outbox of those to be done after it.
 
     The id is made from process, revision and position, so that a repeated transition issues the same command; handlers
-    get it as idempotency key.
+    get it as idempotency key. One that waits for the command before it is held, and that one `holds` it.
     """
+
+    SETTLED = (CommandStatus.DONE, CommandStatus.SKIPPED)
+    """What the next command of a transition waits for."""
+
+    FAILING = (CommandStatus.FAILED, CommandStatus.RETRYING)
 
     id = models.UUIDField(_("command id"), primary_key=True)
     instance = models.ForeignKey(
@@ -42,7 +58,13 @@ class IssuedCommand(Work):
     body = models.JSONField(_("body"))
     delivery = models.CharField(_("delivery"), max_length=15, choices=Delivery)
     status = models.CharField(_("status"), max_length=10, choices=CommandStatus)
+    holds = models.UUIDField(
+        _("command that waits for it"), null=True, blank=True, editable=False
+    )
     answer = models.CharField(_("answer"), max_length=200, blank=True)
+    follow_ups = models.PositiveIntegerField(
+        _("events that it caused"), null=True, blank=True, editable=False
+    )
     error = models.TextField(_("error"), blank=True)
     issued_at = models.DateTimeField(_("issued at"))
     finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
@@ -63,3 +85,16 @@ class IssuedCommand(Work):
 
     def __str__(self) -> str:
         return f"{self.type} {self.pk}"
+
+
+def as_written(issued: Iterable[IssuedCommand]) -> list[IssuedCommand]:
+    """Commands of one process by their transitions, those of one in the order in which its row writes them."""
+    rows = list(issued)
+    numbers = Counter((row.instance_id, row.revision) for row in rows)
+    places = {
+        command_id(process_id, revision, place): place
+        for (process_id, revision), number in numbers.items()
+        if process_id is not None
+        for place in range(number)
+    }
+    return sorted(rows, key=lambda row: (row.revision, places.get(row.pk, 0)))

@@ -27,6 +27,7 @@ class StepKind(models.TextChoices):
     ITEM = "item", _("element of a map")
     WAIT = "wait", _("waits for an event")
     ASK = "ask", _("waits for a decision")
+    SLEEP = "sleep", _("lets time pass")
     RUN = "run", _("sub-process")
     UNDO = "undo", _("compensation")
 
@@ -87,6 +88,7 @@ class StepRun(Work):
         related_name="parent_runs",
     )
     error = models.TextField(_("error"), blank=True)
+    declined = models.BooleanField(_("declined"), default=False)
     lost = models.CharField(
         _("worker lost"), max_length=10, choices=Lost, blank=True, default=""
     )

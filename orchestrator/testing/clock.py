@@ -12,11 +12,13 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import DateTimeField, F, Min, Model, Q, QuerySet
+from django.db import connection
+from django.db.models import DateTimeField, Exists, F, Min, Model, OuterRef, Q, QuerySet
 
 from orchestrator import queue as doorbell
 from orchestrator.engine.drain import drain
-from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.storage.batch import NOW, database_now
+from orchestrator.engine.storage.tables import TABLES
 from orchestrator.models import (
     Checkpoint,
     CommandStatus,
@@ -52,8 +54,19 @@ PROCESS_OF: dict[type[Model], str] = {
 }
 """The tables whose moments move, and where each names its process."""
 
+BEHIND = Exists(
+    InboxEvent.objects.filter(
+        Q(process=OuterRef("process"))
+        | Q(target=OuterRef("target"), correlation_key=OuterRef("correlation_key"))
+        & ~Q(correlation_key=""),
+        pk__lt=OuterRef("pk"),
+        verdict=Verdict.RECEIVED,
+    ).exclude(error="")
+)
+"""An event that waits until the one before it is tried again."""
+
 WORK: tuple[tuple[type[Work], Q], ...] = (
-    (InboxEvent, Q(verdict=Verdict.RECEIVED, error="")),
+    (InboxEvent, Q(~BEHIND, verdict=Verdict.RECEIVED, error="")),
     (IssuedCommand, Q(status=CommandStatus.READY)),
     (StepRun, Q(status=StepStatus.READY)),
 )
@@ -136,29 +149,39 @@ def _run(queue: str | None = None) -> None:
         return asked > MOST_PIECES
 
     while True:
-        for name in _queues_with_due_work(queue):
-            drain(name, stop=endless)
+        at_hand = _at_hand(queue)
+        due = sorted(name for name, is_due in at_hand.items() if is_due)
+        for name in due:
+            drain(name, stop=endless, alone=True)
         if endless():
             raise AssertionError(f"the work finds no end: {_busy()}")
-        if _queues_with_due_work(queue):
+        if due:
             continue
-        gap = _put_off(queue)
+        gap = _put_off(queue) if at_hand else None
         if gap is None:
             return
         age(gap)
 
 
-def _queues_with_due_work(queue: str | None) -> list[str]:
-    now = database_now()
-    due = {
-        name
+def _at_hand(queue: str | None) -> dict[str, bool]:
+    """The queues with work that is due, or will be in a moment; whether it is due now."""
+    now, soon = NOW, f"{NOW} + %s"
+    moments: list[Any] = [A_MOMENT]
+    if connection.vendor != "postgresql":
+        here = database_now()
+        adapted = connection.ops.adapt_datetimefield_value
+        now = soon = "%s"
+        moments = [adapted(here), adapted(here + A_MOMENT)]
+    looked = " UNION ALL ".join(
+        f"SELECT queue, MIN(wake_at) <= {now} FROM {TABLES[table].name} WHERE wake_at <= {soon} GROUP BY queue"  # noqa: S608  # names are the model's
         for table, _ in WORK
-        for name in _rows(table)
-        .filter(wake_at__lte=now)
-        .values_list("queue", flat=True)
-        .distinct()
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(looked, moments * len(WORK))
+        found = sorted(cursor.fetchall())  # those that are due come last
+    return {
+        name: bool(is_due) for name, is_due in found if queue is None or name == queue
     }
-    return sorted(due if queue is None else due & {queue})
 
 
 def _put_off(queue: str | None) -> timedelta | None:

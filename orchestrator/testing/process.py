@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +13,6 @@ from django.contrib.auth.models import AnonymousUser
 from orchestrator.definition import Command, Event, ProcessManager, Workflow
 from orchestrator.definition.codec import decode
 from orchestrator.engine import operations, processes
-from orchestrator.engine.change.manager import command_id
 from orchestrator.engine.steps import subprocesses
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.results import Results
@@ -24,6 +22,7 @@ from orchestrator.models import (
     StepKind,
     StepRun,
     StepStatus,
+    as_written,
 )
 from orchestrator.queue import silenced
 from orchestrator.registry import Declared
@@ -46,7 +45,7 @@ def started(
 @overload
 def started(
     definition: type[Workflow],
-    given: object,
+    given: object = None,
     *,
     id: str = "",
     correlation_key: str = "",
@@ -54,13 +53,13 @@ def started(
 
 
 def started(
-    definition: Declared, given: Any, *, id: str = "", correlation_key: str = ""
+    definition: Declared, given: Any = None, *, id: str = "", correlation_key: str = ""
 ) -> Process:
     """Starts a process and runs it as far as it goes without waiting.
 
     Args:
         definition: the process manager or workflow.
-        given: one of a process manager's starting events, or the input of a workflow.
+        given: one of a process manager's starting events, or the input of a workflow; none of one without an `Input`.
         id: the event's or start's id; one of its own when empty.
         correlation_key: the business key; read from what is given when empty.
 
@@ -231,14 +230,7 @@ class Process:
             for row in definition.all_rows()
             for issue in row.issues
         }
-        rows = {row.pk: row for row in self.instance.commands.all()}
-        numbers = Counter(row.revision for row in rows.values())
-        made = [
-            command_id(self.id, revision, place)
-            for revision in sorted(numbers)
-            for place in range(numbers[revision])
-        ]
-        issued = [rows[pk] for pk in made if pk in rows]
+        issued = as_written(self.instance.commands.all())
         return [decode(classes[row.type], row.body) for row in issued]
 
     @property

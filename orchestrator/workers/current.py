@@ -12,6 +12,7 @@ from django.db import DatabaseError, connections
 from orchestrator.conf import conf
 from orchestrator.engine import drain
 from orchestrator.engine.claims import leases
+from orchestrator.engine.claims.held import UNSEEN, Held
 from orchestrator.workers.slot import Slot
 
 log = logging.getLogger(__name__)
@@ -19,21 +20,21 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Current:
-    """A worker's boot id, its slot and whether it was asked to stop."""
+    """A worker's boot id, its slot, where it shows what it holds, and whether it was asked to stop."""
 
     owner: str = field(default_factory=lambda: uuid4().hex)
     slot: Slot = field(default_factory=Slot)
+    held: Held = UNSEEN
     stopping: Callable[[], bool] = lambda: False
 
     def drain(self, queue: str) -> int:
         """Runs the queue's ready work for one time slice; none while the database is away."""
         for _ in range(2):  # a connection that was cut is only noticed when it is used
             try:
-                done = self._drain(queue)
-                if not leases.end_doubtful(queue, self.owner):
-                    return done
+                return self._drain(queue)
             except DatabaseError as error:
                 log.warning("the database refused, trying again: %s", error)
+                leases.doubt()  # it may have been the answer to a claim that was lost
                 connections.close_all()
         return 0
 
@@ -44,6 +45,7 @@ class Current:
             seconds=conf().SLICE_SECONDS,
             stop=self.stopping,
             watch=self.slot.watch,
+            held=self.held,
         )
 
 

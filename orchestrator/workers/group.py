@@ -1,39 +1,107 @@
-"""A worker and the processes that its work has started: one process group, which ends with the worker."""
+"""A child process and the processes that its work has started: one process group, which ends with the child."""
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
 import signal
+import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 log = logging.getLogger(__name__)
 
+PR_SET_PDEATHSIG = 1
+PR_SET_NAME = 15
+STOPPED = b"Tt"
+"""What Linux calls a process that a signal or a debugger has stopped."""
+
+
+def fork(run: Callable[[], None]) -> int:
+    """Runs a function in a child process, which leads a group of its own and ends with its parent; gives its id."""
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        _be_child(parent, run)
+    lead(pid)  # here and in the child: before either goes on
+    return pid
+
+
+def _be_child(parent: int, run: Callable[[], None]) -> None:
+    status = 1
+    try:
+        lead()
+        _end_with(parent)
+        run()
+        status = 0
+    except SystemExit as exit_:
+        status = exit_.code if isinstance(exit_.code, int) else 1
+    except BaseException:
+        log.exception("process %s failed", os.getpid())
+    finally:
+        os._exit(status)
+
+
+def _end_with(parent: int) -> None:
+    """On Linux the kernel kills this process when its parent dies, so that no orphan goes on."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+
+def call(name: str) -> None:
+    """Gives this process a name of up to 15 letters, by which `ps` and `top` show it, where the system can."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode())
+
 
 def lead(pid: int = 0) -> None:
-    """Makes a worker, by default this process, the leader of a group of its own; a second time changes nothing.
+    """Makes a child, by default this process, the leader of a group of its own; a second time changes nothing.
 
-    Ctrl-C in a terminal then reaches the supervisor alone, which ends its workers in order.
+    Ctrl-C in a terminal then reaches the supervisor alone, which ends its children in order.
     """
     _tolerant(os.setpgid, pid, pid)
 
 
 def ask_to_end(leader: int) -> None:
-    """Asks the worker alone: what it has started may be what its present piece of work waits for."""
+    """Asks the child alone: what it has started may be what its present piece of work waits for."""
     _tolerant(os.kill, leader, signal.SIGTERM)
 
 
 def kill(leader: int) -> None:
-    """Kills a worker and all that its work has started."""
+    """Kills a child and all that its work has started."""
     _tolerant(os.killpg, leader, signal.SIGKILL)
 
 
+def end(leader: int, seconds: float = 0.5) -> None:
+    """Kills a child and waits so long for its end; one that hangs in the kernel may take longer."""
+    kill(leader)
+    until = time.monotonic() + seconds
+    while not has_ended(leader) and time.monotonic() < until:
+        time.sleep(0.01)
+
+
 def has_ended(leader: int) -> bool:
-    """Whether a worker has ended. What it left behind is killed then, before its work is begun again elsewhere."""
+    """Whether a child has ended. What it left behind is killed then, before its work is begun again elsewhere."""
     if os.waitpid(leader, os.WNOHANG)[0] != leader:
         return False
     kill(leader)  # as long as anybody is left in the group, its number is nobody else's
     return True
+
+
+def stands_still(pid: int) -> bool:
+    """Whether a process is stopped, so that it does nothing until it is continued; known on Linux only.
+
+    A process that sleeps, computes in C, or waits for a processor is not.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:  # it has ended, or this is not Linux
+        return False
+    return stat.rpartition(b") ")[2][:1] in STOPPED
 
 
 def _tolerant(act: Callable[[int, int], None], pid: int, argument: int) -> None:

@@ -6,7 +6,7 @@ import mmap
 import struct
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 FORM = struct.Struct("d64s")
 
@@ -24,42 +24,54 @@ class Slot:
     @contextmanager
     def watch(
         self, seconds: float, work: str, heartbeat: float | None = None
-    ) -> Iterator[Callable[[], None]]:
+    ) -> Iterator[Callable[[], AbstractContextManager[None]]]:
         """Marks a piece of work that may take so many seconds; the supervisor kills a child that overruns.
 
-        With a heartbeat it must also call what it is given within so many seconds, again and again. Within one piece of
-        work another may be marked; when that is over, the first is what the child is at again.
+        With a heartbeat it must also report within so many seconds, again and again, by a block under what it is given:
+        its seconds begin anew at the end of the block, and none of them pass inside it. Within one piece of work
+        another may be marked; when that is over, the first is what the child is at again.
         """
-        ends, around = time.monotonic() + seconds, self._read()
-
-        def alive() -> None:
-            if heartbeat is not None:
-                self._write(min(ends, time.monotonic() + heartbeat), work)
-
-        self._write(ends, work)
-        alive()
+        around = self._memory[:]
+        reports = _Reports(self, work, time.monotonic() + seconds, heartbeat)
+        with reports:
+            pass
         try:
-            yield alive
+            yield lambda: reports
         finally:
-            self._write(*around)
+            self._memory[:] = around
 
     @property
-    def overrun(self) -> bool:
-        """Whether the child is past the time its work may take."""
-        return bool(0 < self._read()[0] < time.monotonic())
+    def until(self) -> float:
+        """The monotonic time by which the child's present piece of work must be over; 0 when it is idle."""
+        return self._read()[0]
 
     @property
     def work(self) -> str:
         """The name of the work that the child is at, or was at when it died; "" for none."""
         return self._read()[1]
 
-    def forgive(self) -> None:
-        """Makes an overrun count no more; the work stays named."""
-        self._write(0.0, self.work)
-
     def _read(self) -> tuple[float, str]:
         until, work = FORM.unpack_from(self._memory)
         return until, work.rstrip(b"\0").decode()
 
-    def _write(self, until: float, work: str) -> None:
+    def write(self, until: float, work: str) -> None:
+        """Marks a piece of work that must be over by a moment of the monotonic clock."""
         FORM.pack_into(self._memory, 0, until, work.encode())
+
+
+class _Reports(AbstractContextManager[None]):
+    """The blocks in which a piece of work reports, one after the other: within one, it has all the time there is."""
+
+    def __init__(
+        self, slot: Slot, work: str, ends: float, heartbeat: float | None
+    ) -> None:
+        self._slot, self._work, self._ends = slot, work, ends
+        self._heartbeat = heartbeat
+
+    def __enter__(self) -> None:
+        self._slot.write(self._ends, self._work)
+
+    def __exit__(self, *failure: object) -> None:
+        if self._heartbeat is not None:
+            until = min(self._ends, time.monotonic() + self._heartbeat)
+            self._slot.write(until, self._work)

@@ -1,43 +1,44 @@
 """The supervisor of one host's workers for one queue.
 
-It forks them, renews their leases, kills one that overruns its time, replaces those that died and frees what they held,
-sweeps, and on SIGTERM stops them without charging an attempt. What a worker's steps have started ends with the worker.
-It runs no work itself and needs no leader.
+It forks them, kills one that overruns its time or stands still, replaces those that died, and on SIGTERM stops them
+without charging an attempt. What a worker's steps have started ends with the worker. It runs no work itself and needs
+no leader. Its loop never waits: what it has to tell the database, a process of its own stores.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import random
 import signal
-import socket
 import time
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from django.db import DatabaseError, connection, connections
+from django.db import DatabaseError, connections
 
 from orchestrator.conf import conf
-from orchestrator.engine.claims import leases
-from orchestrator.engine.claims.sweep import sweep
 from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.passing_errors import passes
-from orchestrator.models import Lost, Worker
+from orchestrator.models import Lost
 from orchestrator.workers import group
 from orchestrator.workers.current import Current
+from orchestrator.workers.database_process import DatabaseProcess
+from orchestrator.workers.held import SharedHeld
+from orchestrator.workers.report import LivingWorker, LostWorker, WorkerReport
+from orchestrator.workers.taking_over import TakingOverProcess
 from orchestrator.workers.worker import run
 
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.1
+LATE_SECONDS = 0.5
+"""After a longer pause between two looks at its workers the supervisor itself was late."""
 GRACE_SECONDS = 2.0
-PAUSE_SECONDS = 1.0
-LOCK_SECONDS = 0.5
-"""How long the supervisor waits for a lock of the database."""
+LAST_SECONDS = 2.0
+"""How long the last report may take when the supervisor stops."""
+PAUSE_SECONDS = 0.5
+"""Between two tries to reach the database."""
 RESPAWN_SECONDS = 0.5
 """A child that lived shorter than this is replaced after a pause of the same length."""
 
@@ -48,8 +49,53 @@ class WorkerProcess:
 
     pid: int
     worker: Current
+    held: SharedHeld = field(default_factory=SharedHeld)
     born: float = field(default_factory=time.monotonic)
-    overran: bool = False
+    killed: Lost | None = None
+    still: float = 0.0
+    """Seconds for which it has been seen standing still."""
+    _until: float = 0.0
+    _late: float = 0.0
+
+    def look(self, passed: float) -> None:
+        """Notes what it does, and kills it if it overruns its time or stands still for a lease.
+
+        Args:
+            passed: seconds since the last look; those for which the supervisor was late are not counted.
+        """
+        late, until = max(0.0, passed - LATE_SECONDS), self.worker.slot.until
+        self._late = late + (self._late if until == self._until else 0.0)
+        self._until = until
+        self.still = self.still + passed - late if group.stands_still(self.pid) else 0.0
+        if self.killed is not None:
+            return
+        if 0 < until < time.monotonic() - self._late:
+            self._kill(Lost.TIMED_OUT, "overran its time")
+        elif self.still > conf().LEASE_SECONDS:
+            self._kill(Lost.DIED, "stands still")
+
+    def _kill(self, lost: Lost, why: str) -> None:
+        log.error("worker %s %s and is killed", self.pid, why)
+        self.killed = lost
+        group.kill(self.pid)
+
+    @property
+    def living(self) -> LivingWorker:
+        """It, as a worker that lives."""
+        holds = bool(self.worker.slot.work) and not self.still and not self.killed
+        age = time.monotonic() - self.born
+        return LivingWorker(self.worker.owner, self.pid, age, holds)
+
+    @property
+    def ended(self) -> LostWorker:
+        """It, as a worker that was asked to stop."""
+        return LostWorker(self.worker.owner, returned=self.held.results_text())
+
+    @property
+    def lost(self) -> LostWorker:
+        """It, as a worker that is gone."""
+        work, returned = self.worker.slot.work, self.held.results_text()
+        return LostWorker(self.worker.owner, work, self.killed or Lost.DIED, returned)
 
 
 class Supervisor:
@@ -60,8 +106,12 @@ class Supervisor:
         self.queue = queue
         self.processes = processes
         self.children: dict[int, WorkerProcess] = {}
+        self.lost: dict[LostWorker, float] = {}
+        self.database = DatabaseProcess()
+        self.taking_over = TakingOverProcess(queue)
         self.stopping = False
-        self._beat_at = self._sweep_at = self._spawn_at = 0.0
+        self._looked_at = time.monotonic()
+        self._beat_at = self._sweep_at = self._spawn_at = self._tell_at = 0.0
 
     def run(self) -> None:
         """Runs until SIGTERM or SIGINT, or until its terminal is closed."""
@@ -69,135 +119,102 @@ class Supervisor:
         signal.signal(signal.SIGINT, self._stop)
         if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # else nohup has said no
             signal.signal(signal.SIGHUP, self._stop)
+        connections.close_all()  # from here on its children alone have any
         while not self.stopping:
             self._reap()
             self._spawn()
-            self._kill_overrunning()
-            self._turn()
+            self._have_taken_over()
+            self._look()
+            self._tell()
             time.sleep(TICK_SECONDS)
         self._end()
 
     def _stop(self, signum: int, frame: Any) -> None:
         self.stopping = True
 
-    def _turn(self) -> None:
-        """Heartbeat and sweep, when they are due. A database that is away stops neither the workers nor this loop."""
-        now = time.monotonic()
-        if now < min(self._beat_at, self._sweep_at):
-            return
-        try:
-            _be_impatient()
-            if now >= self._beat_at:
-                self._beat_at = now + conf().HEARTBEAT_SECONDS
-                self._beat()
-            if now >= self._sweep_at:
-                self._sweep_at = now + conf().SWEEP_SECONDS * random.uniform(0.8, 1.2)  # noqa: S311  # jitter
-                sweep(self.queue)
-                Worker.objects.filter(supervisor=self.id).update(
-                    swept_at=database_now()
-                )
-        except DatabaseError as error:
-            log.warning("the database refused the supervisor, trying again: %s", error)
-            connections.close_all()
-
-    def _beat(self) -> None:
-        now = database_now()
-        owners = [child.worker.owner for child in self.children.values()]
-        # What stands in the name of a child that is at nothing was left by a commit whose answer was lost.
-        busy = [c.worker.owner for c in self.children.values() if c.worker.slot.work]
-        if busy:
-            leases.renew(self.queue, busy)
-        for child in self.children.values():
-            Worker.objects.update_or_create(
-                id=child.worker.owner,
-                defaults={"seen_at": now},
-                create_defaults={
-                    "supervisor": self.id,
-                    "host": socket.gethostname(),
-                    "pid": child.pid,
-                    "queue": self.queue,
-                    "started_at": now,
-                    "seen_at": now,
-                },
-            )
-        Worker.objects.filter(supervisor=self.id).exclude(id__in=owners).delete()
-
-    def _spawn(self) -> None:
-        while (
-            len(self.children) < self.processes and time.monotonic() >= self._spawn_at
-        ):
-            connections.close_all()  # a child must never share its parent's connections
-            worker = Current()
-            pid = os.fork()
-            if pid == 0:
-                self._be_child(worker)
-            group.lead(pid)  # here and in the child: before either goes on
-            self.children[pid] = WorkerProcess(pid, worker)
-            self._beat_at = 0.0
-
-    def _be_child(self, worker: Current) -> None:
-        status = 1
-        try:
-            group.lead()
-            run(self.queue, worker)
-        except SystemExit as exit_:
-            status = exit_.code if isinstance(exit_.code, int) else 1
-        except BaseException:
-            log.exception("worker %s failed", os.getpid())
-        finally:
-            os._exit(status)
-
     def _reap(self) -> None:
+        now = time.monotonic()
         gone = [child for child in self.children.values() if group.has_ended(child.pid)]
         for child in gone:
             del self.children[child.pid]
+            self.lost[child.lost] = now
             log.warning("worker %s is gone, replacing it", child.pid)
-            if time.monotonic() - child.born < RESPAWN_SECONDS:
-                self._spawn_at = time.monotonic() + RESPAWN_SECONDS
-        if gone:
-            self._free(
-                gone,
-                {c.worker.slot.work: _end_of(c) for c in gone if c.worker.slot.work},
-            )
+            if now - child.born < RESPAWN_SECONDS:
+                self._spawn_at = now + RESPAWN_SECONDS
 
-    def _free(
-        self, gone: Collection[WorkerProcess], in_hand: Mapping[str, Lost] | None = None
-    ) -> None:
-        owners = [child.worker.owner for child in gone]
-        try:
-            leases.end(self.queue, owners, in_hand=in_hand)
-        except DatabaseError as error:
-            log.warning("the leases of dead workers run out by themselves: %s", error)
-            connections.close_all()
+    def _spawn(self) -> None:
+        now = time.monotonic()
+        while len(self.children) < self.processes and now >= self._spawn_at:
+            held = SharedHeld(self.taking_over.wake)
+            worker = Current(held=held)
+            pid = group.fork(lambda worker=worker: run(self.queue, worker))  # type: ignore[misc]
+            self.children[pid] = WorkerProcess(pid, worker, held)
+            self.taking_over.end()  # it does not know of this one
+            self._beat_at = 0.0
 
-    def _kill_overrunning(self) -> None:
+    def _have_taken_over(self) -> None:
+        if self.children and self.taking_over.is_gone:
+            held = {child.worker.owner: child.held for child in self.children.values()}
+            self.taking_over.start(held)
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        passed, self._looked_at = now - self._looked_at, now
         for child in self.children.values():
-            if child.worker.slot.overrun:
-                log.error("worker %s overran its time and is killed", child.pid)
-                child.worker.slot.forgive()
-                child.overran = True
-                group.kill(child.pid)
+            child.look(passed)
+
+    def _tell(self) -> None:
+        """Reports what is due, once the last report has been stored."""
+        if self.database.busy and not self._told():
+            return
+        now = time.monotonic()
+        beats, sweeps = now >= self._beat_at, now >= self._sweep_at
+        if now < self._tell_at or not (beats or sweeps or self.lost):
+            return
+        if beats:
+            self._beat_at = now + conf().HEARTBEAT_SECONDS
+        if sweeps:
+            self._sweep_at = now + conf().SWEEP_SECONDS * random.uniform(0.8, 1.2)  # noqa: S311  # jitter
+        living = [child.living for child in self.children.values()] if beats else None
+        lost = list(self.lost)
+        self.database.send(WorkerReport(self.id, self.queue, living, lost, sweeps))
+
+    def _told(self) -> bool:
+        """Whether the outcome of the last report is known. What was not stored is reported again, for a lease."""
+        answer = self.database.answer()
+        if answer is None:
+            return False
+        report, stored = answer
+        now = time.monotonic()
+        if not stored:
+            self._beat_at, self._tell_at = 0.0, now + PAUSE_SECONDS
+        self.lost = {
+            lost: since
+            for lost, since in self.lost.items()
+            if now - since < conf().LEASE_SECONDS  # which has run out by itself then
+            and not (stored and lost in report.lost)
+        }
+        return True
 
     def _end(self) -> None:
         """Asks the children to stop, kills those that do not in time, and frees what they held."""
         for child in self.children.values():
             group.ask_to_end(child.pid)
         until = time.monotonic() + GRACE_SECONDS
-        left = dict(self.children)
+        left = set(self.children)
         while left and time.monotonic() < until:
-            left = {
-                pid: child for pid, child in left.items() if not group.has_ended(pid)
-            }
+            left = {pid for pid in left if not group.has_ended(pid)}
             time.sleep(0.02)
         for pid in left:
-            group.kill(pid)
-            os.waitpid(pid, 0)
-        if self.children:
-            self._free(self.children.values())
-        try:
-            Worker.objects.filter(supervisor=self.id).delete()
-        except DatabaseError as error:
-            log.warning("the workers' rows stay until the next sweep: %s", error)
+            group.end(pid)
+        self.taking_over.end()
+        ended = [child.ended for child in self.children.values()]
+        until = time.monotonic() + LAST_SECONDS
+        if self.database.wait(until):
+            last = WorkerReport(self.id, self.queue, [], [*self.lost, *ended])
+            self.database.send(last)
+            self.database.wait(until)
+        self.database.end()
 
 
 def wait_for_database() -> None:
@@ -221,15 +238,3 @@ def wait_for_database() -> None:
 def supervise(queue: str, processes: int) -> None:
     """Runs a queue's workers on this host until SIGTERM or SIGINT."""
     Supervisor(queue, processes).run()
-
-
-def _be_impatient() -> None:
-    """Lets this connection wait for no lock: the one who holds it may be the worker that is to be killed."""
-    lock = {"postgresql": "SET lock_timeout = %s", "sqlite": "PRAGMA busy_timeout = %s"}
-    with connection.cursor() as cursor:
-        cursor.execute(lock[connection.vendor] % int(LOCK_SECONDS * 1000))
-
-
-def _end_of(child: WorkerProcess) -> Lost:
-    """How a child that is gone was lost, for the work it was at."""
-    return Lost.TIMED_OUT if child.overran else Lost.DIED

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
-import os
 import signal
 import sys
 import time
@@ -23,15 +21,15 @@ from rq.job import Job
 from rq.serializers import JSONSerializer
 
 from orchestrator.conf import conf
-from orchestrator.queue import ANSWER
+from orchestrator.queue import ANSWER, ANSWER_SECONDS, answers, be_impatient
 from orchestrator.workers.current import Current, become
 
 log = logging.getLogger(__name__)
 
 POLLING_SECONDS = 2.0
 """How long a worker polls before it tries Redis again."""
-
-PR_SET_PDEATHSIG = 1
+LISTEN_SECONDS = 2
+"""How long a worker listens for a bell before it listens anew: a connection that has fallen silent is known by that."""
 
 
 class DoorbellWorker(SimpleWorker):
@@ -40,6 +38,7 @@ class DoorbellWorker(SimpleWorker):
     log_result_lifespan = False
 
     def __init__(self, queue: Queue, name: str) -> None:
+        be_impatient(queue.connection, LISTEN_SECONDS + ANSWER_SECONDS)
         super().__init__(
             [queue],
             name=name,
@@ -53,6 +52,24 @@ class DoorbellWorker(SimpleWorker):
     @property
     def should_run_maintenance_tasks(self) -> bool:
         return False  # bells are never cleaned up, only rung again
+
+    @property
+    def dequeue_timeout(self) -> int:
+        return LISTEN_SECONDS
+
+    @property
+    def connection_timeout(self) -> int:
+        return LISTEN_SECONDS + ANSWER_SECONDS
+
+    def register_birth(self) -> None:
+        """Begins; what stands under its name was left by itself, when Redis was out of reach."""
+        self.connection.delete(self.key)
+        super().register_birth()  # type: ignore[no-untyped-call]  # RQ's
+
+    def teardown(self) -> None:
+        """Leaves when it stops; when Redis is out of reach, it could only wait."""
+        if self.stopping and answers(self.queues[0].name):
+            super().teardown()  # type: ignore[no-untyped-call]  # RQ's
 
     def _install_signal_handlers(self) -> None:
         """Leaves the signals to `Stopping`, which outlives this object."""
@@ -117,15 +134,15 @@ def _function_of(job: Job) -> str:
 
 def run(queue: str, worker: Current) -> None:
     """Runs a worker in this process until it is asked to stop by SIGTERM or SIGINT."""
-    _die_with_parent()
     become(worker)
     stopping = Stopping()
     worker.stopping = stopping
     while not stopping():
-        try:
-            _answer_bells(queue, worker, stopping)
-        except (RedisError, OSError) as error:
-            log.warning("Redis is out of reach, polling the database: %s", error)
+        if answers(queue):
+            try:
+                _answer_bells(queue, worker, stopping)
+            except (RedisError, OSError) as error:
+                log.warning("Redis is out of reach, polling the database: %s", error)
         _poll(queue, worker, stopping)
     connections.close_all()
     sys.exit(0)
@@ -166,11 +183,3 @@ def _poll(queue: str, worker: Current, stopping: Stopping) -> None:
     while time.monotonic() < until and not stopping():
         worker.drain(queue)
         time.sleep(conf().POLL_SECONDS)
-
-
-def _die_with_parent() -> None:
-    """On Linux the kernel kills this worker when its supervisor dies, so that no orphan goes on."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() == 1:
-            os._exit(1)

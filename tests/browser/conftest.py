@@ -12,7 +12,7 @@ from tests.services.site import Site
 __all__ = ["exchange"]
 
 # A busy machine alone fails no test; what must be quick is measured where it is said so.
-expect.set_options(timeout=30_000)
+expect.set_options(timeout=120_000)
 
 
 @pytest.fixture

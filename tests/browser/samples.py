@@ -1,6 +1,10 @@
 """One of everything that the pages can show, and texts that would do harm if they were taken for markup."""
 
-from examples.order_listing.messages import Destination, ListedOnInternal
+from examples.order_listing.messages import (
+    Destination,
+    ListedOnExternal,
+    ListedOnInternal,
+)
 from examples.order_listing.models import Order
 from examples.order_listing.orders import place_order
 from orchestrator import send_event
@@ -35,7 +39,7 @@ def orders(
     drain()
     early = placed["early"]
     send_event(
-        ListedOnInternal(early.order_id),
+        ListedOnExternal(early.order_id),
         id=f"early {early.order_id}",
         source="exchange",
         process_id=early.process_id,

@@ -48,7 +48,7 @@ def test_retry_brings_an_order_with_a_failing_exchange_call_to_completion(
     press(signed_in, "retry", "the exchange takes orders again")
 
     expect(signed_in.locator("#flash")).to_contain_text("Trying again")
-    expect(signed_in.locator("#n_Completed.is-current")).to_be_visible(timeout=15_000)
+    expect(signed_in.locator("#n_Completed.is-current")).to_be_visible()
     expect(signed_in.locator(".trouble")).to_have_count(0)
     expect(signed_in.locator("#retry-button")).to_have_attribute(
         "aria-disabled", "true"
@@ -185,7 +185,7 @@ def test_discarding_an_event_takes_it_off_the_list(
     expect(signed_in.locator("#events tbody tr")).to_have_count(1)
     signed_in.click("#events button.danger")
     expect(signed_in.locator("#discard-dialog .subject")).to_contain_text(
-        "ListedOnInternal"
+        "ListedOnExternal"
     )
 
     signed_in.fill("#discard-dialog textarea", "sent by mistake")

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from playwright.sync_api import Browser, Page, expect
 
 from orchestrator import start_process
@@ -51,6 +51,16 @@ def started(ticket: str = "T-1", **more: Any) -> UUID:
     return UUID(str(process))
 
 
+def hold(*places: str) -> None:
+    """Let the reading of inquiries stand still at these places."""
+    for place in places:
+        Group.objects.create(name=place)
+
+
+def let_go(*places: str) -> None:
+    Group.objects.filter(name__in=places).delete()
+
+
 def opened(page: Page, process: UUID, query: str = "") -> None:
     page.goto(f"/processes/{process}/{query}")
     live(page)
@@ -58,7 +68,7 @@ def opened(page: Page, process: UUID, query: str = "") -> None:
 
 
 def step(page: Page, name: str, status: str = "") -> None:
-    expect(page.locator(f"#n_{name}{status}")).to_be_visible(timeout=15_000)
+    expect(page.locator(f"#n_{name}{status}")).to_be_visible()
 
 
 def decide(page: Page, choice: str) -> None:
@@ -70,7 +80,8 @@ def decide(page: Page, choice: str) -> None:
 def test_a_workflow_walks_live_to_its_end_and_a_person_decides(
     workers: Workers, signed_in: Page
 ) -> None:
-    process = started(pages=8, seconds=4.0)
+    hold("part 1", "page 8")
+    process = started(pages=8, held=True)
     opened(signed_in, process)
 
     # Both branches of the fork at once: the text reports how far it is, the map counts its pages.
@@ -79,6 +90,7 @@ def test_a_workflow_walks_live_to_its_end_and_a_person_decides(
     bar = signed_in.locator("#n_read_text .bar.is-shown")
     expect(bar).to_be_visible()
     expect(signed_in.locator("#now progress").first).to_be_visible()
+    let_go("part 1", "page 8")
     expect(signed_in.locator("#n_read_page .badge.note text")).to_have_text("8/8")
     step(signed_in, "verdict", ".is-waiting.is-current")
     expect(signed_in.locator("#n_draft .badge.count text")).to_have_text(
@@ -98,13 +110,16 @@ def test_a_workflow_walks_live_to_its_end_and_a_person_decides(
 def test_progress_moves_the_bar_without_a_reload(
     workers: Workers, signed_in: Page
 ) -> None:
-    opened(signed_in, started(seconds=4.0))
+    hold("part 1", "part 5")
+    opened(signed_in, started(held=True))
     done = "Number(document.querySelector('#n_read_text .bar .part').getAttribute('width'))"
     signed_in.wait_for_function(f"() => {done} > 0")
     first = signed_in.evaluate(f"() => {done}")
+    let_go("part 1")
 
     signed_in.wait_for_function(f"() => {done} > {first}")
 
+    let_go("part 5")
     assert signed_in.evaluate("window.loadedOnce") is True
 
 
@@ -114,7 +129,7 @@ def test_a_question_is_answered_from_the_list_of_decisions(
     process = started()
     signed_in.goto("/decisions/")
     live(signed_in)
-    expect(signed_in.locator("#decisions tbody tr")).to_have_count(1, timeout=15_000)
+    expect(signed_in.locator("#decisions tbody tr")).to_have_count(1)
 
     decide(signed_in, "refuse")
 
@@ -162,7 +177,7 @@ def test_a_large_workflow_is_drawn_while_its_page_is_open(signed_in: Page) -> No
     process = start_process(Lattice, Lattice.Input(12, 20)).process_id
     opened(signed_in, process)
 
-    expect(signed_in.locator("#drawing .step")).to_have_count(240, timeout=30_000)
+    expect(signed_in.locator("#drawing .step")).to_have_count(240)
 
     expect(signed_in.locator("[data-undrawn]")).to_have_count(0)
     signed_in.click("[data-zoom=in]")

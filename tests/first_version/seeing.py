@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.checks import run_checks
 from django.core.management import call_command
+from django.db.models import QuerySet
 
 from orchestrator import registry
 from orchestrator.definition import ProcessManager
@@ -18,10 +19,12 @@ from orchestrator.models import (
     Cause,
     Checkpoint,
     Definition,
+    InboxEvent,
     Incident,
     ProcessInstance,
     StepKind,
     StepRun,
+    Verdict,
 )
 from tests.apps.compensation.rallies import RALLIES
 from tests.first_version.ending import end_all, not_ended
@@ -38,9 +41,23 @@ def migrated() -> dict[str, Any]:
         "checks": [str(message) for message in run_checks(databases=["default"])],
         "broken": violations(),
         "live": ProcessInstance.objects.live().count(),
+        "stranded": stranded().count(),
+        "parked again": InboxEvent.objects.filter(
+            verdict=Verdict.PARKED, error__contains="is not expected in step"
+        ).count(),
         "causes": sorted({Cause.parse(text).kind for text in causes}),
+        "untold": [
+            row.cause for row in Checkpoint.objects.all() if row.said == "A change"
+        ],
         "misread": [text for text in causes if str(Cause.parse(text)) != text],
     }
+
+
+def stranded() -> QuerySet[InboxEvent]:
+    """Return the events that were given up while their process lives."""
+    given_up = [Verdict.UNEXPECTED, Verdict.UNROUTED]
+    live = ProcessInstance.objects.live()
+    return InboxEvent.objects.filter(verdict__in=given_up, process__in=live)
 
 
 def columns() -> list[list[Any]]:

@@ -14,7 +14,13 @@ from examples.order_listing.orders import place_order
 from orchestrator import send_event, start_process
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import OPERATIONS, on_processes
-from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance, StepRun
+from orchestrator.models import (
+    InboxEvent,
+    IssuedCommand,
+    OperatorAction,
+    ProcessInstance,
+    StepRun,
+)
 from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.every_construct.processes import Inquiry
 
@@ -37,6 +43,7 @@ PAGES = {
 }
 BUTTONS = {
     "retry": ["process"],
+    "skip_command": ["process"],
     "escalate": ["process"],
     "pause": ["process"],
     "assign": ["process"],
@@ -70,7 +77,8 @@ def targets() -> dict[str, UUID | int]:
     )
     drain()
     event = InboxEvent.objects.get(event_id="early")
-    return {"process": order.process_id, "event": event.pk}
+    command = IssuedCommand.objects.get(type="RequestExternalCreation")
+    return {"process": order.process_id, "event": event.pk, "command": command.pk}
 
 
 def address(name: str, words: list[str], targets: dict[str, UUID | int]) -> str:
@@ -148,6 +156,7 @@ def test_buttons(
     if person:
         client.force_login(request.getfixturevalue(person))
     form = {"key": "0193a1b2c3d47e5f8a9b0c1d2e3f4a5b", "reason": "because"}
+    form["command"] = str(targets["command"])
 
     answer = client.post(
         address(name, BUTTONS[name], targets), form, headers={"HX-Request": "true"}
@@ -274,7 +283,8 @@ def test_a_viewer_sees_the_buttons_with_the_reason_why_not(
 
     shown = [op for op in on_processes().values() if op.on_whole]
     refused = [op for op in shown if not op.of_workflows and op.name != "unpause"]
-    assert text.count('aria-disabled="true"') == len(refused)
+    of_its_command = [OPERATIONS["skip_command"]]
+    assert text.count('aria-disabled="true"') == len(refused + of_its_command)
     assert "Your account may not do this." in text
 
 

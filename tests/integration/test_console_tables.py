@@ -18,7 +18,11 @@ def answers(graph: Graph, step: str) -> dict[str, str]:
     cells = next(
         cells for node, cells in transition_table(graph).rows if node.id == step
     )
-    return {cell.column: cell.otherwise for cell in cells if not cell.moves}
+    return {
+        cell.column: ", ".join(said for _, said in cell.otherwise)
+        for cell in cells
+        if not cell.moves
+    }
 
 
 def test_the_table_says_which_events_a_step_ignores_and_rejects() -> None:

@@ -120,7 +120,7 @@ CASES = (
         {"same > big", "same > even", "big > all_in_all", "even > all_in_all"},
     ),
     Case(p.ByPredicate, (13,), {"same > big", "big > all_in_all"}),
-    Case(p.ByPredicate, (1,), set()),
+    Case(p.ByPredicate, (2,), {"same > even", "even > all_in_all"}),
     Case(p.RouteByValue, (p.Priority.LOW,), {"prioritize > reply"}),
     Case(p.RouteByValue, (p.Priority.URGENT,), {"prioritize > escalate"}),
     Case(p.RouteByPriority, (12,), {"same > big"}),

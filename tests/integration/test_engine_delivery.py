@@ -9,8 +9,6 @@ from django.core.management import call_command
 from uuid6 import uuid7
 
 from orchestrator import Answer, CommandContext, send_event, start_process
-from orchestrator.conf import conf
-from orchestrator.definition import Event
 from orchestrator.engine.drain import drain
 from orchestrator.exceptions import (
     InvalidMessage,
@@ -28,7 +26,6 @@ from orchestrator.models import (
     StepRun,
     Verdict,
 )
-from orchestrator.testing import pass_time
 from tests.apps.process_managers.desk import early, place, tell, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
@@ -128,20 +125,6 @@ def test_a_key_may_be_used_again_once_its_process_has_ended() -> None:
 
     assert ProcessInstance.objects.filter(correlation_key="P-1").count() == 2
     assert ProcessInstance.objects.live().get().step == "Packing"
-
-
-def test_a_second_process_of_a_live_key_is_refused(handler: SetHandler) -> None:
-    handler(PackParcel, lambda command: None)
-    place("P-1")
-    receipt = start_process(Shipping, ORDERED, id="another", source="web")
-    for _ in range(conf().EVENT_ATTEMPTS):
-        pass_time(timedelta(minutes=5))
-
-    event = InboxEvent.objects.get(pk=receipt.number)
-    assert event.verdict == Verdict.FAILED
-    assert ProcessInstance.objects.count() == 1
-    incident = Incident.objects.open().get()
-    assert "there is already a live shipping with the key 'P-1'" in incident.message
 
 
 # Moving
@@ -281,14 +264,6 @@ def test_an_event_that_does_not_fit_is_refused_and_nothing_is_stored(
 
     assert said in str(refused.value)
     assert not InboxEvent.objects.exists()
-
-
-def test_an_event_that_the_running_code_does_not_know_is_refused() -> None:
-    class Stranger(Event):
-        pass
-
-    with pytest.raises(UnknownEventType):
-        send_event(Stranger(), id="1")
 
 
 @pytest.mark.parametrize("process_id", ["7", "not an id", ""])

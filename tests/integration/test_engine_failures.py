@@ -1,16 +1,20 @@
 """A handler that raises inside the transaction: everything is rolled back, tried again, and in the end an incident."""
 
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.utils import timezone
 
 from orchestrator import Permanent, start_process
 from orchestrator.conf import conf
+from orchestrator.definition import Event
+from orchestrator.engine import inbox
 from orchestrator.engine.drain import drain
 from orchestrator.engine.failures.backoff import delay
+from orchestrator.engine.operations import ActionRequest, cancel, retry
 from orchestrator.models import (
     Checkpoint,
     InboxEvent,
@@ -20,17 +24,15 @@ from orchestrator.models import (
     Status,
     Verdict,
 )
-from orchestrator.testing import pass_time
-from tests.apps.process_managers.desk import accept, place, tell, underway
+from orchestrator.testing import Process, pass_time
+from tests.apps.process_managers.desk import accept, overdue, tell, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
-    BookCourier,
     CountScan,
-    Courier,
+    CourierBooked,
     PackParcel,
     ParcelDelivered,
     ParcelOrdered,
-    ParcelPacked,
     ParcelScanned,
 )
 
@@ -43,6 +45,11 @@ SCANNED = ParcelScanned("P-1", "Nagoya")
 def write_and_fail(command: object) -> None:
     Group.objects.create(name="half done")
     raise ConnectionError("the printer is off")
+
+
+def write_and_fail_to_read(kind: str, body: object) -> Event:
+    write_and_fail(body)
+    return CourierBooked("")
 
 
 @pytest.fixture
@@ -120,6 +127,21 @@ def test_after_the_last_attempt_it_is_an_incident_and_the_step_unchanged(
     assert incident.message == "ConnectionError: the printer is off"
 
 
+def test_its_incident_is_resolved_when_its_process_is_cancelled(
+    failing: ProcessInstance,
+) -> None:
+    event = tell(failing, SCANNED)
+    pass_time(hours=1)
+    process = Process(failing.pk)
+    assert process.status == "failed"
+    process.cancel()
+
+    event.refresh_from_db()
+    assert (process.status, event.verdict) == ("cancelled", Verdict.FAILED)
+    assert process.incidents == []
+    assert Incident.objects.get(kind="event_failed").resolution == "cancelled"
+
+
 def test_a_permanent_error_is_not_tried_again(handler: SetHandler) -> None:
     def refuse(command: CountScan) -> None:
         raise Permanent("no such place")
@@ -143,42 +165,69 @@ def test_a_start_that_fails_leaves_no_process(handler: SetHandler) -> None:
     assert Incident.objects.open().get().instance_id is None
 
 
-def test_other_events_of_the_process_go_on(failing: ProcessInstance) -> None:
+def test_later_events_of_the_process_wait_until_it_is_decided(
+    failing: ProcessInstance,
+) -> None:
     tell(failing, SCANNED)
-    tell(failing, ParcelDelivered("P-1"))
+    later = tell(failing, ParcelDelivered("P-1"))
+    assert (later.verdict, failing.status) == (Verdict.RECEIVED, Status.RETRYING)
+    for _ in range(conf().EVENT_ATTEMPTS):
+        pass_time(LONG)
 
+    failing.refresh_from_db()
     assert failing.status == Status.COMPLETED
+    assert (
+        Incident.objects.open().get().message == "ConnectionError: the printer is off"
+    )
+
+
+def test_later_events_go_on_at_once_when_an_operator_has_it_tried_again(
+    failing: ProcessInstance,
+    handler: SetHandler,
+    operator: User,
+    pauses: list[float],
+) -> None:
+    event = tell(failing, SCANNED)
+    later = tell(failing, ParcelDelivered("P-1"))
+    handler(CountScan, lambda command: None)
+    retry(failing.pk, request=ActionRequest(operator, uuid4(), "the printer is on"))
+    drain()
+    drain()
+
+    event.refresh_from_db()
+    later.refresh_from_db()
+    assert (event.verdict, later.verdict) == (Verdict.MOVED, Verdict.MOVED)
 
 
 def test_a_failure_after_the_end_is_not_shown_by_the_process(
-    failing: ProcessInstance,
+    failing: ProcessInstance, operator: User
 ) -> None:
     event = tell(failing, SCANNED)
-    tell(failing, ParcelDelivered("P-1"))
+    cancel(failing.pk, request=ActionRequest(operator, uuid4(), "it is lost"))
     pass_time(LONG)
 
     event.refresh_from_db()
     failing.refresh_from_db()
     assert event.verdict == Verdict.UNEXPECTED
-    assert failing.status == Status.COMPLETED
+    assert failing.status == Status.CANCELLED
 
 
 def test_a_process_is_well_again_when_the_event_that_failed_is_parked(
-    handler: SetHandler,
+    monkeypatch: pytest.MonkeyPatch, pauses: list[float]
 ) -> None:
-    """Another event took the process on meanwhile, and the new step does not expect the one that failed."""
-    handler(BookCourier, write_and_fail)
-    parcel = place("P-1", Courier.PARTNER)
-    event = tell(parcel, ParcelPacked(3))
+    """A deadline took the process on meanwhile, and the new step does not expect the one that failed."""
+    parcel = underway()
+    with monkeypatch.context() as patch:
+        patch.setattr(inbox, "read", write_and_fail_to_read)
+        event = tell(parcel, CourierBooked("B-1"))
     assert parcel.status == Status.RETRYING
-    handler(BookCourier, lambda command: None)
-    tell(parcel, ParcelPacked(4))
+    overdue(parcel)
     pass_time(seconds=conf().PATIENCE_SECONDS / 2)
 
     event.refresh_from_db()
     parcel.refresh_from_db()
-    assert event.verdict == Verdict.PARKED
-    assert (parcel.step, parcel.status) == ("OnTheWay", Status.WAITING)
+    assert (event.verdict, parcel.parked) == (Verdict.PARKED, 1)
+    assert (parcel.step, parcel.status) == ("Missing", Status.WAITING)
 
 
 def test_neighbours_are_not_touched(failing: ProcessInstance) -> None:

@@ -1,6 +1,7 @@
 """The oracle finds what is planted: for each thing that must always hold, a broken row is seen and named."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -9,12 +10,14 @@ from uuid import uuid4
 
 import pytest
 from django.core.management import call_command
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from uuid6 import uuid7
 
 from orchestrator import Permanent
+from orchestrator.engine import invariants
 from orchestrator.engine.invariants import CHECKS, violations
 from orchestrator.models import (
     Checkpoint,
@@ -302,7 +305,6 @@ PLANTED: list[tuple[str, str, Defect]] = [
 def test_a_planted_defect_is_found(
     parcel: ProcessInstance, rule: str, defect: Defect
 ) -> None:
-    assert broken() == []
     with undone():
         defect(parcel)
         found = violations()
@@ -323,6 +325,15 @@ def test_a_finding_says_where(parcel: ProcessInstance) -> None:
         found = violations()
 
     assert f"dense_history: {parcel.pk} is at revision 4 but has 3 checkpoints" in found
+
+
+def test_after_a_test_that_stored_nothing_one_statement_asks_for_all() -> None:
+    for _ in range(2):
+        assert broken() == []  # what the checks ask when there is nothing is known then
+    with CaptureQueriesContext(connection) as sent:
+        assert broken() == []
+
+    assert len([query for query in sent if "orchestrator_" in query["sql"]]) == 1
 
 
 def test_the_command_says_what_is_broken_and_fails(
@@ -372,3 +383,21 @@ def test_everything_at_once_is_in_order() -> None:
 
     assert violations() == []
     assert not OperatorAction.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_gone_through_for_long_does_not_lose_its_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As the history of a process with ten thousand events is, between two questions to the database."""
+
+    def long() -> Iterator[str]:
+        time.sleep(0.3)
+        yield from (str(one.pk) for one in ProcessInstance.objects.all())
+
+    monkeypatch.setattr(invariants, "CHECKS", (long,))
+    if connection.vendor == "postgresql":
+        connection.cursor().execute("SET idle_in_transaction_session_timeout = 100")
+
+    assert violations() == []
+    connection.close()  # and with it the short limit

@@ -236,11 +236,11 @@ def test_an_unknown_process_cannot_be_operated_on(operator: User) -> None:
 
 @pytest.fixture
 def unexpected() -> InboxEvent:
-    """Return an event that its process did not expect."""
+    """Return an event that its process does not expect, of which people were told."""
     event = tell(place(), ParcelDelivered("P-1"))
     pass_time(PATIENCE)
     event.refresh_from_db()
-    assert event.verdict == Verdict.UNEXPECTED
+    assert Incident.objects.open().get().event_id == event.pk
     return event
 
 
@@ -248,9 +248,8 @@ def test_a_redelivered_event_is_offered_again(
     unexpected: InboxEvent, operator: User
 ) -> None:
     parcel = ProcessInstance.objects.get()
-    tell(parcel, ParcelPacked(3))
     redeliver(unexpected.pk, request=asked(operator))
-    drain()
+    tell(parcel, ParcelPacked(3))
 
     unexpected.refresh_from_db()
     parcel.refresh_from_db()

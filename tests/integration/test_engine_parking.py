@@ -1,4 +1,4 @@
-"""An event that its process does not expect now is kept, offered again after each transition, and in the end shown."""
+"""An event that its process does not expect now is kept as long as the process lives, and offered when it is."""
 
 from datetime import timedelta
 from uuid import uuid4
@@ -10,18 +10,23 @@ from django.utils import timezone
 from orchestrator.conf import conf
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import ActionRequest, escalate
-from orchestrator.models import InboxEvent, Incident, Status, Verdict
+from orchestrator.models import (
+    InboxEvent,
+    Incident,
+    Status,
+    Verdict,
+)
 from orchestrator.testing import pass_time
-from tests.apps.process_managers.desk import accept, place, tell, underway
+from tests.apps.process_managers.desk import accept, overdue, place, tell, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
-    BookCourier,
-    Courier,
+    CourierBooked,
     PackParcel,
     ParcelDelivered,
     ParcelPacked,
     ParcelScanned,
 )
+from tests.apps.process_managers.processes import Shipping
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
@@ -80,13 +85,16 @@ def test_several_parked_events_are_offered_in_the_order_of_their_arrival() -> No
     assert not InboxEvent.objects.parked().exists()
 
 
-def test_after_its_patience_an_event_is_shown_as_unexpected() -> None:
+def test_after_its_patience_people_are_told_once_and_it_stays_parked() -> None:
     parcel = place()
     event = tell(parcel, ParcelDelivered("P-1"))
     pass_time(PATIENCE + SECOND)
+    pass_time(10 * PATIENCE)
 
     event.refresh_from_db()
-    assert (event.verdict, event.wake_at) == (Verdict.UNEXPECTED, None)
+    parcel.refresh_from_db()
+    assert (event.verdict, event.wake_at) == (Verdict.PARKED, None)
+    assert parcel.parked == 1
     incident = Incident.objects.open().get()
     assert (incident.kind, incident.instance_id, incident.event_id) == (
         "unexpected_event",
@@ -95,6 +103,31 @@ def test_after_its_patience_an_event_is_shown_as_unexpected() -> None:
     )
     assert incident.message == "ParcelDelivered is not expected in step Packing"
     assert event.error == incident.message
+
+
+def test_what_people_were_told_resolves_itself_when_the_event_is_taken() -> None:
+    parcel = place()
+    event = tell(parcel, ParcelDelivered("P-1"))
+    pass_time(PATIENCE + SECOND)
+    tell(parcel, ParcelPacked(3))
+
+    event.refresh_from_db()
+    assert (event.verdict, event.revision, event.error) == (Verdict.MOVED, 3, "")
+    assert (parcel.status, parcel.parked) == (Status.COMPLETED, 0)
+    incident = Incident.objects.get()
+    assert (incident.resolution, incident.resolved_at is None) == ("handled", False)
+
+
+def test_an_event_that_comes_long_before_its_step_is_not_given_up() -> None:
+    """It was, after its patience: the process then waited for ever for what it had been sent."""
+    parcel = place()
+    tell(parcel, ParcelDelivered("P-1"))
+    for _ in range(3):
+        pass_time(PATIENCE)
+    tell(parcel, ParcelPacked(3))
+
+    assert parcel.status == Status.COMPLETED
+    assert not Incident.objects.open().exists()
 
 
 def test_before_its_patience_is_over_nothing_is_shown() -> None:
@@ -135,6 +168,8 @@ def test_what_is_still_parked_at_the_end_is_shown() -> None:
     event.refresh_from_db()
     again.refresh_from_db()
     assert (event.verdict, again.verdict) == (Verdict.MOVED, Verdict.UNEXPECTED)
+    assert again.error == "ParcelPacked was parked until the process had ended"
+    assert Incident.objects.open().get().message == again.error
 
 
 def test_events_in_any_order_lead_to_the_same_end() -> None:
@@ -148,19 +183,17 @@ def test_events_in_any_order_lead_to_the_same_end() -> None:
 
 
 def test_an_event_that_failed_before_and_is_parked_now_is_in_order_again(
-    handler: SetHandler,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A handler was missing for an event; meanwhile another event took the process on."""
-    parcel = place("P-1", Courier.PARTNER)
-    with pytest.MonkeyPatch.context() as patch:
-        from orchestrator import registry
-
-        patch.delitem(registry.command_handlers, "BookCourier")
-        event = tell(parcel, ParcelPacked(3))
+    """The running code did not know an event; meanwhile a deadline took the process on."""
+    parcel = underway("P-1")
+    number = accept(parcel, CourierBooked("B-1"))
+    with monkeypatch.context() as patch:
+        patch.delitem(Shipping.events, "CourierBooked")
+        drain()
+    event = InboxEvent.objects.get(pk=number)
     assert Incident.objects.open().count() == 1
-    handler(BookCourier, lambda command: None, after_commit=True)
-    accept(parcel, ParcelPacked(4))
-    drain()
+    overdue(parcel)
     pass_time(timedelta(seconds=31))
 
     event.refresh_from_db()
@@ -171,15 +204,13 @@ def test_an_event_that_failed_before_and_is_parked_now_is_in_order_again(
 def test_a_definition_may_have_a_patience_of_its_own(
     monkeypatch: pytest.MonkeyPatch, handler: SetHandler
 ) -> None:
-    from tests.apps.process_managers.processes import Shipping
-
     handler(PackParcel, lambda command: None)
     monkeypatch.setattr(Shipping, "patience", timedelta(hours=1))
     event = tell(place(), ParcelDelivered("P-1"))
     pass_time(timedelta(minutes=59))
     event.refresh_from_db()
     assert event.verdict == Verdict.PARKED
+    assert not Incident.objects.exists()
     pass_time(timedelta(minutes=2))
 
-    event.refresh_from_db()
-    assert event.verdict == Verdict.UNEXPECTED
+    assert Incident.objects.get().event_id == event.pk

@@ -1,17 +1,28 @@
 """An event whose process is unknown is kept, matched when the process starts, and after its patience shown."""
 
 from datetime import timedelta
+from itertools import pairwise
+from threading import Event
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
 from uuid6 import uuid7
 
 from orchestrator import send_event, start_process
 from orchestrator.conf import conf
 from orchestrator.engine.drain import drain
+from orchestrator.engine.events.delivery import deliver
+from orchestrator.engine.invariants import violations
+from orchestrator.engine.storage.tables import events
 from orchestrator.models import InboxEvent, Incident, ProcessInstance, Status, Verdict
 from orchestrator.testing import pass_time
 from orchestrator.testing.clock import age
+from tests.apps.compensation.fixtures import known, trips
+from tests.apps.compensation.processes import Visa
+from tests.apps.compensation.steps import Traveller, VisaGranted
 from tests.apps.process_managers.desk import early, place, tell, unknown
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
@@ -23,6 +34,9 @@ from tests.apps.process_managers.messages import (
 )
 from tests.apps.process_managers.processes import Shipping
 from tests.apps.process_managers.together import raised, together
+from tests.services.patience import A_MINUTE
+
+__all__ = ["known", "trips"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
@@ -75,7 +89,7 @@ def test_after_its_patience_it_is_shown_with_the_reason(
     pass_time(PATIENCE + SECOND)
 
     event = InboxEvent.objects.get(pk=number)
-    assert (event.verdict, event.wake_at) == (Verdict.UNROUTED, None)
+    assert event.verdict == Verdict.UNROUTED
     incident = Incident.objects.open().get()
     assert (incident.kind, incident.event_id) == ("unrouted_event", number)
     assert incident.message.startswith(f"no process takes ParcelPacked: {said}")
@@ -83,14 +97,31 @@ def test_after_its_patience_it_is_shown_with_the_reason(
 
 def test_it_is_looked_at_again_ever_less_often() -> None:
     event = tell_unknown()
-    looks = 0
-    while event.wake_at is not None:
-        age(event.wake_at - event.received_at + SECOND / 10)
-        looks += drain()
+    pauses = []
+    for _ in range(6):
+        assert event.wake_at is not None
+        assert event.handled_at is not None
+        pauses.append(event.wake_at - event.handled_at)
+        age(pauses[-1])
+        drain()
         event.refresh_from_db()
-        assert looks < 20
 
-    assert looks > 2
+    assert abs(pauses[0] - SECOND) < SECOND / 10
+    for pause, longer in pairwise(pauses[:5]):
+        assert 2 * pause - SECOND / 10 < longer < 2 * pause + 5 * SECOND
+
+
+def test_when_it_is_looked_at_again_its_process_is_looked_for_once() -> None:
+    early("P-1", ParcelPacked(3))
+    age(SECOND)
+    [claimed] = events.claim("default", "this worker", 1, 10)
+    with CaptureQueriesContext(connection) as asked:
+        deliver(claimed.work)
+    processes = f'FROM "{ProcessInstance._meta.db_table}"'
+
+    # Once means two questions: which of its key lives, and which was the last one.
+    assert sum(processes in query["sql"] for query in asked) == 2
+    assert InboxEvent.objects.get().verdict == Verdict.UNROUTED
 
 
 def test_it_is_matched_by_process_id_when_the_process_starts() -> None:
@@ -216,3 +247,103 @@ def test_two_starts_of_one_key_at_the_same_moment_give_one_process(
     assert ProcessInstance.objects.count() == 1
     verdicts = set(InboxEvent.objects.values_list("verdict", flat=True))
     assert verdicts == {Verdict.STARTED, Verdict.PARKED}
+
+
+# While its process just starts
+
+
+def test_its_first_look_is_after_a_second_however_old_it_is() -> None:
+    """It used to be after as much time as had passed since its receipt."""
+    number = send_event(ParcelPacked(3), id="1", correlation_key="P-1").number
+    age(timedelta(minutes=14))
+    drain()
+
+    event = InboxEvent.objects.get(pk=number)
+    assert event.verdict == Verdict.UNROUTED
+    assert event.wake_at is not None
+    assert event.handled_at is not None
+    assert event.wake_at - event.handled_at == SECOND
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_event_that_is_delivered_while_its_process_starts_is_not_called_unrouted(
+    trips: None,
+) -> None:
+    """The start is not committed yet, so that it can neither be seen nor see the event. SQLite: one writes."""
+    begun, delivered = Event(), Event()
+    if connection.vendor != "postgresql":
+        delivered.set()
+
+    def starts() -> None:
+        with transaction.atomic():
+            start_process(Visa, Traveller("Ito"))
+            begun.set()
+            delivered.wait(A_MINUTE)
+
+    def tells() -> None:
+        begun.wait(A_MINUTE)
+        send_event(VisaGranted("V-1"), id="1", correlation_key="Ito")
+        drain()
+        delivered.set()
+
+    results = together(starts, tells)
+    assert raised(results) == []
+    assert violations() == []
+    mine = InboxEvent.objects.get(target="visa")
+    assert mine.verdict != Verdict.UNROUTED
+
+    pass_time(2 * SECOND)
+    mine.refresh_from_db()
+    assert mine.verdict == Verdict.MOVED
+
+
+def test_what_came_early_is_taken_up_by_whoever_is_free_not_by_who_just_looks_for_its_process() -> (
+    None
+):
+    event = early("P-1", ParcelPacked(3))
+    age(2 * SECOND)
+    (held,) = events.claim("default", "slow worker", 1, 10)
+    parcel = place("P-1")
+    assert not deliver(held.work)
+
+    event.refresh_from_db()
+    parcel.refresh_from_db()
+    assert (event.verdict, parcel.step) == (Verdict.MOVED, "OnTheWay")
+
+
+def test_of_what_is_unrouted_people_are_told_once() -> None:
+    tell_unknown()
+    pass_time(100 * PATIENCE)
+
+    assert Incident.objects.count() == 1
+
+
+def test_an_unrouted_event_is_kept_for_its_retention_and_then_given_up() -> None:
+    event = tell_unknown()
+    pass_time(days=29)
+    event.refresh_from_db()
+    assert event.verdict == Verdict.UNROUTED
+
+    pass_time(days=2)
+    event.refresh_from_db()
+    assert (event.verdict, event.wake_at) == (Verdict.UNEXPECTED, None)
+    incident = Incident.objects.open().get()
+    assert incident.message.startswith("no process came for ParcelPacked in 30 days")
+
+
+def test_the_retention_is_a_setting(settings: Settings) -> None:
+    settings.PROCESSION = {"UNROUTED_SECONDS": 3600}
+    event = tell_unknown()
+    pass_time(hours=1, seconds=1)
+
+    event.refresh_from_db()
+    assert event.verdict == Verdict.UNEXPECTED
+
+
+def test_after_its_retention_it_goes_to_no_process_by_itself() -> None:
+    event = early("P-1", ParcelPacked(3))
+    pass_time(days=31)
+    place("P-1")
+
+    event.refresh_from_db()
+    assert event.verdict == Verdict.UNEXPECTED

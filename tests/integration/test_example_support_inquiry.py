@@ -19,7 +19,7 @@ from orchestrator.engine import operations
 from orchestrator.engine.operations import ActionRequest
 from orchestrator.models import ProcessInstance, Status, StepKind
 from orchestrator.testing import pass_time
-from tests.apps.patterns.desk import go_on, results, statuses, visit
+from tests.apps.patterns.desk import go_on, insist, results, statuses, visit
 from tests.readers import light_readers, with_extra
 from tests.services.patience import wait_for
 from tests.services.program import management_command, run_command
@@ -196,7 +196,7 @@ def test_work_is_given_to_the_agent_who_has_the_least() -> None:
 
 @pytest.mark.once
 def test_an_attachment_that_is_not_there_needs_a_person() -> None:
-    process = inquiry("See the picture.", ["nothing.png"])
+    process = insist(inquiry("See the picture.", ["nothing.png"]))
 
     assert process.status == Status.FAILED
     assert statuses(process)["describe_image"] == "failed"

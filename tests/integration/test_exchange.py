@@ -25,7 +25,7 @@ from orchestrator.models import (
 )
 from orchestrator.serving import port
 from tests.services.exchange import ExchangeProcess, post_json
-from tests.services.patience import wait_for
+from tests.services.patience import bar, wait_for
 from tests.services.workers import Workers
 
 WHAT = "50 MWh base load, Tokyo area"
@@ -196,19 +196,19 @@ def test_what_is_not_json_is_refused(lone_exchange: ExchangeProcess) -> None:
     request = Request(f"{lone_exchange.url}/orders", b"{", {"Idempotency-Key": "k"})  # noqa: S310
 
     with pytest.raises(HTTPError, match="400"):
-        urlopen(request, timeout=5)  # noqa: S310
+        urlopen(request, timeout=60)  # noqa: S310
 
 
 @pytest.mark.once
 def test_it_stops_at_once_whatever_it_still_has_to_say(
     lone_exchange: ExchangeProcess,
 ) -> None:
-    lone_exchange.behave(longest=60, shortest=60, born=5)
+    lone_exchange.behave(longest=600, shortest=600, born=5)
     order(lone_exchange)
     began = time.monotonic()
 
     assert lone_exchange.stop() == 0
-    assert time.monotonic() - began < 30  # seconds; it still had things to say for 60
+    assert time.monotonic() - began < bar(5)  # it still had things to say for 600 s
 
 
 @pytest.mark.once
@@ -246,6 +246,8 @@ def test_an_order_for_both_markets_goes_out_comes_back_and_completes(
     entered = place_order(Destination.BOTH, WHAT)
 
     completed(1)
+    # The call back may be handled before the answer to the request is stored.
+    wait_for(lambda: not REQUESTS.filter(status=CommandStatus.RUNNING).exists(), 20)
 
     request = REQUESTS.get()
     steps = StepRun.objects.order_by("id").values_list("node", flat=True)

@@ -67,7 +67,7 @@ def seen(valkey: ValkeyServer) -> Iterator[dict[str, Any]]:
             },
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
         )
         assert found.returncode == 0, found.stderr
@@ -87,6 +87,7 @@ def test_the_old_texts_come_back_when_the_migration_is_undone(
 def test_what_moved_a_process_is_read_as_it_was_written(seen: dict[str, Any]) -> None:
     assert seen["causes"] == sorted(CauseKind)
     assert seen["misread"] == []
+    assert seen["untold"] == []
 
 
 def test_definitions_that_did_not_change_keep_their_fingerprints(
@@ -100,6 +101,12 @@ def test_definitions_that_did_not_change_keep_their_fingerprints(
 def test_nothing_is_broken_after_the_migration(seen: dict[str, Any]) -> None:
     assert seen["live"] == 81
     assert seen["broken"] == []
+
+
+def test_what_was_given_up_while_its_process_lives_is_parked_again(
+    seen: dict[str, Any],
+) -> None:
+    assert (seen["stranded"], seen["parked again"]) == (0, 2)
 
 
 def test_all_processes_end(seen: dict[str, Any]) -> None:

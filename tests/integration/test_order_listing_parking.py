@@ -1,29 +1,29 @@
-"""What the table leaves empty, through the engine: kept, offered again after every transition, and in the end shown."""
+"""What the table leaves empty, through the engine: kept, offered in the step that takes it, and told of meanwhile."""
 
-import time
 from collections.abc import Callable
 from uuid import UUID
 
 import pytest
-from pytest_django import Settings
 from uuid6 import uuid7
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.processes import OrderListing
 from orchestrator import Answer, registry, send_event, start_process
+from orchestrator.conf import conf
 from orchestrator.definition import Event
 from orchestrator.engine.drain import drain
 from orchestrator.models import InboxEvent, Incident, ProcessInstance, Verdict
-from tests.services.patience import SHARED
+from orchestrator.testing import pass_time
 from tests.unit.test_order_listing_table import (
     CREATED_BOTH,
     CREATED_THERE,
-    EMPTY,
     LISTED_HERE,
     LISTED_THERE,
-    REJECTED_THERE,
+    OUTSIDE,
     named,
 )
+from tests.unit.test_order_listing_table import EARLY as SOON
+from tests.unit.test_order_listing_table import WRONG as MISTAKEN
 
 pytestmark = pytest.mark.django_db
 
@@ -36,13 +36,15 @@ WAY = [
 ]
 """The steps of an order for both markets, and the event that ends each."""
 
-WAITING = [
-    (step, event)
-    for step, _, event in EMPTY
-    if step not in (Step.NOT_STARTED, Step.COMPLETED)
-]
-EARLY = [event for step, _, event in EMPTY if step is Step.NOT_STARTED]
-LATE = [event for step, _, event in EMPTY if step is Step.COMPLETED]
+
+def on_both(data: OrderListing.Data | None) -> bool:
+    return data is not None and data.destination == Destination.BOTH
+
+
+WAITING = [(step, event) for step, data, event in SOON if on_both(data)]
+WRONG = [(step, event) for step, data, event in MISTAKEN if on_both(data)]
+EARLY = [event for step, _, event in OUTSIDE if step is Step.NOT_STARTED]
+LATE = [event for step, _, event in OUTSIDE if step is Step.COMPLETED]
 
 
 @pytest.fixture(autouse=True)
@@ -91,26 +93,18 @@ def send(event: Event, process_id: UUID) -> InboxEvent:
 
 
 def after_its_patience(event: InboxEvent) -> InboxEvent:
-    """Run what is ready until the event's patience is over."""
-    deadline = time.monotonic() + 5 * SHARED
-    while (
-        event.verdict in (Verdict.PARKED, Verdict.RECEIVED)
-        and time.monotonic() < deadline
-    ):
-        time.sleep(0.05)
-        drain()
-        event.refresh_from_db()
+    """Let the event's patience pass."""
+    pass_time(seconds=conf().PATIENCE_SECONDS + 1)
+    event.refresh_from_db()
     return event
 
 
-def test_every_empty_cell_is_looked_at() -> None:
-    assert len(WAITING) + len(EARLY) + len(LATE) == len(EMPTY) == 19
+def test_every_cell_that_moves_nothing_is_looked_at() -> None:
+    assert len(WAITING) + len(WRONG) + len(EARLY) + len(LATE) == 19
 
 
-@pytest.mark.parametrize(("step", "event"), WAITING, ids=named)
-def test_an_event_out_of_place_is_parked_and_moves_nothing(
-    step: OrderListing.Step, event: Event
-) -> None:
+def out_of_place(step: OrderListing.Step, event: Event) -> InboxEvent:
+    """Send an event in a step where it moves nothing."""
     process_id = uuid7()
     reach(step, process_id)
     before = ProcessInstance.objects.get()
@@ -118,17 +112,41 @@ def test_an_event_out_of_place_is_parked_and_moves_nothing(
     row = send(event, process_id)
 
     after = ProcessInstance.objects.get()
-    assert row.verdict == Verdict.PARKED
     assert (after.step, after.revision, after.data) == (
         step,
         before.revision,
         before.data,
     )
+    return row
+
+
+@pytest.mark.parametrize(("step", "event"), WRONG, ids=named)
+def test_what_can_only_be_a_mistake_is_an_incident_at_once_and_moves_nothing(
+    step: OrderListing.Step, event: Event
+) -> None:
+    row = out_of_place(step, event)
+
+    assert row.verdict == Verdict.REJECTED
+    incident = Incident.objects.get()
+    assert (incident.kind, incident.event_id) == (
+        Incident.Kind.REJECTED_EVENT,
+        row.pk,
+    )
+    assert incident.message == f"{row.type} is rejected in step {step}"
+
+
+@pytest.mark.parametrize(("step", "event"), WAITING, ids=named)
+def test_an_event_out_of_place_is_parked_and_moves_nothing(
+    step: OrderListing.Step, event: Event
+) -> None:
+    row = out_of_place(step, event)
+
+    assert row.verdict == Verdict.PARKED
     assert not Incident.objects.exists()
 
 
 @pytest.mark.parametrize(("step", "event"), WAITING, ids=named)
-def test_it_is_offered_again_after_a_transition(
+def test_it_is_offered_again_in_a_step_that_takes_it(
     step: OrderListing.Step, event: Event
 ) -> None:
     process_id = uuid7()
@@ -139,9 +157,6 @@ def test_it_is_offered_again_after_a_transition(
 
     row = InboxEvent.objects.get(pk=parked.pk)
     reached = list(Step)[list(Step).index(step) + 1]
-    assert parked.handled_at is not None
-    assert row.handled_at is not None
-    assert row.handled_at > parked.handled_at
     assert row.verdict == expected(reached, event)
     if row.verdict == Verdict.PARKED:
         assert ProcessInstance.objects.get().step == reached
@@ -151,14 +166,15 @@ def test_it_is_offered_again_after_a_transition(
 def expected(step: OrderListing.Step, event: Event) -> Verdict:
     if step is Step.COMPLETED:
         return Verdict.UNEXPECTED
-    return Verdict.MOVED if OrderListing.rows_for(step, type(event)) else Verdict.PARKED
+    rows = OrderListing.rows_for(step, type(event))
+    moves = any(row.disposition == "move" for row in rows)
+    return Verdict.MOVED if moves else Verdict.PARKED
 
 
 @pytest.mark.parametrize(("step", "event"), WAITING, ids=named)
-def test_when_its_patience_is_over_it_is_shown_as_unexpected(
-    step: OrderListing.Step, event: Event, settings: Settings
+def test_when_its_patience_is_over_people_are_told_and_it_stays_parked(
+    step: OrderListing.Step, event: Event
 ) -> None:
-    settings.PROCESSION = {"PATIENCE_SECONDS": 0.3}
     process_id = uuid7()
     reach(step, process_id)
 
@@ -166,7 +182,7 @@ def test_when_its_patience_is_over_it_is_shown_as_unexpected(
 
     incident = Incident.objects.get()
     reason = f"{type(event).__name__} is not expected in step {step}"
-    assert (row.verdict, row.error) == (Verdict.UNEXPECTED, reason)
+    assert (row.verdict, row.error) == (Verdict.PARKED, reason)
     assert (incident.kind, incident.event_id) == (
         Incident.Kind.UNEXPECTED_EVENT,
         row.pk,
@@ -180,10 +196,9 @@ def test_when_its_patience_is_over_it_is_shown_as_unexpected(
 
 
 @pytest.mark.parametrize("event", EARLY, ids=named)
-def test_an_event_before_its_process_is_kept_offered_at_the_start_and_in_the_end_shown(
-    event: Event, settings: Settings
+def test_an_event_before_its_process_is_kept_offered_at_the_start_and_then_told_of(
+    event: Event,
 ) -> None:
-    settings.PROCESSION = {"PATIENCE_SECONDS": 1}
     process_id = uuid7()
     early = send(event, process_id)
 
@@ -193,9 +208,8 @@ def test_an_event_before_its_process_is_kept_offered_at_the_start_and_in_the_end
 
     assert early.verdict == Verdict.UNROUTED
     assert offered.verdict == expected(Step.AWAITING_EXTERNAL_CREATION, event)
-    assert final.verdict == (
-        Verdict.MOVED if event is REJECTED_THERE else Verdict.UNEXPECTED
-    )
+    assert final.verdict == offered.verdict
+    assert bool(final.error) == (offered.verdict == Verdict.PARKED)
 
 
 @pytest.mark.parametrize("event", LATE, ids=named)

@@ -27,7 +27,7 @@ from orchestrator.engine.operations import (
     retry,
     unpause,
 )
-from orchestrator.exceptions import OperationRefused, PermissionMissing
+from orchestrator.exceptions import KeyTaken, OperationRefused, PermissionMissing
 from orchestrator.models import (
     Checkpoint,
     InboxEvent,
@@ -324,9 +324,9 @@ def test_patience_stands_still(asked: Ask) -> None:
     assert event.verdict == Verdict.PARKED
     assert event.patience_until is not None
     assert about(event.patience_until - timezone.now(), PATIENCE / 2)
+    assert not Incident.objects.exists()
     pass_time(PATIENCE)
-    event.refresh_from_db()
-    assert event.verdict == Verdict.UNEXPECTED
+    assert Incident.objects.open().get().event_id == event.pk
 
 
 def test_a_parked_event_that_was_just_to_be_offered_again_keeps_its_patience(
@@ -555,10 +555,13 @@ def test_other_processes_go_on(asked: Ask) -> None:
 
 
 def test_the_key_of_a_paused_process_is_taken(asked: Ask) -> None:
-    pause(place().pk, True, request=asked())
-    start_process(Shipping, ParcelOrdered("P-1"), id="again", source="shop")
+    parcel = place()
+    pause(parcel.pk, True, request=asked())
+    with pytest.raises(KeyTaken) as refused:
+        start_process(Shipping, ParcelOrdered("P-1"), id="again", source="shop")
     drain()
 
+    assert refused.value.process_id == parcel.pk
     assert ProcessInstance.objects.count() == 1
 
 

@@ -25,7 +25,7 @@ def started(words: list[str], tmp_path: Path, **variables: str) -> tuple[int, st
         env=environ,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     return run.returncode, run.stdout + run.stderr

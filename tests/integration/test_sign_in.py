@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
+from django.contrib.staticfiles import finders
 from django.core import signing
 from django.db import connection
 from django.test import Client
@@ -134,3 +135,7 @@ def test_the_queue_dashboard_is_for_superusers(
 
     client.force_login(administrator)
     assert client.get("/admin/rq/").status_code == 200
+
+
+def test_the_icon_that_browsers_ask_for_needs_no_signing_in(client: Client) -> None:
+    assert finders.find(client.get("/favicon.ico").headers["Location"][8:])

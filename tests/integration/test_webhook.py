@@ -344,7 +344,7 @@ def test_the_real_server_refuses_a_body_whose_size_was_not_said(
 ) -> None:
     body = message(data={**FACTS, "description": "x" * 1_000_000})
     signed = headers(body) | {"Content-Type": "application/json"}
-    connection = HTTPConnection(live_site.url.removeprefix("http://"), timeout=10)
+    connection = HTTPConnection(live_site.url.removeprefix("http://"), timeout=60)
 
     connection.request(
         "POST",

@@ -65,7 +65,7 @@ def post(
     sent = {"Content-Type": "application/json", **signed, **(more or {})}
     request = Request(f"{site.url}/hooks/{source}/", BODY, sent)  # noqa: S310  the test's own
     try:
-        with urlopen(request, timeout=30) as answer:  # noqa: S310
+        with urlopen(request, timeout=60) as answer:  # noqa: S310
             return answer.status, json.loads(answer.read()), answer.headers
     except HTTPError as refusal:
         with refusal:

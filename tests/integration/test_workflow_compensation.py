@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator import Permanent
+from orchestrator import CorruptInput, Permanent
 from orchestrator.definition import Workflow
 from orchestrator.engine.claims import leases
 from orchestrator.engine.claims.worker_slice import WorkerSlice
@@ -83,10 +83,68 @@ def test_only_what_was_done_is_undone() -> None:
     assert not process.step_runs.filter(finished_at=None).exists()
 
 
-def test_with_nothing_to_undo_the_step_has_failed() -> None:
-    process = go_on(failing("plan"))
+@pytest.mark.parametrize(
+    ("step", "back"),
+    [("plan", []), ("hotel", [FLIGHT]), ("invoice", [HOTEL, FLIGHT])],
+)
+def test_a_step_that_declines_has_its_process_undone_however_far_it_was(
+    step: str, back: list[str]
+) -> None:
+    process = go_on(failing(step))
 
-    assert (process.status, statuses(process)["plan"]) == ("failed", "failed")
+    assert (process.status, statuses(process)[step]) == ("cancelled", "failed")
+    assert undone == back
+    told = Incident.objects.get()
+    assert (told.step, told.message, told.resolution) == (
+        step,
+        "Permanent: no line",
+        "undone",
+    )
+
+
+@pytest.mark.parametrize(
+    ("step", "back"),
+    [("plan", []), ("hotel", [FLIGHT]), ("invoice", [HOTEL, FLIGHT])],
+)
+def test_an_unexpected_error_stops_for_a_person_however_far_it_was(
+    step: str, back: list[str], asked: Ask
+) -> None:
+    faults[step] = ConnectionError("no line")
+    process = insist(finished(processes.Undoable))
+    assert (process.status, statuses(process)[step], undone) == ("failed", "failed", [])
+    assert complaint(process).message == "ConnectionError: no line"
+
+    cancel(process.pk, request=asked())
+    assert (go_on(process).status, undone) == ("cancelled", back)
+
+
+def test_after_an_unexpected_error_it_goes_on_when_it_is_retried(asked: Ask) -> None:
+    faults["invoice"] = ConnectionError("no line")
+    process = insist(finished(processes.Undoable))
+    faults.clear()
+    retry(process.pk, request=asked())
+
+    assert (go_on(process).status, undone) == ("waiting", [])
+    assert statuses(process)["approve"] == "waiting"
+
+
+def test_without_anything_that_undoes_a_step_one_that_declines_stops_for_a_person() -> (
+    None
+):
+    faults["invoice"] = BAD
+    process = finished(processes.Trip)
+
+    assert (process.status, statuses(process)["invoice"]) == ("failed", "failed")
+    assert complaint(process).message == "Permanent: no line"
+
+
+def test_a_result_that_stays_corrupted_stops_for_a_person() -> None:
+    process = launch(processes.Undoable)
+    faults["invoice"] = CorruptInput("plan", "no such city")
+    process = go_on(process)
+
+    assert (process.status, undone) == ("failed", [])
+    assert "plan was done 4 times" in complaint(process).message
 
 
 def test_what_is_open_beside_it_is_cancelled() -> None:

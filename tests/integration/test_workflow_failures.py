@@ -7,6 +7,7 @@ import pytest
 from django.utils import timezone
 
 from orchestrator.definition import Workflow
+from orchestrator.definition.invalid import LONGEST
 from orchestrator.models import Incident, Status, StepStatus
 from orchestrator.testing import pass_time
 from tests.apps.patterns import failing
@@ -94,6 +95,21 @@ def test_a_step_may_say_when_it_wants_to_be_tried_again(way: str) -> None:
     assert 30 < pause <= 40
     assert "not yet" in run.error
     pass_time(timedelta(seconds=41))
+    assert results(go_on(process))["hear"] == 2
+
+
+def test_a_pause_that_no_date_can_hold_is_the_longest_there_is() -> None:
+    process = finished(failing.Saying, "retry at last by raising")
+
+    run = visit(process, "say")
+    assert (process.status, run.status) == ("retrying", StepStatus.RETRYING)
+    assert run.wake_at is not None
+    assert run.wake_at - timezone.now() > LONGEST - timedelta(days=1)
+
+
+def test_a_pause_that_was_over_before_it_began_is_none() -> None:
+    process = finished(failing.Saying, "retry at first by raising")
+
     assert results(go_on(process))["hear"] == 2
 
 

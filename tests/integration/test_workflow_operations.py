@@ -30,6 +30,7 @@ from tests.apps.compensation.journal import done, faults
 from tests.apps.patterns.desk import (
     finished,
     go_on,
+    insist,
     launch,
     results,
     statuses,
@@ -245,7 +246,9 @@ def test_a_result_that_leads_nowhere_is_refused(asked: Ask) -> None:
 
 
 def test_a_visit_of_a_loop_is_skipped_and_the_loop_goes_on(asked: Ask) -> None:
-    process = failed("search", processes.Search)
+    faults["search"] = ConnectionError("no line")
+    process = insist(finished(processes.Search))
+    faults.clear()
     skip(process.pk, visit(process, "search").pk, 2, request=asked())
     process = go_on(process)
 
@@ -491,6 +494,7 @@ def test_what_is_possible_is_said_for_every_action(asked: Ask) -> None:
         "redo": "",
         "resume": "",
         "skip": "",
+        "skip_command": "No command has failed",
         "decide": "",
         "restart": "The process is still going on: cancel it first, or wait for its end",
     }

@@ -21,7 +21,7 @@ from tests.apps.compensation import journal, processes
 from tests.apps.compensation.fixtures import Ask, asked, known, trips
 from tests.apps.compensation.journal import done, faults, undone
 from tests.apps.compensation.steps import Traveller
-from tests.apps.patterns.desk import finished, go_on, results, statuses, visit
+from tests.apps.patterns.desk import finished, go_on, insist, results, statuses, visit
 from tests.apps.process_managers.desk import accept, place, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
@@ -137,10 +137,10 @@ def test_pressing_twice_starts_one_process(asked: Ask) -> None:
 
 
 def test_the_new_one_takes_its_place_in_another_process(asked: Ask) -> None:
-    faults["drive"] = BAD
-    tour = finished(processes.Tour)
+    faults["drive"] = ConnectionError("no line")
+    tour = insist(finished(processes.Tour))
     child = ProcessInstance.objects.get(parent=tour)
-    assert (tour.status, child.status) == ("waiting", "failed")
+    assert (tour.status, child.status) == ("failed", "failed")
     faults.clear()
     action = restart(child.pk, {"city": "Uji", "days": 1}, request=asked())
     again = go_on(new_one(action))

@@ -15,6 +15,7 @@ from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.steps import waits
 from orchestrator.engine.storage.tables import instances
+from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (
     Cause,
     CauseKind,
@@ -41,6 +42,7 @@ from tests.apps.patterns.desk import (
 from tests.apps.patterns.fixtures import Start, flows, press, said, start
 from tests.apps.patterns.ledger import most_at_once, noted
 from tests.services.patience import wait_for
+from tests.services.sizes import FULL
 
 __all__ = ["flows", "press", "start"]
 
@@ -81,7 +83,10 @@ CASES = (
     ),
     Case(p.ByPredicate, (12,), {"all_in_all": "big even"}),
     Case(p.ByPredicate, (13,), {"all_in_all": "big None", "even": None}),
-    Case(p.ByPredicate, (1,), {"all_in_all": None, "big": None, "even": None}),
+    Case(starving.Quorum, (13,), {"agree": "plain, big, None", "even": None}),
+    Case(starving.Unanimous, (12,), {"sign": "plain, big, even"}),
+    Case(starving.QuorumBeside, (1,), {"close": "closed with None", "agree": None}),
+    Case(starving.QuorumRepeated, (12,), {"last_round": 3}),
     Case(p.RouteByValue, (p.Priority.LOW,), {"reply": "replied", "escalate": None}),
     Case(
         p.RouteByValue, (p.Priority.URGENT,), {"escalate": "escalated", "reply": None}
@@ -138,7 +143,7 @@ def unlike(case: Case, process: ProcessInstance) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("workers", [1, 2, 4] if FULL else [2])
 def test_workers_carry_out_all_patterns_at_once(start: Start, workers: int) -> None:
     processes = [launch(case.definition, *case.given) for case in CASES]
     running = start(workers)
@@ -223,6 +228,63 @@ def test_a_join_that_lacks_branches_because_one_has_failed_is_told(
     given = visit(process, "first").pk
     operations.skip(process.pk, given, "by hand", request=asked(administrator))
     assert go_on(process).status == Status.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("definition", "number", "message"),
+    [
+        (
+            starving.Quorum,
+            1,
+            "Permanent: the join at agree needs 2 of its 3 branches, but 1 came: the others were not taken",
+        ),
+        (
+            starving.Unanimous,
+            13,
+            "Permanent: the join at sign needs 3 of its 3 branches, but 2 came: the others were not taken",
+        ),
+    ],
+)
+def test_a_join_of_which_too_few_branches_were_taken_is_told(
+    definition: type[Workflow], number: int, message: str, administrator: User
+) -> None:
+    process = finished(definition, number)
+
+    incident = complaint(process)
+    assert (process.status, incident.message) == ("failed", message)
+    assert visit(process, incident.step).attempt == 1
+    operations.retry(process.pk, request=asked(administrator))
+    process = go_on(process)
+    assert complaint(process).message == message
+    operations.resume(process.pk, process.revision, request=asked(administrator))
+    process = go_on(process)
+    assert complaint(process).message == message
+    failed = process.step_runs.get(finished_at=None)
+    operations.skip(process.pk, failed.pk, "by hand", request=asked(administrator))
+    assert go_on(process).status == Status.COMPLETED
+
+
+def test_such_a_join_leads_where_failures_do() -> None:
+    process = finished(starving.QuorumCaught, 1)
+
+    assert process.status == Status.COMPLETED
+    assert results(process)["explain"].startswith("agree: Permanent: the join at")
+
+
+def test_a_fork_none_of_whose_conditions_holds_is_told(administrator: User) -> None:
+    process = finished(p.ByPredicate, 1)
+
+    assert (process.status, statuses(process)) == ("failed", {"same": "failed"})
+    message = (
+        "NoCase: fork(same): no case fits what same gave, and there is no otherwise"
+    )
+    assert complaint(process).message == message
+    failed = visit(process, "same").pk
+    with pytest.raises(OperationRefused, match="no case fits"):
+        operations.skip(process.pk, failed, 3, request=asked(administrator))
+    operations.skip(process.pk, failed, 4, request=asked(administrator))
+    process = go_on(process)
+    assert (process.status, results(process)["even"]) == ("completed", "even")
 
 
 def test_a_question_after_such_a_join_is_not_asked(administrator: User) -> None:
@@ -387,19 +449,12 @@ def test_the_failure_of_one_element_may_end_the_map() -> None:
     assert results(process)["explain"].startswith("square: Permanent: -2")
 
 
-def test_a_sub_process_that_was_cancelled_may_lead_elsewhere(
-    administrator: User,
-) -> None:
+def test_a_sub_process_that_fails_may_lead_elsewhere() -> None:
     process = finished(p.CatchChild, [-1])
-    child = process.children.get()
-    assert (process.status, child.status) == (Status.WAITING, Status.FAILED)
 
-    request = ActionRequest(administrator, uuid4(), "not needed any more")
-    operations.cancel(child.pk, request=request)
-
-    process = go_on(process)
     assert process.status == Status.COMPLETED
-    assert results(process)["explain"].startswith("parity: ChildCancelled: ")
+    assert results(process)["explain"].startswith("parity: SubprocessDeclined: ")
+    assert process.children.get().status == Status.CANCELLED
 
 
 # Waiting, asking, sub-processes

@@ -95,7 +95,7 @@ def test_an_event_that_comes_while_the_step_before_runs_is_kept_for_it() -> None
     assert (process.status, verdict(told[0])) == ("completed", "moved")
 
 
-def test_an_event_that_nothing_waits_for_is_shown_after_its_patience() -> None:
+def test_an_event_that_nothing_waited_for_is_shown_when_its_process_has_ended() -> None:
     process = launch(processes.Visa)
 
     def meanwhile() -> None:
@@ -107,7 +107,7 @@ def test_an_event_that_nothing_waits_for_is_shown_after_its_patience() -> None:
     first, second = InboxEvent.objects.order_by("pk")
 
     assert (first.verdict, second.verdict) == ("moved", "unexpected")
-    assert "came after the process had ended" in second.error
+    assert "was parked until the process had ended" in second.error
 
 
 def test_an_event_to_a_process_that_has_ended_is_shown() -> None:

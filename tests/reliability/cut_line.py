@@ -1,4 +1,4 @@
-"""A line between this process and PostgreSQL that breaks at the worst moment: while a COMMIT is on its way."""
+"""A line between this process and PostgreSQL that breaks at the worst moment: during a COMMIT, or a claim."""
 
 import socket
 import threading
@@ -9,7 +9,7 @@ Break = Literal["", "before", "after"]
 
 
 class CutLine:
-    """A TCP proxy that, once armed, breaks the connection at the next COMMIT.
+    """A TCP proxy that, once armed, breaks the connection at the next COMMIT, or at another statement that has `at`.
 
     "before": the server never gets it. "after": the server has carried it out, and the answer is lost.
     """
@@ -17,7 +17,9 @@ class CutLine:
     def __init__(self, host: str, port: int) -> None:
         self.server = (host, port)
         self.armed: Break = ""
+        self.at = b"COMMIT"
         self.cuts = 0
+        self._muted: set[socket.socket] = set()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -43,10 +45,10 @@ class CutLine:
             ).start()
 
     def _upwards(self, client: socket.socket, server: socket.socket) -> None:
-        """Pass on what the client sends, and cut the line at its COMMIT."""
+        """Pass on what the client sends, and cut the line at the statement that is waited for."""
         with suppress(OSError):
             while data := client.recv(65536):
-                if self.armed and b"COMMIT" in data:
+                if self.armed and self.at in data:
                     self._cut(client, server, data)
                     return
                 server.sendall(data)
@@ -54,9 +56,7 @@ class CutLine:
 
     def _cut(self, client: socket.socket, server: socket.socket, data: bytes) -> None:
         when, self.armed = self.armed, ""
-        self.cuts += 1
-        # The client must not get the answer: its end of the line goes first.
-        self._end(client)
+        self._muted.add(server)  # the client must not get the answer
         if when == "after":
             server.sendall(data)
             # The server closes when it has done its work and been told that nobody is there any more.
@@ -64,13 +64,16 @@ class CutLine:
                 server.shutdown(socket.SHUT_WR)
                 while server.recv(65536):
                     pass
-        self._end(server)
+        self.cuts += 1
+        self._end(client, server)
 
     def _pass(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
-                target.sendall(data)
-        self._end(target)
+                if source not in self._muted:
+                    target.sendall(data)
+        if source not in self._muted:
+            self._end(target)
 
     @staticmethod
     def _end(*sockets: socket.socket) -> None:

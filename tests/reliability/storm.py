@@ -14,7 +14,7 @@ from django.db import connection
 
 from orchestrator.engine.operations import ActionRequest, retry
 from orchestrator.exceptions import OperationRefused
-from orchestrator.models import Incident
+from orchestrator.models import Checkpoint, Incident
 from tests.services.workers import Workers
 
 
@@ -27,17 +27,33 @@ class Storm:
         self.failures: list[BaseException] = []
         self.threads: list[threading.Thread] = []
 
-    def every(self, seconds: float, name: str, act: Callable[[], None]) -> None:
-        """Repeat an act in a thread."""
+    def every(
+        self, seconds: float, name: str, act: Callable[[], None], steps: int = 0
+    ) -> None:
+        """Repeat an act in a thread.
+
+        Args:
+            seconds: between one and the next.
+            name: what it is counted as.
+            act: the harm.
+            steps: how many checkpoints must have been added since the last time: so a crowded machine, which gets less
+                done between two acts, is harmed no more often for as much work.
+        """
         self.threads.append(
-            threading.Thread(target=self._repeat, args=(seconds, name, act))
+            threading.Thread(target=self._repeat, args=(seconds, name, act, steps))
         )
 
-    def _repeat(self, seconds: float, name: str, act: Callable[[], None]) -> None:
+    def _repeat(
+        self, seconds: float, name: str, act: Callable[[], None], steps: int
+    ) -> None:
+        wanted = 0
         try:
             while not self.over.wait(seconds):
-                act()
-                self.counts[name] += 1
+                made = Checkpoint.objects.count() if steps else 0
+                if made >= wanted:
+                    act()
+                    wanted = made + steps
+                    self.counts[name] += 1
         except BaseException as error:  # noqa: BLE001  shown by the test
             self.failures.append(error)
         finally:

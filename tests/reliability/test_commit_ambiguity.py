@@ -28,10 +28,15 @@ from orchestrator.models import (
     IssuedCommand,
     OperatorAction,
     ProcessInstance,
+    Status,
+    StepRun,
     Verdict,
 )
 from orchestrator.testing import pass_time
 from orchestrator.workers.current import Current
+from tests.apps.long_work.fixtures import begin, long_work, said, written
+from tests.apps.long_work.processes import LongMap, LongStep
+from tests.apps.long_work.ways import entries
 from tests.apps.process_managers.desk import accept, finish, place, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
@@ -44,6 +49,11 @@ from tests.apps.process_managers.messages import (
 )
 from tests.apps.process_managers.together import raised, together
 from tests.reliability.cut_line import CutLine
+from tests.services.database import led_over
+from tests.services.patience import A_MINUTE, bar, wait_for
+from tests.services.sizes import size
+
+__all__ = ["begin", "long_work", "written"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -203,10 +213,12 @@ def test_a_command_whose_outcome_could_not_be_stored_is_done_again_by_the_same_k
     parcel = place("P-1", Courier.PARTNER)
     accept(parcel, ParcelPacked(3))
     finish()
-    deadline = time.monotonic() + 5
-    while len(calls.keys) < 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
+
+    def repeated() -> bool:
         drain()
+        return len(calls.keys) > 1
+
+    wait_for(repeated, 5)
 
     command = IssuedCommand.objects.get(type="BookCourier")
     assert (command.status, command.attempt) == (CommandStatus.DONE, 1)
@@ -320,12 +332,12 @@ def test_a_command_whose_outcome_was_cut_off_is_settled_once(
     parcel = place("P-1", Courier.PARTNER)
     accept(parcel, ParcelPacked(3))
     finish()
-    deadline = time.monotonic() + 5
-    while IssuedCommand.objects.exclude(wake_at=None).exists():
-        assert time.monotonic() < deadline
+
+    def settled() -> bool:
         finish()
-        drain()
-        time.sleep(0.05)
+        return not IssuedCommand.objects.exclude(wake_at=None).exists()
+
+    wait_for(settled, 5)
     finish()
 
     assert line.cuts == 1
@@ -333,6 +345,96 @@ def test_a_command_whose_outcome_was_cut_off_is_settled_once(
     assert (command.status, command.attempt) == (CommandStatus.DONE, 1)
     assert calls == [command.pk] * (1 if when == "after" else 2)
     assert InboxEvent.objects.filter(type="ParcelScanned").count() == 1
+
+
+# While the answer to a claim is on its way
+
+
+def claim_of(table: str) -> bytes:
+    """Return what is in every claim of a table's rows."""
+    return f'"orchestrator_{table}" SET attempt = attempt + 1'.encode()
+
+
+def test_events_whose_claim_was_not_answered_are_claimed_again_at_once(
+    line: CutLine,
+) -> None:
+    parcel = underway()
+    event = InboxEvent.objects.get(pk=accept(parcel, SCANNED))
+    line.at, line.armed = claim_of("inboxevent"), "after"
+    Current().drain("default")
+
+    assert line.cuts == 1
+    moved_once(event)
+
+
+def test_commands_whose_claim_was_not_answered_are_claimed_again_at_once(
+    line: CutLine, handler: SetHandler
+) -> None:
+    calls = Once(lambda: None)
+    handler(BookCourier, calls, after_commit=True)
+    parcel = place("P-1", Courier.PARTNER)
+    accept(parcel, ParcelPacked(3))
+    line.at, line.armed = claim_of("issuedcommand"), "after"
+    Current().drain("default")
+
+    assert line.cuts == 1
+    command = IssuedCommand.objects.get(type="BookCourier")
+    assert (command.status, command.attempt) == (CommandStatus.DONE, 1)
+    assert calls.keys == [command.pk]
+
+
+@pytest.mark.usefixtures("long_work")
+def test_steps_whose_claim_was_not_answered_are_claimed_again_at_once(
+    line: CutLine,
+) -> None:
+    start_process(LongStep, LongStep.Input("a"))
+    line.at, line.armed = claim_of("steprun"), "after"
+    Current().drain("default")
+
+    assert line.cuts == 1
+    run = StepRun.objects.get()
+    assert (run.status, run.attempt, run.error) == ("done", 1, "")
+    assert [entry.name for entry in entries()] == ["a"]
+
+
+@pytest.mark.usefixtures("long_work")
+def test_what_the_lost_answer_to_an_elements_commit_left_is_gone_on_with_at_once(
+    line: CutLine,
+) -> None:
+    """The commit that settled the last element of a map took up what follows."""
+    process = start_process(LongMap, LongMap.Input({"a": "at once"}))
+    line.armed = "after"
+    Current().drain("default")
+
+    assert line.cuts == 1
+    ended = ProcessInstance.objects.get(pk=process.process_id)
+    assert ended.status == Status.COMPLETED
+    assert [entry.name for entry in entries()] == ["a"]
+
+
+@pytest.mark.full_size("a lease of 10 s", seconds=60)
+def test_a_worker_that_is_cut_off_at_its_claim_takes_the_work_up_within_a_lease(
+    line: CutLine, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Though it is busy with other work all the time, for which its supervisor renews its leases."""
+    monkeypatch.setenv("DATABASE_URL", led_over(line.port))
+    lease = size(3, full=10)
+    monkeypatch.setenv("PROCESSION_LEASE_SECONDS", str(lease))
+    monkeypatch.setenv("PROCESSION_HEARTBEAT_SECONDS", "1")
+    workers = request.getfixturevalue("begin")(1)
+    line.at, line.armed = claim_of("steprun"), "after"
+    start_process(LongStep, LongStep.Input("lost"))
+    wait_for(lambda: line.cuts == 1, 5, lambda: said(workers))
+    begun = time.monotonic()
+    for number in range(20):
+        start_process(LongStep, LongStep.Input(f"n{number}", "sleep 1"))
+    recovery = lease + 3
+    wait_for(lambda: "lost" in {entry.name for entry in entries()}, recovery)
+
+    assert time.monotonic() - begun < bar(recovery)
+    assert len(entries("end")) < 20
+    assert StepRun.objects.get(instance__data__name="lost").attempt == 1
+    workers.kill()
 
 
 # All the time
@@ -366,7 +468,7 @@ class Cutting:
 def work_until_quiet() -> None:
     """Run what is ready as a worker does, until nothing has been ready for a while."""
     worker, quiet = Current(), 0
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + A_MINUTE
     while quiet < 15 and time.monotonic() < deadline:
         quiet = 0 if worker.drain("default") else quiet + 1
         time.sleep(0.05)

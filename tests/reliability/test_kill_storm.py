@@ -27,7 +27,7 @@ from tests.services.workers import Workers
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(400)]
 
-ORDERS = size(240, full=500)
+ORDERS = size(120, full=500)
 ORDERS_A_SECOND = 20
 DESTINATIONS = [
     Destination.BOTH,
@@ -59,8 +59,8 @@ def test_all_orders_complete_and_never_disagree_with_their_processes(
     exchange.behave(shortest=0.1, longest=2, twice=0.3, early=0.1, lose=0.1, reject=0.1)
     dice, seen = random.Random(11), list[str]()
     storm = Storm()
-    storm.every(0.6, "kills", lambda: kill_one(workers, dice))
-    storm.every(2.5, "flushes", valkey.forget_everything)
+    storm.every(0.4, "kills", lambda: kill_one(workers, dice), steps=8)
+    storm.every(1.5, "flushes", valkey.forget_everything)
     storm.every(0.25, "looks", lambda: seen.extend(disagreements()))
     completed = ProcessInstance.objects.filter(status=Status.COMPLETED)
     due = IssuedCommand.objects.filter(wake_at__isnull=False)
@@ -71,9 +71,9 @@ def test_all_orders_complete_and_never_disagree_with_their_processes(
         wait_for(lambda: not due.exists(), 30, lambda: unfinished(workers))
 
     assert storm.failures == []
-    assert storm.counts["kills"] >= 20
-    assert storm.counts["flushes"] >= 4
-    assert storm.counts["looks"] >= 50
+    assert storm.counts["kills"] >= size(8, full=20)
+    assert storm.counts["flushes"] >= size(2, full=4)
+    assert storm.counts["looks"] >= size(10, full=50)
     assert seen == []
     assert Order.objects.exclude(notice="").count() == ORDERS
     assert not Incident.objects.open().exists()

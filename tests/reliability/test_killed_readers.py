@@ -33,7 +33,7 @@ INQUIRIES: list[tuple[str, list[str], Standing]] = [
     ),
 ]
 FILMS = {"notice.webm": "document", "team.webm": "faces", "shapes.webm": "general"}
-ROUNDS = size(2, full=6)
+ROUNDS = size(1, full=6)
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_media_are_read_to_the_end_while_workers_are_killed(
 ) -> None:
     dice = random.Random(3)
     storm = Storm()
-    storm.every(1.0, "kills", lambda: kill_one(readers, dice))
+    storm.every(0.6, "kills", lambda: kill_one(readers, dice), steps=4)
     expected = hand_in()
     readers.start()
 

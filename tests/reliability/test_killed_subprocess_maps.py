@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.timeout(400),
 ]
 
-FLEETS = size(8, full=12)
+FLEETS = size(5, full=12)
 SHIPS = 10
 QUICK = {
     "PROCESSION_APPS": "tests.apps.subprocess_maps",
@@ -69,7 +69,7 @@ def test_each_element_has_one_sub_process_though_workers_are_killed(
 ) -> None:
     dice = random.Random(7)
     storm = Storm()
-    storm.every(0.75, "kills", lambda: kill_one(hands, dice))
+    storm.every(0.4, "kills", lambda: kill_one(hands, dice), steps=8)
     for _ in range(FLEETS):
         start_process(Fleet, Order(SHIPS))
     hands.start()

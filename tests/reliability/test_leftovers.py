@@ -22,6 +22,7 @@ __all__ = ["hands", "harbour"]
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("harbour"),
+    pytest.mark.once,
 ]
 
 

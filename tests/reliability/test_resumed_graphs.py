@@ -16,10 +16,11 @@ from orchestrator.models import OperatorAction, ProcessInstance, StepKind, StepS
 from orchestrator.testing import registered
 from tests.apps.patterns.desk import insist, launch
 from tests.apps.random_graphs.processes import RandomGraph
+from tests.services.sizes import size
 
 pytestmark = pytest.mark.django_db
 
-SEEDS = range(24)
+SEEDS = range(size(12, full=24))
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.timeout(400),
 ]
 
-VOYAGES = size(15, full=40)
+VOYAGES = size(10, full=40)
 CRATES = 3
 
 
@@ -64,7 +64,7 @@ def test_every_finished_step_is_undone_once_and_in_reverse_order(
 ) -> None:
     dice = random.Random(5)
     storm = Storm()
-    storm.every(0.5, "kills", lambda: kill_one(hands, dice))
+    storm.every(0.3, "kills", lambda: kill_one(hands, dice), steps=6)
     for number in range(VOYAGES):
         start_process(Voyage, Cargo(f"ship {number}", CRATES))
     hands.start()

@@ -8,15 +8,17 @@ from examples.order_listing.promise import disagreements
 from orchestrator.models import ProcessInstance, Status
 from tests.services.exchange import ExchangeProcess
 from tests.services.patience import wait_for
+from tests.services.sizes import size
 from tests.services.valkey import ValkeyServer
 from tests.services.workers import Workers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ORDERS = 30
+ORDERS = size(15, full=30)
 DESTINATIONS = [Destination.BOTH, Destination.EXTERNAL, Destination.INTERNAL]
 
 
+@pytest.mark.full_size("30 orders", seconds=90)
 def test_orders_complete_while_valkey_is_away_for_the_whole_run(
     valkey: ValkeyServer, exchange: ExchangeProcess
 ) -> None:

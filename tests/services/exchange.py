@@ -43,7 +43,7 @@ def post_json(url: str, body: object, **more: str) -> dict[str, Any]:
     """
     sent = {"Content-Type": "application/json", **more}
     request = Request(url, json.dumps(body).encode(), sent)  # noqa: S310  the address is a test's own
-    with urlopen(request, timeout=10) as answer:  # noqa: S310
+    with urlopen(request, timeout=60) as answer:  # noqa: S310
         return dict(json.loads(answer.read()))
 
 

@@ -3,8 +3,13 @@
 import time
 from collections.abc import Callable
 
-SHARED = 4.0
+from tests.services.sizes import FULL
+
+SHARED = 10.0
 """How many times longer than on a quiet machine something may take on one that has much else to do."""
+
+A_MINUTE = 60.0
+"""Seconds for which what must happen is waited for at least: waiting costs nothing where it does happen."""
 
 
 def wait_for(
@@ -14,17 +19,26 @@ def wait_for(
 
     Args:
         ready: what is waited for.
-        seconds: how long that takes at most on a quiet machine.
+        seconds: how long that takes at most on a quiet machine; it is given much more.
         what: what to say when it does not happen.
 
     Raises:
         TimeoutError: it did not happen; with what `what` says then.
     """
-    deadline = time.monotonic() + seconds * SHARED
+    patience = max(A_MINUTE, seconds * SHARED)
+    deadline = time.monotonic() + patience
     while not ready():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"not within {seconds * SHARED:g} s: {what()}")
+            raise TimeoutError(f"not within {patience:g} s: {what()}")
         time.sleep(0.05)
+
+
+def bar(seconds: float) -> float:
+    """Return how many seconds something may last that takes less than so many on a quiet machine.
+
+    Full runs are held to it, as far as their own other stages let them; others tell what is slow from what never comes.
+    """
+    return seconds * (crowding(work=0.2) if FULL else SHARED)
 
 
 def quickest(

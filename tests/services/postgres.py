@@ -111,7 +111,7 @@ def own_server(folder: Path) -> Iterator[str]:
         server.send_signal(
             signal.SIGINT
         )  # its "fast" way to end: it does not wait for clients
-        server.wait(10)
+        server.wait(120)
 
 
 def unprivileged() -> dict[str, Any]:
@@ -142,7 +142,7 @@ def reachable(programs: Path, folder: Path, by_others: bool) -> Path:
 
 
 def wait_for(
-    url: str, server: subprocess.Popen[bytes], log: Path, patience: float = 30
+    url: str, server: subprocess.Popen[bytes], log: Path, patience: float = 120
 ) -> None:
     """Wait until the server takes connections, as long as it lives."""
     deadline = time.monotonic() + patience

@@ -12,7 +12,8 @@ from django.conf import settings
 from django.db import connection
 
 from orchestrator.serving.child_process import ChildProcess
-from tests.services.patience import SHARED
+from tests.services.loaded import ForkedProcess
+from tests.services.patience import A_MINUTE, SHARED
 
 
 def environ() -> dict[str, str]:
@@ -36,12 +37,14 @@ class Program:
         command: the program and its arguments.
     """
 
+    kind = ChildProcess
+
     def __init__(
         self, name: str, command: Sequence[str], keep: Sequence[int] = ()
     ) -> None:
         root: Path = settings.BASE_DIR
         self.log: Path = settings.DATA_DIR / f"{name}.log"
-        self.child = ChildProcess(name, command, environ(), root, self.log, keep)
+        self.child = self.kind(name, command, environ(), root, self.log, keep)
 
     @property
     def pid(self) -> int:
@@ -71,16 +74,22 @@ class Program:
 
     def wait_until(self, ready: Callable[[], bool], patience: float = 20) -> None:
         """Wait until `ready`, as long as the program lives."""
-        deadline = time.monotonic() + patience * SHARED
+        deadline = time.monotonic() + max(A_MINUTE, patience * SHARED)
         while not ready():
             if not self.alive or time.monotonic() > deadline:
                 raise TimeoutError(f"{self.child.name}: {self.log.read_text()[-2000:]}")
             time.sleep(0.02)
 
 
+class ManagementCommand(Program):
+    """A program that need not load the project first."""
+
+    kind = ForkedProcess
+
+
 def management_command(name: str, *words: str) -> Program:
     """Return a management command as a program."""
-    return Program(
+    return ManagementCommand(
         name, [sys.executable, str(settings.BASE_DIR / "manage.py"), name, *words]
     )
 
@@ -95,6 +104,6 @@ def run_command(
         env=environ(),
         capture_output=True,
         text=True,
-        timeout=patience,
+        timeout=patience * SHARED,
         check=False,
     )

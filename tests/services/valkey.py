@@ -8,6 +8,7 @@ import redis
 
 from orchestrator.environment import socket_url
 from orchestrator.serving import valkey
+from tests.services.patience import A_MINUTE
 
 
 class ValkeyServer:
@@ -26,9 +27,10 @@ class ValkeyServer:
 
     def start(self) -> None:
         """Start the server if it is not running, and wait until it answers."""
-        if not self.child.alive:
-            self.child.start()
-        deadline = time.monotonic() + 10
+        if self.child.alive:
+            return
+        self.child.start()
+        deadline = time.monotonic() + A_MINUTE
         while not valkey.answers(self.socket):
             if time.monotonic() > deadline:
                 raise TimeoutError(self.child.log.read_text()[-1000:])
@@ -37,7 +39,7 @@ class ValkeyServer:
     def stop(self) -> None:
         """End the server as `up` does."""
         self.child.ask_to_end()
-        self.child.wait_until(time.monotonic() + 5)
+        self.child.wait_until(time.monotonic() + A_MINUTE)
 
     def kill(self) -> None:
         """End the server without a chance to save."""

@@ -1,7 +1,13 @@
 """A worker supervisor with its workers, as processes of their own."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
 import psutil
 
+from orchestrator.models import Worker
+from orchestrator.workers import database_process, taking_over
+from tests.services.patience import wait_for
 from tests.services.program import Program, management_command
 
 
@@ -9,6 +15,7 @@ class Workers:
     """`manage.py work` with its children on the test database."""
 
     def __init__(self, processes: int = 2) -> None:
+        self.processes = processes
         self.supervisor: Program = management_command(
             "work", "--processes", str(processes)
         )
@@ -16,9 +23,34 @@ class Workers:
     @property
     def pids(self) -> list[int]:
         """Process ids of the workers that live now, without the supervisor's."""
-        if not self.supervisor.alive:
-            return []
-        return [child.pid for child in psutil.Process(self.supervisor.pid).children()]
+        found = self._unnamed()
+        while len(found) > self.processes:  # one beside them has not said its name yet
+            found = self._unnamed()
+        return found
+
+    def _unnamed(self) -> list[int]:
+        beside = (database_process.NAME, taking_over.NAME)
+        return [pid for pid, name in self._children() if name not in beside]
+
+    def _children(self) -> Iterator[tuple[int, str]]:
+        """Yield the process ids and names of the supervisor's children that live now."""
+        if self.supervisor.alive:
+            for child in psutil.Process(self.supervisor.pid).children():
+                with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+                    yield child.pid, child.name()
+
+    @property
+    def database_process(self) -> int | None:
+        """Process id of the one that asks the database for the supervisor; None while it is replaced."""
+        return self._beside(database_process.NAME)
+
+    @property
+    def taking_over_process(self) -> int | None:
+        """Process id of the one that takes over what busy workers hold; None while it is replaced."""
+        return self._beside(taking_over.NAME)
+
+    def _beside(self, name: str) -> int | None:
+        return next((pid for pid, told in self._children() if told == name), None)
 
     def start(self) -> None:
         self.supervisor.start()
@@ -30,3 +62,30 @@ class Workers:
     def kill(self) -> None:
         """End supervisor and workers by SIGKILL."""
         self.supervisor.kill()
+
+
+@contextmanager
+def hired() -> Iterator[Callable[[int], Workers]]:
+    """Give a function that starts a supervisor and waits for so many workers; all end with the block."""
+    started: list[Workers] = []
+
+    def hire(processes: int) -> Workers:
+        workers = Workers(processes)
+        started.append(workers)
+        workers.start()
+        own = Worker.objects.filter
+        wait_for(
+            lambda: own(pid__in=workers.pids).count() == processes,
+            20,
+            lambda: said(workers),
+        )
+        return workers
+
+    yield hire
+    for workers in started:
+        workers.stop()
+
+
+def said(workers: Workers) -> str:
+    """Return the end of what the workers have logged."""
+    return workers.supervisor.log.read_text()[-3000:]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import IntEnum, StrEnum
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 import pytest
@@ -20,6 +20,7 @@ from orchestrator.definition.codec import (
     decode,
     digest,
     encode,
+    encode_as,
 )
 from orchestrator.definition.messages import STRICT
 from orchestrator.exceptions import InvalidMessage
@@ -337,3 +338,74 @@ class Shallow:
 def test_strictness_reaches_what_is_nested() -> None:
     with pytest.raises(InvalidMessage, match=r"^line.price: "):
         decode(Shallow, {"line": {"article": "nut", "price": "cheap"}})
+
+
+@dataclass(frozen=True)
+class Inner:
+    number: int
+
+
+class Strict(Event):
+    number: int
+    text: str = ""
+    several: list[int] = field(default_factory=list)
+    inner: Inner = Inner(1)  # frozen
+    kind: Literal["a", "b"] = "a"
+    perhaps: int | None = None
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        ({"number": None}, "number"),
+        ({"number": "1"}, "number"),
+        ({"number": 1, "text": None}, "text"),
+        ({"number": 1, "several": [1, None]}, "several.1"),
+        ({"number": 1, "inner": Inner(None)}, "inner.number"),  # type: ignore[arg-type]
+        ({"number": 1, "kind": "c"}, "kind"),
+        ({"number": 1, "perhaps": "2"}, "perhaps"),
+    ],
+    ids=str,
+)
+def test_what_could_not_be_read_is_not_written(given: Any, path: str) -> None:
+    with pytest.raises(InvalidMessage, match=f"^Strict: {path}: "):
+        encode(Strict(**given))
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (int, None),
+        (list[int], [None]),
+        (Inner, Inner(None)),  # type: ignore[arg-type]
+        (dict[str, Inner], {"a": Inner("1")}),  # type: ignore[arg-type]
+        (int | str, None),
+    ],
+    ids=str,
+)
+def test_results_are_written_as_strictly(annotation: Any, value: object) -> None:
+    with pytest.raises(InvalidMessage):
+        encode_as(annotation, value)
+
+
+def test_none_is_written_where_it_may_be() -> None:
+    assert encode(Strict(1))["perhaps"] is None
+    assert encode_as(int | None, None) is None
+    assert encode_as(Any, None) is None
+
+
+# Sets
+
+
+class Labelled(Event):
+    labels: frozenset[int]
+    more: dict[str, list[set[int]]]
+
+
+def test_a_set_is_written_in_one_order() -> None:
+    one = Labelled(frozenset([0, 8]), {"a": [{8, 0}]})
+    other = Labelled(frozenset([8, 0]), {"a": [{0, 8}]})
+
+    assert one == other
+    assert encode(one) == encode(other) == {"labels": [0, 8], "more": {"a": [[0, 8]]}}
+    assert encode_as(frozenset[int], frozenset([8, 0])) == [0, 8]

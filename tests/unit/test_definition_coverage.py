@@ -47,7 +47,7 @@ def test_a_gap_is_named_with_the_case_that_nobody_takes() -> None:
     assert str(refusal(unpaid=[paid(payment=CARD), last])) == said_of(
         last,
         "a gap in Unpaid: no row takes Paid when payment = invoice; "
-        "add a row, a last one without a guard, ignore(...) or reject(...)",
+        "add a row, a last one without a guard, park(...), ignore(...) or reject(...)",
     )
 
 
@@ -136,7 +136,7 @@ def test_values_that_cannot_be_listed_need_a_last_row() -> None:
     assert str(refusal(unpaid=[only])) == said_of(
         only,
         "a gap in Unpaid: no row takes Paid when values that cannot be listed; "
-        "add a row, a last one without a guard, ignore(...) or reject(...)",
+        "add a row, a last one without a guard, park(...), ignore(...) or reject(...)",
     )
     define(unpaid=[only, paid()])
 

@@ -31,6 +31,18 @@ from tests.unit.shop import (
 HOUR = timedelta(hours=1)
 
 
+async def slowly(data: Any) -> str:
+    return ""
+
+
+def bit_by_bit(data: Any, event: Any) -> Any:
+    yield True
+
+
+def of_one(event: Any) -> bool:
+    return True
+
+
 class Elsewhere(StrEnum):
     MOON = "Moon"
 
@@ -149,6 +161,15 @@ def test_a_row_goes_to_one_of_its_own_steps() -> None:
 
     assert str(refusal(packing=[row])) == said_of(
         row, "<Elsewhere.MOON: 'Moon'> is not one of its steps"
+    )
+
+
+@pytest.mark.parametrize("first", [Step.UNPAID, Step.DONE])
+def test_a_row_goes_to_one_step(first: Step) -> None:
+    row = when(Sent).go_to(first).issue(Pack).go_to(Step.DONE)
+
+    assert str(refusal(packing=[row])) == said_of(
+        row, f"it goes to {first} and to Done: a row has one .go_to"
     )
 
 
@@ -348,6 +369,39 @@ def test_messages_and_data_have_a_json_form(
     assert str(refusal(**attributes)).startswith(
         f"Shop: {form} cannot be written as JSON: "
     )
+
+
+@pytest.mark.parametrize(
+    ("attributes", "reason"),
+    [
+        ({"queue": None}, "the queue None must be the name of a queue"),
+        ({"patience": 60}, "the patience 60 must be 0 or a timedelta"),
+        ({"patience": -HOUR}, "must be 0 or a timedelta of more than 0"),
+        ({"summary": staticmethod(slowly)}, "summary is asynchronous"),
+    ],
+    ids=["queue", "seconds", "negative", "summary"],
+)
+def test_attributes_are_what_the_engine_can_use(
+    attributes: dict[str, Any], reason: str
+) -> None:
+    assert reason in str(refusal(**attributes))
+
+
+def test_a_deadline_is_a_time_that_can_be_over() -> None:
+    row = after(timedelta.max).go_to(Step.DONE)
+
+    assert "and at most 1,000 years" in str(refusal(packing=[SEND, row]))
+
+
+@pytest.mark.parametrize(
+    ("predicate", "reason"),
+    [
+        (bit_by_bit, "bit_by_bit yields: a condition is a plain function"),
+        (of_one, "of_one must take the data and the event"),
+    ],
+)
+def test_a_condition_tells_at_once(predicate: Any, reason: str) -> None:
+    assert reason in str(refusal(packing=[when(Sent, predicate).go_to(Step.DONE)]))
 
 
 # The start

@@ -8,8 +8,11 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from monitoring.diagrams import Drawing
+from monitoring.diagrams.sketch import plan
 from orchestrator.definition import Workflow
+from orchestrator.definition.graph import Edge, Graph, Node
 from tests.apps.patterns import patterns as p
+from tests.apps.patterns import starving
 
 Point = tuple[float, float]
 NUMBERS = re.compile(r"-?\d+(?:\.\d+)?")
@@ -67,6 +70,7 @@ def crossed(picture: ET.Element, text: ET.Element) -> list[str]:
         (p.TwoOfThree, "2 of 3"),
         (p.TwoThatFail, "2 of 3"),
         (p.RestCancelled, "any"),
+        (starving.Unanimous, "every"),
         (p.FailFast, "fail fast"),
     ],
 )
@@ -78,3 +82,14 @@ def test_the_label_of_a_join_lies_on_no_line(
     (text,) = [one for one in picture.iter("text") if one.text == label]
 
     assert crossed(picture, text) == []
+
+
+@pytest.mark.parametrize("number", [12, 200])
+def test_of_very_many_commands_a_label_names_the_first(number: int) -> None:
+    nodes = (Node("a", "A", "start"), Node("b", "B", "final"))
+    commands = tuple(f"Print{n}" for n in range(number))
+    edge = Edge("e", "a", "b", "event", "Closed", commands=commands)
+    [line] = plan(Graph("printing", 1, "process manager", nodes, (edge,))).lines
+
+    assert len(line.label) == 1 + 12
+    assert line.label[-1].strip() == ("Print11" if number == 12 else "189 more")

@@ -1,5 +1,6 @@
 """What Django's settings are made of."""
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -83,3 +84,8 @@ def test_a_socket_whose_path_would_be_too_long_is_put_nearer_to_the_root() -> No
     assert socket_path(near) == near / "valkey.sock"
     assert len(str(socket_path(far))) < LONGEST_SOCKET_PATH
     assert socket_path(far) != socket_path(far / "other")
+
+
+def test_garbage_is_collected_and_not_looked_for_in_what_stays_until_the_end() -> None:
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > 50_000

@@ -1,4 +1,4 @@
-"""The order listing's table, one written-out case for every cell; what the table leaves empty is parked."""
+"""The order listing's table, one written-out case for every cell; where nothing moves, it says what becomes of it."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from examples.order_listing.messages import (
     OrderCreated,
     RequestExternalCreation,
 )
-from examples.order_listing.processes import OrderListing
+from examples.order_listing.processes import LenientOrderListing, OrderListing
 from orchestrator.definition import Command, Event
 
 Step, Data = OrderListing.Step, OrderListing.Data
@@ -147,27 +147,41 @@ FILLED: list[Cell] = [
     ),
 ]
 
-EMPTY: list[tuple[OrderListing.Step, OrderListing.Data | None, Event]] = [
-    (Step.NOT_STARTED, None, REJECTED_THERE),
-    (Step.NOT_STARTED, None, LISTED_THERE),
-    (Step.NOT_STARTED, None, LISTED_HERE),
-    (Step.AWAITING_EXTERNAL_CREATION, data(BOTH), CREATED_BOTH),
+Unmoved = tuple[OrderListing.Step, OrderListing.Data | None, Event]
+
+EARLY: list[Unmoved] = [
     (Step.AWAITING_EXTERNAL_CREATION, data(BOTH), LISTED_THERE),
+    (Step.AWAITING_EXTERNAL_CREATION, data(EXTERNAL), LISTED_THERE),
     (Step.AWAITING_EXTERNAL_CREATION, data(BOTH), LISTED_HERE),
+    (Step.AWAITING_EXTERNAL_LISTING, data(BOTH, "EX-1"), LISTED_HERE),
+]
+"""What a later step of the order waits for: parked."""
+
+WRONG: list[Unmoved] = [
+    (Step.AWAITING_EXTERNAL_CREATION, data(BOTH), CREATED_BOTH),
+    (Step.AWAITING_EXTERNAL_CREATION, data(EXTERNAL), LISTED_HERE),
     (Step.AWAITING_EXTERNAL_LISTING, data(BOTH, "EX-1"), CREATED_BOTH),
     (Step.AWAITING_EXTERNAL_LISTING, data(BOTH, "EX-1"), CREATED_THERE),
     (Step.AWAITING_EXTERNAL_LISTING, data(BOTH, "EX-1"), REJECTED_THERE),
-    (Step.AWAITING_EXTERNAL_LISTING, data(BOTH, "EX-1"), LISTED_HERE),
+    (Step.AWAITING_EXTERNAL_LISTING, data(EXTERNAL, "EX-1"), LISTED_HERE),
     (Step.AWAITING_INTERNAL_LISTING, data(BOTH, "EX-1"), CREATED_BOTH),
     (Step.AWAITING_INTERNAL_LISTING, data(BOTH, "EX-1"), CREATED_THERE),
     (Step.AWAITING_INTERNAL_LISTING, data(BOTH, "EX-1"), REJECTED_THERE),
     (Step.AWAITING_INTERNAL_LISTING, data(BOTH, "EX-1"), LISTED_THERE),
+]
+"""What can only be a mistake: rejected."""
+
+OUTSIDE: list[Unmoved] = [
+    (Step.NOT_STARTED, None, REJECTED_THERE),
+    (Step.NOT_STARTED, None, LISTED_THERE),
+    (Step.NOT_STARTED, None, LISTED_HERE),
     (Step.COMPLETED, data(BOTH, "EX-1"), CREATED_BOTH),
     (Step.COMPLETED, data(BOTH, "EX-1"), CREATED_THERE),
     (Step.COMPLETED, data(BOTH, "EX-1"), REJECTED_THERE),
     (Step.COMPLETED, data(BOTH, "EX-1"), LISTED_THERE),
     (Step.COMPLETED, data(BOTH, "EX-1"), LISTED_HERE),
 ]
+"""What comes before the process or after it: nothing decides on it."""
 
 
 def named(value: object) -> str | None:
@@ -197,24 +211,46 @@ def test_a_filled_cell_issues_its_command_and_goes_to_its_step(
     assert decision.data == after
 
 
-@pytest.mark.parametrize(("step", "before", "event"), EMPTY, ids=named)
-def test_an_empty_cell_parks_its_event_and_changes_nothing(
-    step: OrderListing.Step, before: OrderListing.Data | None, event: Event
+@pytest.mark.parametrize(
+    ("step", "before", "event", "outcome"),
+    [
+        *((*case, "parked") for case in EARLY),
+        *((*case, "rejected") for case in WRONG),
+        *((*case, "parked") for case in OUTSIDE),
+    ],
+    ids=named,
+)
+def test_what_moves_nothing_waits_or_is_wrong_and_changes_nothing(
+    step: OrderListing.Step,
+    before: OrderListing.Data | None,
+    event: Event,
+    outcome: str,
 ) -> None:
     decision = OrderListing.decide(step, before, event)
 
-    assert decision.outcome == "parked"
+    assert decision.outcome == outcome
     assert decision.commands == ()
     assert decision.step is step
     assert decision.data == before
 
 
+@pytest.mark.parametrize(("step", "before", "event"), WRONG, ids=named)
+def test_the_first_version_parks_what_the_second_rejects(
+    step: OrderListing.Step, before: OrderListing.Data | None, event: Event
+) -> None:
+    assert (LenientOrderListing.name, LenientOrderListing.version) == (
+        OrderListing.name,
+        1,
+    )
+    assert LenientOrderListing.decide(step, before, event).outcome == "parked"
+
+
 def test_every_cell_of_the_table_has_its_case() -> None:
     filled = {(step, type(event)) for step, _, event, *_ in FILLED}
-    empty = {(step, type(event)) for step, _, event in EMPTY}
+    unmoved = {(step, type(event)) for step, _, event in [*EARLY, *WRONG, *OUTSIDE]}
 
-    assert filled & empty == set()
-    assert filled | empty == {
+    assert filled & unmoved == set()
+    assert filled | unmoved == {
         (step, event)
         for step in OrderListing.Step
         for event in OrderListing.events.values()

@@ -176,7 +176,7 @@ def test_the_light_readers_say_that_they_are_light() -> None:
 
 @pytest.mark.parametrize("name", ["../models.py", "nothing.png", "", "/etc/hostname"])
 def test_no_name_leads_out_of_the_folder_of_attachments(name: str) -> None:
-    with pytest.raises(Permanent, match="there is no attachment"):
+    with pytest.raises(FileNotFoundError, match="there is no attachment"):
         attachments.attachment(name)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from orchestrator.definition import case, fork, join, needs, route, start, then
 from orchestrator.definition.workflow.advance import Arrivals, Settled, advance, begin
+from orchestrator.definition.workflow.replay import replayed
 from orchestrator.exceptions import NoCase
 from tests.unit.workflows import (
     Inquiry,
@@ -128,13 +129,57 @@ def test_all_branches_may_start() -> None:
     assert process.now == ["b", "c", "d"]
 
 
-def test_without_any_value_nothing_starts_and_the_join_is_passed_over() -> None:
+def test_a_result_that_takes_none_of_a_forks_branches_is_refused() -> None:
     process = by_media()
+
+    with pytest.raises(NoCase) as refused:
+        process.settle("look", Inquiry())
+
+    assert str(refused.value) == (
+        "fork(look, on='media'): no case fits what look gave: media = frozenset(), and there is no otherwise"
+    )
+    assert process.now == ["look"]
+
+
+def test_so_is_one_that_no_predicate_fits() -> None:
+    process = Process(fork(look, into=[case(large, to=b), case(huge, to=c)]))
+
+    with pytest.raises(NoCase, match=r"^fork\(look\): no case fits what look gave, "):
+        process.settle("look", Inquiry(size=1))
+
+
+def test_no_branch_needs_to_start_where_another_row_leads_on() -> None:
+    branches = {Medium.TEXT: b, Medium.IMAGE: c, Medium.AUDIO: d}
+    process = Process(fork(look, on="media", into=branches), then(look, a))
 
     process.settle("look", Inquiry())
 
-    assert process.now == []
-    assert process.not_taken == ["b", "c", "d", "e"]
+    assert process.now == ["a"]
+    assert process.not_taken == ["b", "c", "d"]
+
+
+def test_of_several_forks_one_must_start_a_branch() -> None:
+    rows = (
+        fork(look, on="media", into={Medium.TEXT: b}),
+        fork(look, into=[case(large, to=c)]),
+    )
+
+    process = Process(*rows)
+    process.settle("look", Inquiry(size=11))
+    assert process.now == ["c"]
+
+    with pytest.raises(NoCase, match=r"^fork\(look, on='media'\); fork\(look\): "):
+        Process(*rows).settle("look", Inquiry())
+
+
+def test_a_history_in_which_a_fork_took_no_way_can_be_told() -> None:
+    """The first version let it."""
+    plan = by_media().plan
+
+    told = replayed(plan, [Settled("look", result=Inquiry())])
+
+    assert told.open == {}
+    assert told.not_taken == ["b", "c", "d", "e"]
 
 
 def test_otherwise_is_taken_when_no_other_branch_is() -> None:
@@ -155,11 +200,12 @@ def test_otherwise_is_taken_when_no_other_branch_is() -> None:
 
 
 def test_a_fork_compares_a_single_value() -> None:
-    process = Process(fork(look, on="priority", into={Priority.LOW: b}))
+    branches = {Priority.LOW: b, Priority.URGENT: c}
+    process = Process(fork(look, on="priority", into=branches))
 
     process.settle("look", Inquiry(priority=Priority.URGENT))
 
-    assert process.not_taken == ["b"]
+    assert (process.now, process.not_taken) == (["c"], ["b"])
 
 
 @pytest.mark.parametrize(

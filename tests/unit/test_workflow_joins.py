@@ -2,7 +2,16 @@
 
 import pytest
 
-from orchestrator.definition import case, catch, fork, join, needs, start, then
+from orchestrator.definition import (
+    case,
+    catch,
+    fork,
+    join,
+    needs,
+    route,
+    start,
+    then,
+)
 from orchestrator.definition.workflow.advance import starved
 from orchestrator.definition.workflow.replay import replayed
 from orchestrator.definition.workflow.tolerance import put_up_with
@@ -50,16 +59,96 @@ def test_a_number_waits_for_so_many() -> None:
     assert process.now == ["c", "e"]
 
 
-def test_when_fewer_were_taken_it_waits_for_those() -> None:
+def some_of(wait_for: object, size: int) -> Process:
+    """A process of whose branches b, c, d one, two or three were taken, and are done."""
     process = Process(
         fork(look, into=[b, case(large, to=c), case(huge, to=d)]),
-        join(b, c, d, into=e, wait_for=2),
+        join(b, c, d, into=e, wait_for=wait_for),  # type: ignore[arg-type]  # of join's own parameters
     )
-    process.settle("look", Inquiry(size=1))
+    process.settle("look", Inquiry(size=size))
+    process.done(*process.now)
+    return process
 
-    process.done("b")
+
+@pytest.mark.parametrize(
+    ("wait_for", "size", "starves"),
+    [
+        (2, 1, True),
+        (2, 11, False),
+        (2, 101, False),
+        (3, 11, True),
+        (3, 101, False),
+        ("every", 1, True),
+        ("every", 11, True),
+        ("every", 101, False),
+        ("all", 1, False),
+        ("any", 1, False),
+    ],
+)
+def test_when_fewer_were_taken_than_it_needs_it_starts_in_order_to_fail(
+    wait_for: object, size: int, *, starves: bool
+) -> None:
+    process = some_of(wait_for, size)
 
     assert process.now == ["e"]
+    assert starved(process.plan["e"], process.joins["e"]) is starves
+    assert replayed(process.plan, process.history).joins == process.joins
+
+
+def test_when_none_was_taken_it_is_on_a_branch_that_was_not_itself() -> None:
+    process = Process(
+        route(look, case(large, to=a), otherwise=x),
+        fork(a, into=[b, c]),
+        join(b, c, into=d, wait_for="every"),
+    )
+
+    process.settle("look", Inquiry(size=1))
+
+    assert process.now == ["x"]
+    assert process.not_taken == ["a", "b", "c", "d"]
+
+
+def test_every_branch_is_waited_for_and_no_failure_is_put_up_with() -> None:
+    process = joined(wait_for="every")
+    process.done("b", "c")
+
+    assert process.now == ["d"]
+    assert not put_up_with(process.plan, "d", process.look)
+    process.done("d")
+    assert process.now == ["e"]
+
+
+def test_a_join_that_starves_within_another_is_one_of_its_branches() -> None:
+    process = Process(
+        fork(a, into=[look, f]),
+        fork(look, into=[b, case(large, to=c)]),
+        join(b, c, into=d, wait_for=2),
+        join(d, f, into=e, wait_for="any"),
+    )
+    process.done("a")
+    process.settle("look", Inquiry(size=1))
+    process.done("b")
+    assert process.now == ["f", "d"]
+
+    assert put_up_with(process.plan, "d", process.look)
+    process.fail("d")
+    process.done("f")
+    assert process.now == ["e"]
+    assert not starved(process.plan["e"], process.joins["e"])
+
+
+def test_a_cancelled_branch_is_one_that_was_not_taken() -> None:
+    process = Process(
+        fork(a, into=[b, c, d]),
+        catch(b, c, error=ValueError, to=x),
+        join(b, c, d, into=e, wait_for=2),
+    )
+    process.done("a", "d")
+    process.fail("b")
+
+    assert process.cancelled == ["c"]
+    assert process.now == ["x", "e"]
+    assert starved(process.plan["e"], process.joins["e"])
 
 
 def test_the_rest_is_cancelled_where_the_join_says_so() -> None:
@@ -255,10 +344,10 @@ def test_a_failure_that_takes_several_ways_from_one_join_counts_them_all() -> No
 
 
 def raced(wait_for: object = "any", *more: object) -> Process:
-    """A process in which b and look run; look decides whether c and d go on to the join e, beside b."""
+    """A process in which b and look run; look decides whether c and d go on to the join e, beside b, or g runs."""
     process = Process(
         fork(a, into=[b, look]),
-        fork(look, into=[case(large, to=c), case(huge, to=d)]),
+        fork(look, into=[case(large, to=c), case(huge, to=d)], otherwise=g),
         join(b, c, d, into=e, wait_for=wait_for),  # type: ignore[arg-type]  # of join's own parameters
         then(e, f),
         *more,
@@ -280,7 +369,7 @@ def test_when_no_other_is_taken_after_a_failure_the_join_starts_in_order_to_fail
 
     process.settle("look", Inquiry(size=1))
 
-    assert (process.now, process.not_taken) == (["e"], ["c", "d"])
+    assert (process.now, process.not_taken) == (["g", "e"], ["c", "d"])
     assert starts_to_fail(process)
 
 
@@ -311,7 +400,7 @@ def test_a_failure_before_steps_on_the_way_to_the_join_is_not_forgotten() -> Non
     process = Process(
         fork(a, into=[b, look]),
         then(b, x, y),
-        fork(look, into=[case(large, to=c)]),
+        fork(look, into=[case(large, to=c)], otherwise=g),
         join(y, c, into=e, wait_for="any"),
     )
     process.done("a")
@@ -325,13 +414,13 @@ def test_a_failure_before_steps_on_the_way_to_the_join_is_not_forgotten() -> Non
 
 def test_when_branches_were_simply_not_taken_nothing_has_failed() -> None:
     process = Process(
-        fork(look, into=[case(large, to=c), case(huge, to=d)]),
+        fork(look, into=[case(large, to=c), case(huge, to=d)], otherwise=g),
         join(c, d, into=e, wait_for="any"),
     )
 
     process.settle("look", Inquiry(size=1))
 
-    assert (process.now, process.not_taken) == ([], ["c", "d", "e"])
+    assert (process.now, process.not_taken) == (["g"], ["c", "d", "e"])
 
 
 def test_a_failure_that_is_caught_is_a_branch_that_was_not_taken() -> None:
@@ -340,7 +429,7 @@ def test_a_failure_that_is_caught_is_a_branch_that_was_not_taken() -> None:
 
     process.settle("look", Inquiry(size=1))
 
-    assert (process.now, process.not_taken[-1]) == (["x"], "f")
+    assert (process.now, process.not_taken[-1]) == (["x", "g"], "f")
 
 
 def test_how_a_join_was_starved_is_told_by_the_history() -> None:

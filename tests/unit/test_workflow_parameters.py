@@ -256,6 +256,18 @@ CERTAIN: list[list[Any]] = [
         catch(c, error=ValueError, to=e),
         join(d, e, into=with_b),
     ],
+    # a fork of one branch takes it, or its step has failed
+    [fork(look, into=[case(large, to=b)]), join(b, c, into=with_b)],
+    # every branch that there is
+    [
+        fork(look, into=[case(large, to=b), case(huge, to=c)]),
+        join(b, c, into=with_b_and_c, wait_for="every"),
+    ],
+    [
+        fork(a, into=[b, c]),
+        catch(b, error=ValueError, to=x),
+        join(b, c, into=with_b_and_c, wait_for=2),
+    ],
     # any of several brings what all of them bring
     [then(b, look), fork(look, into=[c, d]), join(c, d, into=with_b, wait_for="any")],
 ]
@@ -269,6 +281,10 @@ def test_a_result_that_is_certainly_there_may_be_required(rows: list[Any]) -> No
 MISSING_RESULTS: list[tuple[list[Any], str]] = [
     (
         [fork(look, into=[case(large, to=b)]), then(look, c), needs(with_b, [b, c])],
+        "b",
+    ),
+    (
+        [fork(look, into=[case(large, to=b), case(huge, to=c)]), needs(with_b, [b, c])],
         "b",
     ),
     (
@@ -325,7 +341,7 @@ MISSING_RESULTS: list[tuple[list[Any], str]] = [
     # a race may end without a winner: one branch fails, and then the other is not taken
     (
         [
-            fork(look, into=[case(large, to=c)]),
+            fork(look, into=[e, case(large, to=c)]),
             join(c, d, into=b, wait_for="any"),
             join(a, b, into=with_b),
         ],
@@ -397,8 +413,11 @@ def test_a_loop_may_carry_a_result_into_its_next_round() -> None:
 
 
 def test_a_child_that_may_end_without_a_result_may_give_none() -> None:
-    child = define(fork(look, into=[case(large, to=b)]))
-    sure = define(then(a, b))
+    child = define(
+        fork(look, into=[case(large, to=b), case(huge, to=c)]),
+        join(b, c, into=d, wait_for=2),
+    )
+    sure = define(fork(look, into=[case(large, to=b)]))
 
     assert child.result_type() == int | None
     assert sure.result_type() is int
@@ -432,10 +451,10 @@ class Derived(Base):
         (float, int, False),
         (bool, int, True),
         (int, int | None, True),
-        (int | None, int, True),
-        (int | str, float | bytes, True),
+        (int | None, int, False),
+        (int | str, float | bytes, False),
         (str | None, int, False),
-        (str | None, int | None, True),
+        (str | None, int | None, False),
         (Priority, str, True),
         (Priority, int, False),
         (Derived, Base, True),
@@ -451,7 +470,7 @@ class Derived(Base):
         (dict[str, int], dict[str, str], False),
         (tuple[int, str], tuple[int, int], False),
         (Literal["a", "b"], str, True),
-        (Literal["a", "b"], Literal["b", "c"], True),
+        (Literal["a", "b"], Literal["b", "c"], False),
         (Literal["a"], Literal["b"], False),
         (Literal["a"], int, False),
         (Ticket, str, True),

@@ -30,6 +30,7 @@ from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.replay import Visit, replayed
 from orchestrator.definition.workflow.steps import Step
 from orchestrator.definition.workflow.tolerance import put_up_with
+from orchestrator.exceptions import NoCase
 from tests.unit.workflows import Process
 
 
@@ -106,7 +107,8 @@ class Drawing:
         sources, dice = self.into[one], self.dice
         policy: dict[str, Any] = {}
         if len(sources) > 1 and dice.random() < 0.5:
-            policy["wait_for"] = dice.choice(["any", dice.randint(1, len(sources))])
+            number = dice.randint(1, len(sources))
+            policy["wait_for"] = dice.choice(["any", "every", number])
             policy["rest"] = dice.choice(["run", "cancel"])
         if policy and self.twice.isdisjoint((source, one) for source in sources):
             self.rows.append(join(*sources, into=one, **policy))
@@ -129,7 +131,11 @@ class Run(Process):
         self.over: set[str] = set()
         self.links: list[str] = []
         self.had: dict[str, set[str]] = {}
-        """The steps that had a result when each one started."""
+        """The steps that had a result when each one started, as long as nobody had to pass one over."""
+        self.starving: set[str] = set()
+        """The joins that have started in order to fail."""
+        self.passed_over = False
+        """Whether a join that starved was, since nothing else made up for it."""
         self.snapshots: dict[int, tuple[list[Visit], dict[str, Any]]] = {}
         self._running: dict[Visit, tuple[float, float]] = {}
         super().__init__(plan=plan)
@@ -155,13 +161,18 @@ class Run(Process):
         borne = catching(self.plan, name, error) is not None or put_up_with(
             self.plan, name, self.look
         )
-        if borne and self.dice.random() < 0.4:
+        if borne and (name in self.starving or self.dice.random() < 0.4):
             self.fail(name, error)
-        else:
+            return
+        self.passed_over |= name in self.starving
+        try:
             picks = [n for n in range(5) if self.dice.random() < 0.5]
-            self.settle(
-                name, Found(picks, self.dice.randint(0, 4), self.dice.random() < 0.5)
-            )
+            self.settle(name, self._found(picks))
+        except NoCase:  # a fork of which nothing else leads on
+            self.settle(name, self._found([0, 1, 2, 3, 4]))
+
+    def _found(self, picks: list[int]) -> Found:
+        return Found(picks, self.dice.randint(0, 4), self.dice.random() < 0.5)
 
     def _follow(self, found: Advance) -> None:
         if self.history:
@@ -172,9 +183,13 @@ class Run(Process):
             vertex, now = self.plan[name], found.joins.get(name, Arrivals())
             if starved(vertex, now):
                 assert now.arrived == vertex.ways_in
-                continue  # it starts in order to fail
+                assert now.taken + now.failed > 0
+                assert now.taken < (vertex.needed or 0)
+                self.starving.add(name)
+                continue
             self.over.discard(name) if visit > 1 else self._check(vertex)
-            self.had.setdefault(name, self.results)
+            if not self.passed_over:
+                self.had.setdefault(name, self.results)
         super()._follow(found)
 
     @property
@@ -187,7 +202,10 @@ class Run(Process):
         resolved = all(link.source in self.over for link in incoming)
         taken = sum(link.id in self.links for link in incoming)
         assert taken > 0 or not incoming
-        assert resolved or (vertex.needed is not None and taken >= vertex.needed)
+        if vertex.needed is None:
+            assert resolved
+        else:
+            assert taken >= vertex.needed
 
     @property
     def loops(self) -> bool:

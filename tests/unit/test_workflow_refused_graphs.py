@@ -275,9 +275,13 @@ def maybe() -> Colour | None:
             route(ask("q", Colour), on="", to={Colour.RED: a}),
             "the result = blue, green",
         ),
+        (
+            fork(look, on="priority", into={Priority.LOW: a}),
+            "priority = urgent",
+        ),
     ],
 )
-def test_every_value_of_a_route_has_a_case(row: Any, missing: str) -> None:
+def test_every_value_that_must_take_a_way_has_a_case(row: Any, missing: str) -> None:
     refused = refusal(row)
 
     assert f"no case for {missing}:" in refused.reason
@@ -291,11 +295,12 @@ def test_every_value_of_a_route_has_a_case(row: Any, missing: str) -> None:
         route(look, on="size", to={1: a}),
         route(flag, on="", to={True: a, False: b}),
         fork(look, on="media", into={Medium.TEXT: a}),
-        fork(look, on="priority", into={Priority.LOW: a}),
+        fork(look, on="priority", into={Priority.LOW: a}, otherwise=b),
+        [then(look, b), fork(look, on="priority", into={Priority.LOW: a})],
     ],
 )
 def test_what_may_stay_without_a_case(row: Any) -> None:
-    assert define(row)
+    assert define(*(row if isinstance(row, list) else [row]))
 
 
 @pytest.mark.parametrize(

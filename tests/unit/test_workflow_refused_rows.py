@@ -21,8 +21,10 @@ from orchestrator.definition import (
     repeat,
     route,
     run,
+    sleep,
     start,
     step,
+    stored,
     then,
     undo,
     wait,
@@ -80,12 +82,18 @@ def total(element: list[int]) -> int:
     return sum(element)
 
 
+def echo(words: str) -> str:
+    return words
+
+
 def run_it(index: int) -> Callable[[], Any]:
     return lambda: index
 
 
 anonymous: Any = run_it(1)
 untrue: Any = no_argument
+slow: Any = later
+bit_by_bit: Any = many
 unfit: Any = two
 pages: Any = partial(each, look, over="pages", do=element, into=total)
 first: Any = partial(repeat, until=enough, at_most=2, then=d)
@@ -113,7 +121,7 @@ ROWS: list[tuple[Any, str]] = [
     (join(a, b, into=c, wait_for=0), "wait_for=0 must be"),
     (join(a, b, into=c, wait_for=3), "wait_for=3 is more than the 2 steps"),
     (join(a, b, into=c, wait_for=True), "wait_for=True must be"),
-    (join(a, b, into=c, wait_for="some"), "wait_for='some' must be"),  # type: ignore[arg-type]
+    (join(a, b, into=c, wait_for="each"), "wait_for='each' must be"),  # type: ignore[arg-type]
     (join(a, b, into=c, on_failure="stop"), "on_failure='stop' must be"),  # type: ignore[arg-type]
     (join(a, b, into=c, rest="drop"), "rest='drop' must be"),  # type: ignore[arg-type]
     (pages(window=0), "window=0 must be a whole number from 1"),
@@ -134,14 +142,23 @@ ROWS: list[tuple[Any, str]] = [
     (route(look, case(large, to=b)), "predicates may all fail"),
     (route(look, case(untrue, to=b), otherwise=c), "must take one argument"),
     (route(look, case(unfit, to=b), otherwise=c), "must take one argument"),
+    (
+        route(look, case(slow, to=b), otherwise=c),
+        "later is asynchronous: a condition is",
+    ),
+    (fork(look, into=[case(bit_by_bit, to=b)]), "many yields: a condition is"),
     (first(), "name the steps that are repeated"),
     (first(a, a), "a is named twice"),
     (first(a, at_most=0), "at_most=0 must be a whole number from 1"),
     (first(a, at_most=None), "at_most=None must be a whole number from 1"),
     (first(a, until=anonymous), "a condition is a named function"),
+    (first(a, until=slow), "later is asynchronous: a condition is a plain function"),
     (catch(error=ValueError, to=b), "name the steps whose failure is caught"),
     (catch(a, error=KeyboardInterrupt, to=b), "is not an Exception class"),
     (catch(a, error="ValueError", to=b), "is not an Exception class"),  # type: ignore[arg-type]
+    (catch(a, error=(), to=b), "name the errors that are caught"),
+    (catch(a, error=(ValueError, int), to=b), "is not an Exception class"),  # type: ignore[arg-type]
+    (catch(a, error=(OSError, ValueError), to=a), "a cannot catch its own failure"),
     (catch(a, error=ValueError, to=a), "a cannot catch its own failure"),
     (undo(a, by=None), "cannot be what undoes a step"),  # type: ignore[arg-type]
     (undo(a, by=anonymous), "what undoes a step is a named function"),
@@ -182,6 +199,8 @@ STEPS: list[tuple[Any, str]] = [
     (step(work, retries={int: 1}), "retries by error: int is not an Exception"),  # type: ignore[dict-item]
     (step(work, timeout=0), "timeout=0 must be seconds, more than 0"),
     (step(work, timeout=float("inf")), "timeout=inf must be seconds"),
+    (step(work, timeout=1e12), "must be seconds, more than 0 and at most 1,000 years"),
+    (step(work, timeout=float("nan")), "timeout=nan must be seconds"),
     (step(work, timeout=None), "timeout=None must be seconds"),  # type: ignore[arg-type]
     (step(work, heartbeat=-1), "heartbeat=-1 must be seconds"),
     (step(work, timeout=10, heartbeat=10), "heartbeat=10 must be less than timeout=10"),
@@ -196,6 +215,33 @@ STEPS: list[tuple[Any, str]] = [
     (wait(Approved, deadline=60), "must be a timedelta of more than 0"),  # type: ignore[arg-type]
     (wait(Approved, late=a), "late=... needs a deadline"),
     (wait(Approved, deadline=HOUR, late=7), "7 cannot be a step"),  # type: ignore[arg-type]
+    (wait(Approved, "w", anonymous), "a condition is a named function"),
+    (wait(Approved, "w", untrue), "must take one argument"),
+    (wait(Approved, "w", slow), "later is asynchronous: a condition is a plain"),
+    (wait(Approved, "w", bit_by_bit), "many yields: a condition is a plain"),
+    (wait(Approved, deadline=timedelta.max), "and at most 1,000 years"),
+    (sleep(timedelta.max, "s"), "and at most 1,000 years"),
+    (wait(Approved, colour="red"), "Approved has no field 'colour'"),
+    (wait(Approved, by=[]), "accepts nothing"),
+    (wait(Approved, by=7), "wants by: str, which 7 is not"),
+    (wait(Approved, by=stored("nobody")), "no result before wait_for_approved and no"),
+    (wait(Approved, by=stored("count")), "wants by: str, but it gets int"),
+    (sleep(-HOUR, "s"), "which must be a timedelta of more than 0"),
+    (sleep(60), "it sleeps for 60, which must be a timedelta"),  # type: ignore[arg-type]
+    (
+        step(echo, "e", args={"words": "x", "colour": 1}),
+        "echo has no parameter 'colour'",
+    ),
+    (step(echo, "e", args={"words": 7}), "wants words: str, which 7 is not"),
+    (
+        step(echo, "e", args={"words": stored("count")}),
+        "wants words: str, but it gets int",
+    ),
+    (step(echo, "e", args={"words": stored("nobody")}), "no result before e and no"),
+    (
+        step(echo, "e", args={"words": work}),
+        "is that of work, which does not come before e",
+    ),
     (ask("decide", Empty), "choices is a StrEnum with members"),
     (ask("decide", Priority.LOW), "choices is a StrEnum with members"),  # type: ignore[arg-type]
     (run(Inquiry), "is not a Workflow with a flow"),  # type: ignore[arg-type]
@@ -264,6 +310,8 @@ class Odd:
         ({"name": "n" * 101}, "must be 1 to 100 letters"),
         ({"version": 0}, "the version 0 must be a whole number from 1"),
         ({"queue": ""}, "the queue '' must be the name of a queue"),
+        ({"patience": 60}, "the patience 60 must be 0 or a timedelta"),
+        ({"summary": staticmethod(slow)}, "summary is asynchronous: it is a plain"),
         ({"Input": int}, "declare `Input` as a dataclass"),
         ({"Input": Input("T-1")}, "declare `Input` as a dataclass"),
         ({"Input": Odd}, "Input cannot be written as JSON"),

@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator.definition import catch, fork, join, repeat, start, then
-from orchestrator.definition.workflow.advance import Arrivals, Settled
+from orchestrator.definition.workflow.advance import Arrivals, Settled, catching
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.replay import replayed
 from orchestrator.exceptions import NoCase
@@ -58,7 +58,7 @@ def test_visits_of_a_loop_are_told_apart() -> None:
 
 def test_branches_that_were_not_taken_are_told() -> None:
     plan = plan_of(then(a, b), catch(a, error=ValueError, to=x))
-    failed = Settled("a", outcome="failed", error=ValueError())
+    failed = Settled("a", outcome="failed", caught=catching(plan, "a", ValueError()))
 
     assert replayed(plan, [Settled("a")]).not_taken == ["x"]
     assert replayed(plan, [failed]).not_taken == ["b"]
@@ -86,7 +86,7 @@ def test_what_a_failure_elsewhere_has_ended_is_cancelled_at_once() -> None:
     plan = plan_of(
         fork(a, into=[b, c]), join(b, c, into=d), catch(b, c, error=ValueError, to=x)
     )
-    failed = Settled("b", outcome="failed", error=ValueError)
+    failed = Settled("b", outcome="failed", caught=catching(plan, "b", ValueError()))
     standing = replayed(plan, [Settled("a"), failed])
 
     assert standing.open == {"x": 1}

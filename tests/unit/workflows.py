@@ -15,7 +15,9 @@ from orchestrator.definition.workflow.advance import (
     Settled,
     advance,
     begin,
+    catching,
 )
+from orchestrator.definition.workflow.links import Link
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.steps import Step
 from orchestrator.exceptions import InvalidDefinition
@@ -114,11 +116,11 @@ class Process:
         name: str,
         result: Any = None,
         outcome: Ending = "done",
-        error: BaseException | None = None,
+        caught: Link | None = None,
     ) -> Advance:
         """Settle the open visit of a step."""
         visit = (name, self.latest[name])
-        settled = Settled(name, visit[1], outcome, result, error)
+        settled = Settled(name, visit[1], outcome, result, caught)
         found = advance(self.plan, settled, self.look)
         del self.open[visit]  # it must have been open
         self.history.append(settled)
@@ -130,7 +132,8 @@ class Process:
             self.settle(name, 1)
 
     def fail(self, name: str, error: BaseException | None = None) -> Advance:
-        return self.settle(name, outcome="failed", error=error or ValueError())
+        caught = catching(self.plan, name, error or ValueError())
+        return self.settle(name, outcome="failed", caught=caught)
 
     def look(self, names: Sequence[str]) -> Mapping[str, Arrivals]:
         return {name: self.joins[name] for name in names if name in self.joins}

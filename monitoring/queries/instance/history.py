@@ -1,10 +1,10 @@
-"""The history of an instance: what arrived, what it changed, what was issued."""
+"""The history of a process manager's instance, and what the history of either kind is read with."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
 from typing import Any
@@ -12,72 +12,26 @@ from typing import Any
 from django.db.models import F, Q, QuerySet
 from django.utils.translation import gettext as _
 
-from monitoring.queries.instance.causes import spoken
+from monitoring.queries.instance.entries import (
+    Entry,
+    HistoryPage,
+    Issued,
+    differences,
+)
+from monitoring.queries.instance.overtaking import overtaken
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import (
     CauseKind,
     Checkpoint,
     Delivery,
     InboxEvent,
-    IssuedCommand,
     OperatorAction,
     ProcessInstance,
+    as_written,
 )
 
 PAGE = 50
 """Transitions on one page of a process manager's history."""
-
-MISSING = object()
-
-
-@dataclass(frozen=True)
-class FieldChange:
-    """One field, before and after; MISSING stands for a side where it did not exist."""
-
-    name: str
-    before: Any
-    after: Any
-
-    @property
-    def was_there(self) -> bool:
-        return self.before is not MISSING
-
-    @property
-    def is_blank(self) -> bool:
-        """A field that appeared without a value."""
-        return self.before is MISSING and self.after in ("", None)
-
-    @property
-    def is_there(self) -> bool:
-        return self.after is not MISSING
-
-
-@dataclass
-class Entry:
-    """One row. A transition has a revision, and everything in its row was written in one commit."""
-
-    at: datetime
-    what: str
-    source: str = ""
-    kind: str = "transition"
-    revision: int | None = None
-    changes: list[FieldChange] = field(default_factory=list)
-    commands: list[IssuedCommand] = field(default_factory=list)
-    event: InboxEvent | None = None
-    error: str = ""
-    status: str = ""
-    began: list[str] = field(default_factory=list)
-    resumable: bool = False
-    element_of: str = ""
-    elements: int = 1
-
-
-@dataclass(frozen=True)
-class HistoryPage:
-    """Entries newest first, and the revision below which the next page starts."""
-
-    entries: list[Entry]
-    older: int | None = None
 
 
 @dataclass(frozen=True)
@@ -102,13 +56,16 @@ class Checkpoints:
         self, instance: ProcessInstance, entries: list[Entry]
     ) -> HistoryPage:
         """The entries of these and, between them, what did not move the instance."""
-        if not self.page:
-            return HistoryPage(others(instance, None, None))
-        first, last = self.page[0], self.page[-1]
-        since = last.at if self.next else None
-        entries = entries + others(instance, since, None if self.newest else first.at)
+        first, last = (self.page[0], self.page[-1]) if self.page else (None, None)
+        since = last.at if last and self.next else None
+        until = first.at if first and not self.newest else None
+        events, cut = unmoving(instance, since, until)
+        entries = [*entries, *events, *actions(instance, since, until)]
         entries.sort(key=lambda entry: (entry.at, entry.revision or 0), reverse=True)
-        return HistoryPage(entries, last.revision if self.next else None)
+        ahead = overtaken(instance, [e.event for e in entries if e.event is not None])
+        for entry in entries:
+            entry.overtaken_by = ahead.get(entry.event.pk) if entry.event else None
+        return HistoryPage(entries, last.revision if last and self.next else None, cut)
 
 
 def history_of(
@@ -141,22 +98,6 @@ def checkpoints_of(
     return Checkpoints(found[:size], found[size:], before is None)
 
 
-def differences(
-    before: Mapping[str, Any], after: Mapping[str, Any]
-) -> list[FieldChange]:
-    """The fields that differ between two states of the data, in the order of the newer one."""
-    names = [*after, *(name for name in before if name not in after)]
-    changes = (
-        FieldChange(name, before.get(name, MISSING), after.get(name, MISSING))
-        for name in names
-    )
-    return [
-        change
-        for change in changes
-        if change.before != change.after and not change.is_blank
-    ]
-
-
 def _before(
     earlier: Checkpoint | None, start: str, checkpoint: Checkpoint
 ) -> dict[str, Any]:
@@ -168,7 +109,9 @@ def _before(
 
 
 def _keeps_its_step(checkpoint: Checkpoint) -> bool:
-    return checkpoint.moved_by.kind not in (CauseKind.EVENT, CauseKind.DEADLINE)
+    cause = checkpoint.moved_by
+    moves = (CauseKind.EVENT, CauseKind.DEADLINE)
+    return cause is None or cause.kind not in moves
 
 
 def _status_of(checkpoint: Checkpoint) -> dict[str, str]:
@@ -178,13 +121,13 @@ def _status_of(checkpoint: Checkpoint) -> dict[str, str]:
 def _transition(
     checkpoint: Checkpoint,
     before: Mapping[str, Any],
-    commands: Mapping[int, list[IssuedCommand]],
+    commands: Mapping[int, list[Issued]],
     events: Mapping[int, InboxEvent],
 ) -> Entry:
     event = events.get(checkpoint.revision)
     return Entry(
         checkpoint.at,
-        event.type if event else spoken(checkpoint),
+        event.type if event else checkpoint.said,
         source=event.source if event else "",
         revision=checkpoint.revision,
         changes=differences(
@@ -211,13 +154,19 @@ def _step(checkpoint: Checkpoint) -> str:
 
 def commands_of(
     instance: ProcessInstance, page: Checkpoints
-) -> dict[int, list[IssuedCommand]]:
+) -> dict[int, list[Issued]]:
     """The commands of a page's transitions, by revision."""
-    found: dict[int, list[IssuedCommand]] = defaultdict(list)
+    found: dict[int, list[Issued]] = defaultdict(list)
     rows = instance.commands.filter(revision__range=page.revisions)
     rows = rows.exclude(delivery=Delivery.REACTION)
-    for command in rows.order_by("revision", "issued_at", "pk"):
-        found[command.revision].append(command)
+    for command in as_written(rows):
+        found[command.revision].append(Issued(command))
+    for issued in found.values():
+        holders = {one.command.holds: one for one in issued}
+        for one in issued:
+            holder = holders.get(one.command.pk)
+            if holder is not None:
+                one.held_by = holder.held_by if holder.is_held else holder.command
     return found
 
 
@@ -232,7 +181,7 @@ def events_of(instance: ProcessInstance, page: Checkpoints) -> dict[int, InboxEv
     }
 
 
-def deliveries(commands: Mapping[int, list[IssuedCommand]]) -> list[Entry]:
+def deliveries(commands: Mapping[int, list[Issued]]) -> list[Entry]:
     """What came back from commands that were carried out after their commit."""
     return [
         Entry(
@@ -240,39 +189,43 @@ def deliveries(commands: Mapping[int, list[IssuedCommand]]) -> list[Entry]:
             command.answer or (_("No answer") if command.error else _("Carried out")),
             source=_("attempt %(number)d") % {"number": command.attempt},
             kind="delivery",
-            commands=[command],
+            commands=[one],
             error=command.error,
         )
         for issued in commands.values()
-        for command in issued
+        for one in issued
+        for command in [one.command]
         if command.delivery == Delivery.AFTER_COMMIT and command.finished_at is not None
     ]
 
 
-def others(
+def unmoving(
     instance: ProcessInstance, since: datetime | None, until: datetime | None
-) -> list[Entry]:
-    """Events that did not move the instance, and what operators did, in a span of time."""
-    events = instance.events.exclude(verdict__in=["started", "moved"]).filter(
+) -> tuple[list[Entry], bool]:
+    """The newest events of a span of time that did not move the instance, and whether there are more."""
+    rows = instance.events.exclude(verdict__in=["started", "moved"]).filter(
         ~Q(verdict="received") | ~Q(error="")
     )
-    actions = OperatorAction.objects.filter(
+    if since is not None:
+        rows = rows.filter(received_at__gte=since)
+    if until is not None:
+        rows = rows.filter(received_at__lt=until)
+    found = list(rows.order_by(F("id").desc())[: PAGE + 1])
+    return list(map(_event_entry, found[:PAGE])), len(found) > PAGE
+
+
+def actions(
+    instance: ProcessInstance, since: datetime | None, until: datetime | None
+) -> list[Entry]:
+    """What operators did in a span of time."""
+    rows = OperatorAction.objects.filter(
         Q(instance=instance) | Q(event__process=instance.pk)
     )
     if since is not None:
-        events, actions = (
-            events.filter(received_at__gte=since),
-            actions.filter(at__gte=since),
-        )
+        rows = rows.filter(at__gte=since)
     if until is not None:
-        events, actions = (
-            events.filter(received_at__lt=until),
-            actions.filter(at__lt=until),
-        )
-    return [
-        *map(_event_entry, events.order_by(F("id").desc())[:PAGE]),
-        *map(_action_entry, actions.order_by("-at")[:PAGE]),
-    ]
+        rows = rows.filter(at__lt=until)
+    return list(map(_action_entry, rows.order_by("-at")[:PAGE]))
 
 
 def _event_entry(event: InboxEvent) -> Entry:

@@ -18,7 +18,9 @@ from monitoring.queries.instance.diagram import (
     current_status,
     instance_state,
 )
-from monitoring.queries.instance.history import HistoryPage, history_of
+from monitoring.queries.instance.entries import HistoryPage
+from monitoring.queries.instance.history import history_of
+from monitoring.queries.instance.parked import Parked, parked_of
 from monitoring.queries.instance.taken import taken_edges
 from monitoring.queries.instance.trouble import Trouble, trouble_of
 from monitoring.queries.instance.visits import RunFilters
@@ -26,7 +28,7 @@ from monitoring.queries.instance.workflow import WorkflowView, workflow_view
 from monitoring.queries.instance.workflow_history import workflow_history_of
 from orchestrator.definition.graph import Edge, Graph
 from orchestrator.engine.operations import Circumstances, refusals_of
-from orchestrator.models import Definition, InboxEvent, ProcessInstance, StepRun
+from orchestrator.models import Definition, ProcessInstance, StepRun
 from orchestrator.models.process_instance import ENDED
 from orchestrator.snapshot import snapshot
 
@@ -60,7 +62,7 @@ class InstancePage:
     entered: datetime | None
     trouble: Trouble | None
     more_trouble: int
-    parked: list[InboxEvent]
+    parked: Parked
     refusals: dict[str, str]
     buttons: list[Button]
     step_label: str
@@ -114,7 +116,7 @@ def _of_workflow(
         entered=None,
         trouble=trouble,
         more_trouble=more,
-        parked=list(instance.events.parked().order_by("pk")[:20]),
+        parked=parked_of(instance, graph_of(instance.definition), labels),
         refusals=refusals,
         buttons=header_buttons(process, refusals, primary=_primary(trouble)),
         step_label=labels.get(instance.step, instance.step),
@@ -145,7 +147,7 @@ def _of_process_manager(
         open_run.started_at if open_run else None,
         trouble,
         more,
-        list(instance.events.parked().order_by("pk")[:20]),
+        parked_of(instance, graph, labels),
         refusals,
         header_buttons(process, refusals, primary=_primary(trouble)),
         labels.get(instance.step, instance.step),

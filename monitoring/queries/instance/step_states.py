@@ -43,6 +43,7 @@ class VisitSummary(NamedTuple):
     blocked_on: str
     child_id: UUID | None
     arrived: int
+    declined: bool
 
 
 PLAIN: dict[str, Any] = {
@@ -63,6 +64,7 @@ SIMPLE: dict[str, Any] = {
     "blocked_on": "",
     "child_id": None,
     "arrived": 0,
+    "declined": False,
 }
 
 
@@ -163,7 +165,9 @@ def shown_status(
         spread: how many open elements of a map have which status, if that is known.
     """
     if run.finished_at is not None:
-        if run.status != StepStatus.FAILED:
+        if run.kind == StepKind.UNDO and run.status == StepStatus.DONE:
+            return "undone"
+        if run.status != StepStatus.FAILED or run.declined:
             return run.status
         caught = run.node in catching_of(instance.definition)
         got_over = caught or instance.status != Status.CANCELLED
@@ -174,6 +178,15 @@ def shown_status(
         busy = [StepStatus.FAILED, StepStatus.RUNNING, StepStatus.RETRYING]
         return next((str(one) for one in busy if (spread or {}).get(one)), "running")
     return run.status
+
+
+def visit_status(
+    run: StepRun, instance: ProcessInstance, states: Mapping[str, StepState]
+) -> str:
+    """A visit's status as shown; a map that is going on is as its step is in the diagram."""
+    if run.kind == StepKind.MAP and run.finished_at is None and run.node in states:
+        return states[run.node].status
+    return shown_status(run, instance)
 
 
 def _undoing(run: VisitSummary) -> str:

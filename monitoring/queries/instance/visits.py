@@ -13,7 +13,7 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from monitoring.diagrams.sketch import Part
-from monitoring.queries.instance.step_states import shown_status
+from monitoring.queries.instance.step_states import StepState, visit_status
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 
 PAGE = 30
@@ -121,6 +121,7 @@ class RunPage:
 def run_page(
     instance: ProcessInstance,
     labels: Mapping[str, str],
+    states: Mapping[str, StepState],
     filters: RunFilters,
     group: Part | None = None,
 ) -> RunPage:
@@ -137,7 +138,7 @@ def run_page(
     )
     found = list(rows.select_related("child").order_by("-pk")[: PAGE + 1])
     now = timezone.now()
-    shown = [_row(run, instance, labels, now) for run in found[:PAGE]]
+    shown = [_row(run, instance, labels, states, now) for run in found[:PAGE]]
     older = found[PAGE - 1].pk if len(found) > PAGE else None
     return RunPage(shown, older, filters, group)
 
@@ -168,7 +169,11 @@ def _matching(
 
 
 def _row(
-    run: StepRun, instance: ProcessInstance, labels: Mapping[str, str], now: datetime
+    run: StepRun,
+    instance: ProcessInstance,
+    labels: Mapping[str, str],
+    states: Mapping[str, StepState],
+    now: datetime,
 ) -> RunRow:
     ended = run.finished_at or now
     whole = max(
@@ -176,11 +181,10 @@ def _row(
     )
     begins = max((run.started_at - instance.started_at).total_seconds(), 0) / whole
     lasts = max((ended - run.started_at).total_seconds(), 0) / whole
-    status = shown_status(run, instance)
     return RunRow(
         run,
         labels.get(run.node, run.node),
-        status,
+        visit_status(run, instance, states),
         ended - run.started_at,
         min(begins, 0.995) * 100,
         max(min(lasts, 1 - min(begins, 0.995)), 0.005) * 100,

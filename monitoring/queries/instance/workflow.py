@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Case, IntegerField, Q, QuerySet, TextField, Value, When
-from django.db.models.functions import Cast, Left
+from django.db.models.functions import Cast, Left, Right
 
 from monitoring.diagrams import DiagramState, Drawing, drawing_of
 from monitoring.queries.graphs import choices_of, graph_of, labels_of, running_plan
-from monitoring.queries.instance.step_states import StepState, step_states_of
+from monitoring.queries.instance.step_states import (
+    StepState,
+    step_states_of,
+    visit_status,
+)
 from monitoring.queries.instance.taken import taken_edges
 from monitoring.queries.instance.trouble import last_line
 from monitoring.queries.instance.visits import SHOWN, RunFilters, RunPage, run_page
 from monitoring.queries.instance.workflow_diagram import workflow_state
 from orchestrator.definition.graph import Graph, Node
-from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
+from orchestrator.models import ProcessInstance, Status, StepKind, StepRun, StepStatus
 
 SHOWN_NOW = 12
 """Open steps that the page says more about."""
@@ -31,6 +35,7 @@ class OpenStep:
     """A step that is going on: what it does or waits for, how far it is, what went wrong."""
 
     run: StepRun
+    status: str
     label: str
     detail: str
     attempts: int
@@ -46,13 +51,13 @@ class OpenStep:
         return self.run.kind == StepKind.MAP
 
     @property
-    def status(self) -> str:
-        waiting = self.run.status == StepStatus.WAITING
-        return "running" if self.is_map and waiting else str(self.run.status)
-
-    @property
     def has_deadline(self) -> bool:
         return self._wakes and self.run.kind in (StepKind.WAIT, StepKind.ASK)
+
+    @property
+    def is_asleep(self) -> bool:
+        waiting = self.run.status == StepStatus.WAITING
+        return self._wakes and waiting and self.run.kind == StepKind.SLEEP
 
     @property
     def is_tried_again(self) -> bool:
@@ -77,6 +82,14 @@ class EndResult:
 
 
 @dataclass(frozen=True)
+class Declined:
+    """The step because of which the process was undone, and what it said."""
+
+    label: str
+    error: str
+
+
+@dataclass(frozen=True)
 class WorkflowView:
     """The read model of a workflow's instance."""
 
@@ -89,6 +102,7 @@ class WorkflowView:
     children: list[ProcessInstance]
     counts: list[tuple[str, int]]
     steps: int
+    declined: Declined | None
 
 
 def workflow_view(instance: ProcessInstance, filters: RunFilters) -> WorkflowView:
@@ -105,22 +119,21 @@ def workflow_view(instance: ProcessInstance, filters: RunFilters) -> WorkflowVie
     taken = taken_edges(instance)
     state = workflow_state(graph, drawing.sketch, instance, states, taken, attempts)
     found = list(_open_steps(instance)[: SHOWN_NOW + 1])
+    shown = found[:SHOWN_NOW]
     nodes = {node.id: node for node in graph.nodes}
     return WorkflowView(
         drawing,
         state,
-        [
-            _open_step(run, nodes, attempts(run.node), instance)
-            for run in found[:SHOWN_NOW]
-        ],
+        [_open_step(run, states, nodes, attempts(run.node), instance) for run in shown],
         max(_open_steps(instance).count() - SHOWN_NOW, 0)
         if len(found) > SHOWN_NOW
         else 0,
-        run_page(instance, labels, filters, drawing.group(filters.group)),
+        run_page(instance, labels, states, filters, drawing.group(filters.group)),
         _outcomes(instance, graph, labels) if instance.finished_at else [],
-        list(_children(instance)),
+        _children(instance, shown),
         _counts(graph, states),
         len(graph.nodes),
+        _declined(instance, labels) if instance.status == Status.CANCELLED else None,
     )
 
 
@@ -145,7 +158,11 @@ def _open_steps(instance: ProcessInstance) -> QuerySet[StepRun]:
 
 
 def _open_step(
-    run: StepRun, nodes: Mapping[str, Node], attempts: int, instance: ProcessInstance
+    run: StepRun,
+    states: Mapping[str, StepState],
+    nodes: Mapping[str, Node],
+    attempts: int,
+    instance: ProcessInstance,
 ) -> OpenStep:
     node = nodes.get(run.node)
     choices = (
@@ -154,7 +171,11 @@ def _open_step(
         else ()
     )
     label, detail = (node.label, node.detail) if node else (run.node, "")
-    return OpenStep(run, label, detail, attempts, last_line(run.error_text), choices)  # type: ignore[attr-defined]  # annotated above
+    if detail.casefold() in label.casefold():
+        detail = ""
+    error = last_line(run.error_text)  # type: ignore[attr-defined]  # annotated above
+    status = visit_status(run, instance, states)
+    return OpenStep(run, status, label, detail, attempts, error, choices)
 
 
 def _outcomes(
@@ -173,9 +194,21 @@ def _outcomes(
     ]
 
 
-def _children(instance: ProcessInstance) -> QuerySet[ProcessInstance]:
+def _declined(instance: ProcessInstance, labels: Mapping[str, str]) -> Declined | None:
+    rows = instance.step_runs.filter(declined=True, status=StepStatus.FAILED)
+    rows = rows.annotate(said=Right("error", SHOWN)).order_by("-pk")
+    found = rows.values_list("node", "said").first()
+    return found and Declined(labels.get(found[0], found[0]), last_line(found[1]))
+
+
+def _children(
+    instance: ProcessInstance, shown: Iterable[StepRun]
+) -> list[ProcessInstance]:
+    """The newest sub-processes, but for those of the open steps that are shown."""
     rows = ProcessInstance.objects.filter(parent=instance.pk)
-    return rows.only("id", "name", "status", "correlation_key").order_by("-pk")[:20]
+    rows = rows.exclude(pk__in=[run.child_id for run in shown])
+    rows = rows.only("id", "name", "status", "correlation_key")
+    return list(rows.order_by("-pk")[:20])
 
 
 def _counts(graph: Graph, states: Mapping[str, StepState]) -> list[tuple[str, int]]:

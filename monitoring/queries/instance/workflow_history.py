@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from django.utils.translation import gettext as _
-
-from monitoring.queries.instance.causes import spoken, step_run_of
-from monitoring.queries.instance.history import (
-    Checkpoints,
+from monitoring.diagrams import words
+from monitoring.queries.instance.entries import (
+    Began,
     Entry,
     FieldChange,
     HistoryPage,
+)
+from monitoring.queries.instance.history import (
+    Checkpoints,
     checkpoints_of,
     events_of,
 )
@@ -21,6 +22,7 @@ from orchestrator.models import (
     Checkpoint,
     InboxEvent,
     ProcessInstance,
+    Status,
     StepKind,
     StepRun,
     StepStatus,
@@ -48,20 +50,20 @@ def workflow_history_of(
     """
     page = checkpoints_of(instance.checkpoints.defer("data"), before, PAGE)
     runs, events = _runs(page.page), events_of(instance, page)
-    began = _began(instance, page)
+    began = _began(instance, page, labels)
     entries = [
         _entry(instance, checkpoint, earlier, runs, events, labels)
         for checkpoint, earlier in page.rows
     ]
     for entry in entries:
-        entry.began = _named(began.get(entry.revision or 0, []), labels)
+        entry.began = began.get(entry.revision or 0, [])
         entry.resumable = instance.revision != entry.revision
     return page.with_others(instance, _together(entries))
 
 
 def _runs(page: Iterable[Checkpoint]) -> dict[int, StepRun]:
     """The visits that caused a page's checkpoints."""
-    keys = [key for checkpoint in page if (key := step_run_of(checkpoint))]
+    keys = [key for checkpoint in page if (key := checkpoint.step_run)]
     fields = ("node", "status", "item", "visit", "kind", "left", "finished_at")
     return StepRun.objects.only(*fields).in_bulk(keys)
 
@@ -74,7 +76,7 @@ def _entry(
     events: Mapping[int, InboxEvent],
     labels: Mapping[str, str],
 ) -> Entry:
-    run = runs.get(step_run_of(checkpoint) or 0)
+    run = runs.get(checkpoint.step_run or 0)
     event = events.get(checkpoint.revision)
     moved = earlier is not None and earlier.status != checkpoint.status
     return Entry(
@@ -94,31 +96,36 @@ def _entry(
 
 
 def _status(instance: ProcessInstance, checkpoint: Checkpoint, run: StepRun) -> str:
-    """How the visit stood then: settled by this checkpoint, or tried again later."""
+    """How the visit stood then: settled by this checkpoint, failed, or tried again later."""
     if run.left == checkpoint.revision:
         return shown_status(run, instance)
-    return "retrying" if checkpoint.moved_by.kind.is_failure else ""
+    cause = checkpoint.moved_by
+    if cause is None or not cause.kind.is_failure:
+        return ""
+    return "failed" if checkpoint.status == Status.FAILED else "retrying"
 
 
 def _what(
     checkpoint: Checkpoint, run: StepRun | None, labels: Mapping[str, str]
 ) -> str:
     if run is None:
-        return spoken(checkpoint)
+        return checkpoint.said
     label = labels.get(run.node, run.node)
     return f"{label} #{run.item}" if run.item is not None else label
 
 
-def _began(instance: ProcessInstance, page: Checkpoints) -> dict[int, list[str]]:
+def _began(
+    instance: ProcessInstance, page: Checkpoints, labels: Mapping[str, str]
+) -> dict[int, list[Began]]:
     """The steps that began with a page's checkpoints, by revision."""
     rows = instance.step_runs.filter(entered__range=page.revisions, item=None)
     rows = rows.exclude(kind=StepKind.JOIN).exclude(status=StepStatus.NOT_TAKEN)
-    found: dict[int, list[str]] = defaultdict(list)
-    for revision, node in rows.order_by("pk").values_list("entered", "node")[
-        :LOOKED_AT
-    ]:
-        found[revision].append(node)
-    return found
+    begun = rows.order_by("pk").values_list("entered", "node", "kind")[:LOOKED_AT]
+    found: dict[int, list[Began]] = defaultdict(list)
+    for revision, node, kind in begun:
+        label = labels.get(node, node)
+        found[revision].append(Began(label, kind == StepKind.UNDO))
+    return {revision: _few(began) for revision, began in found.items()}
 
 
 def _together(entries: list[Entry]) -> list[Entry]:
@@ -141,7 +148,8 @@ def _together(entries: list[Entry]) -> list[Entry]:
     return kept
 
 
-def _named(names: list[str], labels: Mapping[str, str]) -> list[str]:
-    shown = [labels.get(name, name) for name in names[:NAMED]]
-    more = len(names) - NAMED
-    return [*shown, _("%(number)d more") % {"number": more}] if more > 0 else shown
+def _few(began: list[Began]) -> list[Began]:
+    more = len(began) - NAMED
+    if more <= 0:
+        return began
+    return [*began[:NAMED], Began(words.more(more))]

@@ -6,16 +6,17 @@ the values that the data can really have in the step: no gap, no overlap; a last
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from itertools import pairwise, product
 
 from orchestrator.definition.codec import stored_form
-from orchestrator.definition.dataflow import PossibleValues, flow
+from orchestrator.definition.dataflow import PossibleValues, flow, values_in
 from orchestrator.definition.graph import Graph
+from orchestrator.definition.guards import Stored, answer
 from orchestrator.definition.invalid import invalid
 from orchestrator.definition.messages import Event
-from orchestrator.definition.process_manager.rows import Stored, TransitionRow, answer
+from orchestrator.definition.process_manager.rows import TransitionRow
 from orchestrator.definition.process_manager.state_machine import StateMachine
 from orchestrator.definition.typing import domain, hints
 
@@ -41,9 +42,7 @@ def check_coverage(cls: type[StateMachine], graph: Graph) -> None:
 
 def _broken(cls: type[StateMachine], graph: Graph) -> BrokenRows:
     values, taken = flow(graph, str(cls.first), {})
-    for row in cls.all_rows():
-        if row.disposition == "move" and row.edge not in taken:
-            yield row, "its guard can never hold: the data never has these values here"
+    yield from _never_held(cls, values, taken)
     for step in cls.rows:
         for event in cls.events.values():
             rows = cls.rows_for(step, event)
@@ -52,10 +51,54 @@ def _broken(cls: type[StateMachine], graph: Graph) -> BrokenRows:
                 yield from _of_cell(step, rows, possible)
 
 
+def _never_held(
+    cls: type[StateMachine], values: dict[str, PossibleValues], taken: set[str]
+) -> BrokenRows:
+    """Rows whose guards can never hold; one that several steps share must hold in one of them."""
+    held: list[TransitionRow] = []
+    never: list[TransitionRow] = []
+    for step, rows in cls.rows.items():
+        for row in rows:
+            here = values.get(str(step))
+            holds = (
+                row.edge in taken
+                if row.disposition == "move"
+                else here is not None and _can_hold(row, here)
+            )
+            (held if holds else never).append(row)
+    for row in never:
+        if not (row.shared and any(one.shared and one == row for one in held)):
+            yield row, "its guard can never hold: the data never has these values here"
+    for step in cls.rows:
+        if str(step) not in values:
+            yield from _unreached(step, cls.rows[step])
+
+
+def _can_hold(row: TransitionRow, known: PossibleValues) -> bool:
+    """Whether the data can have what the guards of a row accept."""
+    own = hints(row.event) if row.event else {}
+    return all(
+        isinstance(guard.accepts, Stored)
+        or guard.field in own
+        or guard.field not in known
+        or not known[guard.field].isdisjoint(values_in(map(stored_form, guard.accepts)))
+        for guard in row.guards
+    )
+
+
+def _unreached(step: StrEnum, rows: Sequence[TransitionRow]) -> BrokenRows:
+    for row in rows[:1]:
+        yield row, f"{step} can never be reached: no guard on the way to it can hold"
+
+
 def _of_cell(step: StrEnum, rows: Rows, possible: Cases | None) -> BrokenRows:
     for row, later in pairwise(rows):
-        if not (row.guards or row.predicates):
-            yield later, f"never tried: the row {str(row)!r} before it takes every case"
+        if not row.conditional:
+            where = f" in {step}" if later.shared else ""
+            yield (
+                later,
+                f"never tried{where}: the row {str(row)!r} before it takes every case",
+            )
     if possible is None:
         yield from _gap(step, rows, "values that cannot be listed")
         return
@@ -97,10 +140,11 @@ def _of_case(step: StrEnum, rows: Rows, case: dict[str, object]) -> BrokenRows:
 
 
 def _gap(step: StrEnum, rows: Rows, case: str) -> BrokenRows:
+    """A case that no row takes; where no row moves at all, what the step says of the rest holds."""
     last = rows[-1]
-    if last.guards or last.predicates:
+    if last.conditional and any(row.disposition == "move" for row in rows):
         reason = f"a gap in {step}: no row takes {last.trigger_text} when {case}"
-        advice = "add a row, a last one without a guard, ignore(...) or reject(...)"
+        advice = "add a row, a last one without a guard, park(...), ignore(...) or reject(...)"
         yield last, f"{reason}; {advice}"
 
 

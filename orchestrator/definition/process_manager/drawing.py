@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from orchestrator.definition.codec import stored_form
 from orchestrator.definition.graph import Disposition, Edge, Graph, Node
-from orchestrator.definition.process_manager.rows import Stored, TransitionRow
+from orchestrator.definition.guards import Stored
+from orchestrator.definition.process_manager.rows import TransitionRow
 from orchestrator.definition.process_manager.state_machine import (
     StateMachine,
     copied,
@@ -48,14 +49,33 @@ def _edges(cls: type[StateMachine]) -> Iterator[Edge]:
                     row.escalates,
                     _accepts(cls, row),
                     _assigns(cls, step, row),
+                    tuple(
+                        issue.command.__name__ for issue in row.issues if issue.at_once
+                    ),
+                    row.set_texts,
                 )
 
 
 def _dispositions(cls: type[StateMachine]) -> Iterator[Disposition]:
+    """What rows say that do not move, and what the steps say of the rest; that nothing but parks is not said."""
     for step, rows in cls.rows.items():
         for row in rows:
-            if row.disposition != "move":
-                yield Disposition(str(step), row.trigger_text, row.disposition)
+            if row.disposition != "move" and row.trigger_text in cls.listed(step):
+                name, guard = row.trigger_text, row.guard_text
+                yield Disposition(str(step), name, row.disposition, guard)
+    for step, rest in cls.rests.items():
+        for name, event in cls.events.items():
+            if _leaves_a_rest(cls.rows_for(step, event)):
+                yield Disposition(str(step), name, rest)
+
+
+def _leaves_a_rest(rows: list[TransitionRow]) -> bool:
+    """Whether there can be events that none of the rows of one event and step takes."""
+    if not rows or not rows[-1].conditional:
+        return not rows
+    accepts = [guard.accepts for row in rows for guard in row.guards]
+    stale = any(isinstance(one, Stored) for one in accepts)
+    return stale or all(row.disposition != "move" for row in rows)
 
 
 def _accepts(cls: type[StateMachine], row: TransitionRow) -> dict[str, list[Any]]:
@@ -78,11 +98,12 @@ def _assigns(
             for name, item in fields_of(cls.Data).items()
             if item.default in domain(cls.Data, name)
         }
-    for name in copied(cls, row.event):
+    for name in copied(cls.Data, row):
         (accepted, *_) = [g.accepts for g in row.guards if g.field == name] or [()]
         limits = () if isinstance(accepted, Stored) else accepted
         values = limits or domain(cls.Data, name)
         assigned[name] = list(map(stored_form, values)) or None
     for name, value in row.sets:
-        assigned[name] = [stored_form(value)]
+        values = domain(cls.Data, name) if callable(value) else (value,)
+        assigned[name] = list(map(stored_form, values)) or None
     return dict(sorted(assigned.items()))

@@ -6,7 +6,7 @@ logic lives in the command handlers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
@@ -17,14 +17,31 @@ from orchestrator.definition.graph import Graph
 from orchestrator.definition.messages import STRICT, Command, Event
 from orchestrator.definition.process_manager.coverage import check_coverage
 from orchestrator.definition.process_manager.drawing import graph_of
-from orchestrator.definition.process_manager.rows import During, Issue, TransitionRow
+from orchestrator.definition.process_manager.rows import (
+    AnyStep,
+    During,
+    Issue,
+    Rest,
+    Taken,
+    TransitionRow,
+)
 from orchestrator.definition.process_manager.state_machine import (
     StateMachine,
+    copied,
     fields_of,
     required,
 )
 from orchestrator.definition.process_manager.validation import check, check_shape
 from orchestrator.definition.words import name_of
+
+Outcome = Literal["moved", "ignored", "rejected", "parked"]
+
+OUTCOMES: dict[Taken, Outcome] = {
+    "move": "moved",
+    "ignore": "ignored",
+    "reject": "rejected",
+    "park": "parked",
+}
 
 
 @dataclass(frozen=True)
@@ -32,9 +49,10 @@ class Decision:
     """What an event, or a deadline, leads to. Nothing has happened yet: the engine carries it out.
 
     `timers` are the deadlines of the step that is entered, shortest first; empty when the process stays in its step.
+    `at_once` are the places of the commands that neither wait for the others nor hold them.
     """
 
-    outcome: Literal["moved", "ignored", "rejected", "parked"]
+    outcome: Outcome
     step: StrEnum
     data: Any
     commands: tuple[Command, ...] = ()
@@ -42,6 +60,7 @@ class Decision:
     edge: str = ""
     entered: bool = False
     escalates: bool = False
+    at_once: frozenset[int] = frozenset()
 
 
 class ProcessManager(StateMachine):
@@ -60,7 +79,8 @@ class ProcessManager(StateMachine):
         cls.name = cls._declared_name()
         cls.first, *_, last = cls.Step
         cls.finals = frozenset(cls.final or [last])
-        cls.rows = _numbered(cls.transitions)
+        cls.rows = _numbered(cls)
+        cls.rests = _rests(cls)
         cls.events = {
             name_of(row.event): row.event for row in cls.all_rows() if row.event
         }
@@ -99,36 +119,44 @@ class ProcessManager(StateMachine):
         return decision
 
     @classmethod
-    def decide(cls, step: StrEnum, data: Any, event: Event) -> Decision:
+    def decide(
+        cls, step: StrEnum, data: Any, event: Event, *, known: Any = None
+    ) -> Decision:
         """What the event leads to in this step. Pure: it neither asks nor changes anything outside.
 
         Args:
             step: the current step.
             data: the stored data; None before the process has started.
             event: what has happened.
+            known: the data that was stored when this was decided before: what functions gave is read from there.
         """
         for row in cls.rows_for(step, type(event)):
-            if row.disposition == "ignore":
-                return Decision("ignored", step, data)
-            if row.disposition == "reject":
-                return Decision("rejected", step, data)
             if _holds(row, data, event):
-                return cls._move(row, step, data, event)
-        return Decision("parked", step, data)
+                if row.disposition == "move":
+                    return cls._move(row, step, data, event, known)
+                return Decision(OUTCOMES[row.disposition], step, data)
+        return Decision(OUTCOMES[cls.rest(step)], step, data)
 
     @classmethod
-    def decide_deadline(cls, step: StrEnum, data: Any, fired: int) -> Decision:
+    def decide_deadline(
+        cls, step: StrEnum, data: Any, fired: int, *, known: Any = None
+    ) -> Decision:
         """What the step's deadline number `fired` leads to; "ignored" when its guard does not hold."""
         row = cls.deadlines(step)[fired]
         if _holds(row, data, None):
-            return cls._move(row, step, data, None)
+            return cls._move(row, step, data, None, known)
         return Decision("ignored", step, data)
 
     @classmethod
     def _move(
-        cls, row: TransitionRow, step: StrEnum, data: Any, event: Event | None
+        cls,
+        row: TransitionRow,
+        step: StrEnum,
+        data: Any,
+        event: Event | None,
+        known: Any,
     ) -> Decision:
-        data = _changed(cls.Data, row, data, event)
+        data = _changed(cls.Data, row, data, event, known)
         entered = row.target is not None
         target = row.target if row.target is not None else step
         return Decision(
@@ -140,6 +168,7 @@ class ProcessManager(StateMachine):
             edge=row.edge,
             entered=entered,
             escalates=row.escalates,
+            at_once=row.at_once,
         )
 
     @classmethod
@@ -148,21 +177,48 @@ class ProcessManager(StateMachine):
         return cls._graph
 
 
-def _numbered(
-    transitions: Sequence[During],
-) -> dict[StrEnum, tuple[TransitionRow, ...]]:
-    """The rows by step, each move with the id of its edge."""
+def _numbered(cls: type[StateMachine]) -> dict[StrEnum, tuple[TransitionRow, ...]]:
+    """The rows by step, each move with the id of its edge; those of any step come last."""
     rows: dict[StrEnum, tuple[TransitionRow, ...]] = {}
     count = 0
-    for group in transitions:
+    for group, step in _steps_in_turn(cls):
         numbered = []
         for row in group.rows:
+            row = replace(row, shared=group.steps != (step,))
             if row.disposition == "move":
                 row = replace(row, edge=f"e{count}")
                 count += 1
             numbered.append(row)
-        rows[group.step] = (*rows.get(group.step, ()), *numbered)
+        rows[step] = (*rows.get(step, ()), *numbered)
     return rows
+
+
+def _steps_in_turn(cls: type[StateMachine]) -> Iterator[tuple[During, StrEnum]]:
+    """Each group with each of its steps; those of any step come last."""
+    for group in cls.transitions:
+        if not isinstance(group.steps, AnyStep):
+            for step in group.steps:
+                yield group, step
+    for group in cls.transitions:
+        if isinstance(group.steps, AnyStep):
+            for step in cls.waiting_steps():
+                yield group, step
+
+
+def _rests(cls: type[StateMachine]) -> dict[StrEnum, Rest]:
+    """What becomes of an event that no row takes, by step: as the step says, else as the class does."""
+    said = dict.fromkeys(cls.waiting_steps(), cls.otherwise)
+    said |= {
+        step: group.otherwise
+        for group, step in _steps_in_turn(cls)
+        if group.otherwise is not None
+    }
+    found = {step: otherwise(Event).disposition for step, otherwise in said.items()}
+    return {
+        step: rest
+        for step, rest in found.items()
+        if rest != "move" and rest != "park"  # what narrows the type
+    }
 
 
 def _holds(row: TransitionRow, data: Any, event: Event | None) -> bool:
@@ -177,11 +233,14 @@ def _field(name: str, event: Event | None, data: Any) -> object:
 
 
 def _changed(
-    form: type[Any], row: TransitionRow, data: Any, event: Event | None
+    form: type[Any], row: TransitionRow, data: Any, event: Event | None, known: Any
 ) -> Any:
     """The data after a row: the event's fields of the same name, then what the row sets."""
-    names = fields_of(type(event)).keys() & fields_of(form).keys()
-    changes = {name: getattr(event, name) for name in names} | dict(row.sets)
+    changes = {name: getattr(event, name) for name in copied(form, row)}
+    changes |= dict(row.sets)
+    for name, function in row.computes.items():
+        stored = known is not None
+        changes[name] = getattr(known, name) if stored else function(data, event)
     if data is None:
         return form(**changes)
     return replace(data, **changes) if changes else data

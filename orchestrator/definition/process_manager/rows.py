@@ -2,91 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Any, Literal
 
+from orchestrator.definition.guards import Guard, guards_of, in_order
 from orchestrator.definition.messages import Command, Event
 from orchestrator.definition.words import (
     name_of,
     spoken_condition,
     spoken_delay,
-    written,
 )
 
 DataPredicate = Callable[[Any, Any], bool]
 """A named condition: (data, event) -> bool. For deadlines the event is None."""
 
 
-@dataclass(frozen=True)
-class Stored:
-    """Stands in a guard for the value of a field of the stored data."""
+DataFunction = Callable[[Any, Any], Any]
+"""A named pure function: (data, event) -> the value of a field. For deadlines the event is None."""
 
-    field: str
+Rest = Literal["park", "ignore", "reject"]
+"""What becomes of an event that does not move the process."""
 
-
-def stored(field: str) -> Stored:
-    """The event's field must equal this field of the stored data: a stale answer does not match."""
-    return Stored(field)
-
-
-@dataclass(frozen=True)
-class Guard:
-    """A field of the event, or else of the data, and the values it accepts."""
-
-    field: str
-    accepts: tuple[object, ...] | Stored
-
-    def holds(self, value: object, data: object) -> bool:
-        if isinstance(self.accepts, Stored):
-            return bool(value == getattr(data, self.accepts.field))
-        return value in self.accepts
-
-    def __str__(self) -> str:
-        if isinstance(self.accepts, Stored):
-            return f"{self.field} = stored {self.accepts.field}"
-        return f"{self.field} = {', '.join(map(answer, self.accepts))}"
+Taken = Literal["move"] | Rest
+"""What becomes of an event."""
 
 
 @dataclass(frozen=True)
 class Issue:
-    """A command to issue; `renames` says which data or event field fills a field of another name."""
+    """A command to issue; `renames` says which data or event field fills a field of another name.
+
+    One that is issued at once neither waits for the other commands of its row nor holds them.
+    """
 
     command: type[Command]
     renames: tuple[tuple[str, str], ...] = ()
+    at_once: bool = False
 
 
 @dataclass(frozen=True)
 class TransitionRow:
     """One transition of a step: when this arrives and the guards hold, change data, issue commands, go on.
 
-    `when`, `after`, `ignore` and `reject` make rows; the methods only add to them.
+    `when`, `after`, `park`, `ignore` and `reject` make rows; the methods only add to them. One row may be shared by
+    several steps.
     """
 
     trigger: type[Event] | timedelta
-    disposition: Literal["move", "ignore", "reject"] = "move"
+    disposition: Taken = "move"
     predicates: tuple[DataPredicate, ...] = ()
     guards: tuple[Guard, ...] = ()
+    keeps: tuple[str, ...] = ()
     sets: tuple[tuple[str, object], ...] = ()
     issues: tuple[Issue, ...] = ()
     target: StrEnum | None = None
     escalates: bool = False
+    instead_of: StrEnum | None = field(default=None, compare=False)
     edge: str = field(default="", compare=False)
+    shared: bool = field(default=False, compare=False)
+
+    def keep(self, *names: str) -> TransitionRow:
+        """Leaves these fields of the data as they are, though the event has fields of the same name."""
+        return replace(self, keeps=(*self.keeps, *names))
 
     def set(self, **values: object) -> TransitionRow:
-        """Also gives these fields of the data these values."""
+        """Also gives these fields of the data these values.
+
+        In the place of a value may stand a named function of the data, as it was before the row, and the event.
+        """
         return replace(self, sets=(*self.sets, *values.items()))
 
-    def issue(self, *commands: type[Command], **renames: str) -> TransitionRow:
-        """Also issues these commands, their fields filled by name from event and data."""
-        issued = (Issue(command, tuple(renames.items())) for command in commands)
+    def issue(
+        self, *commands: type[Command], at_once: bool = False, **renames: str
+    ) -> TransitionRow:
+        """Also issues these commands, their fields filled by name from event and data.
+
+        They are carried out in the order written, each after the one before; those issued `at_once` in any.
+        """
+        filled = tuple(renames.items())
+        issued = (Issue(command, filled, at_once) for command in commands)
         return replace(self, issues=(*self.issues, *issued))
 
     def go_to(self, step: StrEnum) -> TransitionRow:
         """Then enters this step; without it the process stays where it is."""
-        return replace(self, target=step)
+        return replace(self, target=step, instead_of=self.target)
 
     def escalate(self) -> TransitionRow:
         """Also raises the escalation level, for people to see."""
@@ -95,6 +96,23 @@ class TransitionRow:
     @property
     def event(self) -> type[Event] | None:
         return None if isinstance(self.trigger, timedelta) else self.trigger
+
+    @property
+    def computes(self) -> dict[str, DataFunction]:
+        """The fields of the data whose values functions give."""
+        return {name: one for name, one in dict(self.sets).items() if callable(one)}
+
+    @property
+    def conditional(self) -> bool:
+        """Whether it does not take every case."""
+        return bool(self.guards or self.predicates)
+
+    @property
+    def at_once(self) -> frozenset[int]:
+        """The places of the commands that are issued at once, counted from 0."""
+        return frozenset(
+            place for place, issue in enumerate(self.issues) if issue.at_once
+        )
 
     @property
     def guard_text(self) -> str:
@@ -108,64 +126,93 @@ class TransitionRow:
             return f"after {spoken_delay(self.trigger)}"
         return name_of(self.trigger)
 
+    @property
+    def set_texts(self) -> tuple[str, ...]:
+        """What functions give, as people read it."""
+        computed = self.computes.items()
+        return tuple(f"{name} = {spoken_condition(one)}" for name, one in computed)
+
     def __str__(self) -> str:
-        guard = f" [{self.guard_text}]" if self.guards or self.predicates else ""
-        commands = ", ".join(name_of(issue.command) for issue in self.issues)
+        guard = f" [{self.guard_text}]" if self.conditional else ""
+        commands = [name_of(issue.command) for issue in self.issues]
+        actions = ", ".join([*self.set_texts, *commands])
         target = f" -> {self.target}" if self.target is not None else ""
-        return (
-            f"{self.trigger_text}{guard}{' / ' + commands if commands else ''}{target}"
-        )
+        return f"{self.trigger_text}{guard}{' / ' + actions if actions else ''}{target}"
+
+
+class AnyStep(Enum):
+    """Stands for every step in which a process waits: all but the first and the final ones."""
+
+    ANY = "any step"
+
+
+ANY = AnyStep.ANY
+
+Disposes = Callable[..., TransitionRow]
+"""One of `park`, `ignore` and `reject`."""
 
 
 @dataclass(frozen=True)
 class During:
-    """The rows of one step."""
+    """The rows of some steps, and what becomes there of an event that none of them takes."""
 
-    step: StrEnum
+    steps: tuple[StrEnum, ...] | AnyStep
     rows: tuple[TransitionRow, ...]
+    otherwise: Disposes | None = None
 
 
-def during(step: StrEnum, *rows: TransitionRow) -> During:
-    """Groups the rows of one step; rows for one event are tried in the order written."""
-    return During(step, rows)
+def during(
+    steps: StrEnum | Iterable[StrEnum] | AnyStep,
+    *rows: TransitionRow,
+    otherwise: Disposes | None = None,
+) -> During:
+    """Groups the rows of a step, of several, or of ANY step in which a process waits.
+
+    Rows for one event are tried in the order written, those of ANY step after the step's own.
+
+    Args:
+        steps: one step, several, or ANY.
+        rows: what can happen in each of them.
+        otherwise: `park`, `ignore` or `reject`: what becomes of an event that no row of these steps takes. Without it
+            the class says so.
+    """
+    if isinstance(steps, AnyStep):
+        return During(steps, rows, otherwise)
+    one = isinstance(steps, str) or not isinstance(steps, Iterable)
+    listed = (steps,) if one else tuple(in_order(steps))
+    return During(listed, rows, otherwise)
 
 
 def when(
     event: type[Event], *predicates: DataPredicate, **guards: object
 ) -> TransitionRow:
     """A row for an event. A guard names a field and the value or values it accepts, or `stored("field")`."""
-    return TransitionRow(event, predicates=predicates, guards=_guards(guards))
+    return TransitionRow(event, predicates=predicates, guards=guards_of(guards))
 
 
 def after(
     delay: timedelta, *predicates: DataPredicate, **guards: object
 ) -> TransitionRow:
     """A row for a deadline, counted from entering the step."""
-    return TransitionRow(delay, predicates=predicates, guards=_guards(guards))
+    return TransitionRow(delay, predicates=predicates, guards=guards_of(guards))
 
 
-def ignore(event: type[Event]) -> TransitionRow:
+def park(
+    event: type[Event], *predicates: DataPredicate, **guards: object
+) -> TransitionRow:
+    """The event may come early: it is kept, and offered again in a step that has something for it."""
+    return TransitionRow(event, "park", predicates, guards_of(guards))
+
+
+def ignore(
+    event: type[Event], *predicates: DataPredicate, **guards: object
+) -> TransitionRow:
     """The event is expected to come late in this step: it is logged and changes nothing."""
-    return TransitionRow(event, disposition="ignore")
+    return TransitionRow(event, "ignore", predicates, guards_of(guards))
 
 
-def reject(event: type[Event]) -> TransitionRow:
+def reject(
+    event: type[Event], *predicates: DataPredicate, **guards: object
+) -> TransitionRow:
     """The event is wrong in this step: an incident at once."""
-    return TransitionRow(event, disposition="reject")
-
-
-def _guards(guards: Mapping[str, object]) -> tuple[Guard, ...]:
-    return tuple(Guard(name, _accepted(value)) for name, value in guards.items())
-
-
-def _accepted(value: object) -> tuple[object, ...] | Stored:
-    if isinstance(value, Stored):
-        return value
-    if isinstance(value, list | tuple | set | frozenset):
-        return tuple(value)
-    return (value,)
-
-
-def answer(value: object) -> str:
-    """A guard's value as people read it: a truth value answers a question."""
-    return ("yes" if value else "no") if isinstance(value, bool) else written(value)
+    return TransitionRow(event, "reject", predicates, guards_of(guards))

@@ -11,13 +11,20 @@ from typing import Any, ClassVar
 
 from orchestrator.definition.messages import Event
 from orchestrator.definition.process_definition import ProcessDefinition
-from orchestrator.definition.process_manager.rows import During, TransitionRow
+from orchestrator.definition.process_manager.rows import (
+    Disposes,
+    During,
+    Rest,
+    TransitionRow,
+    park,
+)
 
 
 class StateMachine(ProcessDefinition):
     """Steps and the rows by step; `first` is where processes start, and in `finals` they end."""
 
     final: ClassVar[Sequence[StrEnum]] = ()
+    otherwise: ClassVar[Disposes] = park
     transitions: ClassVar[Sequence[During]]
     Step: ClassVar[type[StrEnum]]
     Data: ClassVar[type[Any]]
@@ -26,11 +33,40 @@ class StateMachine(ProcessDefinition):
     rows: ClassVar[Mapping[StrEnum, tuple[TransitionRow, ...]]]
     first: ClassVar[StrEnum]
     finals: ClassVar[frozenset[StrEnum]]
+    rests: ClassVar[Mapping[StrEnum, Rest]]
+    """By step what becomes of an event that no row takes, where that is not to park it."""
+
+    @classmethod
+    def waiting_steps(cls) -> list[StrEnum]:
+        """The steps in which a process waits: all but the first and the final ones."""
+        return [step for step in cls.Step if step not in {cls.first, *cls.finals}]
+
+    @classmethod
+    def rest(cls, step: StrEnum) -> Rest:
+        """What becomes in a step of an event that none of its rows takes."""
+        return cls.rests.get(step, "park")
 
     @classmethod
     def rows_for(cls, step: StrEnum, event: type[Event]) -> list[TransitionRow]:
         """The rows of a step for an event, in the order they are tried."""
         return [row for row in cls.rows.get(step, ()) if row.trigger is event]
+
+    @classmethod
+    @cache
+    def listed(cls, step: str) -> frozenset[str]:
+        """The names of the events that a step does not only park: it may take, ignore or reject them."""
+        here = cls.Step(step)
+        return frozenset(
+            name for name, event in cls.events.items() if cls._lists(here, event)
+        )
+
+    @classmethod
+    def _lists(cls, step: StrEnum, event: type[Event]) -> bool:
+        rows = cls.rows_for(step, event)
+        if any(row.disposition != "park" for row in rows):
+            return True
+        open_end = not rows or rows[-1].conditional
+        return open_end and cls.rest(step) != "park"
 
     @classmethod
     def deadlines(cls, step: StrEnum) -> list[TransitionRow]:
@@ -71,9 +107,9 @@ def fields_of(cls: type[Any] | None) -> Mapping[str, Field[Any]]:
     return fields
 
 
-def copied(cls: type[StateMachine], event: type[Event] | None) -> Collection[str]:
-    """The names of an event's fields that the data has too."""
-    return fields_of(event).keys() & fields_of(cls.Data).keys()
+def copied(data: type[Any], row: TransitionRow) -> Collection[str]:
+    """The names of the event's fields that a row copies: those that the data has too, but for what it keeps."""
+    return (fields_of(row.event).keys() & fields_of(data).keys()) - set(row.keeps)
 
 
 def required(field: Field[Any]) -> bool:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from orchestrator.definition.workflow.plan import Link, Loop, Plan, Vertex
+from orchestrator.definition.workflow.links import Link, Loop
+from orchestrator.definition.workflow.plan import Plan, Vertex
 
 Ending = Literal["done", "failed", "late", "cancelled"]
 """How a visit was settled."""
@@ -37,14 +38,15 @@ ReadJoins = Callable[[Sequence[str]], Mapping[str, Arrivals]]
 class Settled:
     """A visit of a step that is over.
 
-    `failed` is for good: an error link is taken, or the failure is put up with. `late` is a deadline's other way.
+    `failed` is for good: the error link `caught` is taken, or without one the failure is put up with. `late` is a
+    deadline's other way.
     """
 
     step: str
     visit: int = 1
     outcome: Ending = "done"
     result: Any = None
-    error: BaseException | type[BaseException] | None = None
+    caught: Link | None = None
 
 
 @dataclass
@@ -59,22 +61,25 @@ class Advance:
     caught: tuple[str, ...] = ()
     """The other steps of a `catch`: their open visits are cancelled, and their links are then dead."""
     taken: list[str] = field(default_factory=list)
-    """The ids of the links taken."""
+    """The ids of the links taken. A replay reads from them which way a failure went."""
 
 
-def advance(plan: Plan, settled: Settled, read_joins: ReadJoins) -> Advance:
+def advance(
+    plan: Plan, settled: Settled, read_joins: ReadJoins, *, past: bool = False
+) -> Advance:
     """What follows when a visit of a step is settled.
 
     Args:
         plan: the compiled workflow.
         settled: which step, and how it ended.
         read_joins: the arrivals at joins so far.
+        past: whether it is told from a history: the first version let a fork take no way where nothing else followed.
 
     Raises:
         NoCase: no case fits the result, and there is no default.
         Exception: whatever a predicate raises.
     """
-    return _Walk(plan, read_joins).from_step(settled)
+    return _Walk(plan, read_joins, past=past).from_step(settled)
 
 
 def begin(plan: Plan) -> Advance:
@@ -82,29 +87,27 @@ def begin(plan: Plan) -> Advance:
     return Advance(entered=[(name, 1) for name in plan.entries])
 
 
-def catching(
-    plan: Plan, step: str, error: BaseException | type[BaseException] | None
-) -> Link | None:
+def catching(plan: Plan, step: str, error: BaseException) -> Link | None:
     """The error link that a failure of this step takes, if any: the first whose type fits."""
-    kind = error if isinstance(error, type) else type(error)
     for link in plan[step].exceptions:
-        if link.error is not None and issubclass(kind, link.error):
+        if link.error is not None and isinstance(error, link.error):
             return link
     return None
 
 
 def starved(target: Vertex, now: Arrivals) -> bool:
-    """Whether a join that has started lacks branches, because some have failed and too many others were not taken.
+    """Whether a join that has started lacks branches: of those that were reached too few were taken, or have failed.
 
-    Only when all were resolved this is known. Its step then starts in order to fail: a failure that was put up with as
-    long as others could make up for it is not forgotten.
+    Only when all were resolved this is known. Its step then starts in order to fail. A join that no way was taken to,
+    and no failure stands before, is on a branch that was not taken itself.
     """
-    return now.failed > 0 and now.taken < (target.needed or 0)
+    return now.taken + now.failed > 0 and now.taken < (target.needed or 0)
 
 
 class _Walk:
-    def __init__(self, plan: Plan, read_joins: ReadJoins) -> None:
+    def __init__(self, plan: Plan, read_joins: ReadJoins, *, past: bool) -> None:
         self.plan = plan
+        self.past = past
         self.read_joins = read_joins
         self.known: dict[str, Arrivals] = {}
         self.found = Advance()
@@ -140,16 +143,20 @@ class _Walk:
         return self._leaving(loop, way)
 
     def _chosen(self, vertex: Vertex, result: Any) -> list[tuple[Link, bool]]:
+        """The ways on that a result takes: at least one, where there are any."""
+        found = [(one, set(one.taken(result, vertex.name))) for one in vertex.choices]
+        if found and not self.past and not any(taken for _, taken in found):
+            rows = "; ".join(choice.row for choice in vertex.choices)
+            vertex.choices[0].refuse(result, vertex.name, rows)
         return [
-            (link, link in taken)
-            for choice in vertex.choices
-            for taken in [set(choice.taken(result, vertex.name))]
-            for link in choice.links
+            (link, link in taken) for choice, taken in found for link in choice.links
         ]
 
     def _exceptional(self, vertex: Vertex, settled: Settled) -> list[tuple[Link, bool]]:
         """An error or a deadline: the first exception that fits is taken; all else is dead."""
-        found = self._exception(vertex, settled)
+        found = settled.caught if settled.outcome == "failed" else vertex.late
+        if found is not None:
+            self.found.taken.append(found.id)
         if found is not None and len(found.group) > 1:
             self.found.caught = tuple(n for n in found.group if n != vertex.name)
             self._take_back(
@@ -163,11 +170,6 @@ class _Walk:
     def _fail(self, links: Iterable[tuple[Link, bool]]) -> None:
         """Notes that a failure is why these links are dead."""
         self.failed.update(link.id for link, _ in links if not link.exceptional)
-
-    def _exception(self, vertex: Vertex, settled: Settled) -> Link | None:
-        if settled.outcome == "late":
-            return next((x for x in vertex.exceptions if x.kind == "deadline"), None)
-        return catching(self.plan, vertex.name, settled.error)
 
     def _leaving(self, loop: Loop, way: Link | None) -> list[tuple[Link, bool]]:
         """Leaves a loop: of all links that lead out of it only this one is taken."""
@@ -221,7 +223,7 @@ class _Walk:
     def _arrive(self, link: Link, taken: bool, visit: int) -> list[tuple[Link, bool]]:
         target = self.plan[link.target]
         taken = taken and not self._given_up(link.target)
-        if taken:
+        if taken and not link.exceptional:
             self.found.taken.append(link.id)
         if target.ways_in == 1:
             if taken:

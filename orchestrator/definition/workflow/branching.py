@@ -15,9 +15,10 @@ from orchestrator.definition.typing import (
     values_of,
 )
 from orchestrator.definition.words import written
-from orchestrator.definition.workflow.parameters import Parameter, parameters
-from orchestrator.definition.workflow.plan import Choice, Plan, Vertex
+from orchestrator.definition.workflow.links import Choice
+from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.rows import ResultPredicate
+from orchestrator.definition.workflow.signatures import Parameter, parameters
 
 
 def check_branching(definition: str, plan: Plan) -> None:
@@ -27,19 +28,27 @@ def check_branching(definition: str, plan: Plan) -> None:
         InvalidDefinition: naming the row and the reason.
     """
     for vertex in plan.vertices.values():
-        for choice in vertex.choices:
-            for reason in _reasons(vertex, choice):
-                invalid(definition, choice.row, reason)
-        if vertex.each is not None:
-            (link,) = plan.incoming[vertex.name]
-            for reason in _unlistable(plan[link.source], vertex.each.over):
-                invalid(definition, vertex.each, reason)
-        if vertex.loop is not None and vertex.ends_loop:
-            for reason in _misfits(vertex.loop.until, vertex):
-                invalid(definition, vertex.loop.row, reason)
+        for row, reason in _broken(plan, vertex):
+            invalid(definition, row, reason)
 
 
-def _reasons(vertex: Vertex, choice: Choice) -> Iterator[str]:
+def _broken(plan: Plan, vertex: Vertex) -> Iterator[tuple[object, str]]:
+    """Rows that read from a result what is not there, and why."""
+    only = len(vertex.choices) == 1
+    for choice in vertex.choices:
+        yield from ((choice.row, one) for one in _reasons(vertex, choice, only=only))
+    for predicate in vertex.step.predicates:
+        yield from ((vertex.row, one) for one in _misfits(predicate, vertex))
+    if vertex.each is not None:
+        (link,) = plan.incoming[vertex.name]
+        source, over = plan[link.source], vertex.each.over
+        yield from ((vertex.each, one) for one in _unlistable(source, over))
+    if vertex.loop is not None and vertex.ends_loop:
+        loop = vertex.loop
+        yield from ((loop.row, one) for one in _misfits(loop.until, vertex))
+
+
+def _reasons(vertex: Vertex, choice: Choice, *, only: bool) -> Iterator[str]:
     for link in choice.links:
         if link.case is not None:
             yield from _misfits(link.case.predicate, vertex)
@@ -48,10 +57,11 @@ def _reasons(vertex: Vertex, choice: Choice) -> Iterator[str]:
         if hint is None:
             yield f"{_what(vertex)} has no field {choice.on!r}"
         else:
-            yield from _values(choice, hint)
+            yield from _values(choice, hint, only=only)
 
 
-def _values(choice: Choice, hint: Any) -> Iterator[str]:
+def _values(choice: Choice, hint: Any, *, only: bool) -> Iterator[str]:
+    """What is wrong with the values of its cases; `only` if nothing else follows the step."""
     elements = element(hint)
     listed = elements is not None and not says_nothing(hint)
     if listed and choice.exclusive:
@@ -65,7 +75,8 @@ def _values(choice: Choice, hint: Any) -> Iterator[str]:
         if value not in possible:
             yield f"{choice.on or 'the result'} can never be {written(value)!r}"
     missing = [written(value) for value in possible if value not in taken]
-    if choice.exclusive and missing and choice.default is None:
+    must = choice.exclusive or (only and not listed)
+    if must and missing and choice.default is None:
         what = choice.on or "the result"
         yield f"no case for {what} = {', '.join(missing)}: add it, or say otherwise=..."
 

@@ -11,9 +11,12 @@ Sets of steps are the bits of whole numbers, so that a graph of 10,000 steps tak
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import reduce
+from operator import and_, or_
 
 from orchestrator.definition.typing import element, field_of, values_of
-from orchestrator.definition.workflow.plan import Choice, Link, Plan, Vertex
+from orchestrator.definition.workflow.links import Choice, Link
+from orchestrator.definition.workflow.plan import Plan, Vertex
 
 Condition = frozenset[int]
 
@@ -97,6 +100,8 @@ class Certainty:
         self.bits = {name: 1 << index for index, name in enumerate(asked)}
         self.before: dict[str, int] = {}
         self.certain: dict[str, int] = {}
+        self.starving: dict[str, int] = {}
+        """What there certainly is when a join that needs every branch lacks some, and fails."""
         self.starts: dict[str, Condition] = {}
         """Under which condition each vertex starts."""
         self._taken: dict[str, Condition] = {}
@@ -144,9 +149,10 @@ class Certainty:
         if not incoming:
             return 0
         brought = [self._brought(link) for link in incoming]
-        found = brought[0]
-        for one in brought:
-            found &= one
+        found = reduce(and_, brought)
+        if vertex.needed == len(incoming):
+            self.starving[vertex.name] = found
+            return reduce(or_, brought)
         if vertex.needed is None:
             for one, condition in zip(brought, ways, strict=True):
                 if condition == start:
@@ -155,7 +161,9 @@ class Certainty:
 
     def _brought(self, link: Link) -> int:
         found = self.certain[link.source]
-        return found if link.exceptional else found | self.bits.get(link.source, 0)
+        if link.exceptional:
+            return self.starving.get(link.source, found)
+        return found | self.bits.get(link.source, 0)
 
     def _ways(self, incoming: Sequence[Link]) -> list[Condition]:
         """Under which conditions the ways in are taken; a caught group's together go one way or the other."""
@@ -168,8 +176,8 @@ class Certainty:
     ) -> bool:
         """Whether it may not start although a way to it was taken.
 
-        A join that waits for fewer may starve: a branch failed, which was put up with, and then no other was taken. And
-        what comes together in a group, or after it, is taken back when one of the group fails.
+        A join that needs so many may starve: too few were taken, or failures were put up with before. And what comes
+        together in a group, or after it, is taken back when one of the group fails.
         """
         if vertex.ways_in < 2:
             return False
@@ -227,7 +235,8 @@ class Certainty:
     ) -> list[Condition]:
         if not choice.conditional:
             return [done] * len(choice.links)
-        complete = choice.exclusive or choice.default is not None
+        alone = len(vertex.choices) == 1  # then it takes a way
+        complete = choice.exclusive or choice.default is not None or alone
         complete = complete or covers(vertex, choice)
         return self._branches(done, len(choice.links), complete=complete)
 

@@ -11,15 +11,9 @@ from orchestrator.definition.invalid import invalid
 from orchestrator.definition.words import name_of
 from orchestrator.definition.workflow import row_rules, step_rules
 from orchestrator.definition.workflow.branching import check_branching
-from orchestrator.definition.workflow.parameters import bind_parameters, read_returns
-from orchestrator.definition.workflow.plan import (
-    Choice,
-    Link,
-    LinkKind,
-    Loop,
-    Plan,
-    Vertex,
-)
+from orchestrator.definition.workflow.links import Choice, Link, LinkKind, Loop
+from orchestrator.definition.workflow.parameters import bind_parameters
+from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.rows import (
     Case,
     Catch,
@@ -34,6 +28,7 @@ from orchestrator.definition.workflow.rows import (
     Then,
     Undo,
 )
+from orchestrator.definition.workflow.signatures import read_returns
 from orchestrator.definition.workflow.steps import (
     Policy,
     Step,
@@ -333,7 +328,7 @@ def _same(one: Step, other: Step) -> bool:
 
 
 def _bare(step: Step) -> bool:
-    return not step.gives and step.policy == Policy()
+    return not step.gives and not step.args and step.policy == Policy()
 
 
 KINDS: dict[type[FlowRow], Callable[[Compilation, Any], None]] = {

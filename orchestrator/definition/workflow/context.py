@@ -10,13 +10,24 @@ from uuid import UUID
 
 
 @dataclass(frozen=True)
+class ChildFailure:
+    """What failed in a sub-process, and its process id."""
+
+    process_id: str
+    step: str
+    type: str
+    message: str
+
+
+@dataclass(frozen=True)
 class Failure:
-    """Why a step failed for good; the parameter of a step that catches it."""
+    """Why a step failed for good; the parameter of a step that catches it. `child` is there if it ran a sub-process."""
 
     step: str
     type: str
     message: str
     attempts: int
+    child: ChildFailure | None = None
 
 
 class StepContext(ABC):
@@ -27,7 +38,7 @@ class StepContext(ABC):
         step: the name of the step.
         attempt: counted from 1.
         visit: the round of the loop, counted from 1.
-        idempotency_key: equal in every attempt of this visit: hand it to whatever has effects outside.
+        idempotency_key: a text, equal in every attempt of this visit: hand it to whatever has effects outside.
         deadline: when this attempt is stopped.
         saved: what an earlier attempt saved with `save`; None when none did.
     """
@@ -36,7 +47,7 @@ class StepContext(ABC):
     step: str
     attempt: int
     visit: int
-    idempotency_key: UUID
+    idempotency_key: str
     deadline: datetime
     saved: Any
 

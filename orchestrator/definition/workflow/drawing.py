@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Literal
+from typing import Any, Literal
 
+from orchestrator.definition.codec import stored_form
 from orchestrator.definition.graph import Edge, Graph, Node
+from orchestrator.definition.guards import Stored
 from orchestrator.definition.process_definition import ProcessDefinition
 from orchestrator.definition.words import (
     name_of,
@@ -14,7 +16,10 @@ from orchestrator.definition.words import (
     spoken_name,
     written,
 )
-from orchestrator.definition.workflow.plan import Choice, Link, Plan, Vertex
+from orchestrator.definition.workflow.links import Choice, Link
+from orchestrator.definition.workflow.plan import Plan, Vertex
+from orchestrator.definition.workflow.rows import error_types
+from orchestrator.definition.workflow.steps import Step
 
 
 def graph_of(cls: type[ProcessDefinition], plan: Plan | None) -> Graph:
@@ -48,15 +53,39 @@ def _detail(vertex: Vertex) -> str:
         what = f"each of {vertex.each.over or 'the result'}"
         window = f", {vertex.each.window} at once" if vertex.each.window else ""
         run = f"{child} for {what}" if child else what
-        return f"{run}{window}{_tolerated(vertex.each.tolerate)}"
+        args = f", {_args(step)}" if step.args else ""
+        return f"{run}{window}{_tolerated(vertex.each.tolerate)}{args}"
     if child:
         return child
-    about = f"for {name_of(step.event)}" if step.event else ""
+    if step.kind == "sleep" and step.deadline is not None:
+        return spoken_delay(step.deadline)
+    about = f"for {name_of(step.event)}{_guarded(step)}" if step.event else _args(step)
     if step.choices is not None:
         about = " or ".join(written(choice) for choice in step.choices)
     if step.deadline is not None:
         about += f", at most {spoken_delay(step.deadline)}"
     return about
+
+
+def _guarded(step: Step) -> str:
+    """Which events a step takes that waits for them."""
+    named = [*map(spoken_condition, step.predicates), *map(str, step.guards)]
+    return f" [{' and '.join(named)}]" if named else ""
+
+
+def _args(step: Step) -> str:
+    """The parameters that are not bound by their own names."""
+    return ", ".join(f"{name} = {_source(value)}" for name, value in step.args)
+
+
+def _source(value: Any) -> str:
+    if isinstance(value, Stored):
+        return f"stored {value.field}"
+    if isinstance(value, Step):
+        return f"that of {value.name}"
+    if callable(value):
+        return f"that of {name_of(value)}"
+    return repr(stored_form(value))
 
 
 def _tolerated(failures: int | float) -> str:
@@ -116,7 +145,8 @@ def _guard(choice: Choice, link: Link) -> str:
 
 
 def _edge(plan: Plan, link: Link, guard: str) -> Edge:
-    event = name_of(link.error) if link.error is not None else ""
+    errors = error_types(link.error) if link.error is not None else ()
+    event = " or ".join(map(name_of, errors))
     deadline = plan[link.source].step.deadline
     if link.kind == "deadline" and deadline is not None:
         event = f"after {spoken_delay(deadline)}"

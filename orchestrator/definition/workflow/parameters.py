@@ -5,13 +5,12 @@ Every parameter of every step gets its source, and the source must be able to fi
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import Any, NoReturn, get_type_hints
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NoReturn
 
+from orchestrator.definition.codec import encode_as
+from orchestrator.definition.guards import Stored
 from orchestrator.definition.invalid import invalid
 from orchestrator.definition.typing import (
     MISSING,
@@ -20,97 +19,24 @@ from orchestrator.definition.typing import (
     element,
     field_of,
     hints,
+    says_nothing,
     spelled,
     takes_none,
     without_none,
-    without_outcomes,
 )
 from orchestrator.definition.words import name_of
 from orchestrator.definition.workflow.certainty import Certainty
 from orchestrator.definition.workflow.context import Failure, StepContext
 from orchestrator.definition.workflow.plan import Binding, Plan, Vertex
-from orchestrator.definition.workflow.steps import Function, Step
-
-REMEMBERED = 16_384
-"""Functions whose parameters are kept: more than a large graph has, and a bound for graphs built again and again."""
-
-BY_NAME = (
-    inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    inspect.Parameter.KEYWORD_ONLY,
+from orchestrator.definition.workflow.rows import name as step_name
+from orchestrator.definition.workflow.signatures import (
+    FROM_FACTORY,
+    Parameter,
+    read,
+    taken,
 )
-
-
-class FromFactory:
-    """The default of a field that makes a new one each time: what is not given is left out."""
-
-
-FROM_FACTORY = FromFactory()
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter of a step function: its name, annotation and default (MISSING without one)."""
-
-    name: str
-    annotation: Any
-    default: Any
-
-    @property
-    def optional(self) -> bool:
-        """Whether it has a default."""
-        return self.default is not MISSING
-
-
-@lru_cache(REMEMBERED)
-def parameters(function: Function) -> tuple[Parameter, ...]:
-    """The parameters of a function, with resolved annotations.
-
-    Raises:
-        TypeError, ValueError, NameError: they cannot be told, or not be given by name.
-    """
-    annotated = get_type_hints(function)
-    found = []
-    for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind not in BY_NAME:
-            raise TypeError(f"the parameter {name} cannot be given by name")
-        annotation = annotated.get(name, MISSING)
-        found.append(Parameter(name, annotation, parameter.default))
-    return tuple(found)
-
-
-@lru_cache(REMEMBERED)
-def returns(function: Function) -> Any:
-    """The annotation of a function's result, without the outcomes that it may return instead; MISSING without one."""
-    return without_outcomes(get_type_hints(function).get("return", MISSING))
-
-
-def taken(step: Step) -> tuple[Parameter, ...]:
-    """What a step is given when it runs: its function's parameters, or the fields of its sub-process's Input."""
-    if step.function is not None:
-        return parameters(step.function)
-    return fields(step.definition.Input) if step.definition is not None else ()
-
-
-def fields(form: type[Any]) -> tuple[Parameter, ...]:
-    """The fields of a workflow's Input, as the parameters of running it."""
-    annotated = hints(form)
-    return tuple(
-        Parameter(field.name, annotated[field.name], _default(field))
-        for field in dataclasses.fields(form)
-        if field.init
-    )
-
-
-def _default(field: dataclasses.Field[Any]) -> Any:
-    if field.default is not dataclasses.MISSING:
-        return field.default
-    if field.default_factory is not dataclasses.MISSING:
-        return FROM_FACTORY
-    return MISSING
-
-
-UNREADABLE = (NameError, TypeError, ValueError)
-"""What is raised by annotations that cannot be resolved, and by what has no signature."""
+from orchestrator.definition.workflow.steps import Step
+from orchestrator.exceptions import InvalidMessage
 
 
 def bind_parameters(definition: str, plan: Plan, form: type[Any]) -> None:
@@ -125,50 +51,31 @@ def bind_parameters(definition: str, plan: Plan, form: type[Any]) -> None:
         InvalidDefinition: naming the row, the step and its parameter.
     """
     asked = dict.fromkeys(
-        plan.results[parameter.name]
+        giver
         for vertex in plan.vertices.values()
-        for parameter in _all_parameters(definition, vertex)
-        if parameter.name in plan.results
+        for source in _sources(definition, vertex)
+        if (giver := plan.giver(source)) is not None
     )
     certainty = Certainty(plan, asked)
     for name in plan.order:
         _Parameters(definition, plan, form, certainty, plan[name]).bind()
 
 
-def read_returns(definition: str, plan: Plan) -> None:
-    """Notes what the functions and sub-processes of all steps give.
-
-    Raises:
-        InvalidDefinition: a function does not say it.
-    """
-    for vertex in plan.vertices.values():
-        function, child = vertex.step.function, vertex.step.definition
-        if child is not None:
-            vertex.returns = child.result_type()
-        if function is None:
-            continue
-        found = _read(definition, vertex, function, partial(returns, function))
-        if found is MISSING:
-            reason = "has no return annotation: say what its result is, None if there is none"
-            invalid(definition, vertex.row, f"{name_of(function)} {reason}")
-        vertex.returns = found
+def _sources(definition: str, vertex: Vertex) -> Iterator[object]:
+    """What may give a vertex its values: names of results, and steps."""
+    for parameter in _all_parameters(definition, vertex):
+        yield Stored(parameter.name)
+    for step in filter(None, (vertex.step, vertex.undo)):
+        yield from (value for _, value in step.args)
+    yield from (guard.accepts for guard in vertex.step.guards)
 
 
 def _all_parameters(definition: str, vertex: Vertex) -> Iterator[Parameter]:
     step, undo = vertex.step, vertex.undo
     runs = step.function or step.definition
-    yield from _read(definition, vertex, runs, partial(taken, step))
+    yield from read(definition, vertex, runs, partial(taken, step))
     if undo is not None:
-        yield from _read(definition, vertex, undo.function, partial(taken, undo))
-
-
-def _read(
-    definition: str, vertex: Vertex, function: object, read: Callable[[], Any]
-) -> Any:
-    try:
-        return read()
-    except UNREADABLE as error:
-        invalid(definition, vertex.row, f"{name_of(function)}: {error}")
+        yield from read(definition, vertex, undo.function, partial(taken, undo))
 
 
 class _Parameters:
@@ -186,24 +93,50 @@ class _Parameters:
         self.certainty, self.vertex = certainty, vertex
         self.item = vertex.each.item if vertex.each is not None else ""
         self.undoes = False
+        self.args: dict[str, Any] = {}
 
     def bind(self) -> None:
         step, undo = self.vertex.step, self.vertex.undo
         of = name_of(step.function)
         if step.definition is not None:
             of = f"{name_of(step.definition)}.Input"
+        self.args = dict(step.args)
         self.vertex.bindings = self._bound(taken(step), of)
         self._check_item(of)
+        if step.guards:
+            self.vertex.guard_bindings = tuple(self._guarded(step))
         if undo is not None:
-            self.undoes = True
+            self.undoes, self.args = True, dict(undo.args)
             found = self._bound(taken(undo), name_of(undo.function))
             self.vertex.undo_bindings = found
 
     def _invalid(self, reason: str) -> NoReturn:
         invalid(self.definition, self.vertex.row, reason)
 
-    def _bound(self, wanted: Iterable[Parameter], of: str) -> tuple[Binding, ...]:
+    def _guarded(self, step: Step) -> Iterator[Binding]:
+        """Where what the fields of an event must equal comes from."""
+        own = hints(step.event) if step.event is not None else {}
+        for guard in step.guards:
+            of = f"the guard {guard}"
+            if guard.field not in own:
+                self._invalid(
+                    f"{of}: {name_of(step.event)} has no field {guard.field!r}"
+                )
+            field = Parameter(guard.field, own[guard.field], MISSING)
+            if isinstance(guard.accepts, Stored):
+                binding = self._chosen(field, guard.accepts, of)
+                self._check(field, binding, of)
+                yield binding
+                continue
+            if not guard.accepts:
+                self._invalid(f"{of} accepts nothing")
+            for value in guard.accepts:
+                self._check_constant(field, value, of)
+
+    def _bound(self, wanted: tuple[Parameter, ...], of: str) -> tuple[Binding, ...]:
         bindings = []
+        if unknown := self.args.keys() - {one.name for one in wanted}:
+            self._invalid(f"args: {of} has no parameter {min(unknown)!r}")
         for parameter in wanted:
             binding = self._binding(parameter)
             if binding is not None:
@@ -216,23 +149,47 @@ class _Parameters:
     def _binding(self, parameter: Parameter) -> Binding | None:
         """What a parameter is filled with; None when there is nothing of its name."""
         name, annotation = parameter.name, without_none(parameter.annotation)
+        if name in self.args:
+            return self._chosen(parameter, self.args[name], "args")
         if annotation is StepContext:
             return Binding(name, "context")
         if annotation is Failure:
             return Binding(name, "error")
         if self.item and name == self.item:
             return Binding(name, "item")
-        if (giver := self._giver(name)) is not None:
-            made_anew = parameter.default is FROM_FACTORY
-            default = MISSING if made_anew else parameter.default
-            return Binding(name, "result", giver, default)
-        if name in hints(self.form):
-            return Binding(name, "input", name)
+        if (found := self._named(parameter, Stored(name))) is not None:
+            return found
         return Binding(name, "whole_input") if name == "input" else None
 
-    def _giver(self, name: str) -> str | None:
-        """The vertex before this one that gives a result of this name."""
-        giver, own = self.plan.results.get(name), self.vertex.name
+    def _named(self, parameter: Parameter, source: object) -> Binding | None:
+        """What a parameter gets from an earlier result, or field of Input; None when there is no such."""
+        if (giver := self._giver(source)) is not None:
+            made_anew = parameter.default is FROM_FACTORY
+            default = MISSING if made_anew else parameter.default
+            return Binding(parameter.name, "result", giver, default)
+        if isinstance(source, Stored) and source.field in hints(self.form):
+            return Binding(parameter.name, "input", source.field)
+        return None
+
+    def _chosen(self, parameter: Parameter, source: Any, of: str) -> Binding:
+        """What a parameter gets that is written with it: a result, a field of Input, or a constant."""
+        found = self._named(parameter, source)
+        if found is not None:
+            return found
+        if isinstance(source, Stored):
+            self._invalid(
+                f"{of}: {parameter.name} is stored({source.field!r}), but no result before {self.vertex.name} and no "
+                "field of Input has that name"
+            )
+        if isinstance(source, Step) or callable(source):
+            self._invalid(
+                f"{of}: {parameter.name} is that of {step_name(source)}, which does not come before {self.vertex.name}"
+            )
+        return Binding(parameter.name, "constant", default=source)
+
+    def _giver(self, source: object) -> str | None:
+        """The vertex before this one that gives this result."""
+        giver, own = self.plan.giver(source), self.vertex.name
         if giver is None or (self.undoes and giver == own):
             return giver
         return giver if self.certainty.can_have(own, giver) else None
@@ -252,6 +209,9 @@ class _Parameters:
         if binding.source == "error":
             self._check_error(parameter, of)
             return
+        if binding.source == "constant":
+            self._check_constant(parameter, binding.default, of)
+            return
         if binding.source == "result":
             self._check_presence(parameter, binding, of)
         given = self._given(binding)
@@ -265,6 +225,15 @@ class _Parameters:
         if self.undoes or not any(link.exceptional for link in incoming):
             self._invalid(
                 f"{of} has a parameter {parameter.name}: Failure, but no catch leads to {self.vertex.name}"
+            )
+
+    def _check_constant(self, parameter: Parameter, value: Any, of: str) -> None:
+        wanted = parameter.annotation
+        try:
+            encode_as(Any if says_nothing(wanted) else wanted, value)
+        except InvalidMessage:
+            self._invalid(
+                f"{of} wants {parameter.name}: {spelled(wanted)}, which {value!r} is not"
             )
 
     def _check_presence(self, parameter: Parameter, binding: Binding, of: str) -> None:

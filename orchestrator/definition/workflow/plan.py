@@ -10,144 +10,31 @@ import types
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
 from typing import Any, Literal
 
 from orchestrator.definition import topology
+from orchestrator.definition.guards import Stored
 from orchestrator.definition.typing import MISSING
-from orchestrator.definition.workflow.rows import (
-    Case,
-    Each,
-    FlowRow,
-    Join,
-    ResultPredicate,
-)
+from orchestrator.definition.workflow.links import Choice, Link, Loop
+from orchestrator.definition.workflow.rows import Each, FlowRow, Join
+from orchestrator.definition.workflow.rows import name as step_name
 from orchestrator.definition.workflow.steps import Policy, Step
-from orchestrator.exceptions import NoCase
+from orchestrator.exceptions import HandlerMissing
 
-LinkKind = Literal["flow", "case", "default", "repeat", "error", "deadline"]
-
-
-@dataclass(frozen=True, eq=False)
-class Link:
-    """A way from one vertex to another.
-
-    `value` or `case` say when a case is taken; `error` which errors take an error link, and `group` which vertices are
-    cancelled then. `row` is where it is written.
-    """
-
-    id: str
-    source: str
-    target: str
-    kind: LinkKind = "flow"
-    value: Any = None
-    case: Case | None = None
-    error: type[BaseException] | None = None
-    group: tuple[str, ...] = ()
-    row: FlowRow | Step | None = None
-
-    @property
-    def exceptional(self) -> bool:
-        """Whether it is taken instead of all others, when its source fails or is late."""
-        return self.kind in ("error", "deadline")
-
-
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """What one row makes of a vertex's result: which of its links are taken.
-
-    Without cases all are. `on` names the field of the result that is compared; `exclusive` takes the first that fits.
-    """
-
-    links: tuple[Link, ...]
-    on: str | None = None
-    exclusive: bool = False
-    default: Link | None = None
-    row: str = ""
-
-    @property
-    def conditional(self) -> bool:
-        """Whether it depends on the result which links are taken."""
-        return any(link.kind == "case" for link in self.links)
-
-    def taken(self, result: Any, step: str) -> list[Link]:
-        """The links that a result takes.
-
-        Args:
-            result: of the step.
-            step: its name, for the message.
-
-        Raises:
-            NoCase: the row must take one, and none fits.
-            Exception: whatever a predicate raises.
-        """
-        if not self.conditional:
-            return list(self.links)
-        fitting = (link for link in self.links if self._fits(link, result))
-        if found := list(islice(fitting, 1 if self.exclusive else None)):
-            return found  # of an exclusive one the rest is not even asked
-        if self.default is not None:
-            return [self.default]
-        if self.exclusive:
-            said = f": {self.on} = {self._value(result)!r}" if self.on else ""
-            raise NoCase(f"{self.row}: no case fits what {step} gave{said}")
-        return []
-
-    def _fits(self, link: Link, result: Any) -> bool:
-        if link.kind != "case":
-            return False
-        if link.case is not None:
-            return bool(link.case.predicate(result))
-        value = self._value(result)
-        several = isinstance(value, frozenset | set | list | tuple)
-        if several and not self.exclusive:
-            return link.value in value
-        return bool(link.value == value)
-
-    def _value(self, result: Any) -> Any:
-        """The field that is compared; the result itself when the name is empty."""
-        return getattr(result, self.on, None) if self.on else result
-
-
-@dataclass(frozen=True, eq=False)
-class Loop:
-    """A sequence that is repeated: `back` begins another visit, all other links leave it."""
-
-    steps: tuple[str, ...]
-    until: ResultPredicate
-    at_most: int
-    back: Link
-    then: Link
-    otherwise: Link | None
-    row: str = ""
-
-    @property
-    def exits(self) -> list[Link]:
-        """The ways on from its last step."""
-        return [self.then, *([self.otherwise] if self.otherwise is not None else [])]
-
-    def onward(self, result: Any, visit: int) -> Link:
-        """Where the last step goes on.
-
-        Raises:
-            NoCase: the bound is reached and there is no other way.
-            Exception: whatever the predicate raises.
-        """
-        if self.until(result):
-            return self.then
-        if visit < self.at_most:
-            return self.back
-        if self.otherwise is None:
-            raise NoCase(f"{self.row}: still not so after {visit} visits")
-        return self.otherwise
+Source = Literal[
+    "result", "input", "whole_input", "context", "error", "item", "constant"
+]
 
 
 @dataclass(frozen=True)
 class Binding:
-    """A parameter and where its value comes from; `name` is the vertex, or the input's field."""
+    """A parameter and where its value comes from; `name` is the vertex, or the input's field.
+
+    `default` is what it gets without a result; of a constant it is the value.
+    """
 
     parameter: str
-    source: Literal["result", "input", "whole_input", "context", "error", "item"]
+    source: Source
     name: str = ""
     default: Any = MISSING
 
@@ -172,6 +59,8 @@ class Vertex:
     returns: Any = None
     undo: Step | None = None
     undo_bindings: tuple[Binding, ...] = ()
+    guard_bindings: tuple[Binding, ...] = ()
+    """Where what the fields of an event must equal comes from, by the fields' names."""
     catches: bool = False
     row: FlowRow | Step | None = None
     certain: bool = False
@@ -183,9 +72,12 @@ class Vertex:
     @property
     def needed(self) -> int | None:
         """How many taken links are enough; None for all that were taken."""
-        if self.join is None or self.join.wait_for == "all":
+        wait_for = self.join.wait_for if self.join is not None else "all"
+        if wait_for == "all":
             return 1 if self.catches else None
-        return 1 if self.join.wait_for == "any" else self.join.wait_for
+        if wait_for == "every":
+            return self.ways_in
+        return 1 if wait_for == "any" else wait_for
 
     @property
     def result_type(self) -> Any:
@@ -203,6 +95,16 @@ class Vertex:
         if self.step.policy.transactional:
             return replace(policy, transactional=True)
         return policy
+
+    @property
+    def late(self) -> Link | None:
+        """The way that is taken when its deadline has passed, if it has one."""
+        return next((x for x in self.exceptions if x.kind == "deadline"), None)
+
+    @property
+    def decides(self) -> bool:
+        """Whether it depends on its result which ways are taken."""
+        return self.ends_loop or any(choice.conditional for choice in self.choices)
 
     @property
     def ends_loop(self) -> bool:
@@ -234,7 +136,19 @@ class Plan:
     """The name of a result -> the vertex that gives it."""
 
     def __getitem__(self, name: str) -> Vertex:
-        return self.vertices[name]
+        try:
+            return self.vertices[name]
+        except KeyError:
+            raise HandlerMissing(f"the running code has no step {name} now") from None
+
+    def giver(self, source: object) -> str | None:
+        """The vertex that gives a value: of a `stored` name its result, else the step itself; None if there is none."""
+        if isinstance(source, Stored):
+            return self.results.get(source.field)
+        if isinstance(source, Step) or callable(source):
+            found = step_name(source)
+            return found if found in self.vertices else None
+        return None
 
     @cached_property
     def undoable(self) -> frozenset[str]:
@@ -245,7 +159,7 @@ class Plan:
     def waits(self) -> bool:
         """Whether a step may wait for something outside."""
         kinds = {vertex.step.kind for vertex in self.vertices.values()}
-        return not kinds.isdisjoint(("wait", "ask", "run"))
+        return not kinds.isdisjoint(("wait", "ask", "run", "sleep"))
 
     @cached_property
     def incoming(self) -> Mapping[str, Sequence[Link]]:

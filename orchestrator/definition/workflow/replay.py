@@ -69,7 +69,7 @@ class Replay:
 
     def _follow(self, settled: Settled, by: Visit | None) -> None:
         del self.open[settled.step]
-        self._apply(advance(self.plan, settled, self._look), by)
+        self._apply(advance(self.plan, settled, self._look, past=True), by)
 
     def _look(self, names: Sequence[str]) -> Mapping[str, Arrivals]:
         return {name: self.joins[name] for name in names if name in self.joins}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,9 +20,10 @@ from orchestrator.definition.workflow.rows import (
     Start,
     Then,
     Undo,
+    error_types,
     name,
 )
-from orchestrator.definition.workflow.step_rules import not_a_step, whole
+from orchestrator.definition.workflow.step_rules import condition, not_a_step, whole
 from orchestrator.definition.workflow.steps import Step
 
 
@@ -98,8 +98,9 @@ def _join(row: Join) -> Iterator[str]:
     if len(row.steps) < 2:
         yield "name at least two steps that come together"
     yield from _distinct(row.steps)
-    if row.wait_for not in ("all", "any") and not whole(row.wait_for, 1):
-        yield f'wait_for={row.wait_for!r} must be "all", "any" or a whole number from 1'
+    named = ("all", "every", "any")
+    if row.wait_for not in named and not whole(row.wait_for, 1):
+        yield f'wait_for={row.wait_for!r} must be "all", "every", "any" or a whole number from 1'
     elif isinstance(row.wait_for, int) and row.wait_for > len(row.steps):
         yield f"wait_for={row.wait_for} is more than the {len(row.steps)} steps that come together"
     if row.on_failure not in ("wait", "fail_fast"):
@@ -144,15 +145,18 @@ def _repeat(row: Repeat) -> Iterator[str]:
     yield from _distinct(row.steps)
     if not whole(row.at_most, 1):
         yield f"at_most={row.at_most!r} must be a whole number from 1: a loop needs a bound"
-    yield from _condition(row.until)
+    yield from condition(row.until)
 
 
 def _catch(row: Catch) -> Iterator[str]:
     if not row.steps:
         yield "name the steps whose failure is caught"
     yield from _distinct(row.steps)
-    if not is_class(row.error, Exception):
-        yield f"{row.error!r} is not an Exception class"
+    if row.error == ():
+        yield "name the errors that are caught"
+    for error in error_types(row.error):
+        if not is_class(error, Exception):
+            yield f"{error!r} is not an Exception class"
     if name(row.to) in map(name, row.steps):
         yield f"{name(row.to)} cannot catch its own failure"
 
@@ -173,19 +177,7 @@ def _distinct(steps: Sequence[Any]) -> Iterator[str]:
 
 def _conditions(cases: Iterable[Case]) -> Iterator[str]:
     for case in cases:
-        yield from _condition(case.predicate)
-
-
-def _condition(predicate: Any) -> Iterator[str]:
-    if reason := unnamed(predicate, "a condition"):
-        yield reason
-        return
-    try:
-        inspect.signature(predicate).bind(None)
-    except TypeError:
-        yield f"the condition {predicate.__name__} must take one argument, the result"
-    except ValueError:
-        return  # a builtin that does not tell its parameters
+        yield from condition(case.predicate)
 
 
 RULES: dict[type[FlowRow], Callable[[Any], Iterator[str]]] = {

@@ -12,6 +12,8 @@ from orchestrator.definition.workflow.steps import StepLike
 ResultPredicate = Callable[[Any], bool]
 """A named condition on the result of the row's first step."""
 
+WaitFor = Literal["all", "every", "any"] | int
+ErrorTypes = type[BaseException] | tuple[type[BaseException], ...]
 OnFailure = Literal["wait", "fail_fast"]
 Rest = Literal["run", "cancel"]
 
@@ -73,11 +75,11 @@ class Fork(FlowRow):
 
 @dataclass(frozen=True)
 class Join(FlowRow):
-    """Where branches come together. `wait_for`: all that were taken, the first, or that many."""
+    """Where branches come together. `wait_for`: all that were taken, every one there is, the first, or that many."""
 
     steps: tuple[StepLike, ...]
     into: StepLike
-    wait_for: Literal["all", "any"] | int = "all"
+    wait_for: WaitFor = "all"
     on_failure: OnFailure = "wait"
     rest: Rest = "run"
 
@@ -144,14 +146,14 @@ class Catch(FlowRow):
     """Where to go when one of the steps fails for good with an error of this type."""
 
     steps: tuple[StepLike, ...]
-    error: type[BaseException]
+    error: ErrorTypes
     to: StepLike
 
     def __str__(self) -> str:
-        return (
-            f"catch({names(self.steps)}, error={name_of(self.error)},"
-            f" to={name(self.to)})"
-        )
+        several = isinstance(self.error, tuple)
+        named = ", ".join(map(name_of, error_types(self.error)))
+        error = f"({named})" if several else named
+        return f"catch({names(self.steps)}, error={error}, to={name(self.to)})"
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,8 @@ def fork(
         step: after which they start.
         into: the branches; with `case(predicate, to=...)` only when its predicate holds; with `on`, by value.
         on: a field of the step's result: a branch is taken for each value in it, or equal to it.
-        otherwise: taken when no other branch is; without it, none is.
+        otherwise: taken when no branch with a condition is. Without it, and where nothing else follows the step, at
+            least one condition must hold, or the step fails.
     """
     return Fork(step, into, on, otherwise)
 
@@ -194,16 +197,19 @@ def fork(
 def join(
     *steps: StepLike,
     into: StepLike,
-    wait_for: Literal["all", "any"] | int = "all",
+    wait_for: WaitFor = "all",
     on_failure: OnFailure = "wait",
     rest: Rest = "run",
 ) -> Join:
     """Branches come together; one that was not taken is not waited for.
 
+    When fewer were taken than it needs, it starves: the step after it fails. If none was, that is not taken either.
+
     Args:
         steps: the last steps of the branches.
         into: the step after them; it runs once.
-        wait_for: "all" that were taken, "any" (the first), or how many. Others that fail are then put up with.
+        wait_for: "all" that were taken; "every" one there is; "any" (the first), or how many: others that fail are then
+            put up with.
         on_failure: "wait" lets the other branches go on when one fails for good, "fail_fast" cancels them.
         rest: what becomes of branches that are still running when the join no longer waits for them.
     """
@@ -269,9 +275,20 @@ def repeat(
     return Repeat(steps, until, at_most, then, otherwise)
 
 
-def catch(*steps: StepLike, error: type[BaseException], to: StepLike) -> Catch:
-    """When one of the steps fails for good with such an error, the others are cancelled and `to` runs instead."""
+def catch(*steps: StepLike, error: ErrorTypes, to: StepLike) -> Catch:
+    """When one of the steps fails for good with such an error, the others are cancelled and `to` runs instead.
+
+    Args:
+        steps: whose failure is caught.
+        error: a type of errors, or several: `error=(ConnectionError, TimedOut)`.
+        to: the step that runs instead; a parameter annotated `Failure` tells it what has happened.
+    """
     return Catch(steps, error, to)
+
+
+def error_types(error: ErrorTypes) -> tuple[type[BaseException], ...]:
+    """The types that a row catches."""
+    return error if isinstance(error, tuple) else (error,)
 
 
 def undo(step: StepLike, *, by: StepLike) -> Undo:

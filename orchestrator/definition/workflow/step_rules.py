@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from datetime import timedelta
 from enum import StrEnum
-from math import isfinite
 from typing import Any
 
-from orchestrator.definition.invalid import unnamed
+from orchestrator.definition.invalid import (
+    DELAY,
+    LONGEST,
+    gives_later,
+    is_asynchronous,
+    is_delay,
+    unnamed,
+)
 from orchestrator.definition.messages import Event
 from orchestrator.definition.process_definition import ProcessDefinition
 from orchestrator.definition.typing import is_class
@@ -17,6 +22,8 @@ from orchestrator.definition.words import name_of
 from orchestrator.definition.workflow.steps import Runnable, Step
 
 LONGEST_NAME = 100
+
+SECONDS = "seconds, more than 0 and at most 1,000 years"
 
 
 def not_a_step(value: object) -> str:
@@ -46,6 +53,8 @@ def reasons(step: Step) -> Iterator[str]:
         yield "choices is a StrEnum with members"
     if step.kind == "run" and not is_workflow(step.definition):
         yield _not_run(step.definition)
+    for predicate in step.predicates:
+        yield from condition(predicate)
     yield from _deadline(step)
 
 
@@ -61,7 +70,7 @@ def _names(step: Step) -> Iterator[str]:
 def _function(function: Callable[..., Any]) -> Iterator[str]:
     if getattr(function, "__name__", "") == "<lambda>":
         yield unnamed(function, "a step")
-    elif inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+    elif is_asynchronous(function):
         yield f"{name_of(function)} is asynchronous: steps run in threads of workers, so write a plain function"
     elif inspect.isgeneratorfunction(function):
         yield f"{name_of(function)} yields: a step returns one result"
@@ -72,10 +81,10 @@ def _policy(policy: Any) -> Iterator[str]:
     for name in ("timeout", "heartbeat", "backoff"):
         value = getattr(policy, name)
         if value is not None and not _seconds(value):
-            yield f"{name}={value!r} must be seconds, more than 0"
+            yield f"{name}={value!r} must be {SECONDS}"
             return
     if policy.timeout is None:
-        yield "timeout=None must be seconds, more than 0"
+        yield f"timeout=None must be {SECONDS}"
     elif policy.heartbeat is not None and policy.heartbeat >= policy.timeout:
         yield f"heartbeat={policy.heartbeat:g} must be less than timeout={policy.timeout:g}"
     if policy.concurrency is not None and not whole(policy.concurrency, 1):
@@ -108,15 +117,34 @@ def _not_run(definition: object) -> str:
 
 def _deadline(step: Step) -> Iterator[str]:
     deadline: Any = step.deadline
-    if deadline is None:
+    if step.kind == "sleep":
+        if not is_delay(deadline):
+            yield f"it sleeps for {deadline!r}, which must be a {DELAY}"
+    elif deadline is None:
         if step.late is not None:
             yield "late=... needs a deadline"
-    elif not isinstance(deadline, timedelta) or deadline <= timedelta(0):
-        yield f"the deadline {deadline!r} must be a timedelta of more than 0"
+    elif not is_delay(deadline):
+        yield f"the deadline {deadline!r} must be a {DELAY}"
+
+
+def condition(predicate: Any) -> Iterator[str]:
+    """What is wrong with a condition on a result or an event."""
+    if reason := unnamed(predicate, "a condition"):
+        yield reason
+        return
+    if later := gives_later(predicate):
+        yield f"{predicate.__name__} {later}: a condition is a plain function"
+        return
+    try:
+        inspect.signature(predicate).bind(None)
+    except TypeError:
+        yield f"the condition {predicate.__name__} must take one argument, the result"
+    except ValueError:
+        return  # a builtin that does not tell its parameters
 
 
 def _seconds(value: object) -> bool:
-    return type(value) in (int, float) and isfinite(value) and value > 0  # type: ignore[arg-type,operator]
+    return type(value) in (int, float) and 0 < value <= LONGEST.total_seconds()  # type: ignore[operator]
 
 
 def whole(value: object, least: int) -> bool:

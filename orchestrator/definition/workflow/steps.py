@@ -8,12 +8,16 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Literal
 
+from orchestrator.definition.guards import Guard, guards_of
 from orchestrator.definition.messages import Event
 from orchestrator.definition.process_definition import ProcessDefinition
-from orchestrator.definition.words import name_of
+from orchestrator.definition.words import name_of, spoken_delay
 
 Function = Callable[..., Any]
 """A step function: its parameters are bound by name."""
+
+EventPredicate = Callable[[Any], bool]
+"""A named condition on an event."""
 
 
 class Runnable(ProcessDefinition):
@@ -64,11 +68,13 @@ class Policy:
 class Step:
     """A node of the graph.
 
-    `gives` is the name under which later steps get its result, `definition` the workflow that it runs.
+    `gives` is the name under which later steps get its result, `definition` the workflow that it runs; `args` are the
+    parameters that are not bound by their names; `guards` and `predicates` say which events a `wait` takes. The
+    deadline of a `sleep` is its end.
     """
 
     name: str
-    kind: Literal["step", "map", "wait", "ask", "run"]
+    kind: Literal["step", "map", "wait", "ask", "run", "sleep"]
     function: Function | None = None
     gives: str = ""
     policy: Policy = field(default_factory=Policy)
@@ -77,6 +83,9 @@ class Step:
     definition: type[Any] | None = None
     deadline: timedelta | None = None
     late: StepLike | None = None
+    args: tuple[tuple[str, Any], ...] = ()
+    guards: tuple[Guard, ...] = ()
+    predicates: tuple[EventPredicate, ...] = ()
 
     @property
     def result_name(self) -> str:
@@ -87,7 +96,7 @@ class Step:
 
 
 StepLike = Function | Step
-"""What a row may name: a function, or what `step`, `wait`, `ask` and `run` return."""
+"""What a row may name: a function, or what `step`, `wait`, `ask`, `sleep` and `run` return."""
 
 
 def step(
@@ -103,6 +112,7 @@ def step(
     concurrency: int | None = None,
     transactional: bool = False,
     idempotent: bool = True,
+    args: Mapping[str, Any] | None = None,
 ) -> Step:
     """A function with a name or a policy of its own; the same function may serve several steps under different names.
 
@@ -110,6 +120,8 @@ def step(
         function: what runs.
         name: the step's name; the function's own when empty.
         gives: the name of its result for later steps; the step's name when empty.
+        args: what parameters get that are not to be bound by their own names: a constant; `stored("name")`, the result
+            or field of Input of another name; or a step, whose result it is.
 
     The rest is explained with `Policy`.
     """
@@ -123,18 +135,32 @@ def step(
         transactional,
         idempotent,
     )
-    return Step(name or name_of(function), "step", function, gives, policy)
+    named = name or name_of(function)
+    bound = tuple((args or {}).items())
+    return Step(named, "step", function, gives, policy, args=bound)
 
 
 def wait(
     event: type[Event],
     name: str = "",
-    *,
+    *predicates: EventPredicate,
     gives: str = "",
     deadline: timedelta | None = None,
     late: StepLike | None = None,
+    **guards: object,
 ) -> Step:
-    """A step that waits for an event; its result is the event. After the deadline it goes to `late`, or escalates."""
+    """A step that waits for an event; its result is the event. After the deadline it goes to `late`, or escalates.
+
+    Args:
+        event: its class.
+        name: the step's name; made from the event's when empty.
+        predicates: named conditions on the event.
+        gives: the name of its result for later steps; the step's name when empty.
+        deadline: how long it waits.
+        late: where it goes then.
+        guards: fields of the event and the value or values they must have, or `stored("name")`: that of an earlier
+            result, or field of Input. An event that does not fit is kept for a step that takes it.
+    """
     return Step(
         name or f"wait_for_{_snake(name_of(event))}",
         "wait",
@@ -142,7 +168,16 @@ def wait(
         event=event,
         deadline=deadline,
         late=late,
+        guards=guards_of(guards),
+        predicates=predicates,
     )
+
+
+def sleep(delay: timedelta, name: str = "") -> Step:
+    """A step in which time passes and nothing else: no worker is held, and restarts do not matter."""
+    given: Any = delay  # it is refused later if it is no timedelta
+    spoken = spoken_delay(delay) if isinstance(given, timedelta) else str(given)
+    return Step(name or f"sleep_{spoken.replace(' ', '_')}", "sleep", deadline=delay)
 
 
 def ask(

@@ -7,7 +7,23 @@ from collections.abc import Callable, Iterator
 from orchestrator.definition.invalid import invalid
 from orchestrator.definition.topology import closure, cycle
 from orchestrator.definition.workflow.plan import Plan, Vertex
-from orchestrator.definition.workflow.rows import name
+from orchestrator.definition.workflow.rows import error_types, name
+from orchestrator.definition.workflow.steps import Runnable
+from orchestrator.exceptions import (
+    ChildCancelled,
+    CorruptInput,
+    InvalidDefinition,
+    InvalidMessage,
+    KeyTaken,
+    LimitReached,
+    NoCase,
+    Permanent,
+    Skip,
+    SubprocessDeclined,
+    SubprocessFailed,
+    TimedOut,
+    WorkerDied,
+)
 
 Contradictions = Iterator[tuple[object, str]]
 """Rows that contradict each other, and why."""
@@ -121,12 +137,69 @@ def _of_errors(plan: Plan, vertex: Vertex) -> Contradictions:
     for link in vertex.exceptions:
         if link.error is None:
             continue
-        if issubclass(link.error, tuple(before)):
-            yield (
-                link.row,
-                f"a failure of {vertex.name} with {link.error.__name__} is caught by a row before it",
-            )
-        before.append(link.error)
+        for error in error_types(link.error):
+            if issubclass(error, tuple(before)):
+                yield (
+                    link.row,
+                    f"a failure of {vertex.name} with {error.__name__} is caught by a row before it",
+                )
+            before.append(error)
+
+
+def _of_caught(plan: Plan, vertex: Vertex) -> Contradictions:
+    """Each error of a `catch` is one that one of its steps can fail with."""
+    for link in vertex.exceptions:
+        for error in error_types(link.error) if link.error is not None else ():
+            reasons = [_never(plan[name], error) for name in link.group]
+            if all(reasons):
+                yield link.row, reasons[0]
+
+
+OF_CHILD = (SubprocessFailed, ChildCancelled)
+OF_RUN = (
+    SubprocessDeclined,
+    ChildCancelled,
+    InvalidDefinition,
+    InvalidMessage,
+    KeyTaken,
+    LimitReached,
+    NoCase,
+    TimedOut,
+    WorkerDied,
+)
+"""What a step that runs a sub-process can fail with, but for what the application's own code raises."""
+
+
+def _never(vertex: Vertex, error: type[BaseException]) -> str:
+    """Why a step never fails with such an error; "" if it may."""
+    said, name = error.__name__, vertex.name
+    if issubclass(error, Skip):
+        return f"{said} passes {name} over, which is no failure"
+    if issubclass(error, CorruptInput):
+        return f"{said} has an earlier step done again; what follows when it is of no use is a Permanent"
+    child = vertex.step.definition
+    if vertex.step.function is not None:
+        alone = issubclass(error, OF_CHILD)
+        return (
+            f"{name} runs no sub-process, so it fails with no {said}" if alone else ""
+        )
+    if child is None:
+        lacking = vertex.needed is not None and issubclass(Permanent, error)
+        return "" if lacking else f"{name} waits, and so does not fail with {said}"
+    own = (
+        _decided(vertex)
+        or callable(child.flow)
+        or child.summary is not Runnable.summary
+    )
+    if own or any(issubclass(kind, error) for kind in OF_RUN):
+        return ""
+    return f"{name} runs a sub-process, and fails with SubprocessFailed whatever failed in there, never with {said}"
+
+
+def _decided(vertex: Vertex) -> bool:
+    """Whether a condition of the application's is asked about its result."""
+    cases = any(link.case is not None for link in vertex.regular)
+    return cases or vertex.ends_loop
 
 
 RULES: tuple[Callable[[Plan, Vertex], Contradictions], ...] = (
@@ -135,4 +208,5 @@ RULES: tuple[Callable[[Plan, Vertex], Contradictions], ...] = (
     _of_loop,
     _of_catch,
     _of_errors,
+    _of_caught,
 )

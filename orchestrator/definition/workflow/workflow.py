@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 from orchestrator.definition.graph import Graph
-from orchestrator.definition.invalid import invalid, name_reasons
+from orchestrator.definition.invalid import attribute_reasons, invalid
 from orchestrator.definition.messages import STRICT, Event
 from orchestrator.definition.typing import (
     hints,
@@ -116,14 +116,11 @@ class Workflow(Runnable):
 
 
 def _of_shape(cls: type[Workflow]) -> Iterator[str]:
-    """What is wrong with the name, the version, the queue, the Input and the events of a class."""
-    yield from name_reasons(cls.name, cls.version)
+    """What is wrong with the attributes, the Input and the events of a class."""
+    yield from attribute_reasons(cls)
     form: Any = cls.Input
     if not (isinstance(form, type) and is_dataclass(form)):
         yield "declare `Input` as a dataclass"
-    queue: Any = cls.queue
-    if not isinstance(queue, str) or not queue:
-        yield f"the queue {queue!r} must be the name of a queue"
     yield from _of_input(cls, form)
     yield from _of_events(cls)
 

@@ -1,16 +1,30 @@
-"""Calling the application's own code, so that it can end neither the worker it runs in nor the worker's bookkeeping."""
+"""Calling the application's own code, so that it can end neither the worker it runs in nor the worker's bookkeeping.
+
+What it raises is told apart from what the engine raises: a step may well end with a LeaseLost or an UnknownEventType of
+something that it has called, and has failed then like with any other error.
+"""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from orchestrator.exceptions import ExitRefused, InvalidMessage, Permanent
+from orchestrator.engine.storage.passing_errors import stood_idle
+from orchestrator.exceptions import (
+    ExitRefused,
+    InvalidMessage,
+    Permanent,
+    StoodIdle,
+)
+
+A_MOMENT = 1.0
+"""Seconds that any database lets a transaction stand idle."""
 
 LAZY = (Iterator, AsyncIterator, Awaitable)
 """What has no value yet: taking it from there would run the step's code outside its time and inside our commit."""
@@ -36,8 +50,46 @@ def call(function: Callable[..., Any], arguments: Mapping[str, Any], name: str) 
 
 
 @contextmanager
-def contained(name: str) -> Iterator[None]:
-    """Runs code of the application's.
+def applications(*ours: type[Exception]) -> Iterator[None]:
+    """Notes whose an error is that comes out of the application's code.
+
+    Args:
+        ours: what the engine itself raises there.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, ours):
+            vars(error).setdefault(WHOSE, True)
+        raise
+
+
+@contextmanager
+def engines() -> Iterator[None]:
+    """Notes that an error is the engine's own which goes through the application's code."""
+    try:
+        yield
+    except Exception as error:
+        vars(error).setdefault(WHOSE, False)
+        raise
+
+
+WHOSE = "_of_the_application"
+
+
+def is_applications(error: BaseException) -> bool:
+    """Whether an error came out of the application's code."""
+    return bool(vars(error).get(WHOSE))
+
+
+def is_engines(error: BaseException, kinds: Any) -> bool:
+    """Whether an error is of one of these kinds, and the engine's own: not out of the application's code."""
+    return isinstance(error, kinds) and not is_applications(error)
+
+
+@contextmanager
+def contained(name: str, *ours: type[Exception]) -> Iterator[None]:
+    """Runs code of the application's; `ours` is what the engine itself raises there.
 
     What ends programs (SystemExit, KeyboardInterrupt, ...) is an error like any other: a worker is stopped by its
     supervisor, and never by an exception while such code runs. A copy of the worker that the code has made by a fork
@@ -50,7 +102,8 @@ def contained(name: str) -> Iterator[None]:
     db = connections[DEFAULT_DB_ALIAS]
     before = _depth(db)
     try:
-        yield
+        with applications(*ours):
+            yield
     except Exception:
         raise
     except BaseException as ending:
@@ -68,6 +121,30 @@ def contained(name: str) -> Iterator[None]:
         raise Permanent(
             f"{name} left a database transaction open; what it wrote there is undone"
         )
+
+
+@contextmanager
+def kept_waiting(name: str) -> Iterator[None]:
+    """Runs code of the application's in a transaction of ours, which the database ends if it stands idle for too long.
+
+    Only here is known that this code was why, and not the engine on a machine that others keep busy.
+
+    Raises:
+        StoodIdle: the database has ended it.
+    """
+    begun = time.monotonic()
+    try:
+        with applications():
+            yield
+        if time.monotonic() - begun > A_MOMENT:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT 1")
+    except DatabaseError as error:
+        if not stood_idle(error):
+            raise
+        raise StoodIdle(
+            f"{name} kept its transaction waiting until the database ended it: do what takes long after the commit"
+        ) from error
 
 
 def _depth(db: BaseDatabaseWrapper) -> tuple[bool, int, bool]:

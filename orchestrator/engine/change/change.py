@@ -12,14 +12,26 @@ from typing import Any
 
 from orchestrator.conf import conf
 from orchestrator.definition.codec import digest
-from orchestrator.engine.change import pausing
+from orchestrator.engine.change import incidents, offering, pausing
 from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.change.status import TROUBLED, status_of
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import Batch, Statement, send
-from orchestrator.engine.storage.tables import checkpoints, events, instances
+from orchestrator.engine.storage.tables import (
+    checkpoints,
+    instances,
+    step_runs,
+)
 from orchestrator.exceptions import LimitReached
-from orchestrator.models import Cause, Checkpoint, ProcessInstance, Status, Verdict
+from orchestrator.models import (
+    Cause,
+    Checkpoint,
+    Incident,
+    ProcessInstance,
+    Status,
+    StepRun,
+    StepStatus,
+)
 from orchestrator.queue import ring_after_commit
 
 
@@ -48,11 +60,18 @@ class ProcessChange:
         self.also: dict[str, Any] = {}
         """Further columns of the process that it changes."""
         self.was = instance.status
+        self.failed = False
+        """Whether something of it has failed for good just now."""
 
     @property
     def troubled(self) -> bool:
         """Whether the process was in trouble before it."""
         return self.was in TROUBLED
+
+    @property
+    def held_up(self) -> bool:
+        """Whether something of the process may have failed before it, or while it stood still."""
+        return self.troubled or self.was == Status.PAUSED
 
     def mark(self, *statements: Statement) -> None:
         """Adds what settles the cause itself, under its fence; it is sent before everything else."""
@@ -87,30 +106,40 @@ class ProcessChange:
         self.settle_status()
         if self.instance.finished_at is not None:
             self.go_on()
+        if self.instance.status == Status.CANCELLED and self.held_up:
+            self.mark(self._events_matter_no_more())
         if self.paused:
             self.instance.status = Status.PAUSED
+        elif self.instance.parent_id is not None:
+            self._tell_parent()
         self._check_limit()
         # The process first, as everybody locks it: whoever has not locked it yet must not hold one of its rows.
         rows = [self._instance(), *self.marks, *self.writes, self._checkpoint()]
-        self.send(Batch([*rows, *self._offered_again()]))
+        offered = self._offered_again()
+        self.send(Batch([*rows, *offered]))
         if self.paused:
             pausing.rest(self.instance.pk, self.now)
         self.instance.revision = self.revision
         announce(self.instance, self.steps or {self.instance.step: ""}, self.edge)
         for queue in self.rings:
             ring_after_commit(queue, others=True)
+        if offered:
+            offering.ring(self.instance)
 
     # What managers and workflows do in their own way
 
     def settle_status(self) -> None:
         """Works out how the process stands now."""
-        held_up = self.troubled or self.was == Status.PAUSED
-        if held_up and self.instance.finished_at is None:
+        if self.held_up and self.instance.finished_at is None:
             self.look_again()
 
     def columns(self) -> dict[str, Any]:
         """The columns of the process that may have changed, beside those that every change writes."""
         return {}
+
+    def awaited(self) -> offering.Types:
+        """The types of events that the process may take after it."""
+        return offering.awaited(self.instance)
 
     def known(self) -> dict[str, Any]:
         """What the stored process must still say."""
@@ -134,7 +163,30 @@ class ProcessChange:
         """Works the status out from what is stored; what is settled now no longer counts as trouble."""
         send([*self.marks, *self.writes])
         self.marks, self.writes = [], []
-        self.instance.status = status_of(self.instance)
+        self.instance.status = status_of(self.instance, troubled=self.held_up)
+
+    def _tell_parent(self) -> None:
+        """Has the step look that runs this process: it has ended or failed, or fails no more."""
+        now = self.instance.status
+        over = self.instance.finished_at is not None
+        waiting = StepRun.objects.filter(child=self.instance.pk, finished_at=None)
+        if not (over or self.failed or now == Status.FAILED != self.was):
+            if now == self.was or self.was not in (Status.FAILED, Status.PAUSED):
+                return
+            waiting = waiting.filter(status=StepStatus.FAILED)
+        for run in waiting:
+            awake = {"wake_at": self.now, "remaining": None}
+            still = {"id": run.pk, "finished_at": None}
+            self.writes.append(step_runs.update(awake, still, None))
+            self.rings.add(run.queue)
+
+    def _events_matter_no_more(self) -> Statement:
+        """Resolves what people were told of events that could not be delivered: a process that is cancelled needs none.
+
+        One that has completed without them leaves it open: nobody has decided that they were not wanted.
+        """
+        about = {"kind": Incident.Kind.EVENT_FAILED, "instance_id": self.instance.pk}
+        return incidents.resolved("cancelled", self.now, **about)
 
     def _check_limit(self) -> None:
         """Stops a process that goes round for ever; showing that it has failed is still allowed."""
@@ -154,7 +206,7 @@ class ProcessChange:
             **self.columns(),
             **self.also,
             "revision": self.revision,
-            "parked": self.instance.parked if self.paused else 0,
+            "parked": instance.parked,
             "escalation_level": instance.escalation_level,
             "escalated_at": instance.escalated_at,
             "changed_at": self.now,
@@ -178,8 +230,10 @@ class ProcessChange:
         return checkpoints.insert(row)
 
     def _offered_again(self) -> list[Statement]:
-        """Makes all parked events of the process due: it may have reached a step that takes them."""
+        """Offers the oldest parked event that the process may take now; at its end all, a few at a time."""
+        pk, now = self.instance.pk, self.now
         if self.paused or not self.instance.parked:
             return []
-        parked = {"process_id": self.instance.pk, "verdict": Verdict.PARKED}
-        return [events.update({"wake_at": self.now}, parked, rows=None)]
+        if self.instance.finished_at is not None:
+            return [offering.left_over(pk, offering.ENDED, now)]
+        return offering.oldest(pk, self.awaited(), now)

@@ -21,7 +21,9 @@ from orchestrator.engine.change import joins
 from orchestrator.engine.change.application_code import contained
 from orchestrator.engine.change.visits import elements
 from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.storage import idle_limit
 from orchestrator.engine.storage.tables import step_runs
+from orchestrator.exceptions import NoCase
 from orchestrator.models import StepKind, StepRun, StepStatus
 
 
@@ -51,12 +53,13 @@ class Following:
             NoCase: no way on fits the result.
         """
         self._result = settled.result
-        with contained(settled.step):
+        with contained(settled.step, NoCase):
             found = advance(self.change.plan, settled, self.look)
         self.carry_out(found)
 
     def carry_out(self, found: Advance) -> None:
         """Makes rows of what the pure core has found."""
+        idle_limit.allow_rows(len(found.entered) + len(found.not_taken))
         self.change.edge = ",".join(filter(None, [self.change.edge, *found.taken]))
         for name in found.not_taken:
             self._pass_over(name, found.joins.pop(name, None))
@@ -170,6 +173,7 @@ class Following:
     def _spread(self, each: Each, head: StepRun) -> None:
         """A map: a row that stands for all of it, and one for each element."""
         rows = elements(each, head, self._result)
+        idle_limit.allow_rows(len(rows))
         if not rows:
             head.status, head.finished_at = StepStatus.DONE, self.change.now
             head.left = self.change.revision

@@ -53,21 +53,23 @@ def start(row: StepRun, vertex: Vertex, now: Arrivals, at: datetime) -> None:
     """Has a join's step begin; one that lacks branches is run at once in order to fail, whatever else it would do."""
     row.arrived, row.taken = now.arrived, now.taken
     if starved(vertex, now):
-        row.progress = {"failed": now.failed}
+        row.progress = {"failed": now.failed} if now.failed else None
         row.status, row.wake_at = StepStatus.READY, at
 
 
 def check_branches(run: StepRun, vertex: Vertex) -> None:
-    """Stops the step of a join that can have what it needs no more, since branches have failed.
+    """Stops the step of a join that can have what it needs no more.
 
     Raises:
         Permanent: it lacks branches.
     """
     if run.kind == StepKind.UNDO or not starved(vertex, arrivals_of(run, over=True)):
         return
+    failed = _failed(run)
+    others = f"{failed} failed, and the others were" if failed else "the others were"
     raise Permanent(
         f"the join at {vertex.name} needs {vertex.needed} of its {vertex.ways_in} branches, but {run.taken} came: "
-        f"{_failed(run)} failed, and the others were not taken"
+        f"{others} not taken"
     )
 
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
-from uuid import UUID, uuid5
+from uuid import UUID
 
 from uuid6 import uuid7
 
 from orchestrator import registry
 from orchestrator.definition import Command, Decision, Event, ProcessManager
-from orchestrator.definition.codec import encode
+from orchestrator.definition.codec import decode, encode
 from orchestrator.engine import inbox
+from orchestrator.engine.change import turns
+from orchestrator.engine.change.application_code import (
+    applications,
+    engines,
+    kept_waiting,
+)
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.incidents import resolved, storable
 from orchestrator.engine.storage import definitions
@@ -30,21 +36,24 @@ from orchestrator.models import (
     Status,
     StepRun,
     StepStatus,
+    command_id,
 )
 from orchestrator.queue import ring_after_commit
 from orchestrator.registry import CommandContext
 
 
-def command_id(process_id: UUID, revision: int, place: int) -> UUID:
-    """The id of the command that a transition issues in that place, counted from 0: the same if it is repeated."""
-    return uuid5(process_id, f"{revision}:{place}")
-
-
 class ManagerChange(ProcessChange):
-    """One change of one locked process of a process manager."""
+    """One change of one locked process of a process manager; `attempt` counts those of what causes it."""
 
-    def __init__(self, instance: ProcessInstance, cause: Cause, now: datetime) -> None:
+    def __init__(
+        self,
+        instance: ProcessInstance,
+        cause: Cause,
+        now: datetime,
+        attempt: int = 1,
+    ) -> None:
         super().__init__(instance, cause, now)
+        self.attempt = attempt
         self.issued: list[IssuedCommand] = []
         self.caused: list[InboxEvent] = []
 
@@ -56,6 +65,7 @@ class ManagerChange(ProcessChange):
         key: str,
         cause: Cause,
         now: datetime,
+        attempt: int,
     ) -> ManagerChange:
         """The first change of a new process."""
         instance = ProcessInstance(
@@ -65,10 +75,11 @@ class ManagerChange(ProcessChange):
             correlation_key=key,
             started_at=now,
         )
-        return cls(instance, cause, now)
+        return cls(instance, cause, now, attempt)
 
     # Commands
 
+    @engines()
     def execute(self, command: Command) -> None:
         """Carries a command out in this transaction, or puts it in the outbox.
 
@@ -98,14 +109,22 @@ class ManagerChange(ProcessChange):
         self.issued.append(row)
         if handler.after_commit:
             row.wake_at = self.now
-            ring_after_commit(handler.queue)
             return
         context = CommandContext(
-            self.instance.pk, row.id, 1, self.instance.correlation_key
+            self.instance.pk, row.id, self.attempt, self.instance.correlation_key
         )
-        answer = handler(command, context)
+        own = decode(type(command), row.body)  # the data must not share its lists
+        with kept_waiting(kind):
+            answer = handler(own, context)
         row.answer, row.finished_at = storable(answer.text), self.now
+        row.follow_ups = len(answer.events)
         self._cause_events(answer.events, row.id)
+
+    def _line_up(self, decision: Decision) -> None:
+        """Lets the commands after the commit be carried out in their order, and has the first ones' queues rung."""
+        turns.line_up(self.issued, decision.at_once)
+        for queue in {row.queue for row in self.issued if row.wake_at is not None}:
+            ring_after_commit(queue)
 
     def _cause_events(self, happened: Sequence[Event], command_id: UUID) -> None:
         """Puts the events that a handler returned into the inbox of this same commit."""
@@ -114,7 +133,7 @@ class ManagerChange(ProcessChange):
     def _outgoing(self) -> list[Statement]:
         rows = [commands.insert(*self.issued)] if self.issued else []
         if self.caused:
-            rows.append(events.insert(*self.caused))
+            rows += events.inserts(self.caused)
             for event in self.caused:
                 rows += inbox.reactions([event])
         return rows
@@ -125,8 +144,10 @@ class ManagerChange(ProcessChange):
         """Takes over a decision: step, data, deadlines, escalation."""
         instance = self.instance
         self.edge = decision.edge
+        self._line_up(decision)
         instance.data = encode(decision.data)
-        instance.summary = definition.summary(decision.data)[:200]
+        with applications():
+            instance.summary = definition.summary(decision.data)[:200]
         if decision.entered:
             self._enter(definition, decision)
         if decision.escalates:

@@ -2,35 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from orchestrator.definition.typing import takes_none
 from orchestrator.definition.workflow.advance import Settled
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.engine.change.following import go_on
 from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.storage.results import element_results
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import LeaseLost
 from orchestrator.models import StepKind, StepRun, StepStatus
 
+Given = Mapping[int, Any]
+"""Results of elements by their numbers."""
 
-def count(
-    change: WorkflowChange, item: StepRun, *, failed: bool, number: int = 1
-) -> None:
+
+def count(change: WorkflowChange, item: StepRun, given: Given) -> None:
     """Counts settled elements; after the last one the map is done, before it the next ones in the window start.
+
+    Args:
+        change: that has settled them.
+        item: one of them.
+        given: their results, as their type, by their numbers; none where it has failed.
 
     Raises:
         LeaseLost: the map was settled meanwhile.
     """
     head = head_of(change, item)
     progress = dict(head.progress or {})
-    progress["failed" if failed else "done"] += number
+    number = len(given) or 1
+    progress["done" if given else "failed"] += number
     change.mark(step_runs.update({"progress": progress}, {"id": head.pk}))
     if progress["done"] + progress["failed"] == head.expected:
         change.close_open(head, StepStatus.DONE)
-        go_on(change, Settled(head.node, head.visit))
+        result = _result(change, head, given)
+        go_on(change, Settled(head.node, head.visit, result=result))
         return
     each = change.plan[item.node].each
     begun = item.status != StepStatus.WAITING or item.blocked or item.child_id
     if each is not None and each.window is not None and begun:
         _start_next(change, item, number)
+
+
+def _result(change: WorkflowChange, head: StepRun, given: Given) -> list[Any] | None:
+    """The list of a map's results where it decides on the way; it is not read where it does not."""
+    vertex = change.plan[head.node]
+    if not vertex.decides:
+        return None
+    none = takes_none(vertex.returns)
+    found = element_results(change.instance, vertex, head.visit)
+    found |= {
+        item: result for item, result in given.items() if none or result is not None
+    }
+    return [result for _, result in sorted(found.items())]
 
 
 def tolerates(change: WorkflowChange, item: StepRun, vertex: Vertex) -> bool:

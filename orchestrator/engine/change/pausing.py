@@ -30,7 +30,7 @@ def rest(process_id: UUID, now: datetime) -> None:
 
 
 def wake(process_id: UUID, now: datetime) -> set[str]:
-    """Lets what rests wake when what was left is over; an event is offered at once, with the patience it had left.
+    """Lets what rests wake when what was left is over; people are told of a parked event as much later.
 
     Returns:
         The queues that may have work now.
@@ -42,7 +42,7 @@ def wake(process_id: UUID, now: datetime) -> set[str]:
         *events.values_list("queue", flat=True).distinct(),
     }
     parked = events.filter(verdict=Verdict.PARKED)
-    parked.update(patience_until=due, wake_at=now, remaining=None)
+    parked.update(patience_until=due)
     for rows in (runs, events):
         rows.update(wake_at=due, remaining=None)
     return queues

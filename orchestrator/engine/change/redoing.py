@@ -126,6 +126,8 @@ def why_not(change: WorkflowChange, step: str) -> str:
     vertex = change.plan.vertices.get(step)
     if vertex is None:
         return f"the running code has no step {step}"
+    if vertex.step.kind == "sleep":
+        return f"{step} lets time pass: there is no result to redo"
     if vertex.step.kind in WAITING:
         return f"{step} is done by somebody else: resume from a checkpoint before it"
     runs = change.instance.step_runs.filter(node=step).exclude(kind=StepKind.UNDO)

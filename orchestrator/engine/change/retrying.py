@@ -1,4 +1,8 @@
-"""Making due again what has failed, or waits for another attempt: steps, commands, events and deadlines."""
+"""Making due again what has failed, or waits for another attempt: steps, commands, events and deadlines.
+
+A step that has failed because its sub-process has is tried again with that, and the other way round. Parents are locked
+before their sub-processes, and all of them before any step is.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,12 @@ from django.db.models import Q, QuerySet
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.change import ProcessChange
-from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.storage.tables import commands, events, step_runs
+from orchestrator.engine.change.child_failure import failure_of
+from orchestrator.engine.change.workflow import WorkflowChange, locked_child
+from orchestrator.engine.storage.tables import commands, events, instances, step_runs
 from orchestrator.models import (
     Blocked,
+    Cause,
     CommandStatus,
     InboxEvent,
     Incident,
@@ -25,7 +31,13 @@ from orchestrator.models import (
     Verdict,
 )
 
-ASLEEP = (StepKind.JOIN, StepKind.MAP, StepKind.WAIT, StepKind.ASK)
+ASLEEP = (
+    StepKind.JOIN,
+    StepKind.MAP,
+    StepKind.WAIT,
+    StepKind.ASK,
+    StepKind.SLEEP,
+)
 """Visits that wait for something else than a worker."""
 
 
@@ -50,7 +62,8 @@ def try_events_again(move: ProcessChange) -> None:
     """Makes the events due that a process could not handle; an unexpected one is redelivered or discarded instead."""
     mine = {"process_id": move.instance.pk}
     again: dict[str, Any] = {"wake_at": move.now, "attempt": 0, "owner": ""}
-    received = {**again, "verdict": Verdict.RECEIVED, "patience_until": None}
+    anew = {"handled_at": None, "patience_until": None}
+    received = {**again, "verdict": Verdict.RECEIVED, **anew}
     failed = {**mine, "verdict": Verdict.FAILED}
     move.mark(events.update(received, failed, rows=None))
     troubled = InboxEvent.objects.filter(process=move.instance).exclude(error="")
@@ -82,15 +95,21 @@ def _troubled(change: WorkflowChange) -> QuerySet[StepRun]:
 
 def mark_due(change: WorkflowChange, run: StepRun) -> None:
     """Makes one visit due with all its attempts; one that a worker has taken meanwhile is left to it."""
+    child = locked_child(run) if run.child_id is not None else None
+    if run.status == StepStatus.FAILED and child is not None and not child.finished_at:
+        wait_again(change, run, {"id": run.pk, "finished_at": None})
+        try_child_again(change, child)
+        return
     again: dict[str, Any] = {"wake_at": change.now, "attempt": 0, "owner": ""}
     if run.status in (StepStatus.FAILED, StepStatus.RETRYING):
         again["status"] = StepStatus.READY
     if run.status == StepStatus.FAILED:
+        again["declined"] = False
         again["blocked"] = again["blocked_on"] = (
             ""  # it looks anew whether what it needs is there
         )
-    if _child_is_gone(run):
-        again["child"] = None
+    if child is not None and child.status == Status.CANCELLED:
+        again["child"] = None  # it needs another one
     same = {"id": run.pk, "status": run.status, "owner": run.owner}
     change.mark(step_runs.update(again, same, rows=None))
     change.mark(incidents.resolved(BY, change.now, step_run_id=run.pk))
@@ -98,14 +117,73 @@ def mark_due(change: WorkflowChange, run: StepRun) -> None:
     change.rings.add(run.queue)
 
 
-def _child_is_gone(run: StepRun) -> bool:
-    """Whether the step needs another sub-process, since that of before was cancelled."""
-    cancelled = ProcessInstance.objects.filter(status=Status.CANCELLED)
-    return run.child_id is not None and cancelled.filter(pk=run.child_id).exists()
+def try_child_again(change: WorkflowChange, child: ProcessInstance) -> None:
+    """Tries again, in the same commit, what has failed in a sub-process; there may be nothing where it stands still."""
+    if child.status not in (Status.FAILED, Status.PAUSED):
+        return
+    inner = WorkflowChange.of(child, change.cause, change.now)
+    try_steps_again(inner)
+    try_events_again(inner)
+    inner.write()
+
+
+def try_parents_again(instance: ProcessInstance, cause: Cause, now: datetime) -> None:
+    """Has the steps wait again that had failed because this process had, up to the outermost; all are locked."""
+    while instance.parent_id is not None and instance.status != Status.FAILED:
+        failed = StepRun.objects.filter(child=instance.pk, status=StepStatus.FAILED)
+        run = failed.filter(finished_at=None).first()
+        parent = instances.lock(instance.parent_id)[0]
+        if run is None or parent is None:
+            return
+        change = WorkflowChange.of(parent, cause, now)
+        revive(change, run.node)
+        wait_again(change, run, {"id": run.pk, "finished_at": None})
+        change.write()
+        instance = parent
+
+
+def wait_on(change: WorkflowChange, run: StepRun) -> None:
+    """Has a step wait whose worker has found its sub-process going on; what that does just now is looked at again.
+
+    A step that had failed because of it goes on with it, unless it stands still.
+    """
+    child = locked_child(run)
+    held = {"id": run.pk, "owner": run.owner, "attempt": run.attempt}
+    if child is not None and child.paused_at and run.status == StepStatus.FAILED:
+        change.mark(step_runs.update(UNHELD, held))
+        change.touch(run, StepStatus.FAILED)
+        return
+    if run.status == StepStatus.FAILED:
+        revive(change, run.node)
+    over = child is None or child.finished_at is not None
+    missed = over or (child is not None and failure_of(child) is not None)
+    wait_again(change, run, held, "its sub-process goes on")
+    if missed:
+        change.mark(step_runs.update({"wake_at": change.now}, {"id": run.pk}))
+        change.rings.add(run.queue)
+
+
+def wait_again(
+    change: WorkflowChange, run: StepRun, held: dict[str, Any], by: str = BY
+) -> None:
+    """Has a step wait for its sub-process, which it may have failed with.
+
+    Args:
+        change: the change of its process.
+        run: its visit.
+        held: the condition under which that is still what it was.
+        by: what is said to have settled the incident about it.
+    """
+    change.mark(step_runs.update(WAITS_FOR_CHILD, held))
+    change.mark(incidents.resolved(by, change.now, step_run_id=run.pk))
+    change.touch(run, StepStatus.WAITING)
 
 
 def revive(change: WorkflowChange, node: str) -> None:
-    """Brings back the visits that were cancelled because this step had failed."""
+    """Brings back the visits that were cancelled because this step had failed; once, however many elements had."""
+    if node in change.revived:
+        return
+    change.revived.add(node)
     cancelled = change.instance.step_runs.filter(
         blocked=Blocked.FAILURE, blocked_on=node, status=StepStatus.CANCELLED
     )
@@ -120,6 +198,20 @@ def revive(change: WorkflowChange, node: str) -> None:
         change.touch(run, str(values["status"]))
         change.rings.add(run.queue)
 
+
+UNHELD: dict[str, Any] = {"wake_at": None, "owner": "", "attempt": 0}
+WAITS_FOR_CHILD: dict[str, Any] = {
+    **UNHELD,
+    "status": StepStatus.WAITING,
+    "error": "",
+    "declined": False,
+    "blocked": "",
+    "blocked_on": "",
+    "remaining": None,
+    "lost": "",
+    "given_back": 0,
+}
+"""A visit that waits for the end of its sub-process."""
 
 REVIVED: dict[str, Any] = {
     "blocked": "",
@@ -141,7 +233,7 @@ def _awake(vertex: Vertex, run: StepRun, now: datetime, place: int) -> dict[str,
         "wake_at": None,
         "child": None,
     }
-    if run.kind in (StepKind.WAIT, StepKind.ASK):
+    if run.kind in (StepKind.WAIT, StepKind.ASK, StepKind.SLEEP):
         return {**asleep, "wake_at": due(vertex.step.deadline, now)}
     window = vertex.each.window if vertex.each is not None else None
     if run.kind in ASLEEP or (window is not None and place > window):

@@ -37,7 +37,7 @@ def follow(
     elif run.redo:
         redoing.finished(change, run)
     elif run.kind == StepKind.ITEM:
-        maps.count(change, run, failed=False)
+        maps.count(change, run, {run.item or 0: result})
     else:
         go_on(change, Settled(run.node, run.visit, "done", result))
 
@@ -50,7 +50,7 @@ def came_to_its_end(change: WorkflowChange, run: StepRun, status: StepStatus) ->
         busy = others.filter(kind=StepKind.UNDO).exists()
         change.undo_visit(run, begins=not busy)
     elif not others.exists():
-        _resolve_incidents(change)
+        all_is_undone(change)
 
 
 def _undo_next(change: WorkflowChange) -> None:
@@ -61,7 +61,7 @@ def _undo_next(change: WorkflowChange) -> None:
     )
     following = waiting.order_by("pk").first()
     if following is None:
-        _resolve_incidents(change)
+        all_is_undone(change)
         return
     ready = {"status": StepStatus.READY, "wake_at": change.now}
     change.mark(step_runs.update(ready, {"id": following.pk}))
@@ -69,7 +69,8 @@ def _undo_next(change: WorkflowChange) -> None:
     change.rings.add(following.queue)
 
 
-def _resolve_incidents(change: WorkflowChange) -> None:
+def all_is_undone(change: WorkflowChange) -> None:
+    """Resolves what people were told of a process that ends by having been undone."""
     for kind in (Incident.Kind.STEP_FAILED, Incident.Kind.CORRUPTED_DATA):
         about = {"kind": kind, "instance_id": change.instance.pk}
         change.mark(incidents.resolved("undone", change.now, **about))

@@ -9,15 +9,18 @@ from django.db import IntegrityError, transaction
 from uuid6 import uuid7
 
 from orchestrator.definition import Workflow
-from orchestrator.definition.codec import digest, encode, seal
+from orchestrator.definition.codec import digest, encode
 from orchestrator.definition.workflow import advance
+from orchestrator.definition.workflow.workflow import Nothing
 from orchestrator.engine import inbox
+from orchestrator.engine.change.application_code import applications
 from orchestrator.engine.change.following import Following
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.inbox import StartReceipt
-from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage import definitions, keys
 from orchestrator.engine.storage.batch import database_now
-from orchestrator.exceptions import ConflictingEvent, InvalidMessage, KeyTaken
+from orchestrator.engine.storage.definitions import Pin
+from orchestrator.exceptions import ConflictingEvent, InvalidDefinition, InvalidMessage
 from orchestrator.models import Cause, CauseKind, ProcessInstance, Verdict
 
 
@@ -38,17 +41,21 @@ def start(
         KeyTaken: another live process of the definition has the correlation key.
         ConflictingEvent: the id was used before for another input.
     """
+    if input is None and definition.Input is Nothing:
+        input = Nothing()
     if not isinstance(input, definition.Input):
         raise InvalidMessage(
             f"{definition.name} starts with {definition.Input.__qualname__}, not with {input!r:.200}"
         )
     named = f"{definition.name}\n{source}\n{id}"
     chosen = process_id or (uuid5(NAMESPACE_URL, named) if id else uuid7())
-    key = correlation_key or definition.correlation_key(input)
-    inbox.check_name("correlation key", key, 200, empty=True)
+    key = correlation_key or inbox.key_of(definition, input)
+    inbox.check_key(key)
+    pin = pinned(definition, input)
     try:
         with transaction.atomic():
-            begin(definition, input, process_id=chosen, key=key)
+            expected = bool(process_id or id)
+            begin(pin, process_id=chosen, key=key, expected=expected)
     except IntegrityError:
         if (receipt := _repeat(definition, input, chosen, key)) is None:
             raise
@@ -56,33 +63,53 @@ def start(
     return StartReceipt(0, chosen, Verdict.STARTED, repeated=False)
 
 
+def pinned(definition: type[Workflow], input: Any) -> Pin:
+    """What a new process with this input begins with; where there is no transaction yet it is worked out before.
+
+    Raises:
+        InvalidMessage: the input is not of the declared form, or cannot be stored.
+        InvalidDefinition: the graph made from the input contradicts itself.
+        Exception: whatever the application's code raises that makes the graph.
+    """
+    with applications(InvalidDefinition, InvalidMessage):
+        return definitions.pin(definition, input)
+
+
 def begin(
-    definition: type[Workflow],
-    input: Any,
+    pin: Pin,
     *,
     process_id: UUID | None = None,
     key: str = "",
     parent: ProcessInstance | None = None,
+    expected: bool = False,
 ) -> ProcessInstance:
-    """A new process with its first steps, in the running transaction."""
-    data = encode(input)
-    seal(data)
-    row, plan = definitions.pin(definition, input)
-    now = database_now()
+    """A new process with its first steps, in the running transaction.
+
+    Args:
+        pin: what it begins with.
+        process_id: its id; made anew without one.
+        key: its correlation key; read from the input when empty.
+        parent: the process that it is a part of.
+        expected: whether others may have known its id before, and sent events to it.
+    """
+    definition, input = pin.definition, pin.input
+    with applications():
+        summary = definition.summary(input)[:200]
+    row, now = pin.row(), database_now()
     instance = ProcessInstance(
         id=process_id or uuid7(),
         definition_id=row,
         name=definition.name,
         correlation_key=key or definition.correlation_key(input),
-        data=data,
-        summary=definition.summary(input)[:200],
+        data=pin.data,
+        summary=summary,
         parent=parent,
         started_at=now,
     )
     cause = Cause.of(CauseKind.START)
-    change = WorkflowChange(instance, cause, now, plan, definition.queue)
-    Following(change).carry_out(advance.begin(plan))
-    change.mark(*inbox.early_events(instance, now))
+    change = WorkflowChange(instance, cause, now, pin.plan, definition.queue)
+    Following(change).carry_out(advance.begin(pin.plan))
+    change.mark(*inbox.early_events(instance, now, id_known=expected))
     change.write()
     return instance
 
@@ -90,7 +117,12 @@ def begin(
 def _repeat(
     definition: type[Workflow], input: Any, process_id: UUID, key: str
 ) -> StartReceipt | None:
-    """The receipt of the same start before; None when something else stood in the way."""
+    """The receipt of the same start before; None when something else stood in the way.
+
+    Raises:
+        ConflictingEvent: the process was started before with another input.
+        KeyTaken: another live process has the key.
+    """
     known = ProcessInstance.objects.filter(pk=process_id).first()
     if known is not None:
         if known.name != definition.name or digest(known.data) != digest(encode(input)):
@@ -98,7 +130,5 @@ def _repeat(
                 f"the process {process_id} was started before with another input; use a new id for a new process"
             )
         return StartReceipt(0, known.pk, Verdict.STARTED, repeated=True)
-    same = ProcessInstance.objects.live().filter(name=definition.name)
-    if not key or not same.filter(correlation_key=key).exists():
-        return None
-    raise KeyTaken(f"there is already a live {definition.name} with the key {key!r}")
+    keys.check_free(definition.name, key)
+    return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.db.models import Q
+
 from orchestrator.models import (
     CommandStatus,
     InboxEvent,
@@ -14,32 +16,44 @@ from orchestrator.models import (
 TROUBLED = (Status.RETRYING, Status.FAILED)
 
 
-def status_of(instance: ProcessInstance) -> Status:
-    """The status that the stored commands and events of a live process give it."""
+def status_of(instance: ProcessInstance, *, troubled: bool = True) -> Status:
+    """The status that the stored steps, commands and events of a live process give it.
+
+    Args:
+        instance: the process.
+        troubled: whether it may be in trouble over an event: only then is a workflow's inbox asked.
+    """
     open_runs = instance.step_runs.filter(finished_at=None).exclude(kind="")
     steps = set(open_runs.values_list("status", flat=True).distinct())
     if steps:
-        return _of_steps(steps)
+        events = _troubled_events(instance) if troubled else set()
+        return _of_steps(steps, events)
     commands = instance.commands.all()
-    events = InboxEvent.objects.filter(process=instance)
     if commands.filter(status=CommandStatus.FAILED).exists():
         return Status.FAILED
-    if events.filter(verdict=Verdict.FAILED).exists():
+    events = _troubled_events(instance)
+    if Verdict.FAILED in events:
         return Status.FAILED
     if instance.incidents.open().filter(kind="deadline_failed").exists():
         return Status.FAILED
     if commands.filter(status=CommandStatus.RETRYING).exists():
         return Status.RETRYING
-    if events.filter(wake_at__isnull=False).exclude(error="").exists():
-        return Status.RETRYING
-    return Status.WAITING
+    return Status.RETRYING if events else Status.WAITING
 
 
-def _of_steps(steps: set[str]) -> Status:
-    """How a workflow stands, from the statuses of its open steps."""
-    if StepStatus.FAILED in steps:
+def _troubled_events(instance: ProcessInstance) -> set[str]:
+    """The verdicts of the events that could not be delivered, or will be tried again."""
+    again = Q(verdict=Verdict.RECEIVED, wake_at__isnull=False) & ~Q(error="")
+    events = InboxEvent.objects.filter(Q(verdict=Verdict.FAILED) | again)
+    mine = events.filter(process=instance).order_by()
+    return set(mine.values_list("verdict", flat=True).distinct())
+
+
+def _of_steps(steps: set[str], events: set[str]) -> Status:
+    """How a workflow stands, from the statuses of its open steps, and from what its inbox is in trouble over."""
+    if StepStatus.FAILED in steps or Verdict.FAILED in events:
         return Status.FAILED
-    if StepStatus.RETRYING in steps:
+    if StepStatus.RETRYING in steps or events:
         return Status.RETRYING
     if steps & {StepStatus.READY, StepStatus.RUNNING}:
         return Status.RUNNING

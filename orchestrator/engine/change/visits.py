@@ -15,6 +15,7 @@ KINDS = {
     "step": StepKind.STEP,
     "wait": StepKind.WAIT,
     "ask": StepKind.ASK,
+    "sleep": StepKind.SLEEP,
     "run": StepKind.RUN,
 }
 
@@ -34,7 +35,7 @@ def visit(
         entered=revision,
         started_at=now,
     )
-    if step.kind in ("wait", "ask"):
+    if step.kind in ("wait", "ask", "sleep"):
         row.status = StepStatus.WAITING
         row.wake_at = now + step.deadline if step.deadline else None
     return row

@@ -8,14 +8,16 @@ from typing import Any
 
 from orchestrator.conf import conf
 from orchestrator.definition.workflow.plan import Plan, Vertex
-from orchestrator.engine.change import incidents
+from orchestrator.engine.change import incidents, offering
+from orchestrator.engine.change.application_code import applications
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.status import TROUBLED
 from orchestrator.engine.change.undoing import comes_to_its_end, done_visits, undo_of
 from orchestrator.engine.change.visits import visit
-from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage import definitions, idle_limit
 from orchestrator.engine.storage.batch import Batch, database_now
 from orchestrator.engine.storage.tables import instances, step_runs
+from orchestrator.exceptions import InvalidDefinition, InvalidMessage
 from orchestrator.models import (
     Blocked,
     Cause,
@@ -26,9 +28,6 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
-
-CHUNK = 500
-"""How many rows one statement inserts."""
 
 AT_WORK = (StepStatus.READY, StepStatus.RUNNING)
 
@@ -67,6 +66,8 @@ class WorkflowChange(ProcessChange):
         self.round = 1
         """That of the visit that is settled; what follows from it has the same."""
         self.closed: set[int] = set()
+        self.revived: set[str] = set()
+        """The steps whose failure holds nothing back any more."""
 
     @classmethod
     def of(
@@ -78,7 +79,7 @@ class WorkflowChange(ProcessChange):
             UnknownDefinition: the running code no longer has its definition.
         """
         queue = definitions.workflow_of(instance).queue
-        return cls(instance, cause, now, definitions.plan_of(instance), queue)
+        return cls(instance, cause, now, plan_of(instance), queue)
 
     # Settling visits
 
@@ -159,6 +160,7 @@ class WorkflowChange(ProcessChange):
     def open_visits(self, names: Sequence[str]) -> list[StepRun]:
         if not names:
             return []
+        idle_limit.allow_rows(len(names))
         runs = self.instance.step_runs.filter(node__in=names, finished_at=None)
         return [run for run in runs if run.pk not in self.closed]
 
@@ -209,7 +211,9 @@ class WorkflowChange(ProcessChange):
     def undo(self) -> None:
         """Cancels everything that is open and starts to undo. With nothing to undo the process ends."""
         self.stop(undo=True)
-        for number, run in enumerate(done_visits(self.instance, self.plan)):
+        done = done_visits(self.instance, self.plan)
+        idle_limit.allow_rows(len(done))
+        for number, run in enumerate(done):
             self.undo_visit(run, begins=number == 0)
 
     def undo_visit(self, run: StepRun, *, begins: bool) -> None:
@@ -219,6 +223,7 @@ class WorkflowChange(ProcessChange):
     def _given_up(self, undo: bool, by: str) -> list[StepRun]:
         """The open visits that are cancelled now, with their incidents and sub-processes."""
         found = []
+        idle_limit.allow_rows(self.instance.open_steps)
         runs = self.instance.step_runs.filter(finished_at=None)
         for run in runs.exclude(pk__in=self.closed).defer("result", "element", "saved"):
             if undo and comes_to_its_end(run, self.plan):
@@ -245,7 +250,6 @@ class WorkflowChange(ProcessChange):
         if self.instance.open_steps == 0:
             ended = Status.CANCELLED if self.undoing else Status.COMPLETED
             self.instance.status, self.instance.finished_at = ended, self.now
-            self._tell_parent()
         self._insert_fresh()
         super().write()
 
@@ -253,18 +257,7 @@ class WorkflowChange(ProcessChange):
         others = [row for row in self.fresh if row is not self.mine]
         if self.mine is not None and self.mine in self.fresh:
             self.writes.append(step_runs.insert_known(self.mine))
-        for begin in range(0, len(others), CHUNK):
-            self.writes.append(step_runs.insert(*others[begin : begin + CHUNK]))
-
-    def _tell_parent(self) -> None:
-        """Wakes the step of another process that waits for the end of this one."""
-        if self.instance.parent_id is None:
-            return
-        for run in StepRun.objects.filter(child=self.instance.pk, finished_at=None):
-            awake = {"wake_at": self.now, "remaining": None}
-            waiting = {"id": run.pk, "finished_at": None}
-            self.writes.append(step_runs.update(awake, waiting, None))
-            self.rings.add(run.queue)
+        self.writes += step_runs.inserts(others)
 
     def settle_status(self) -> None:
         if self.instance.finished_at is not None:
@@ -279,6 +272,15 @@ class WorkflowChange(ProcessChange):
 
     def columns(self) -> dict[str, Any]:
         return {"open_steps": self.instance.open_steps}
+
+    def awaited(self) -> offering.Types:
+        waits = {row.node for row in self.fresh if row.kind == StepKind.WAIT}
+        waits |= {node for node, how in self.steps.items() if how == StepStatus.WAITING}
+        if self.alone:
+            return offering.awaited_at(self.plan, waits)
+        waiting = self.instance.step_runs.filter(kind=StepKind.WAIT, finished_at=None)
+        stored = waiting.exclude(pk__in=self.closed).values_list("node", flat=True)
+        return offering.awaited_at(self.plan, waits | set(stored))
 
     def known(self) -> dict[str, Any]:
         known = super().known()
@@ -296,6 +298,18 @@ class WorkflowChange(ProcessChange):
             batch.commit()
         else:
             batch.send()
+
+
+def plan_of(instance: ProcessInstance) -> Plan:
+    """The plan that a workflow runs on; its graph may be made by the application's own function.
+
+    Raises:
+        UnknownDefinition, InvalidDefinition, InvalidMessage: the running code has none for it.
+        Exception: whatever that function raises.
+    """
+    definitions.workflow_of(instance)
+    with applications(InvalidDefinition, InvalidMessage):
+        return definitions.plan_of(instance)
 
 
 def cancel_child(run: StepRun, parent: ProcessChange, *, undo: bool = True) -> None:

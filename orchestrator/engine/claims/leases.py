@@ -10,7 +10,13 @@ from typing import Any
 from django.db import connection
 
 from orchestrator.conf import conf
-from orchestrator.engine.storage.batch import Statement, Touched, database_now, send
+from orchestrator.engine.storage.batch import (
+    NOW,
+    Statement,
+    Touched,
+    database_now,
+    send,
+)
 from orchestrator.engine.storage.table import Table
 from orchestrator.engine.storage.tables import commands, events, step_runs
 from orchestrator.models import Lost, StepStatus
@@ -26,12 +32,18 @@ TOLD = {
 
 
 def renew(queue: str, owners: Sequence[str]) -> None:
-    """Makes the work that living workers hold theirs for another lease."""
-    until = database_now() + timedelta(seconds=conf().LEASE_SECONDS)
-    send(
-        _held(table, queue, owners, "wake_at = %s", [_stored(until)])
-        for table in TABLES
-    )
+    """Makes the work that living workers hold theirs for another lease, counted from when the database does it.
+
+    So a renewal that comes late, out of a connection that had fallen silent, never shortens a later one.
+    """
+    if not owners:
+        return
+    lease = timedelta(seconds=conf().LEASE_SECONDS)
+    until: object = lease
+    sets = f"wake_at = {NOW} + %s"
+    if connection.vendor != "postgresql":
+        sets, until = "wake_at = %s", _stored(database_now() + lease)
+    send(_held(table, queue, owners, sets, [until]) for table in TABLES)
 
 
 def name_of(table: Table[Any], pk: object) -> str:
@@ -43,17 +55,22 @@ _doubtful: set[int] = set()
 
 
 def doubt() -> None:
-    """Notes that the outcome of a commit is not known: it may have left work in this worker's name."""
+    """Notes that the outcome of a commit or claim is not known: it may have left work in this worker's name."""
     _doubtful.add(os.getpid())
 
 
+def in_doubt() -> bool:
+    """Whether work may stand in this worker's name that it does not know of."""
+    return os.getpid() in _doubtful
+
+
 def end_doubtful(queue: str, owner: str) -> bool:
-    """Frees what a commit of unknown outcome may have left in a worker's name; it must have nothing in hand.
+    """Frees what may have been left in a worker's name without its knowing; it must have nothing in hand.
 
     Returns:
         Whether there was a doubt.
     """
-    if os.getpid() not in _doubtful:
+    if not in_doubt():
         return False
     end(queue, [owner])
     _doubtful.discard(os.getpid())
@@ -76,7 +93,7 @@ def end(
         statement
         for work, happened in (in_hand or {}).items()
         for owner in owners
-        for statement in _charged(*_named(work), owner, happened, now)
+        for statement in _charged(*named(work), owner, happened, now)
     ]
     sets = "owner = '', wake_at = %s, attempt = attempt - 1"
     free = [
@@ -111,7 +128,8 @@ def _charged(
     return [table.update(lost, running, None), table.update(freed, mine, None)]
 
 
-def _named(work: str) -> tuple[Table[Any], Any]:
+def named(work: str) -> tuple[Table[Any], Any]:
+    """The table and the key of a piece of work that has this name."""
     model, _, pk = work.partition(":")
     table = next(table for table in TABLES if table.model._meta.model_name == model)
     return table, table.model._meta.pk.to_python(pk)

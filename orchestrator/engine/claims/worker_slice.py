@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
-Alive = Callable[[], None]
-"""Says that the piece of work is still getting on."""
+from orchestrator.engine.claims.held import UNSEEN, Held
+
+Reporting = Callable[[], AbstractContextManager[None]]
+"""Says that the piece of work is getting on. What the engine does meanwhile takes none of its heartbeat."""
 
 
 class Watch(Protocol):
@@ -16,22 +18,22 @@ class Watch(Protocol):
 
     def __call__(
         self, seconds: float, work: str, heartbeat: float | None = None
-    ) -> AbstractContextManager[Alive]:
+    ) -> AbstractContextManager[Reporting]:
         """Watches it.
 
         Args:
             seconds: how long it may take.
             work: its name, for `leases.end`.
-            heartbeat: seconds within which it must say that it is alive.
+            heartbeat: seconds within which it must report, again and again.
         """
 
 
 @contextmanager
 def nobody(
     seconds: float, work: str, heartbeat: float | None = None
-) -> Iterator[Alive]:
+) -> Iterator[Reporting]:
     """Watches nothing."""
-    yield lambda: None
+    yield nullcontext
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,11 @@ class WorkerSlice:
         owner: the worker's boot id.
         over: whether the slice has ended or the worker was asked to stop; asked between pieces of work.
         watch: told of each piece of work and the seconds it may take.
+        held: where it is shown what the worker holds beside that.
     """
 
     queue: str
     owner: str
     over: Callable[[], bool] = lambda: False
     watch: Watch = nobody
+    held: Held = UNSEEN

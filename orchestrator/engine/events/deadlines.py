@@ -12,6 +12,7 @@ from orchestrator.conf import conf
 from orchestrator.definition import ProcessManager
 from orchestrator.definition.codec import decode
 from orchestrator.engine.change import incidents, pausing
+from orchestrator.engine.change.application_code import applications
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.claims.give_back import rested
@@ -32,8 +33,6 @@ def fire(run: StepRun) -> None:
             raise WorkerDied(f"the worker died in each of {run.attempt - 1} attempts")
         with transaction.atomic(durable=True):
             _fire(run)
-    except LeaseLost as lost:
-        log.info("deadline of step run %s came too late: %s", run.pk, lost)
     except Exception as error:  # noqa: BLE001  # a handler may raise anything
         of_work.of_deadline(run, error)
 
@@ -48,8 +47,9 @@ def _fire(run: StepRun) -> None:
     definition = definitions.manager_of(instance)
     manager = definition(instance.pk, run.node, decode(definition.Data, instance.data))
     cause = Cause.of(CauseKind.DEADLINE, run.pk, run.deadlines_fired)
-    move = ManagerChange(instance, cause, now)
-    decision = manager.execute_deadline(run.deadlines_fired, move.execute)
+    move = ManagerChange(instance, cause, now, run.attempt)
+    with applications():
+        decision = manager.execute_deadline(run.deadlines_fired, move.execute)
     fired = _fired(run, definition, now)
     move.mark(fired)
     if run.error:

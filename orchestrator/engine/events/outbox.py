@@ -11,14 +11,15 @@ from django.db import transaction
 from orchestrator import registry
 from orchestrator.definition.codec import decode
 from orchestrator.engine import inbox
-from orchestrator.engine.change import incidents
+from orchestrator.engine.change import incidents, turns
+from orchestrator.engine.change.application_code import applications, kept_waiting
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.status import TROUBLED
 from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.failures import of_work
 from orchestrator.engine.storage.batch import Statement, database_now, send
 from orchestrator.engine.storage.tables import commands, events, instances
-from orchestrator.exceptions import HandlerMissing, LeaseLost, WorkerDied
+from orchestrator.exceptions import HandlerMissing, WorkerDied
 from orchestrator.models import (
     Cause,
     CauseKind,
@@ -45,8 +46,6 @@ def carry_out(command: IssuedCommand) -> None:
                 f"the worker died or was killed in each of {command.attempt - 1} attempts"
             )
         _carry_out(command, handler)
-    except LeaseLost as lost:
-        log.info("command %s was settled by another worker: %s", command.pk, lost)
     except Exception as error:  # noqa: BLE001  # a handler may raise anything
         of_work.of_command(command, error, attempts)
 
@@ -64,9 +63,12 @@ def _carry_out(command: IssuedCommand, handler: Handler) -> None:
     context = CommandContext(command.instance_id, command.pk, command.attempt, key)
     if command.delivery == Delivery.REACTION:
         with transaction.atomic(durable=True):
-            _settle(command, handler(message, context))
+            with kept_waiting(command.type):
+                answer = handler(message, context)
+            _settle(command, answer)
     else:
-        answer = handler(message, context)
+        with applications():
+            answer = handler(message, context)
         with transaction.atomic(durable=True):
             _settle(command, answer)
 
@@ -77,7 +79,8 @@ def _settle(command: IssuedCommand, answer: Answer) -> None:
         if command.instance_id
         else (None, database_now())
     )
-    marks = [_done(command, answer, now), *_caused(command, answer, now)]
+    marks = [_done(command, answer, now), *turns.let_go(command, now)]
+    marks += _caused(command, answer, now)
     if command.error:
         marks.append(incidents.resolved("done", now, command_id=command.pk))
     if instance is not None and instance.status in TROUBLED:
@@ -94,6 +97,7 @@ def _done(command: IssuedCommand, answer: Answer, now: datetime) -> Statement:
     values = {
         "status": CommandStatus.DONE,
         "answer": incidents.storable(answer.text),
+        "follow_ups": len(answer.events),
         "error": "",
         "wake_at": None,
         "owner": "",
@@ -113,4 +117,4 @@ def _caused(command: IssuedCommand, answer: Answer, now: datetime) -> list[State
             rows += inbox.caused(event, None, command.pk, number, now)
     for queue in {row.queue for row in rows}:
         ring_after_commit(queue)
-    return [events.insert(*rows), *(s for row in rows for s in inbox.reactions([row]))]
+    return [*events.inserts(rows), *(s for row in rows for s in inbox.reactions([row]))]

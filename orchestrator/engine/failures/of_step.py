@@ -2,25 +2,40 @@
 
 In this order: the database refused (given back, so many times), the running code lacks something (held), an earlier
 result is bad (redone), another attempt is due (backoff), an error link catches it, a map or a join puts up with it,
-finished steps are undone; else the step has failed and people are told.
+the process is undone because the step declined; else the step has failed and people are told.
 """
 
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
 
 from orchestrator.definition.codec import digest
+from orchestrator.definition.invalid import LONGEST
 from orchestrator.definition.workflow.advance import Settled, catching
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.definition.workflow.tolerance import put_up_with
-from orchestrator.engine.change import incidents, maps, redoing, settling, undoing
+from orchestrator.engine.change import (
+    incidents,
+    maps,
+    redoing,
+    retrying,
+    settling,
+    undoing,
+)
 from orchestrator.engine.change.announcements import announce
+from orchestrator.engine.change.application_code import is_engines
+from orchestrator.engine.change.child_failure import failure_of
 from orchestrator.engine.change.following import Following, go_on
-from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.change.workflow import (
+    WorkflowChange,
+    cancel_child,
+    locked_child,
+)
 from orchestrator.engine.claims import give_back
 from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.failures import backoff, of_work
@@ -36,6 +51,7 @@ from orchestrator.exceptions import (
     NoCase,
     Permanent,
     Retry,
+    SubprocessFailed,
     TimedOut,
 )
 from orchestrator.models import (
@@ -50,12 +66,16 @@ from orchestrator.models import (
 
 log = logging.getLogger(__name__)
 
-FINAL = of_work.HOPELESS | Interrupted | NoCase | ChildCancelled | TimedOut
-"""What another attempt of a step cannot change. TimedOut is only raised when the attempts are used up."""
+OF_CHILD = ChildCancelled | SubprocessFailed
+FINAL = of_work.HOPELESS | Interrupted | NoCase | OF_CHILD | TimedOut
+"""What another attempt of a step cannot change when the engine raises it: TimedOut when the attempts are used up."""
 
 
 def of_step(run: StepRun, error: Exception, plan: Plan | None, policy: Policy) -> None:
-    """Stores what a failed attempt leads to."""
+    """Stores what a failed attempt leads to; without a plan the graph itself could not be had."""
+    if is_engines(error, LeaseLost):
+        log.info("%s was settled by another worker: %s", run, error)
+        return
     try:
         if passes(error) and plan is None:
             give_back.refused(run, error)
@@ -65,11 +85,15 @@ def of_step(run: StepRun, error: Exception, plan: Plan | None, policy: Policy) -
                 return
             give_back.doubt()
             error = error if policy.idempotent else give_back.unknown(run, error)
-        if plan is None or isinstance(error, of_work.MISSING):
+        missing = object if plan is None else of_work.MISSING
+        waits = plan is None and run.kind in (StepKind.WAIT, StepKind.ASK)
+        if waits or is_engines(error, missing):  # what waits for others goes on waiting
             with transaction.atomic(durable=True):
                 of_work.hold(run, error)
-            return
-        _settle_somehow(run, error, plan, policy)
+        elif plan is None:
+            of_work.of_visit(run, error, policy.attempts(error))
+        else:
+            _settle_somehow(run, error, plan, policy)
     except LeaseLost:
         log.info("%s failed here but was taken over by another worker", run)
 
@@ -79,9 +103,9 @@ def _settle_somehow(run: StepRun, error: Exception, plan: Plan, policy: Policy) 
     try:
         with transaction.atomic(durable=True):
             _settle(run, error, plan, policy)
-    except LeaseLost:
-        raise
     except Exception as worse:
+        if is_engines(worse, LeaseLost):
+            raise
         if passes(worse):
             if policy.idempotent and give_back.step_refused(run, worse):
                 return
@@ -102,6 +126,13 @@ def _settle(run: StepRun, error: Exception, plan: Plan, policy: Policy) -> None:
         settling.came_to_its_end(change, run, StepStatus.CANCELLED)
         change.write()
         return
+    if isinstance(error, OF_CHILD) and (child := locked_child(run)) is not None:
+        found = failure_of(child)
+        if found is None:  # it was retried a moment ago
+            retrying.wait_on(change, run)
+            change.write()
+            return
+        error = found
     if isinstance(error, CorruptInput):
         try:
             redoing.request(change, run, error.step, incidents.said(error))
@@ -131,7 +162,8 @@ def _change(run: StepRun, plan: Plan) -> WorkflowChange:
 
 
 def _may_try_again(run: StepRun, error: Exception, policy: Policy) -> bool:
-    return not isinstance(error, FINAL) and run.attempt < policy.attempts(error)
+    final = isinstance(error, Permanent) or is_engines(error, FINAL)
+    return not final and run.attempt < policy.attempts(error)
 
 
 def _try_again(
@@ -140,7 +172,7 @@ def _try_again(
     """Stores when the next attempt is due; the process shows that it is retrying."""
     pause = backoff.delay(run.attempt, policy.backoff)
     if isinstance(error, Retry) and error.after is not None:
-        pause = error.after
+        pause = min(max(error.after, timedelta(0)), LONGEST)
     values = {
         "status": StepStatus.RETRYING,
         **failed_attempt(error),
@@ -169,15 +201,31 @@ def _give_up(change: WorkflowChange, run: StepRun, error: Exception) -> None:
         )
         change.write()
         return
-    log.error("%s failed for good: %s", run, incidents.named(error))
-    if not undo and not run.redo and undoing.done_visits(change.instance, change.plan):
-        _close(change, run, error)
-        _tell(change, run, error)
-        change.undo()
+    declined = declines(error) and not undo and not run.redo
+    if declined and change.plan.undoable:
+        log.warning("%s declined, its process is undone: %s", run, error)
+        _undo(change, run, error)
     else:
-        _stop(change, run, error)
+        log.error("%s failed for good: %s", run, incidents.named(error))
+        _stop(change, run, error, declined=declined)
         _tell(change, run, error)
     change.write()
+
+
+def declines(error: Exception) -> bool:
+    """Whether an error is the application's no, not something unexpected that people have to look at."""
+    return isinstance(error, Permanent) and not isinstance(
+        error.__cause__, CorruptInput
+    )
+
+
+def _undo(change: WorkflowChange, run: StepRun, error: Exception) -> None:
+    """Has everything undone that was done; with nothing to undo the process ends at once."""
+    _close(change, run, error, declined=True)
+    _tell(change, run, error)
+    change.undo()
+    if change.instance.open_steps == 0:
+        settling.all_is_undone(change)
 
 
 def _another_way(change: WorkflowChange, run: StepRun, error: Exception) -> str:
@@ -188,32 +236,44 @@ def _another_way(change: WorkflowChange, run: StepRun, error: Exception) -> str:
         _close(change, run, error)
         if item:
             _close_map(change, run, error)
-        go_on(change, Settled(run.node, run.visit, "failed", error=error))
+        go_on(change, Settled(run.node, run.visit, "failed", caught=caught))
         return f"{caught.target} catches it"
     if item and maps.tolerates(change, run, change.plan[run.node]):
         _close(change, run, error)
-        maps.count(change, run, failed=True)
+        maps.count(change, run, {})
         return "its map puts up with it"
     if not item and put_up_with(change.plan, run.node, Following(change).look):
         _close(change, run, error)
-        go_on(change, Settled(run.node, run.visit, "failed", error=error))
+        go_on(change, Settled(run.node, run.visit, "failed"))
         return "its join puts up with it"
     return ""
 
 
-def _close(change: WorkflowChange, run: StepRun, error: Exception) -> None:
-    values = failed(run, error)
+def _close(
+    change: WorkflowChange, run: StepRun, error: Exception, *, declined: bool = False
+) -> None:
+    """Settles a visit that has failed, with its sub-process: the process goes on without it."""
+    values = {**failed(run, error), "declined": declined}
     change.close(run, StepStatus.FAILED, **values)
+    if run.child_id is not None:
+        cancel_child(run, change)
 
 
 def failed(run: StepRun, error: Exception) -> dict[str, Any]:
     """What is stored with a step that has failed for good and is settled: the step that catches it reads it."""
-    told = {
+    told: dict[str, Any] = {
         "step": run.node,
         "type": type(error).__name__,
         "message": incidents.storable(incidents.said(error))[:2000],
         "attempts": run.attempt,
     }
+    if isinstance(error, SubprocessFailed):
+        told["child"] = {
+            "process_id": str(error.process_id),
+            "step": error.step,
+            "type": error.error,
+            "message": error.text,
+        }
     return {
         "result": told,
         "checksum": digest(told),
@@ -223,7 +283,12 @@ def failed(run: StepRun, error: Exception) -> dict[str, Any]:
 
 def failed_attempt(error: Exception) -> dict[str, Any]:
     """What a visit keeps of an attempt that came back with an error."""
-    return {"error": incidents.trace(error), "lost": "", "given_back": 0}
+    return {
+        "error": incidents.trace(error),
+        "declined": False,
+        "lost": "",
+        "given_back": 0,
+    }
 
 
 def _close_map(change: WorkflowChange, item: StepRun, error: Exception) -> None:
@@ -237,11 +302,14 @@ def _close_map(change: WorkflowChange, item: StepRun, error: Exception) -> None:
         change.close_open(other, StepStatus.CANCELLED)
 
 
-def _stop(change: WorkflowChange, run: StepRun, error: Exception) -> None:
+def _stop(
+    change: WorkflowChange, run: StepRun, error: Exception, *, declined: bool = False
+) -> None:
     """The step stays open as failed, until a person retries, skips or cancels."""
     values = {
         "status": StepStatus.FAILED,
         **failed_attempt(error),
+        "declined": declined,
         "owner": "",
         "wake_at": None,
     }
@@ -250,6 +318,7 @@ def _stop(change: WorkflowChange, run: StepRun, error: Exception) -> None:
     change.instance.status = Status.FAILED
     if run.kind == StepKind.UNDO:
         return
+    change.failed = True
     for name in change.plan.failing_fast:
         region = change.plan.region(name)
         if run.node in region:

@@ -6,14 +6,17 @@ import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 
 from orchestrator.conf import conf
-from orchestrator.engine.change import incidents
+from orchestrator.engine.change import incidents, offering
+from orchestrator.engine.change.application_code import is_engines
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.claims import give_back
 from orchestrator.engine.claims.fence import fence
+from orchestrator.engine.claims.lines import followers
 from orchestrator.engine.failures import backoff
 from orchestrator.engine.storage.batch import Statement, database_now, send
 from orchestrator.engine.storage.passing_errors import passes
@@ -21,6 +24,7 @@ from orchestrator.engine.storage.tables import commands, events, instances, step
 from orchestrator.exceptions import (
     HandlerMissing,
     InvalidMessage,
+    KeyTaken,
     LeaseLost,
     LimitReached,
     Permanent,
@@ -38,6 +42,7 @@ from orchestrator.models import (
     ProcessInstance,
     Status,
     StepRun,
+    StepStatus,
     Verdict,
     Work,
 )
@@ -47,16 +52,16 @@ log = logging.getLogger(__name__)
 HOLD = timedelta(seconds=30)
 """How long work without a handler is set aside: a deploy will bring the handler, no attempt is charged."""
 
-HOPELESS = Permanent | InvalidMessage | WorkerDied | LimitReached
-"""What another attempt cannot change."""
+HOPELESS = InvalidMessage | WorkerDied | LimitReached
+"""What another attempt cannot change when the engine raises it, as Permanent says it of the application's code."""
 
 MISSING = HandlerMissing | UnknownDefinition | UnknownEventType
-"""What a deploy will bring."""
+"""What a deploy will bring, when it is the engine that misses it."""
 
 
 def of_event(event: InboxEvent, error: Exception) -> None:
     """Stores that delivering an event failed, and when to try again, or that people must look."""
-    last = event.attempt >= conf().EVENT_ATTEMPTS
+    last = _came_second(event, error) or event.attempt >= conf().EVENT_ATTEMPTS
 
     def settle(now: datetime, final: bool) -> Statement:
         values: dict[str, Any] = {
@@ -67,10 +72,17 @@ def of_event(event: InboxEvent, error: Exception) -> None:
         if final:
             values |= {"verdict": Verdict.FAILED, "wake_at": None, "handled_at": now}
         else:
-            values |= {"wake_at": now + backoff.delay(event.attempt)}
+            wake_at = now + backoff.delay(event.attempt)
+            undecided = {"verdict": Verdict.RECEIVED, "handled_at": None}
+            values |= {"wake_at": wake_at, **undecided}
         return events.update(values, fence(event))
 
     _settle(event, error, settle, last, event.process_id)
+
+
+def _came_second(event: InboxEvent, error: Exception) -> bool:
+    """Whether it was to start a process whose key is taken by now: people decide what becomes of it."""
+    return event.starts and is_engines(error, KeyTaken)
 
 
 def of_command(command: IssuedCommand, error: Exception, attempts: int) -> None:
@@ -107,6 +119,21 @@ def of_deadline(run: StepRun, error: Exception) -> None:
     _settle(run, error, settle, last, run.instance_id)
 
 
+def of_visit(run: StepRun, error: Exception, attempts: int) -> None:
+    """Stores that a visit could not begin: the function that makes its workflow's graph of the input failed."""
+
+    def settle(now: datetime, final: bool) -> Statement:
+        values: dict[str, Any] = {
+            "status": StepStatus.FAILED if final else StepStatus.RETRYING,
+            "error": incidents.trace(error),
+            "owner": "",
+            "wake_at": None if final else now + backoff.delay(run.attempt),
+        }
+        return step_runs.update(values, fence(run))
+
+    _settle(run, error, settle, run.attempt >= attempts, run.instance_id)
+
+
 def _settle(
     work: Work,
     error: Exception,
@@ -114,15 +141,18 @@ def _settle(
     last: bool,
     process_id: Any,
 ) -> None:
+    if is_engines(error, LeaseLost):
+        log.info("%s was settled by another worker: %s", work, error)
+        return
     try:
         if passes(error):
             give_back.refused(work, error)
             return
         with transaction.atomic(durable=True):
-            if isinstance(error, MISSING):
+            if is_engines(error, MISSING):
                 hold(work, error)
             else:
-                hopeless = isinstance(error, HOPELESS)
+                hopeless = isinstance(error, Permanent) or is_engines(error, HOPELESS)
                 _fail(work, error, settle, last or hopeless, process_id)
     except LeaseLost:
         log.info("%s failed here but was taken over by another worker", work)
@@ -137,6 +167,9 @@ def _fail(
 ) -> None:
     instance, now = instances.lock(process_id) if process_id else (None, database_now())
     marks = [settle(now, final)]
+    if isinstance(work, InboxEvent):
+        marks += offering.parked_no_more(work, instance, now)
+        marks += followers(work, instance, now) if final else []
     message = f"{type(error).__name__}: {error}"
     if final:
         log.error("%s failed for good: %s", work, message)
@@ -145,7 +178,7 @@ def _fail(
         marks.append(incidents.resolved("failed again", now, **about))
         marks.append(
             incidents.opened(
-                KINDS[type(work)],
+                _kind(work),
                 message,
                 now,
                 instance=instance,
@@ -189,7 +222,11 @@ def hold(work: Work, error: Exception) -> None:
     marks = [give_back.given_back(work, now + HOLD, **noted)._replace(rows=1)]
     about: dict[str, Any] = {"kind": Incident.Kind.HANDLER_MISSING, **_about(work)}
     if not Incident.objects.open().filter(**about).exists():
-        marks.append(incidents.opened(message=str(error), now=now, **about))
+        about_whom = [pk] if (pk := _process_of(work)) else []
+        process = ProcessInstance.objects.filter(pk__in=about_whom).first()
+        marks.append(
+            incidents.opened(message=str(error), now=now, instance=process, **about)
+        )
     send(marks)
 
 
@@ -198,6 +235,17 @@ KINDS: dict[type[Work], Incident.Kind] = {
     IssuedCommand: Incident.Kind.COMMAND_FAILED,
     StepRun: Incident.Kind.DEADLINE_FAILED,
 }
+
+
+def _kind(work: Work) -> Incident.Kind:
+    of_step = isinstance(work, StepRun) and work.kind
+    return Incident.Kind.STEP_FAILED if of_step else KINDS[type(work)]
+
+
+def _process_of(work: Work) -> UUID | None:
+    named = "process_id" if isinstance(work, InboxEvent) else "instance_id"
+    found: UUID | None = getattr(work, named)
+    return found
 
 
 def _about(work: Work) -> dict[str, Any]:

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
 from django.db.models import Count, F, Max, Min
 
 from orchestrator import registry
-from orchestrator.definition import ProcessManager
+from orchestrator.definition import Command, ProcessManager
 from orchestrator.definition.codec import decode, digest, encode
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.replay import Replay
 from orchestrator.engine import inbox
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.settled_visits import History, Run
-from orchestrator.exceptions import CorruptInput, ProcessionError
+from orchestrator.exceptions import CorruptInput, InvalidMessage, ProcessionError
 from orchestrator.models import (
     Cause,
     CauseKind,
+    Checkpoint,
     Definition,
     InboxEvent,
     ProcessInstance,
     StepKind,
     StepStatus,
+    command_id,
 )
 
 TAKEN_BACK = (StepStatus.CANCELLED, StepStatus.SUPERSEDED)
@@ -92,6 +94,7 @@ def _decisions(
 ) -> Iterator[str]:
     step, data = definition.first, None
     events = {e.pk: e for e in InboxEvent.objects.filter(process=instance)}
+    issued = IssuedBy(instance)
     for checkpoint in instance.checkpoints.order_by("revision"):
         if digest(checkpoint.data) != checkpoint.checksum:
             yield f"checkpoint {checkpoint.revision} of {instance.pk} does not match its checksum"
@@ -101,18 +104,26 @@ def _decisions(
             if row is None:
                 yield f"checkpoint {checkpoint.revision} of {instance.pk} names event {cause.ref}, which is not there"
                 return
-            decision = definition.decide(step, data, inbox.read(row.type, row.body))
+            happened, known = (
+                inbox.read(row.type, row.body),
+                _known(definition, checkpoint),
+            )
+            decision = definition.decide(step, data, happened, known=known)
             step, data = decision.step, decision.data
+            yield from issued.compared(checkpoint.revision, decision.commands)
         elif cause is not None and cause.kind == CauseKind.DEADLINE:
-            decision = definition.decide_deadline(step, data, int(cause.part))
+            fired, known = int(cause.part), _known(definition, checkpoint)
+            decision = definition.decide_deadline(step, data, fired, known=known)
             step, data = decision.step, decision.data
+            yield from issued.compared(checkpoint.revision, decision.commands)
         if (
             cause is None
             or checkpoint.steps != [str(step)]
             or data is None
             or encode(data) != checkpoint.data
         ):
-            yield f"checkpoint {checkpoint.revision} of {instance.pk} is not what {checkpoint.cause} leads to"
+            said = f"is not what follows from its cause ({checkpoint.said})"
+            yield f"checkpoint {checkpoint.revision} of {instance.pk} {said}"
             return
     if (
         data is None
@@ -120,6 +131,41 @@ def _decisions(
         or decode(definition.Data, instance.data) != data
     ):
         yield f"{instance.pk} is not where its history ends"
+    yield from issued.left_over()
+
+
+class IssuedBy:
+    """The stored commands of a process, as its transitions must have issued them."""
+
+    def __init__(self, instance: ProcessInstance) -> None:
+        self.process_id = instance.pk
+        rows = instance.commands.values_list("pk", "revision", "type", "body")
+        self._stored = {pk: (revision, kind, body) for pk, revision, kind, body in rows}
+
+    def compared(self, revision: int, commands: Iterable[Command]) -> Iterator[str]:
+        """What is not as the transition to a revision has issued it."""
+        for place, command in enumerate(commands):
+            kind = type(command).__name__
+            found = self._stored.pop(command_id(self.process_id, revision, place), None)
+            if found is None:
+                yield f"revision {revision} of {self.process_id} issued {kind}, which is not there"
+            elif found != (revision, kind, encode(command)):
+                yield f"{kind} of revision {revision} of {self.process_id} is not what was issued"
+
+    def left_over(self) -> Iterator[str]:
+        """What no transition has issued."""
+        for pk, (revision, kind, _) in islice(self._stored.items(), MOST):
+            yield f"{kind} {pk} of revision {revision} of {self.process_id} was issued by no transition"
+
+
+def _known(definition: type[ProcessManager], checkpoint: Checkpoint) -> Any:
+    """The stored data, for what functions gave; None where there are none or it cannot be read."""
+    if not any(row.computes for row in definition.all_rows()):
+        return None
+    try:
+        return decode(definition.Data, checkpoint.data)
+    except InvalidMessage:
+        return None
 
 
 # Workflows

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, Q
+from django.db.models import Count, Exists, F, OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce
 
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import (
+    Cause,
     CauseKind,
     Checkpoint,
     CommandStatus,
@@ -43,6 +45,26 @@ def conservation() -> Iterator[str]:
         yield f"revision {row['revision']} of {row['process_id']} was caused by {row['n']} events"
     for event in settled.exclude(Exists(_checkpoint_of_event()))[:20]:
         yield f"event {event.pk} is {event.verdict} but has no checkpoint"
+    yield from _kept()
+
+
+def _kept() -> Iterator[str]:
+    """No event is unrouted whose process lives, and a process counts what is parked for it."""
+    live = ProcessInstance.objects.live()
+    by_id = live.filter(pk=OuterRef("process_id"))
+    by_key = live.filter(
+        name=OuterRef("target"), correlation_key=OuterRef("correlation_key")
+    ).exclude(correlation_key="")
+    unrouted = InboxEvent.objects.filter(verdict=Verdict.UNROUTED)
+    known = Exists(by_id) | Q(Exists(by_key), process=None)
+    for event in unrouted.filter(known)[:20]:
+        yield f"event {event.pk} is unrouted, but its process lives"
+    parked = InboxEvent.objects.filter(verdict=Verdict.PARKED)
+    mine = parked.filter(process=OuterRef("pk")).order_by().values("process")
+    number = Subquery(mine.annotate(n=Count("pk")).values("n"))
+    counted = live.annotate(found=Coalesce(number, 0))
+    for instance in counted.exclude(parked=F("found"))[:20]:
+        yield f"{instance.pk} counts {instance.parked} parked events, but has {instance.found}"
 
 
 def _checkpoint_of_event() -> Any:
@@ -68,26 +90,79 @@ def fences() -> Iterator[str]:
 
 def outbox() -> Iterator[str]:
     """I7: no due command, event or step is older than the bound, and every command belongs to a transition."""
+    yield from overdue()
+    yield from unsettled()
+
+
+def overdue() -> Iterator[str]:
+    """The first half of I7, which depends on the time."""
     late = database_now() - LATE
-    overdue: tuple[tuple[str, Any], ...] = (
+    due: tuple[tuple[str, Any], ...] = (
         ("event", InboxEvent.objects.filter(wake_at__lt=late)),
         ("command", IssuedCommand.objects.filter(wake_at__lt=late)),
         ("step run", StepRun.objects.filter(wake_at__lt=late)),
     )
-    for noun, rows in overdue:
+    for noun, rows in due:
         for row in rows[:20]:
             yield f"{noun} {row.pk} has been due since {row.wake_at}"
+
+
+def unsettled() -> Iterator[str]:
+    """The other half of I7: every command is settled, will be looked at or is held, and belongs to a transition."""
     unsent = IssuedCommand.objects.filter(wake_at=None).exclude(
-        status__in=[CommandStatus.DONE, CommandStatus.FAILED]
+        status__in=[
+            *IssuedCommand.SETTLED,
+            CommandStatus.FAILED,
+            CommandStatus.HELD,
+        ]
     )
     for command in unsent[:20]:
         yield f"command {command.pk} is {command.status} and nothing will carry it out"
+    yield from _out_of_turn()
+    yield from _not_carried_out()
+    yield from _lost_follow_ups()
     issued = IssuedCommand.objects.exclude(delivery=Delivery.REACTION)
     checkpoint = Checkpoint.objects.filter(
         instance_id=OuterRef("instance_id"), revision=OuterRef("revision")
     )
     for command in issued.exclude(Exists(checkpoint))[:20]:
         yield f"command {command.pk} belongs to no transition"
+
+
+def _out_of_turn() -> Iterator[str]:
+    """A command is held as long as the one before it has not settled, and no longer."""
+    holders = IssuedCommand.objects.filter(holds__isnull=False)
+    waited_for = holders.exclude(status__in=IssuedCommand.SETTLED).values("holds")
+    held = IssuedCommand.objects.filter(status=CommandStatus.HELD)
+    for command in held.exclude(pk__in=waited_for)[:20]:
+        yield f"command {command.pk} is held, but nothing holds it"
+    others = IssuedCommand.objects.exclude(status=CommandStatus.HELD)
+    for command in others.filter(pk__in=waited_for)[:20]:
+        yield f"command {command.pk} is {command.status} before the one that holds it has settled"
+
+
+def _not_carried_out() -> Iterator[str]:
+    """A command that is done was carried out by a worker, and one that is skipped was given up by a person."""
+    later = IssuedCommand.objects.exclude(delivery=Delivery.IN_TRANSACTION)
+    done = later.filter(status=CommandStatus.DONE)
+    for command in done.filter(Q(attempt=0) | Q(finished_at=None))[:20]:
+        yield f"command {command.pk} is done, but nobody has carried it out"
+    given_up = OperatorAction.objects.filter(
+        instance=OuterRef("instance"), action="skip_command", result="done"
+    )
+    skipped = IssuedCommand.objects.filter(status=CommandStatus.SKIPPED)
+    for command in skipped.exclude(Exists(given_up))[:20]:
+        yield f"command {command.pk} is skipped, but nobody has given it up"
+
+
+def _lost_follow_ups() -> Iterator[str]:
+    """Every event that a command's handler returned is in the inbox, for one target or several."""
+    told = IssuedCommand.objects.exclude(follow_ups=None)
+    counted = told.annotate(found=Count("caused__event_id", distinct=True))
+    for command in counted.exclude(follow_ups=F("found"))[:20]:
+        yield (
+            f"command {command.pk} caused {command.follow_ups} events, but {command.found} are in the inbox"
+        )
 
 
 def audit() -> Iterator[str]:
@@ -100,7 +175,7 @@ def audit() -> Iterator[str]:
         )
     }
     for checkpoint in moved.iterator():
-        if checkpoint.moved_by.ref not in keys:
+        if Cause.parse(checkpoint.cause).ref not in keys:
             yield f"checkpoint {checkpoint.revision} of {checkpoint.instance_id} has no audit row"
 
 

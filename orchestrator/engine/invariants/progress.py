@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from orchestrator.definition import ProcessManager
+from orchestrator.engine.invariants.untaken import untaken
 from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import ProcessionError
 from orchestrator.models import (
@@ -40,6 +42,7 @@ def progress() -> Iterator[str]:
     for instance in ProcessInstance.objects.ended().filter(Exists(visits))[:20]:
         yield f"{instance.pk} has ended but stands in a step"
     yield from _in_one_step()
+    yield from islice(untaken(), 20)
     yield from _resting()
     yield from _counted()
     yield from _reasons()

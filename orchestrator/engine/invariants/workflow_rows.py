@@ -6,18 +6,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from django.db.models import Count, Exists, F, OuterRef, Q
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 
 from orchestrator.definition.codec import digest
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.results import GIVEN
 from orchestrator.exceptions import ProcessionError
 from orchestrator.models import (
+    Blocked,
     Definition,
+    InboxEvent,
     ProcessInstance,
     StepKind,
     StepRun,
     StepStatus,
+    Verdict,
 )
 
 
@@ -100,18 +103,42 @@ def sub_processes() -> Iterator[str]:
     strangers = linked.exclude(child__parent=F("instance"))
     for run in strangers[:20]:
         yield f"{run.node} of {run.instance_id} runs {run.child_id}, whose parent it is not"
-    undone = StepRun.objects.filter(instance=OuterRef("pk"), kind=StepKind.UNDO)
     children = ProcessInstance.objects.filter(parent__isnull=False)
-    children = children.live().exclude(Exists(undone))
+    children = children.live().exclude(Exists(_undone_runs(OuterRef("pk"))))
     runs = StepRun.objects.filter(child=OuterRef("pk"), instance=OuterRef("parent"))
     for child in children.exclude(Exists(runs))[:20]:
         yield f"{child.pk} says that {child.parent_id} runs it, but no step does"
     for child in children.exclude(Exists(runs.filter(finished_at=None)))[:20]:
         yield f"{child.pk} goes on, but nothing waits for it any more"
+    yield from _untold()
     linked = linked.exclude(status=StepStatus.SUPERSEDED)
     twice = linked.values("child").annotate(n=Count("pk")).filter(n__gt=1)
     for row in twice[:20]:
         yield f"{row['child']} is run by {row['n']} steps"
+
+
+def _undone_runs(instance: OuterRef) -> QuerySet[StepRun]:
+    """The signs that a process is being undone."""
+    signs = Q(kind=StepKind.UNDO) | Q(blocked=Blocked.UNDOING)
+    return StepRun.objects.filter(signs, instance=instance)
+
+
+def _untold() -> Iterator[str]:
+    """A step stands failed exactly as long as its sub-process does, or will look at it."""
+    of_child = {"instance": OuterRef("child"), "finished_at": None}
+    steps = StepRun.objects.filter(**of_child, status=StepStatus.FAILED)
+    events = InboxEvent.objects.filter(verdict=Verdict.FAILED)
+    failed = Exists(steps) | Exists(events.filter(process=OuterRef("child")))
+    going_on = Q(child__paused_at=None) & ~Exists(_undone_runs(OuterRef("child")))
+    asleep = StepRun.objects.filter(finished_at=None, child__isnull=False)
+    asleep = asleep.filter(child__finished_at=None)
+    asleep = asleep.filter(wake_at=None, remaining=None)
+    waiting = asleep.filter(going_on, status=StepStatus.WAITING)
+    for run in waiting.filter(failed)[:20]:
+        yield f"{run.child_id} has failed, but {run.node} of {run.instance_id} was not told"
+    standing = asleep.filter(going_on, status=StepStatus.FAILED)
+    for run in standing.exclude(failed)[:20]:
+        yield f"{run.node} of {run.instance_id} stands failed, but {run.child_id} goes on"
 
 
 def undoing() -> Iterator[str]:

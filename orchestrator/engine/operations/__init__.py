@@ -33,6 +33,7 @@ from orchestrator.engine.operations.restart import restart
 from orchestrator.engine.operations.resume import resume
 from orchestrator.engine.operations.retry import retry
 from orchestrator.engine.operations.skip import skip
+from orchestrator.engine.operations.skip_command import skip_command
 
 __all__ = [
     "OPERATIONS",
@@ -60,5 +61,6 @@ __all__ = [
     "resume",
     "retry",
     "skip",
+    "skip_command",
     "unpause",
 ]

@@ -17,6 +17,8 @@ from uuid import UUID
 from django.db.models import Model
 from django.utils.functional import Promise
 
+from orchestrator.engine.change.application_code import is_applications
+from orchestrator.engine.change.incidents import named
 from orchestrator.engine.operations.audit import ActionRequest, audited
 from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.stale import what_changed
@@ -154,8 +156,8 @@ class ProcessOperation(Operation):
     """Whether its button stands at the head of a process's page, not beside one of its steps or checkpoints."""
     of_workflows: ClassVar[bool] = False
     """Whether it is for workflows alone."""
-    with_parent: ClassVar[bool] = False
-    """Whether the process that this one is a part of is locked too, first as always."""
+    with_parents: ClassVar[bool] = False
+    """Whether the process that this one is a part of, and so on, are locked too, the outermost first as always."""
 
     @abstractmethod
     def why_not(self, process: Circumstances) -> str:
@@ -194,8 +196,8 @@ class ProcessOperation(Operation):
 
         def carry_out() -> dict[str, Any]:
             self._check_permission(request)
-            if self.with_parent:
-                _lock_parent(instance_id)
+            if self.with_parents:
+                _lock_parents(instance_id)
             instance, now = instances.lock(instance_id)
             if instance is None:
                 raise OperationRefused(f"there is no process {instance_id}")
@@ -225,12 +227,16 @@ class ProcessOperation(Operation):
             return self.effect(press, *given) or {}
         except OperationRefused:
             raise
-        except LeaseLost:
-            raise StaleRevision(
-                "A worker has just moved this process on: look again, and press again if it is still wanted"
-            ) from None
-        except ProcessionError as error:
-            raise OperationRefused(str(error)) from None
+        except Exception as error:
+            if is_applications(error):
+                raise OperationRefused(named(error)) from None
+            if isinstance(error, LeaseLost):
+                raise StaleRevision(
+                    "A worker has just moved this process on: look again, and press again if it is still wanted"
+                ) from None
+            if isinstance(error, ProcessionError):
+                raise OperationRefused(str(error)) from None
+            raise
 
 
 class EventOperation(Operation):
@@ -279,10 +285,15 @@ class EventOperation(Operation):
         return audited(self.name, request, carry_out, {"event_id": event_pk})
 
 
-def _lock_parent(instance_id: UUID) -> None:
-    process = ProcessInstance.objects.filter(pk=instance_id)
-    parent = process.values_list("parent_id", flat=True).first()
-    if parent is not None:
+def _lock_parents(instance_id: UUID) -> None:
+    """Locks what a process is a part of; which that is never changes."""
+    found: list[UUID] = []
+    part: UUID | None = instance_id
+    while part is not None:
+        process = ProcessInstance.objects.filter(pk=part)
+        part = process.values_list("parent_id", flat=True).first()
+        found += [part] if part is not None else []
+    for parent in reversed(found):
         instances.lock(parent)
 
 

@@ -12,7 +12,7 @@ from orchestrator.engine.operations.base import Press, ProcessOperation
 from orchestrator.engine.operations.circumstances import ENDED, Circumstances
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage import definitions
-from orchestrator.models import CommandStatus
+from orchestrator.models import IssuedCommand
 
 
 class CancelProcess(ProcessOperation):
@@ -56,7 +56,7 @@ def _end(change: ManagerChange) -> dict[str, Any]:
     change.go_on()
     change.end()
     change.write()
-    pending = change.instance.commands.exclude(status=CommandStatus.DONE)
+    pending = change.instance.commands.exclude(status__in=IssuedCommand.SETTLED)
     return {"commands_still_to_do": pending.count()}
 
 

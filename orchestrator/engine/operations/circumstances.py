@@ -62,7 +62,7 @@ class Processes:
     @cached_property
     def troubled(self) -> set[UUID]:
         """Those with something that failed, or that is set aside until the running code has what it needs."""
-        commands = IssuedCommand.objects.filter(status__in=["failed", "retrying"])
+        commands = IssuedCommand.objects.filter(status__in=IssuedCommand.FAILING)
         due = Q(wake_at__isnull=False) | Q(remaining__isnull=False)
         held = self._open().filter(due).exclude(error="")
         return self._of(commands) | self._of(held)
@@ -79,6 +79,14 @@ class Processes:
     @cached_property
     def with_result(self) -> set[UUID]:
         return self._of(StepRun.objects.filter(status__in=GIVEN))
+
+    @cached_property
+    def left_behind(self) -> set[UUID]:
+        """Those that are parts of others, which no longer wait for them."""
+        parts = {row.pk for row in self.instances if row.parent_id is not None}
+        waiting = self._open().filter(child__in=parts) if parts else None
+        waited_for = waiting.values_list("child_id", flat=True) if waiting else ()
+        return parts.difference(waited_for)
 
     @cached_property
     def asking(self) -> set[UUID]:
@@ -140,6 +148,10 @@ class Circumstances:
     @property
     def has_result(self) -> bool:
         return self.instance.pk in self._among.with_result
+
+    @property
+    def left_behind(self) -> bool:
+        return self.instance.pk in self._among.left_behind
 
     @property
     def asks(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orchestrator.engine.change import incidents
+from orchestrator.engine.change import incidents, offering
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.status import TROUBLED
 from orchestrator.engine.operations.base import Press
@@ -20,6 +20,7 @@ def settle(
     marks = [
         events.update(values, {"id": event.pk, "verdict": event.verdict}),
         incidents.resolved(resolution, press.now, event_id=event.pk),
+        *offering.parked_no_more(event, press.instance, press.now),
     ]
     if press.instance is not None and press.instance.status in TROUBLED:
         change = ProcessChange(press.instance, press.cause, press.now)

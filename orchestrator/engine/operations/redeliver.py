@@ -27,6 +27,7 @@ class RedeliverEvent(EventOperation):
             "wake_at": press.now,
             "attempt": 0,
             "owner": "",
+            "handled_at": None,
             "patience_until": None,
             "remaining": None,
         }

@@ -12,11 +12,12 @@ from uuid6 import uuid7
 from orchestrator import registry
 from orchestrator.definition import Workflow
 from orchestrator.definition.codec import decode
-from orchestrator.engine.change import starting
+from orchestrator.engine.change import retrying, starting
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.operations.base import Given, Press, ProcessOperation
 from orchestrator.engine.operations.circumstances import UNDOING, Circumstances
 from orchestrator.engine.operations.registry import register
+from orchestrator.engine.storage import keys
 from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import InvalidMessage, OperationRefused
@@ -39,7 +40,7 @@ class RestartProcess(ProcessOperation):
     given = (
         Given("json", "json", _("Input"), lambda instance: instance.data, rows=10),
     )
-    with_parent = True
+    with_parents = True
     rank = 20
     on_whole = True
     of_workflows = True
@@ -65,7 +66,8 @@ class RestartProcess(ProcessOperation):
             parent = _hand_over(instance, new)
             _stop(press)
         key = definition.correlation_key(given) or instance.correlation_key
-        _begin(definition, given, new, key, parent)
+        begun = _begin(definition, given, new, key, parent)
+        retrying.try_parents_again(begun, press.cause, press.now)
         return {"restarted_as": str(new)}
 
 
@@ -108,15 +110,14 @@ def _begin(
     new: UUID,
     key: str,
     parent: ProcessInstance | None,
-) -> None:
-    live = ProcessInstance.objects.live().filter(name=definition.name)
-    taken = OperationRefused(
-        f"there is already a live {definition.name} with the key {key!r}"
-    )
-    if key and live.filter(correlation_key=key).exists():
-        raise taken
+) -> ProcessInstance:
+    keys.check_free(definition.name, key)
+    pin = starting.pinned(definition, given)
     try:
         with transaction.atomic():
-            starting.begin(definition, given, process_id=new, key=key, parent=parent)
+            return starting.begin(pin, process_id=new, key=key, parent=parent)
     except IntegrityError:
-        raise taken from None
+        keys.check_free(definition.name, key)
+        raise OperationRefused(
+            f"a {definition.name} with the key {key!r} has ended this moment: press again"
+        ) from None

@@ -14,7 +14,7 @@ from typing import Any
 from django.db.models import Max, Q
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.engine.change import incidents, joins, visits
+from orchestrator.engine.change import incidents, joins, retrying, visits
 from orchestrator.engine.change.workflow import (
     WorkflowChange,
     cancel_child,
@@ -24,7 +24,7 @@ from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import Given, Press, ProcessOperation
 from orchestrator.engine.operations.circumstances import UNDOING, Circumstances
 from orchestrator.engine.operations.registry import register
-from orchestrator.engine.storage import settled_visits
+from orchestrator.engine.storage import idle_limit, settled_visits
 from orchestrator.engine.storage.settled_visits import Known
 from orchestrator.engine.storage.tables import events
 from orchestrator.exceptions import OperationRefused
@@ -61,6 +61,7 @@ class ResumeProcess(ProcessOperation):
     def effect(self, press: Press, revision: int) -> dict[str, Any]:
         instance = press.process
         _check(instance, revision)
+        idle_limit.allow(idle_limit.LONG)
         change = WorkflowChange.of(instance, press.cause, press.now)
         known = settled_visits.until(instance, change.plan, revision)
         _offer_again(change, known, press.request)
@@ -163,7 +164,7 @@ def _enter(change: WorkflowChange, known: Known) -> None:
             _spread(change, row, known)
             continue
         if before is not None and before.finished_at is None:
-            _take_over(row, before)
+            _take_over(change, row, before)
         change.instance.step = name
         change.add(row)
     for name, arrivals in known.waiting.items():
@@ -183,8 +184,8 @@ def _visit(change: WorkflowChange, name: str, number: int) -> StepRun:
     return row
 
 
-def _take_over(row: StepRun, before: StepRun) -> None:
-    """A visit that was still open keeps what it has saved, and its sub-process."""
+def _take_over(change: WorkflowChange, row: StepRun, before: StepRun) -> None:
+    """A visit that was still open keeps what it has saved, and its sub-process; that is tried again if it failed."""
     row.saved = before.saved
     if before.child_id is None:
         return
@@ -194,6 +195,7 @@ def _take_over(row: StepRun, before: StepRun) -> None:
     row.child_id = child.pk
     if child.finished_at is None:
         row.status, row.wake_at = StepStatus.WAITING, None
+        retrying.try_child_again(change, child)
 
 
 def _spread(change: WorkflowChange, head: StepRun, known: Known) -> None:
@@ -217,7 +219,7 @@ def _spread(change: WorkflowChange, head: StepRun, known: Known) -> None:
         row = _visit(change, head.node, head.visit)
         row.kind, row.item, row.element = StepKind.ITEM, before.item, before.element
         if not _has_to_begin(before):
-            _take_over(row, before)
+            _take_over(change, row, before)
         if place >= window:
             row.status, row.wake_at = StepStatus.WAITING, None
         change.add(row)

@@ -15,7 +15,10 @@ from orchestrator.queue import ring_after_commit
 
 
 class RetryProcess(ProcessOperation):
-    """Tries again now whatever failed, or waits for another attempt, in a process."""
+    """Tries again now whatever failed, or waits for another attempt, in a process.
+
+    What has failed with it is tried again in the same commit: its sub-processes, and what it is a part of itself.
+    """
 
     name = "retry"
     label = _("Retry")
@@ -29,9 +32,12 @@ class RetryProcess(ProcessOperation):
     on_many = True
     rank = 90
     on_whole = True
+    with_parents = True
 
     def why_not(self, process: Circumstances) -> str:
-        return "" if process.troubled else "Nothing has failed"
+        if process.troubled:
+            return ""
+        return "Its parent went on" if process.left_behind else "Nothing has failed"
 
     def effect(self, press: Press) -> None:
         instance = press.process
@@ -44,6 +50,7 @@ class RetryProcess(ProcessOperation):
             retrying.try_commands_again(moved)
         retrying.try_events_again(moved)
         moved.write()
+        retrying.try_parents_again(instance, press.cause, press.now)
         for rows in (instance.commands, instance.events, instance.step_runs):
             for queue in rows.values_list("queue", flat=True).distinct():
                 ring_after_commit(queue)

@@ -24,15 +24,16 @@ def what_changed(instance: ProcessInstance, seen: int | None) -> str:
 
 def _moved(checkpoint: Checkpoint) -> str:
     cause, at = checkpoint.moved_by, f"{checkpoint.at:%H:%M:%S} UTC"
-    match cause.kind:
+    kind, ref = (cause.kind, cause.ref) if cause is not None else (None, "")
+    match kind:
         case CauseKind.OPERATOR:
-            action = OperatorAction.objects.filter(key=cause.ref).first()
+            action = OperatorAction.objects.filter(key=ref).first()
             who = f"{action.actor_name} did {action.action}" if action else ""
             return f"{who or 'an operator'} at {at}"
         case CauseKind.EVENT:
-            event = InboxEvent.objects.filter(pk=cause.ref).first()
+            event = InboxEvent.objects.filter(pk=ref).first()
             return f"{event.type if event else 'an event'} arrived at {at}"
         case CauseKind.STEP:
-            run = StepRun.objects.filter(pk=cause.ref).first()
+            run = StepRun.objects.filter(pk=ref).first()
             return f"{run.node if run else 'a step'} was done at {at}"
-    return f"{cause.kind} at {at}"
+    return f"{checkpoint.said} at {at}"

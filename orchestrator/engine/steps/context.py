@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid5
@@ -11,6 +10,8 @@ from uuid import uuid5
 from orchestrator.definition.codec import encode_as, seal
 from orchestrator.definition.workflow.context import StepContext
 from orchestrator.engine.change.announcements import announce
+from orchestrator.engine.change.application_code import engines
+from orchestrator.engine.claims.worker_slice import Reporting
 from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
@@ -26,7 +27,7 @@ class RunningStep(StepContext):
         instance: its process.
         run: the claimed visit.
         timeout: seconds the attempt may take.
-        alive: tells the supervisor that the step has reported.
+        reporting: tells the supervisor that the step reports.
     """
 
     def __init__(
@@ -34,9 +35,9 @@ class RunningStep(StepContext):
         instance: ProcessInstance,
         run: StepRun,
         timeout: float,
-        alive: Callable[[], None],
+        reporting: Reporting,
     ) -> None:
-        self._instance, self._run, self._alive = instance, run, alive
+        self._instance, self._run, self._reporting = instance, run, reporting
         self._shown, self._complete = 0.0, False
         self.process_id = instance.pk
         self.step = run.node
@@ -44,34 +45,36 @@ class RunningStep(StepContext):
         self.visit = run.visit
         kind = "undo" if run.kind == StepKind.UNDO else ""
         name = f"{run.node}:{run.visit}:{run.item}:{run.round}{kind}"
-        self.idempotency_key = uuid5(instance.pk, name)
+        self.idempotency_key = str(uuid5(instance.pk, name))
         self.deadline = datetime.now(UTC) + timedelta(seconds=timeout)
         self.saved = run.saved
 
+    @engines()
     def progress(
         self, done: float, total: float | None = None, message: str = ""
     ) -> None:
-        self._alive()
-        now, complete = time.monotonic(), done == total
-        news = complete and not self._complete
-        if now - self._shown < SHOWN_SECONDS and not news:
-            return
-        self._shown, self._complete = now, complete
-        shown = {"done": done, "total": total, "message": str(message)[:200]}
-        self._store(progress=encode_as(dict, shown))
-        announce(self._instance, {self.step: StepStatus.RUNNING}, "")
+        with self._reporting():
+            now, complete = time.monotonic(), done == total
+            news = complete and not self._complete
+            if now - self._shown < SHOWN_SECONDS and not news:
+                return
+            self._shown, self._complete = now, complete
+            shown = {"done": done, "total": total, "message": str(message)[:200]}
+            self._store(progress=encode_as(dict, shown))
+            announce(self._instance, {self.step: StepStatus.RUNNING}, "")
 
+    @engines()
     def save(self, data: Any) -> None:
-        self._alive()
-        body = encode_as(Any, data)
-        seal(body)
-        self._store(saved=body)
-        self.saved = body
+        with self._reporting():
+            body = encode_as(Any, data)
+            seal(body)
+            self._store(saved=body)
+            self.saved = body
 
     def still_mine(self) -> bool:
-        self._alive()
-        held = StepRun.objects.filter(**self._fence)
-        return held.exists()
+        with self._reporting():
+            held = StepRun.objects.filter(**self._fence)
+            return held.exists()
 
     def _store(self, **values: Any) -> None:
         send([step_runs.update(values, self._fence)])

@@ -7,7 +7,7 @@ from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.steps import waits
 from orchestrator.engine.steps.session import Session
 from orchestrator.engine.storage.table import Raw
-from orchestrator.models import Lost, StepKind, StepRun, StepStatus
+from orchestrator.models import Lost, StepKind, StepRun, StepStatus, Work
 
 CLAIMED = {
     "status": Raw(
@@ -31,14 +31,11 @@ class StepRunner:
 
     def run(self, run: StepRun) -> None:
         """Runs a claimed visit, and those that follow it here. Nothing is raised for a failing step."""
-        if run.status == StepStatus.WAITING and run.kind in (
-            StepKind.WAIT,
-            StepKind.ASK,
-        ):
+        asleep = run.status == StepStatus.WAITING
+        if run.kind == StepKind.SLEEP or (asleep and run.kind in waits.OF_OTHERS):
             waits.run_late(run)
             return
-        if self.session is None or not self.session.goes_with(run):
-            self.finish()
+        if self.session is None:
             self.session = Session.of(run, self.worker_slice)
         if self.session is None:
             return
@@ -46,7 +43,13 @@ class StepRunner:
             announce(self.session.instance, {run.node: StepStatus.RUNNING}, "")
         self.session.go_through(run)
 
+    def make_way(self, work: Work) -> None:
+        """Comes to an end with what was run before, unless another piece of work is an element of the same map."""
+        if self.session is not None and not self.session.goes_with(work):
+            self.finish()
+
     def finish(self) -> None:
         """Stores what is still held of a map's elements, and goes on with what follows."""
         if self.session is not None:
             self.session.finish()
+        self.session = None

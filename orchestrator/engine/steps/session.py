@@ -19,10 +19,18 @@ from orchestrator.conf import conf
 from orchestrator.definition.codec import decode
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Policy
-from orchestrator.engine.change import application_code, incidents, maps, settling
+from orchestrator.engine.change import (
+    application_code,
+    incidents,
+    maps,
+    retrying,
+    settling,
+    starting,
+)
 from orchestrator.engine.change.joins import check_branches
-from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.change.workflow import WorkflowChange, plan_of
 from orchestrator.engine.claims import give_back, leases
+from orchestrator.engine.claims.held import HOLD_SECONDS
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.failures import of_step
 from orchestrator.engine.steps import subprocesses
@@ -30,13 +38,19 @@ from orchestrator.engine.steps.attempts import check_attempts, has_room, policy_
 from orchestrator.engine.steps.clock import Clock
 from orchestrator.engine.steps.context import RunningStep
 from orchestrator.engine.steps.quick_results import (
-    HOLD_SECONDS,
     HeldResult,
     QuickResults,
+    still_mine,
 )
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import send
-from orchestrator.engine.storage.results import Results, result_columns, sealed
+from orchestrator.engine.storage.passing_errors import passes
+from orchestrator.engine.storage.results import (
+    Results,
+    intact,
+    result_columns,
+    sealed,
+)
 from orchestrator.engine.storage.tables import instances, step_runs
 from orchestrator.exceptions import (
     HandlerMissing,
@@ -52,6 +66,7 @@ from orchestrator.models import (
     StepKind,
     StepRun,
     StepStatus,
+    Work,
 )
 from orchestrator.registry import in_use
 
@@ -68,7 +83,7 @@ class Session:
         self.plan = plan
         self.worker_slice = worker_slice
         self.results = Results(instance, plan)
-        self.quick = QuickResults()
+        self.quick = QuickResults(worker_slice.held)
         self.workflow = definitions.workflow_of(instance)
         self.clock = Clock()
 
@@ -83,7 +98,7 @@ class Session:
             _put_to_rest(run)
             return None
         try:
-            session = cls(instance, definitions.plan_of(instance), worker_slice)
+            session = cls(instance, plan_of(instance), worker_slice)
             session.clock = clock
             return session
         except Exception as error:  # noqa: BLE001  # the running code may have no such definition
@@ -114,11 +129,8 @@ class Session:
                 if vertex.step.definition is not None and run.kind != StepKind.UNDO:
                     return self._run_subprocess(run, vertex)
                 return self._run_function(run, vertex, policy)
-        except LeaseLost as lost:
-            log.info("step run %s was settled by another worker: %s", run.pk, lost)
         except Exception as error:  # noqa: BLE001  # a step may raise anything
             return self._failed(run, error, policy)
-        return None
 
     def _failed(self, run: StepRun, error: Exception, policy: Policy) -> StepRun | None:
         if isinstance(error, Skip):
@@ -134,8 +146,6 @@ class Session:
         try:
             with transaction.atomic(durable=True):
                 return self._settle(run, result, skip=skip)
-        except LeaseLost as lost:
-            log.info("step run %s was settled by another worker: %s", run.pk, lost)
         except Exception as error:  # noqa: BLE001  # no way on may fit
             self.results.forget()
             policy = policy_of(run, self.plan.vertices.get(run.node))
@@ -150,9 +160,17 @@ class Session:
         if policy.transactional:
             with transaction.atomic(durable=True):
                 instances.lock(run.instance_id)
-                return self._settle(run, self._call(run, vertex, policy))
+                with application_code.kept_waiting(run.node):
+                    result = self._call(run, vertex, policy)
+                return self._settle(run, result)
+        if self.quick:
+            self.worker_slice.held.calling()
         begun = time.monotonic()
-        result = self._call(run, vertex, policy)
+        result = (
+            decode(vertex.returns, run.result)
+            if _has_returned(run)
+            else self._call(run, vertex, policy)
+        )
         quick = time.monotonic() - begun < HOLD_SECONDS and policy.idempotent
         quick = quick and vertex.undo is None  # what was done must be known to undo it
         if run.kind == StepKind.ITEM and quick and not run.error and not run.redo:
@@ -191,9 +209,12 @@ class Session:
         if function is None:
             raise HandlerMissing(f"nothing runs for {run.node} in the running code")
         work = leases.name_of(step_runs, run.pk)
-        with self.worker_slice.watch(policy.timeout, work, policy.heartbeat) as alive:
-            context = RunningStep(self.instance, run, policy.timeout, alive)
-            arguments = self.results.arguments(bindings, run, context)
+        with self.worker_slice.watch(
+            policy.timeout, work, policy.heartbeat
+        ) as reporting:
+            with reporting():  # the function has nothing to report before it is called
+                context = RunningStep(self.instance, run, policy.timeout, reporting)
+                arguments = self.results.arguments(bindings, run, context)
             result = application_code.call(in_use(function), arguments, run.node)
         if isinstance(result, Outcome):
             raise result
@@ -207,31 +228,30 @@ class Session:
             self._start_subprocess(run, vertex)
             return None
         child = subprocesses.ended(run)
-        if child is None:
+        if child is None or run.status == StepStatus.FAILED:
             with transaction.atomic(durable=True):
                 what = ("wait", run.attempt, self.instance.revision)
                 change = self._lock(run, *what)
-                subprocesses.wait_on(change, run)
+                retrying.wait_on(change, run)
                 change.write()
             return None
         body = subprocesses.result_of(child)
         with transaction.atomic(durable=True):
-            goes_on = run.item is None and not run.redo
-            result = decode(vertex.result_type, body) if goes_on else None
-            given = sealed(body)
-            return self._store(self._lock(run), run, result, given)
+            result = subprocesses.read(run, vertex, body)
+            return self._store(self._lock(run), run, result, sealed(body))
 
     def _start_subprocess(self, run: StepRun, vertex: Vertex) -> None:
         definition = subprocesses.definition_of(vertex)
         arguments = self.results.arguments(vertex.bindings, run, None)
         given, pk = subprocesses.input_of(definition, arguments), uuid7()
+        pin = starting.pinned(definition, given)
         try:
             with transaction.atomic(durable=True):
                 change = self._lock(run, "child", pk)
                 if change.paused:  # meanwhile: nothing new starts
                     send([give_back.rested(run)])
                     return
-                subprocesses.start(change, run, definition, given, pk)
+                subprocesses.start(change, run, pin, pk)
                 change.write()
         except IntegrityError:
             subprocesses.explain(definition, given)
@@ -239,9 +259,9 @@ class Session:
 
     # A map's quick elements
 
-    def goes_with(self, run: StepRun) -> bool:
-        """Whether a visit is another element of the map whose results are held."""
-        return self.quick.goes_with(run)
+    def goes_with(self, work: Work) -> bool:
+        """Whether a piece of work is another element of the map whose results are held."""
+        return self.quick.goes_with(work)
 
     def finish(self) -> None:
         """Stores what is held, and goes on with what follows."""
@@ -253,19 +273,31 @@ class Session:
     def _store_held(self) -> StepRun | None:
         """Stores the results that are held, all in one commit; one by one where that cannot be."""
         held = self.quick.take()
-        first = held[0].run
+        if not held:
+            self.worker_slice.held.stored()
+            return None
         try:
             with transaction.atomic(durable=True):
-                change = self._lock(first)
-                for one in held:
-                    change.close(one.run, StepStatus.DONE, **one.given)
-                maps.count(change, first, failed=False, number=len(held))
-                change.write()
-                return change.mine
+                return self._store_together(held)
         except Exception as error:  # noqa: BLE001  # each by itself tells whose it is
             log.info("%s elements could not be stored together: %s", len(held), error)
-        following = [self._settled_alone(one.run, one.result) for one in held]
-        return next(filter(None, following), None)
+            if passes(error):
+                give_back.doubt()  # they may have been, and what follows taken up
+            following = [
+                self._settled_alone(one.run, one.result) for one in still_mine(held)
+            ]
+            return next(filter(None, following), None)
+        finally:
+            self.worker_slice.held.stored()
+
+    def _store_together(self, held: list[HeldResult]) -> StepRun | None:
+        first = held[0].run
+        change = self._lock(first)
+        for one in held:
+            change.close(one.run, StepStatus.DONE, **one.given)
+        maps.count(change, first, {one.run.item or 0: one.result for one in held})
+        change.write()
+        return change.mine
 
     # Settling
 
@@ -278,7 +310,7 @@ class Session:
         alone: bool = False,
     ) -> StepRun | None:
         """Stores a result and what follows from it, in the running transaction; alone in one of its own."""
-        anything = run.kind == StepKind.UNDO or skip is not None
+        anything = run.kind == StepKind.UNDO or (skip is not None and result is None)
         given = result_columns(
             run, Any if anything else self.plan[run.node].returns, result
         )
@@ -334,6 +366,12 @@ class Session:
             self._owner(),
             self.worker_slice.queue,
         )
+
+
+def _has_returned(run: StepRun) -> bool:
+    """Whether an element's function has given its result before, and only that was stored."""
+    given = run.kind == StepKind.ITEM and run.checksum and not run.error
+    return bool(given) and intact(run)
 
 
 def _put_to_rest(run: StepRun) -> None:

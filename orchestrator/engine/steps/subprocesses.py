@@ -6,32 +6,23 @@ from typing import Any
 from uuid import UUID
 
 from orchestrator.definition import Workflow
-from orchestrator.definition.codec import encode
+from orchestrator.definition.codec import decode, encode
 from orchestrator.definition.workflow.plan import Vertex
-from orchestrator.engine.change import starting
-from orchestrator.engine.change.workflow import WorkflowChange, locked_child
+from orchestrator.engine.change import retrying, starting
+from orchestrator.engine.change.child_failure import failure_of
+from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.claims.fence import fence
-from orchestrator.engine.claims.give_back import given_back
-from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage import definitions, keys
+from orchestrator.engine.storage.definitions import Pin
 from orchestrator.engine.storage.results import Results
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import (
-    ChildCancelled,
     CorruptInput,
     HandlerMissing,
     InvalidMessage,
-    KeyTaken,
     Permanent,
 )
-from orchestrator.models import ProcessInstance, Status, StepRun, StepStatus
-
-ASLEEP: dict[str, Any] = {
-    "status": StepStatus.WAITING,
-    "wake_at": None,
-    "owner": "",
-    "attempt": 0,
-}
-"""A visit that waits for the end of its sub-process."""
+from orchestrator.models import ProcessInstance, StepRun, StepStatus
 
 
 def definition_of(vertex: Vertex) -> type[Workflow]:
@@ -62,13 +53,12 @@ def input_of(definition: type[Workflow], arguments: dict[str, Any]) -> Any:
 def start(
     change: WorkflowChange,
     run: StepRun,
-    definition: type[Workflow],
-    given: Any,
+    pin: Pin,
     process_id: UUID,
 ) -> None:
     """Starts the sub-process of a visit, which waits for its end."""
-    starting.begin(definition, given, process_id=process_id, parent=change.instance)
-    waiting = {**ASLEEP, "child": process_id}
+    starting.begin(pin, process_id=process_id, parent=change.instance)
+    waiting = {**retrying.WAITS_FOR_CHILD, "child": process_id}
     change.mark(step_runs.update(waiting, fence(run)))
     change.touch(run, StepStatus.WAITING)
 
@@ -79,12 +69,7 @@ def explain(definition: type[Workflow], given: Any) -> None:
     Raises:
         KeyTaken: another live process has it.
     """
-    key = definition.correlation_key(given)
-    live = ProcessInstance.objects.live().filter(name=definition.name)
-    if key and live.filter(correlation_key=key).exists():
-        raise KeyTaken(
-            f"there is already a live {definition.name} with the key {key!r}"
-        )
+    keys.check_free(definition.name, definition.correlation_key(given))
 
 
 def ended(run: StepRun) -> ProcessInstance | None:
@@ -92,23 +77,24 @@ def ended(run: StepRun) -> ProcessInstance | None:
 
     Raises:
         ChildCancelled: it was cancelled.
+        SubprocessFailed: it has failed, and stands so.
     """
     child = ProcessInstance.objects.get(parent_runs=run.pk)
-    if child.finished_at is None:
-        return None
-    if child.status == Status.CANCELLED:
-        raise ChildCancelled(f"the sub-process {child.name} {child.pk} was cancelled")
-    return child
+    if (error := failure_of(child)) is not None:
+        raise error
+    return child if child.finished_at is not None else None
 
 
-def wait_on(change: WorkflowChange, run: StepRun) -> None:
-    """Has a visit wait whose worker was called too early; its sub-process, if it ends just now, is heard."""
-    child = locked_child(run)
-    if child is None or child.finished_at is not None:
-        change.mark(given_back(run, change.now)._replace(rows=1))
-    else:
-        change.mark(step_runs.update(ASLEEP, fence(run)))
-    change.touch(run, StepStatus.WAITING)
+def read(run: StepRun, vertex: Vertex, body: Any) -> Any:
+    """The result of a sub-process as the type of the step that runs it.
+
+    Raises:
+        InvalidMessage: it is not of that type.
+    """
+    try:
+        return decode(vertex.returns, body)
+    except InvalidMessage as bad:
+        raise InvalidMessage(f"the result of {run.node}: {bad}") from None
 
 
 def result_of(child: ProcessInstance) -> Any:

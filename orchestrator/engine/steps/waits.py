@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 from django.db import transaction
 
 from orchestrator.definition import Event
 from orchestrator.definition.codec import decode, digest, encode
+from orchestrator.definition.guards import Stored
 from orchestrator.definition.workflow.advance import Settled
+from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.steps import Policy
-from orchestrator.engine.change import settling
+from orchestrator.engine import inbox
+from orchestrator.engine.change import incidents, settling
+from orchestrator.engine.change.application_code import contained
 from orchestrator.engine.change.following import go_on
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.claims.give_back import rested
 from orchestrator.engine.failures import of_step
+from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import send
+from orchestrator.engine.storage.results import Results
 from orchestrator.engine.storage.tables import instances, step_runs
-from orchestrator.exceptions import InvalidMessage, LeaseLost
+from orchestrator.exceptions import CorruptInput, InvalidMessage, LeaseLost
 from orchestrator.models import (
     Cause,
     CauseKind,
+    InboxEvent,
     StepKind,
     StepRun,
     StepStatus,
@@ -30,14 +40,74 @@ from orchestrator.models import (
 
 log = logging.getLogger(__name__)
 
+OF_OTHERS = (StepKind.WAIT, StepKind.ASK)
+"""What is done by somebody else, and may have a deadline."""
+
+
+class Waiting:
+    """The steps of a process that wait for events, with what their guards compare these with: all is read once."""
+
+    def __init__(self, change: WorkflowChange) -> None:
+        self.plan = change.plan
+        self.instance = change.instance
+        self.results = Results(change.instance, change.plan)
+
+    @cached_property
+    def runs(self) -> list[StepRun]:
+        """The oldest first."""
+        waits = {"kind": StepKind.WAIT, "status": StepStatus.WAITING}
+        return list(self.instance.step_runs.filter(**waits).order_by("pk"))
+
+    def taking(self, event: Event) -> StepRun | None:
+        """The oldest step that takes an event: of its class, and such as its guards want it."""
+        concerned = [run for run in self.runs if self._concerns(run, event)]
+        self._read(concerned)
+        return next((run for run in concerned if self._takes(run, event)), None)
+
+    def _concerns(self, run: StepRun, event: Event) -> bool:
+        """Whether an event is of the class and has the values that the definition names."""
+        step = self.plan[run.node].step
+        return step.event is type(event) and all(
+            isinstance(guard.accepts, Stored)
+            or guard.holds(getattr(event, guard.field), None)
+            for guard in step.guards
+        )
+
+    def _read(self, runs: list[StepRun]) -> None:
+        """Reads the results that the guards of steps compare with, in one query."""
+        guards = (one for run in runs for one in self.plan[run.node].guard_bindings)
+        with suppress(CorruptInput):  # it is told of when that step is looked at
+            self.results.results(one.name for one in guards if one.source == "result")
+
+    def _takes(self, run: StepRun, event: Event) -> bool:
+        """Whether the guards of a step hold that compare with what is stored, and its predicates."""
+        vertex = self.plan[run.node]
+        wanted = self.results.arguments(vertex.guard_bindings, run, None)
+        if any(getattr(event, field) != value for field, value in wanted.items()):
+            return False
+        with contained(run.node):
+            return all(predicate(event) for predicate in vertex.step.predicates)
+
 
 def take(change: WorkflowChange, event: Event) -> bool:
     """Settles the oldest step that waits for such an event, if any does."""
-    for run in _waiting(change, StepKind.WAIT):
-        if change.plan[run.node].step.event is type(event):
-            _settle(change, run, event, encode(event))
+    run = Waiting(change).taking(event)
+    if run is not None:
+        _settle(change, run, event, encode(event))
+    return run is not None
+
+
+def takes(change: WorkflowChange) -> Callable[[InboxEvent], bool]:
+    """Whether a step waits for an event of the inbox, as the process stands now."""
+    waiting = Waiting(change)
+
+    def found(row: InboxEvent) -> bool:
+        try:
+            return waiting.taking(inbox.read(row.type, row.body)) is not None
+        except Exception:  # noqa: BLE001  # it is to be tried, and fails where it shows
             return True
-    return False
+
+    return found
 
 
 def decide(change: WorkflowChange, run: StepRun, choice: str) -> None:
@@ -53,11 +123,6 @@ def decide(change: WorkflowChange, run: StepRun, choice: str) -> None:
     _settle(change, run, decode(choices, choice), choice)
 
 
-def _waiting(change: WorkflowChange, kind: StepKind) -> list[StepRun]:
-    runs = change.instance.step_runs.filter(kind=kind, status=StepStatus.WAITING)
-    return list(runs.order_by("pk"))
-
-
 def _settle(change: WorkflowChange, run: StepRun, result: Any, body: Any) -> None:
     given = {"result": body, "checksum": digest(body)}
     change.close_open(run, StepStatus.DONE, **given)
@@ -69,17 +134,25 @@ def run_late(run: StepRun) -> None:
     try:
         with transaction.atomic(durable=True):
             _late(run)
-    except LeaseLost as lost:
-        log.info("the deadline of step run %s came too late: %s", run.pk, lost)
     except Exception as error:  # noqa: BLE001  # the running code may have no such definition
-        of_step.of_step(run, error, None, Policy())
+        plan = _plan_of(run) if run.kind == StepKind.SLEEP else None
+        of_step.of_step(run, error, plan, Policy())
+
+
+def _plan_of(run: StepRun) -> Plan | None:
+    """The plan of a visit's workflow; None when the running code has none for it."""
+    try:
+        return definitions.plan_of(run.instance)
+    except Exception:  # noqa: BLE001  # it was told before
+        return None
 
 
 def _late(run: StepRun) -> None:
-    """The step's other way is taken; without one the process is escalated and goes on waiting.
+    """The step's other way is taken; without one the process is escalated and goes on waiting. A sleep is over.
 
     Raises:
         LeaseLost: the process has ended, or the step was settled.
+        HandlerMissing: the running code no longer has the step.
     """
     instance, now = instances.lock(run.instance_id)
     if instance is None or instance.finished_at is not None:
@@ -89,7 +162,13 @@ def _late(run: StepRun) -> None:
         return
     cause = Cause.of(CauseKind.DEADLINE, run.pk, run.deadlines_fired)
     change = WorkflowChange.of(instance, cause, now)
-    if change.plan[run.node].step.late is not None:
+    step = change.plan[run.node].step
+    if run.kind == StepKind.SLEEP:
+        change.close(run, StepStatus.DONE, result=None, checksum=digest(None))
+        if run.error:
+            change.mark(incidents.resolved("done", now, step_run_id=run.pk))
+        settling.follow(change, run, None)
+    elif step.late is not None:
         change.close(run, StepStatus.CANCELLED, error="the deadline has passed")
         go_on(change, Settled(run.node, run.visit, "late"))
     else:

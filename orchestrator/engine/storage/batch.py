@@ -7,7 +7,7 @@ of the transaction stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
@@ -21,10 +21,13 @@ NOW = "STATEMENT_TIMESTAMP()"
 
 
 class Touched(NamedTuple):
-    """Which rows a statement writes: new ones, the one of a key, or whichever meet a condition."""
+    """Which rows a statement writes: new ones, the one of a key, or whichever meet a condition.
+
+    One that takes a lock writes none, but what comes after it must see what was committed before.
+    """
 
     table: str
-    how: Literal["insert", "key", "condition"]
+    how: Literal["insert", "key", "condition", "lock"]
     key: object = None
 
 
@@ -41,8 +44,8 @@ class Statement(NamedTuple):
     """The keys of new rows, where they are known before."""
 
 
-MANY_PARAMS = 30_000
-"""PostgreSQL takes about twice as many in one statement."""
+MANY_PARAMS = 4_000
+"""More are sent in several messages: while Python makes one ready, a transaction stands idle."""
 
 MANY_STATEMENTS = 16
 """More are sent as several: so many together seldom come again in the same form, for which alone it pays."""
@@ -112,7 +115,7 @@ class Batch:
         return params <= MANY_PARAMS and self.meeting() is None
 
     def meeting(self) -> Touched | None:
-        """Return the first rows written that an earlier statement may have written too; None if there are none."""
+        """Return the first rows written that an earlier statement may have written too, or a lock; None if neither."""
         before: dict[str, set[object]] = {}
         for statement in self.statements:
             table, how, key = touched = statement.touched
@@ -125,9 +128,12 @@ class Batch:
 
 
 def _meet(seen: set[object], how: str, mine: object) -> bool:
-    """Whether a write meets an earlier one of its table; new rows meet none, since they are not there before."""
-    if how == "insert":
-        return False
+    """Whether a write meets an earlier one of its table; new rows meet none, since they are not there before.
+
+    A lock meets whatever there is.
+    """
+    if how in ("insert", "lock"):
+        return how == "lock"
     return bool(seen) if how == "condition" else bool({mine, "condition"} & seen)
 
 
@@ -144,15 +150,8 @@ def send(statements: Iterable[Statement]) -> None:
 def _send_in_order(statements: Sequence[Statement]) -> None:
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            cursor.execute(
-                ";\n".join(statement.sql for statement in statements),
-                [param for statement in statements for param in statement.params],
-            )
-            for statement in statements:
-                _expect(statement, cursor.rowcount)
-                if statement.receive is not None:
-                    statement.receive(cursor.fetchall())
-                cursor.nextset()
+            for message in _messages(statements):
+                _send_message(cursor, message)
         else:
             for statement in statements:
                 cursor.execute(statement.sql, statement.params)
@@ -160,6 +159,31 @@ def _send_in_order(statements: Sequence[Statement]) -> None:
                     # SQLite counts the rows only now.
                     statement.receive(cursor.fetchall())
                 _expect(statement, cursor.rowcount)
+
+
+def _messages(statements: Iterable[Statement]) -> Iterator[list[Statement]]:
+    """The statements in their order, as many in a message as it should have parameters."""
+    message: list[Statement] = []
+    params = 0
+    for statement in statements:
+        params += len(statement.params)
+        if message and params > MANY_PARAMS:
+            yield message
+            message, params = [], len(statement.params)
+        message.append(statement)
+    yield message
+
+
+def _send_message(cursor: Any, statements: Sequence[Statement]) -> None:
+    cursor.execute(
+        ";\n".join(statement.sql for statement in statements),
+        [param for statement in statements for param in statement.params],
+    )
+    for statement in statements:
+        _expect(statement, cursor.rowcount)
+        if statement.receive is not None:
+            statement.receive(cursor.fetchall())
+        cursor.nextset()
 
 
 def _send_as_one(statements: Sequence[Statement]) -> None:

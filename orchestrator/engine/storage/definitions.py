@@ -2,49 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, transaction
 
 from orchestrator import registry
 from orchestrator.definition import ProcessManager, Workflow
-from orchestrator.definition.codec import decode
+from orchestrator.definition.codec import decode, digest, encode, seal
 from orchestrator.definition.graph import Graph
 from orchestrator.definition.workflow.plan import Plan
+from orchestrator.engine.storage import idle_limit
+from orchestrator.engine.storage.plans import Plans
 from orchestrator.exceptions import UnknownDefinition
 from orchestrator.models import Definition, ProcessInstance
 from orchestrator.registry import Declared
 
 _rows: dict[Declared, int] = {}
-_plans: dict[int, Plan] = {}
 _known: dict[int, tuple[int, str]] = {}
+_plans = Plans()
 
-STEPS = 50_000
-"""How many steps the plans made from an input have in all that a process keeps."""
+STORED_AS = f"SELECT version, kind FROM {Definition._meta.db_table} WHERE id = %s"  # noqa: S608  # its own name
 
 
 def row_of(definition: Declared) -> int:
     """The key of a definition's row; made at its first use."""
     if definition in _rows:
         return _rows[definition]
-    pk = _stored(definition.graph())
+    pk = _stored(_columns(definition.graph()))
     _once_committed(lambda: _rows.update({definition: pk}))
     return pk
 
 
-def pin(definition: type[Workflow], input: Any) -> tuple[int, Plan]:
-    """The row and the plan for a new process with this input.
+@dataclass(frozen=True)
+class Pin:
+    """What a new process of a workflow begins with.
+
+    Args:
+        definition: the workflow.
+        input: its input.
+        data: the same as JSON values.
+        plan: what it runs on.
+        columns: of the row for the graph made from its input; None of a workflow whose graph is always the same.
+    """
+
+    definition: type[Workflow]
+    input: Any
+    data: dict[str, Any]
+    plan: Plan
+    columns: Mapping[str, Any] | None = None
+
+    def row(self) -> int:
+        """The key of its row, which is stored in the running transaction if it is new."""
+        if self.columns is None:
+            return row_of(self.definition)
+        return _stored(self.columns)
+
+
+def pin(definition: type[Workflow], input: Any) -> Pin:
+    """What a new process with this input begins with. Of a large graph it takes its time.
 
     Raises:
+        InvalidMessage: the input is not of the declared form, or cannot be stored.
         InvalidDefinition: the graph made from the input contradicts itself.
     """
-    plan = definition.plan(input)
+    data = encode(input)
+    checksum = seal(data)
     if definition.static is not None:
-        return row_of(definition), plan
-    pk = _stored(definition.graph(plan))
-    _once_committed(lambda: _remember(pk, plan))
-    return pk, plan
+        return Pin(definition, input, data, definition.static)
+    plan = _made(definition, checksum, lambda: input)
+    return Pin(definition, input, data, plan, _columns(definition.graph(plan)))
 
 
 def plan_of(instance: ProcessInstance) -> Plan:
@@ -53,13 +81,23 @@ def plan_of(instance: ProcessInstance) -> Plan:
     Raises:
         UnknownDefinition: the running code no longer has it.
     """
-    definition = workflow_of(instance)
+    definition, process = workflow_of(instance), instance.pk
     if definition.static is not None:
         return definition.static
-    plan = _plans.get(instance.definition_id)
+    checksum = _plans.checksum_of(process)
+    if checksum is None:
+        checksum = found = digest(instance.data)
+        _once_committed(lambda: _plans.note(process, found))
+    return _made(definition, checksum, lambda: decode(definition.Input, instance.data))
+
+
+def _made(definition: type[Workflow], checksum: str, input: Callable[[], Any]) -> Plan:
+    """The plan that a class makes of an input with this checksum."""
+    plan = _plans.get((definition, checksum))
     if plan is None:
-        plan = made = definition.plan(decode(definition.Input, instance.data))
-        _once_committed(lambda: _remember(instance.definition_id, made))
+        idle_limit.allow(idle_limit.LONG)
+        plan = definition.plan(input())
+        _plans.keep((definition, checksum), plan)
     return plan
 
 
@@ -94,11 +132,15 @@ def is_workflow(instance: ProcessInstance) -> bool:
 
 
 def _stored_as(pk: int) -> tuple[int, str]:
-    """Version and kind of a stored definition, which never change."""
+    """Version and kind of a stored definition, which never change.
+
+    Inside one transaction it is asked again and again, so nothing is composed.
+    """
     known = _known.get(pk)
     if known is None:
-        row = Definition.objects.values_list("version", "kind")
-        known = found = row.get(pk=pk)
+        with connection.cursor() as cursor:
+            cursor.execute(STORED_AS, [pk])
+            known = found = cursor.fetchone()
         _once_committed(lambda: _known.update({pk: found}))
     return known
 
@@ -110,21 +152,21 @@ def _once_committed(remember: Callable[[], None]) -> None:
     transaction.on_commit(lambda: None if connection.in_atomic_block else remember())
 
 
-def _stored(graph: Graph) -> int:
-    row, _ = Definition.objects.get_or_create(
-        name=graph.name,
-        version=graph.version,
-        fingerprint=graph.fingerprint(),
-        defaults={"kind": graph.kind, "graph": graph.to_json()},
-    )
+def _columns(graph: Graph) -> dict[str, Any]:
+    body = graph.to_json()
+    return {
+        "name": graph.name,
+        "version": graph.version,
+        "fingerprint": digest(
+            body
+        ),  # as the graph's own, which would write it once more
+        "defaults": {"kind": graph.kind, "graph": body},
+    }
+
+
+def _stored(columns: Mapping[str, Any]) -> int:
+    row, _ = Definition.objects.get_or_create(**columns)
     return row.pk
-
-
-def _remember(pk: int, plan: Plan) -> None:
-    room = STEPS - len(plan.vertices)
-    while _plans and sum(len(one.vertices) for one in _plans.values()) > room:
-        del _plans[next(iter(_plans))]
-    _plans[pk] = plan
 
 
 def forget() -> None:

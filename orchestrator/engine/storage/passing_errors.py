@@ -1,26 +1,83 @@
 """Which of the database's errors pass by themselves, so that the same work may succeed a moment later.
 
-A deadlock, a lost connection or a full disk is nobody's mistake and charges no attempt. A query that is wrong stays
-wrong: SQLite reports it by the same class of error as a lock.
+A deadlock, an ended session or a full disk is nobody's mistake and charges no attempt. A query that is wrong stays
+wrong. What the database says is told apart by its code, never by the class that a driver makes of it: an ended session
+is an OperationalError, an InterfaceError, an InternalError or a bare DatabaseError, as the moment wills.
 """
 
 from __future__ import annotations
 
-from django.db import InterfaceError, OperationalError, connection
+from typing import Any
 
-PASSING = ("08", "40", "53", "55", "57")
-"""Classes of SQLSTATE: connection, rollback, resources, locks, operator intervention."""
+from django.db import DatabaseError, InterfaceError, InternalError, OperationalError
+from django.db.transaction import TransactionManagementError
+
+CLASSES = ("08", "40", "53", "57")
+"""Classes of SQLSTATE: the connection, what was rolled back for others' sake, resources, those who run the server."""
+
+STOOD_IDLE = "25P03"
+"""The session was ended because its transaction stood idle."""
+
+STATES = frozenset(
+    (
+        STOOD_IDLE,
+        "25P04",  # the same, because its transaction took too long
+        "25006",  # read only: the server has become a replica, or protects what is left of its disk
+        "55006",  # in use
+        "55P03",  # a lock was not to be had in time
+        "58030",  # input or output failed
+    )
+)
+"""SQLSTATEs of other classes, most of which are somebody's mistake."""
+
 QUERY_CANCELED = "57014"
-SQLITE_PASSING = ("is locked", "is full", "disk i/o error", "unable to open")
+"""By somebody, or for its own length: it may be as long the next time."""
+
+STALE_PLAN = ("0A000", "RevalidateCachedQuery")
+"""A statement that was prepared before its table was changed; a new session knows nothing of it."""
+
+SQLITE_CODES = frozenset(
+    (
+        5,  # SQLITE_BUSY
+        6,  # SQLITE_LOCKED
+        8,  # SQLITE_READONLY
+        10,  # SQLITE_IOERR
+        13,  # SQLITE_FULL
+        14,  # SQLITE_CANTOPEN
+        15,  # SQLITE_PROTOCOL: others kept the log of writes to themselves
+        17,  # SQLITE_SCHEMA
+    )
+)
+"""SQLite's primary result codes."""
+
+UNTOLD = (OperationalError, InterfaceError)
+"""What an error without a code must be to pass: the connection was lost before the database could say anything."""
 
 
-def passes(error: Exception) -> bool:
+def passes(error: BaseException | None) -> bool:
     """Whether the error says something about the moment and not about the work."""
-    if isinstance(error, InterfaceError):
-        return True  # the connection was lost earlier
-    if not isinstance(error, OperationalError):
+    if isinstance(error, TransactionManagementError):
+        return passes(error.__cause__)  # what had spoilt the transaction before
+    if not isinstance(error, DatabaseError | InterfaceError):
         return False
-    if connection.vendor != "postgresql":
-        return any(word in str(error).lower() for word in SQLITE_PASSING)
-    state = getattr(error.__cause__, "sqlstate", None)
-    return state is None or (state[:2] in PASSING and state != QUERY_CANCELED)
+    said = error.__cause__
+    if hasattr(said, "sqlstate"):
+        return _passes_on_postgresql(error, said)
+    if type(said).__module__ == "sqlite3":
+        return getattr(said, "sqlite_errorcode", 0) & 0xFF in SQLITE_CODES
+    return isinstance(error, UNTOLD)
+
+
+def stood_idle(error: BaseException) -> bool:
+    """Whether the session was ended because its transaction stood idle."""
+    return getattr(error.__cause__, "sqlstate", None) == STOOD_IDLE
+
+
+def _passes_on_postgresql(error: Exception, said: Any) -> bool:
+    state = said.sqlstate
+    if state is None:
+        lost = (*UNTOLD, InternalError)
+        return isinstance(error, lost) or type(error) is DatabaseError
+    if state == STALE_PLAN[0]:
+        return bool(said.diag.source_function == STALE_PLAN[1])
+    return state in STATES or (state[:2] in CLASSES and state != QUERY_CANCELED)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from copy import deepcopy
 from typing import Any
 
 from orchestrator.definition.codec import decode, digest, encode_as, seal
-from orchestrator.definition.typing import MISSING
+from orchestrator.definition.typing import MISSING, takes_none
 from orchestrator.definition.workflow.context import Failure, StepContext
-from orchestrator.definition.workflow.parameters import FROM_FACTORY, taken
 from orchestrator.definition.workflow.plan import Binding, Plan, Vertex
+from orchestrator.definition.workflow.signatures import FROM_FACTORY, taken
 from orchestrator.engine.storage.definitions import workflow_of
 from orchestrator.exceptions import CorruptInput, InvalidMessage
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
@@ -75,6 +76,8 @@ class Results:
                 return self.input
             case "context":
                 return context
+            case "constant":
+                return deepcopy(binding.default)
             case "error":
                 return self._failure(run.node)
             case "item":
@@ -146,8 +149,10 @@ class Results:
 
     def _whole(self, vertex: Vertex, rows: list[StepRun]) -> Any:
         """The result of a step: that of its last visit, or of a map the list of its elements' results."""
-        results = [sound(row) for row in rows]
-        return results if vertex.each is not None else results[0]
+        if vertex.each is None:
+            return sound(rows[0])
+        none = takes_none(vertex.returns)
+        return [sound(row) for row in rows if none or not _has_none(row)]
 
     def _knows(self, step: str) -> bool:
         """Whether a result was read or made here, and is still the last: in a loop a map may have another by now."""
@@ -156,13 +161,52 @@ class Results:
         return step in self._known and not again
 
 
+def element_results(
+    instance: ProcessInstance, vertex: Vertex, visit: int
+) -> dict[int, Any]:
+    """The results of a map's elements that are stored, as their type, by the elements' numbers.
+
+    Raises:
+        CorruptInput: one is not what was stored.
+        InvalidMessage: one does not have the declared form.
+    """
+    rows = instance.step_runs.filter(
+        node=vertex.name,
+        visit=visit,
+        kind=StepKind.ITEM,
+        status__in=GIVEN,
+        redo=False,
+    )
+    none = takes_none(vertex.returns)
+    return {
+        row.item or 0: decode(vertex.returns, sound(row))
+        for row in rows.only(*READ)
+        if none or not _has_none(row)
+    }
+
+
 def _is_read(run: StepRun, binding: Binding) -> bool:
     """Whether a parameter gets what counts as a step's result now, and not the one result that is undone."""
     undoes = run.kind == StepKind.UNDO and binding.name == run.node
     return binding.source == "result" and not undoes
 
 
-READ = ("node", "kind", "item", "result", "checksum", "visit", "round", "instance_id")
+def _has_none(row: StepRun) -> bool:
+    """Whether an element passed itself over without a result."""
+    return row.status == StepStatus.SKIPPED and row.result is None
+
+
+READ = (
+    "node",
+    "kind",
+    "item",
+    "status",
+    "result",
+    "checksum",
+    "visit",
+    "round",
+    "instance_id",
+)
 
 
 def last_visit(rows: Iterable[StepRun]) -> list[StepRun] | None:

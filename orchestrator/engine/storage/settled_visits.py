@@ -11,9 +11,10 @@ from django.db.models import Q
 
 from orchestrator.definition.codec import decode
 from orchestrator.definition.workflow.advance import Arrivals, Ending, Settled
+from orchestrator.definition.workflow.links import Link
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.replay import Replay, Visit, replayed
-from orchestrator.engine.storage.results import GIVEN, sound
+from orchestrator.engine.storage.results import GIVEN, element_results, sound
 from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.models import (
     Blocked,
@@ -42,6 +43,7 @@ class Run(NamedTuple):
     arrived: int
     taken: int
     blocked: str
+    declined: bool
     finished_at: Any
 
 
@@ -64,6 +66,11 @@ class History:
         }
         """The run that counts for each visit: not what was superseded when it was resumed, nor what was only redone."""
         undos = [run.entered for run in self.runs if run.kind == StepKind.UNDO]
+        undos += [
+            run.left
+            for run in self.runs
+            if run.declined and run.status == StepStatus.FAILED and run.left
+        ]
         if any(run.blocked == Blocked.UNDOING for run in self.runs):
             undos.append(instance.revision)  # nothing to undo until that run has ended
         self.undone_at = min(undos, default=instance.revision + 1)
@@ -93,6 +100,7 @@ class History:
         """
         last = self.undone_at - 1 if until is None else until
         over = [run for run in self.visits.values() if run.left and run.left <= last]
+        caught = self._caught(plan)
         asked = [run.pk for run in over if _decides(run, plan.vertices.get(run.node))]
         values = StepRun.objects.only("node", "result", "checksum").in_bulk(asked)
         late = self._late()
@@ -100,8 +108,15 @@ class History:
             vertex = plan.vertices.get(run.node)
             if vertex is None:
                 yield Settled(run.node, run.visit)
-            elif outcome := _outcome(run, late):
-                yield self._told(run, outcome, vertex, values.pop(run.pk, None))
+            elif (outcome := _outcome(run, late)) == "failed":
+                link = caught.get((run.left or 0, run.node))
+                yield Settled(run.node, run.visit, "failed", caught=link)
+            elif outcome == "done" and run.kind == StepKind.MAP and vertex.decides:
+                found = element_results(self.instance, vertex, run.visit)
+                result = [found[number] for number in sorted(found)]
+                yield Settled(run.node, run.visit, outcome, result)
+            elif outcome:
+                yield _told(run, outcome, vertex, values.pop(run.pk, None))
 
     def _late(self) -> Mapping[int, str]:
         """The revisions at which deadlines had passed, with the keys of their visits."""
@@ -111,46 +126,49 @@ class History:
         found = rows.values_list("revision", "cause")
         return {revision: Cause.parse(cause).ref for revision, cause in found}
 
-    def _told(
-        self, run: Run, outcome: Ending, vertex: Vertex, row: StepRun | None
-    ) -> Settled:
-        if row is None:
-            return Settled(run.node, run.visit, outcome)
-        body = sound(row)
-        if outcome == "failed":
-            error = self._error(run, vertex, (body or {}).get("type", ""))
-            return Settled(run.node, run.visit, outcome, error=error)
-        try:
-            result = decode(vertex.result_type, body)
-        except InvalidMessage:
-            if run.status != StepStatus.SKIPPED:
-                raise
-            result = body  # a step that is passed over may be given anything
-        return Settled(run.node, run.visit, outcome, result)
+    def _caught(self, plan: Plan) -> Mapping[tuple[int, str], Link]:
+        """The error links that were taken, by the revisions at which their steps had failed and the steps' names.
 
-    def _error(self, run: Run, vertex: Vertex, name: str) -> type[BaseException] | None:
-        """The type of a stored failure, as far as the error links of the step tell it apart.
-
-        The name is known, not the class: if the running code has no such class, the link that was taken tells.
+        The checkpoint says which they were. The error's class would not: it is known by its name alone, which others
+        may have, and this process of the system may never have imported it.
         """
-        ways = [(link.target, link.error) for link in vertex.exceptions if link.error]
-        for _, error in ways:
-            if name in _names(error):
-                return error
-        entered = {one.node for one in self.visits.values() if one.entered == run.left}
-        return next((error for target, error in ways if target in entered), None)
+        failed = StepRun.objects.filter(
+            instance=self.instance.pk,
+            status=StepStatus.FAILED,
+            item=None,
+            left__isnull=False,
+        )
+        rows = self.instance.checkpoints.filter(revision__in=failed.values("left"))
+        errors = {link.id: link for link in plan.links if link.kind == "error"}
+        return {
+            (revision, errors[taken].source): errors[taken]
+            for revision, edge in rows.values_list("revision", "edge")
+            for taken in edge.split(",")
+            if taken in errors
+        }
+
+
+def _told(run: Run, outcome: Ending, vertex: Vertex, row: StepRun | None) -> Settled:
+    """A visit whose result, if that is asked for, decided on the way."""
+    if row is None:
+        return Settled(run.node, run.visit, outcome)
+    body = sound(row)
+    try:
+        result = decode(vertex.result_type, body)
+    except InvalidMessage:
+        if run.status != StepStatus.SKIPPED:
+            raise
+        result = body  # a step that is passed over may be given anything
+    return Settled(run.node, run.visit, outcome, result)
 
 
 def _decides(run: Run, vertex: Vertex | None) -> bool:
     """Whether it depends on the stored result of a settled visit which ways were taken."""
     if vertex is None:
         return False
-    if run.status == StepStatus.FAILED:
-        return bool(vertex.exceptions)
     if run.status not in GIVEN or run.kind == StepKind.MAP:
         return False
-    last = vertex.loop is not None and vertex.loop.steps[-1] == vertex.name
-    return last or any(choice.conditional for choice in vertex.choices)
+    return vertex.decides
 
 
 def _outcome(run: Run, late: Mapping[int, str]) -> Ending | None:
@@ -161,11 +179,6 @@ def _outcome(run: Run, late: Mapping[int, str]) -> Ending | None:
         return "failed"
     ended = run.status == StepStatus.CANCELLED
     return "late" if ended and late.get(run.left or 0) == str(run.pk) else None
-
-
-def _names(error: type[BaseException]) -> set[str]:
-    """The names of an error type and of those below it."""
-    return {error.__name__}.union(*map(_names, error.__subclasses__()))
 
 
 # At a checkpoint
@@ -235,14 +248,28 @@ def until(instance: ProcessInstance, plan: Plan, revision: int) -> Known:
 
 
 def _replayed(instance: ProcessInstance, plan: Plan, revision: int) -> Replay:
+    history = History(instance)
     try:
-        replay = replayed(plan, History(instance).settled(plan, revision))
+        replay = replayed(plan, history.settled(plan, revision))
     except Exception as error:
         raise OperationRefused(f"its history cannot be read: {error}") from error
-    for step, _ in replay.stray:
+    unread = "the running code cannot read its history"
+    for step, _ in (*replay.stray, *_unled(history, replay, revision)):
         if step not in plan.vertices:
             raise OperationRefused(f"the running code has no step {step}")
-        raise OperationRefused(
-            f"the running code cannot read its history: nothing leads to {step}"
-        )
+        raise OperationRefused(f"{unread}: nothing leads to {step}")
+    if not replay.open and instance.finished_at is None:
+        raise OperationRefused(f"{unread}: nothing would be left to do")
     return replay
+
+
+def _unled(history: History, replay: Replay, revision: int) -> list[Visit]:
+    """The visits that had started by a revision although the replay knows of no way to them."""
+    return [
+        visit
+        for visit, run in history.visits.items()
+        if run.entered <= revision
+        and run.kind != StepKind.JOIN
+        and run.status != StepStatus.NOT_TAKEN
+        and visit not in replay.entered
+    ]

@@ -17,8 +17,8 @@ from django.db.models import Field, JSONField, Model
 
 from orchestrator.engine.storage.batch import NOW, Statement, Touched, database_now
 
-TURN = timedelta(seconds=0.05)
-"""How soon an event that would overtake an older one of its process is looked at again."""
+CHUNK = 100
+"""How many rows one statement inserts at most."""
 
 Prepare = Callable[[Any, Any], Any]
 
@@ -47,23 +47,17 @@ class Raw(NamedTuple):
 
 @dataclass(frozen=True)
 class Claimed(Generic[M]):
-    """A claimed row, and how many older ones of its order are due or held, counted no further than one batch."""
+    """A claimed row, and the keys of others that must be settled before it is its turn."""
 
     work: M
-    older: int
+    ahead: frozenset[int] = frozenset()
 
 
 class Table(Generic[M]):
-    """The compiled statements of one model, for the default database.
+    """The compiled statements of one model, for the default database."""
 
-    Args:
-        model: whose rows.
-        order: name of a column; of a claimed row is told how many older ones that agree in it are still to be done.
-    """
-
-    def __init__(self, model: type[M], order: str | None = None) -> None:
+    def __init__(self, model: type[M]) -> None:
         self.model = model
-        self.order = order
         self.fields: dict[str, Field[Any, Any]] = {
             name: field
             for field in model._meta.concrete_fields
@@ -95,6 +89,13 @@ class Table(Generic[M]):
         sql = self._insert(len(rows), keyed, plain)
         keys = [item.pk for item in objects] if keyed else ()
         return Statement(sql, params, self._new, len(rows), None, keys)
+
+    def inserts(self, objects: Sequence[M]) -> list[Statement]:
+        """Inserts any number of new rows, so many with each statement."""
+        return [
+            self.insert(*objects[begin : begin + CHUNK])
+            for begin in range(0, len(objects), CHUNK)
+        ]
 
     def insert_known(self, item: M) -> Statement:
         """Inserts a new row and gives the object its key, for work that goes on with it."""
@@ -223,14 +224,10 @@ class Table(Generic[M]):
             moments = (now, now + term)
             now_, ends = map(connection.ops.adapt_datetimefield_value, moments)
             params = [owner, ends, *extra, queue, now_, limit]
-            soon = connection.ops.adapt_datetimefield_value(now + TURN)
-            params += [soon] if self.order else []
         with connection.cursor() as cursor:
             cursor.execute(self._claim(vendor, raw, limit), params)
             rows = cursor.fetchall()
-        taken = (
-            Claimed(self._object(row), row[-1] if self.order else 0) for row in rows
-        )
+        taken = (Claimed(self._object(row), self._keys(row)) for row in rows)
         return sorted(taken, key=lambda claimed: claimed.work.pk)
 
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
@@ -250,22 +247,17 @@ class Table(Generic[M]):
         return (
             f"UPDATE {self.name}"  # noqa: S608  # names are the model's
             f" SET attempt = attempt + 1, owner = %s, wake_at = {ends}{sets}"
-            f" WHERE {self._key} IN ({due}) RETURNING {self._listed}{self._older(now, limit)}"
+            f" WHERE {self._key} IN ({due}) RETURNING {self._listed}{self._ahead(vendor, limit)}"
         )
 
-    def _older(self, now: str, limit: int) -> str:
-        """How many older rows of the same kind are due or held, counted no further than one batch."""
-        if self.order is None:
-            return ""
-        same = self._column(self.fields[self.order])
-        # What waits for its turn was put off for a moment, and is still ahead.
-        soon = now if now == "%s" else f"{now} + INTERVAL '{TURN.total_seconds()} s'"
-        return (
-            f", (SELECT COUNT(*) FROM (SELECT 1 FROM {self.name} AS older"  # noqa: S608  # names are the model's
-            f" WHERE older.{same} = {self.name}.{same} AND older.{self._key} < {self.name}.{self._key}"
-            f" AND older.wake_at IS NOT NULL AND (older.wake_at <= {soon} OR older.owner <> '')"
-            f" LIMIT {limit}) AS first)"
-        )
+    def _ahead(self, vendor: str, limit: int) -> str:
+        """A further column of a claimed row, if there is an order: the keys of those ahead of it, in one text."""
+        return ""
+
+    def _keys(self, row: Sequence[Any]) -> frozenset[int]:
+        """The keys that the further column of a claimed row holds."""
+        ahead = row[len(self.columns) :]
+        return frozenset(map(int, ahead[0].split(","))) if any(ahead) else frozenset()
 
     @property
     def name(self) -> str:

@@ -6,10 +6,10 @@ from typing import Any
 
 from django.db.models import Model
 
+from orchestrator.engine.storage.event_table import EventTable
 from orchestrator.engine.storage.table import Table
 from orchestrator.models import (
     Checkpoint,
-    InboxEvent,
     Incident,
     IssuedCommand,
     ProcessInstance,
@@ -20,7 +20,7 @@ instances = Table(ProcessInstance)
 step_runs = Table(StepRun)
 checkpoints = Table(Checkpoint)
 commands = Table(IssuedCommand)
-events = Table(InboxEvent, order="process_id")
+events = EventTable()
 incidents = Table(Incident)
 
 

@@ -1,9 +1,20 @@
 from typing import Any
 
+from django.core.checks import Tags
+from django.core.checks.registry import registry
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS, DatabaseError
 
+from orchestrator.workers import connections
 from orchestrator.workers.supervisor import supervise, wait_for_database
+
+OF_THE_SITE = {Tags.admin, Tags.security, Tags.staticfiles, Tags.templates, Tags.urls}
+"""Tags of the checks that import every page: a worker has none, and would start more slowly."""
+
+
+def tags_of_workers() -> list[str]:
+    """Return the tags of the system checks that hold for workers."""
+    return sorted(registry.tags_available() - OF_THE_SITE)
 
 
 class Command(BaseCommand):
@@ -15,10 +26,11 @@ class Command(BaseCommand):
         parser.add_argument("--queue", default="default", help="whose work they run")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        connections.limit()
         try:
             wait_for_database()
         except DatabaseError as error:
             raise CommandError(f"{error}: run manage.py migrate first") from None
         # A changed definition with live instances stops here.
-        self.check(databases=[DEFAULT_DB_ALIAS])
+        self.check(tags=tags_of_workers(), databases=[DEFAULT_DB_ALIAS])
         supervise(options["queue"], max(options["processes"], 1))

@@ -8,7 +8,7 @@ from tests.apps.interrupted_undo import traced_steps as v
 class Overrun(Workflow):
     """A step that takes longer than it may, and is not tried again."""
 
-    flow = (step(crew.board, timeout=1, retries=0),)
+    flow = (step(crew.board, timeout=3, retries=0),)
 
 
 class Endless(Workflow):

@@ -5,14 +5,12 @@ from collections.abc import Callable, Iterator
 import pytest
 from django.conf import settings
 
-from orchestrator.models import Worker
 from orchestrator.testing import registered
 from tests.apps.patterns.catalogue import WORKFLOWS
-from tests.services.patience import wait_for
 from tests.services.valkey import ValkeyServer
-from tests.services.workers import Workers
+from tests.services.workers import Workers, hired, said
 
-__all__ = ["Start", "flows", "press", "start"]
+__all__ = ["Start", "flows", "press", "said", "start"]
 
 Start = Callable[..., Workers]
 QUICK = {
@@ -20,7 +18,6 @@ QUICK = {
     "PROCESSION_QUEUES": "default,press",
     "PROCESSION_BACKOFF_SECONDS": "0.1",
     "PROCESSION_SWEEP_SECONDS": "0.2",
-    "PROCESSION_LEASE_SECONDS": "4",
     "PROCESSION_HEARTBEAT_SECONDS": "0.5",
 }
 
@@ -44,27 +41,14 @@ def press(monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def start(valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    """Return a function that starts workers who know the workflows and lose their patience quickly."""
-    started: list[Workers] = []
+    """Return a function that starts workers who know the workflows, with further settings of the engine."""
 
-    def run(processes: int = 2) -> Workers:
+    def run(processes: int = 2, **more: object) -> Workers:
         for name, value in QUICK.items():
             monkeypatch.setenv(name, value)
-        workers = Workers(processes)
-        started.append(workers)
-        workers.start()
-        wait_for(
-            lambda: Worker.objects.count() >= processes,
-            20,
-            lambda: said(workers),
-        )
-        return workers
+        for name, setting in more.items():
+            monkeypatch.setenv(f"PROCESSION_{name}", str(setting))
+        return hire(processes)
 
-    yield run
-    for workers in started:
-        workers.stop()
-
-
-def said(workers: Workers) -> str:
-    """Return the end of what the workers have logged."""
-    return workers.supervisor.log.read_text()[-3000:]
+    with hired() as hire:
+        yield run

@@ -24,7 +24,7 @@ from tests.apps.patterns.ledger import note
 from tests.apps.patterns.limits import give
 from tests.apps.patterns.patterns import How, Numbers
 
-LONG = 60  # seconds that a step hangs
+LONG = 600  # seconds that a step hangs
 
 
 def swallow() -> NoReturn:
@@ -116,7 +116,8 @@ def follow(misbehave: str) -> str:
     return misbehave
 
 
-careless = step(misbehave, retries=1, timeout=0.6, backoff=0.01)
+careless = step(misbehave, retries=1, backoff=0.01)
+hurried = step(misbehave, retries=1, timeout=0.6, backoff=0.01)
 
 
 class Misbehaving(Workflow):
@@ -124,6 +125,13 @@ class Misbehaving(Workflow):
 
     Input = How
     flow = (then(careless, follow),)
+
+
+class Hanging(Workflow):
+    """The same with little time, for what takes for ever."""
+
+    Input = How
+    flow = (hurried,)
 
 
 # Workers that die after the step's function and before its commit
@@ -155,7 +163,7 @@ class Charging(Workflow):
 
     Input = How
     flow = (
-        start(step(charge, retries=1, timeout=0.2, idempotent=False)),
+        start(step(charge, retries=1, idempotent=False)),
         route(charge, case(is_settled, to=deliver), otherwise=refund),
     )
 

@@ -2,6 +2,7 @@
 
 from itertools import count
 
+from django.utils import timezone
 from uuid6 import uuid7
 
 from orchestrator import send_event, start_process
@@ -56,6 +57,13 @@ def early(parcel_id: str, event: Event) -> InboxEvent:
     ).number
     run()
     return InboxEvent.objects.get(pk=number)
+
+
+def overdue(parcel: ProcessInstance) -> None:
+    """Have the deadline of a process's step pass, and nothing else."""
+    parcel.step_runs.filter(finished_at=None).update(wake_at=timezone.now())
+    run()
+    parcel.refresh_from_db()
 
 
 def finish() -> None:

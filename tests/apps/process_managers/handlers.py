@@ -20,7 +20,7 @@ from tests.apps.process_managers.messages import (
     TraceParcel,
 )
 
-PATIENCE = 60  # seconds that a handler hangs
+PATIENCE = 600  # seconds that a handler hangs
 
 
 @handles(PackParcel)
@@ -30,7 +30,7 @@ def pack_parcel(command: PackParcel) -> None:
     obey(command.note)
 
 
-@handles(BookCourier, after_commit=True, attempts=2, timeout=1)
+@handles(BookCourier, after_commit=True, attempts=2, timeout=3)
 def book_courier(command: BookCourier, context: CommandContext) -> Answer:
     """Stands for a call to somebody else."""
     obey(command.note.removeprefix("when booked: "))

@@ -1,0 +1,129 @@
+"""The rows of an instance's history: what arrived, what it changed, what was issued."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from monitoring.queries.instance.overtaking import WentAhead
+from orchestrator.models import CommandStatus, InboxEvent, IssuedCommand
+
+SHOWN = 8
+"""Commands of one transition that are shown without asking, beside those that fail."""
+
+MISSING = object()
+
+
+@dataclass(frozen=True)
+class FieldChange:
+    """One field, before and after; MISSING stands for a side where it did not exist."""
+
+    name: str
+    before: Any
+    after: Any
+
+    @property
+    def was_there(self) -> bool:
+        return self.before is not MISSING
+
+    @property
+    def is_blank(self) -> bool:
+        """A field that appeared without a value."""
+        return self.before is MISSING and self.after in ("", None)
+
+    @property
+    def is_there(self) -> bool:
+        return self.after is not MISSING
+
+
+@dataclass
+class Issued:
+    """A command, and the one that it is held by: the first before it that is not held itself."""
+
+    command: IssuedCommand
+    held_by: IssuedCommand | None = None
+
+    @property
+    def is_held(self) -> bool:
+        return self.command.status == CommandStatus.HELD
+
+    @property
+    def can_be_skipped(self) -> bool:
+        return self.command.status in IssuedCommand.FAILING
+
+
+@dataclass(frozen=True)
+class Began:
+    """A step that began, or whose undoing did."""
+
+    label: str
+    undone: bool = False
+
+    @property
+    def icon(self) -> str:
+        return "undone" if self.undone else "arrow"
+
+
+@dataclass
+class Entry:
+    """One row. A transition has a revision, and everything in its row was written in one commit."""
+
+    at: datetime
+    what: str
+    source: str = ""
+    kind: str = "transition"
+    revision: int | None = None
+    changes: list[FieldChange] = field(default_factory=list)
+    commands: list[Issued] = field(default_factory=list)
+    event: InboxEvent | None = None
+    overtaken_by: WentAhead | None = None
+    error: str = ""
+    status: str = ""
+    began: list[Began] = field(default_factory=list)
+    resumable: bool = False
+    element_of: str = ""
+    elements: int = 1
+
+    @property
+    def shown(self) -> list[Issued]:
+        """The first commands, and all that fail."""
+        return [
+            one
+            for place, one in enumerate(self.commands)
+            if place < SHOWN or one.can_be_skipped
+        ]
+
+    @property
+    def folded(self) -> list[Issued]:
+        """The other commands."""
+        return [one for one in self.commands[SHOWN:] if not one.can_be_skipped]
+
+
+@dataclass(frozen=True)
+class HistoryPage:
+    """Entries newest first, and the revision below which the next page starts.
+
+    `cut`: there are more events that moved nothing than the page shows.
+    """
+
+    entries: list[Entry]
+    older: int | None = None
+    cut: bool = False
+
+
+def differences(
+    before: Mapping[str, Any], after: Mapping[str, Any]
+) -> list[FieldChange]:
+    """The fields that differ between two states of the data, in the order of the newer one."""
+    names = [*after, *(name for name in before if name not in after)]
+    changes = (
+        FieldChange(name, before.get(name, MISSING), after.get(name, MISSING))
+        for name in names
+    )
+    return [
+        change
+        for change in changes
+        if change.before != change.after and not change.is_blank
+    ]

@@ -1,0 +1,79 @@
+"""Which events went ahead of one that was received before them: while it was parked, or had failed.
+
+No row says so: it is read from the order of the receipts and that in which they moved the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db.models import Q, QuerySet
+
+from orchestrator.models import InboxEvent, ProcessInstance, Verdict
+
+NAMED = 3
+"""Events that one row names; of more it says how many there are."""
+
+LOOKED_AT = 1_000
+"""Events that one page looks at, the latest received first."""
+
+UNDECIDED = (Verdict.RECEIVED, Verdict.PARKED, Verdict.UNROUTED, Verdict.FAILED)
+"""What may still move the process, also when it has failed: people try it again."""
+
+
+@dataclass(frozen=True)
+class WentAhead:
+    """The types of the first events that went ahead, in the order of their receipts, and how many there are beside."""
+
+    types: list[str]
+    more: int
+
+
+def overtaken(
+    instance: ProcessInstance, events: Iterable[InboxEvent]
+) -> dict[int, WentAhead]:
+    """What went ahead of those of these events that were overtaken, by their keys."""
+    open_, decided = list[InboxEvent](), list[InboxEvent]()
+    for event in events:
+        is_open = event.revision is None and event.verdict in UNDECIDED
+        (open_ if is_open else decided).append(event)
+    moved = instance.events.filter(revision__isnull=False)
+    return {
+        event.pk: WentAhead([row.type for row in ahead[:NAMED]], len(ahead[NAMED:]))
+        for some, rows in ((open_, moved), (decided, moved.filter(_before(decided))))
+        for event, ahead in _ahead(some, rows)
+        if ahead
+    }
+
+
+def _ahead(
+    events: list[InboxEvent], moved: QuerySet[InboxEvent]
+) -> Iterable[tuple[InboxEvent, list[InboxEvent]]]:
+    if not events:
+        return []
+    later = moved.filter(pk__gt=min(event.pk for event in events))
+    fields = ("type", "revision", "handled_at")
+    rows = list(later.only(*fields).order_by("-pk")[:LOOKED_AT])[::-1]
+    return (
+        (event, [row for row in rows if row.pk > event.pk and _went_ahead(row, event)])
+        for event in events
+    )
+
+
+def _went_ahead(row: InboxEvent, event: InboxEvent) -> bool:
+    """Whether an event moved the process before another one was decided."""
+    if event.revision is not None:
+        return (row.revision or 0) < event.revision
+    if event.verdict in UNDECIDED or event.handled_at is None:
+        return True
+    return row.handled_at is not None and row.handled_at < event.handled_at
+
+
+def _before(decided: list[InboxEvent]) -> Q:
+    """What moved the process before the last of these events was decided."""
+    revision = max((event.revision or 0 for event in decided), default=0)
+    without = [event.handled_at for event in decided if event.revision is None]
+    moments = [moment for moment in without if moment is not None]
+    found = Q(revision__lt=revision)
+    return found | Q(handled_at__lt=max(moments)) if moments else found

@@ -1,0 +1,235 @@
+"""What each row of a process manager must keep by itself, and together with the data and messages that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import is_dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, Literal
+
+from orchestrator.definition.codec import encode_as
+from orchestrator.definition.guards import Stored
+from orchestrator.definition.invalid import DELAY, gives_later, is_delay, unnamed
+from orchestrator.definition.messages import Command, Event
+from orchestrator.definition.process_manager.rows import Issue, TransitionRow
+from orchestrator.definition.process_manager.state_machine import (
+    StateMachine,
+    copied,
+    fields_of,
+    required,
+)
+from orchestrator.definition.typing import (
+    Unknown,
+    agree,
+    domain,
+    hints,
+    is_class,
+    returned,
+    spelled,
+    takes_two,
+    without_none,
+)
+from orchestrator.definition.words import name_of
+from orchestrator.exceptions import InvalidMessage
+
+Machine = type[StateMachine]
+Reasons = Iterator[str]
+
+CONTAINERS = (list, tuple, dict, set, frozenset)
+
+
+def _of_trigger(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
+    if isinstance(row.trigger, timedelta):
+        if row.trigger <= timedelta(0):
+            yield "a deadline must lie in the future"
+        elif not is_delay(row.trigger):
+            yield f"a deadline must be a {DELAY}"
+        if step == cls.first:
+            yield f"{step} is never waited in: put the deadline on a later step"
+    elif not is_class(row.trigger, Event):
+        yield f"{row.trigger!r} is not an Event class"
+
+
+def _of_target(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
+    if row.target is not None and not isinstance(row.target, cls.Step):
+        yield f"{row.target!r} is not one of its steps"
+    if row.instead_of is not None:
+        yield f"it goes to {row.instead_of} and to {row.target}: a row has one .go_to"
+    if row.disposition != "move":
+        return
+    if step == cls.first and row.target is None:
+        yield f"a row of {step} must go to a step"
+    if row.event and not (
+        row.target or row.issues or row.sets or row.escalates or copied(cls.Data, row)
+    ):
+        yield "it changes nothing; write ignore(...) if that is meant"
+
+
+def _of_predicates(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
+    for predicate in row.predicates:
+        if getattr(predicate, "__name__", "<lambda>") in ("", "<lambda>"):
+            yield "conditions are named functions, so that the diagram can name them"
+        elif later := gives_later(predicate):
+            yield f"{name_of(predicate)} {later}: a condition is a plain function"
+        elif not takes_two(predicate):
+            yield f"{name_of(predicate)} must take the data and the event"
+
+
+def _of_guards(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
+    known = hints(cls.Data) if step != cls.first else {}
+    own = hints(row.event) if row.event else {}
+    for guard in row.guards:
+        if isinstance(guard.accepts, Stored):
+            if guard.field not in own or guard.accepts.field not in known:
+                yield f"{guard}: needs that field in the event and in the data"
+        elif guard.field not in own and guard.field not in known:
+            yield f"neither the event nor the data has a field {guard.field!r}"
+        elif not guard.accepts:
+            yield f"the guard on {guard.field!r} accepts nothing"
+        else:
+            form = row.event if row.event and guard.field in own else cls.Data
+            for value in guard.accepts:
+                if not _fits(value, form, guard.field):
+                    yield f"{guard.field!r} can never be {value!r}"
+
+
+def _of_sets(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
+    names = [name for name, _ in row.sets]
+    for name, value in row.sets:
+        if names.count(name) > 1:
+            yield f"sets {name!r} twice"
+        elif name not in hints(cls.Data):
+            yield f"sets {name!r}, which the data does not have"
+        elif callable(value):
+            yield from _of_function(cls, name, value)
+        elif not _fits(value, cls.Data, name):
+            yield f"sets {name!r} to {value!r}, which is not its type"
+
+
+def _of_function(cls: Machine, name: str, function: Any) -> Reasons:
+    """A field's value may come from a plain, named function of the data and the event."""
+    if reason := unnamed(function, f"what sets {name!r}"):
+        yield reason
+    elif later := gives_later(function):
+        yield f"{name_of(function)} {later}: what sets {name!r} is a plain function"
+    elif not takes_two(function):
+        yield f"{name_of(function)} must take the data and the event"
+    elif not agree(returned(function), hints(cls.Data)[name]):
+        yield f"what {name_of(function)} returns does not fit the data's field {name!r}"
+
+
+def _of_keeps(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
+    shared = fields_of(row.event).keys() & fields_of(cls.Data).keys()
+    for name in row.keeps:
+        if name not in shared:
+            yield f"keeps {name!r}, which is no field of both the event and the data"
+        elif name in dict(row.sets):
+            yield f"keeps {name!r} and sets it"
+        elif row.disposition != "move":
+            yield "only a row that moves copies fields"
+
+
+def _fits(value: object, form: type[Any], name: str) -> bool:
+    """Whether a field can have this value."""
+    hint, values = hints(form)[name], domain(form, name)
+    if values:
+        return value in values
+    try:
+        encode_as(hint, value)
+    except InvalidMessage:
+        return False
+    return True
+
+
+def _of_copies(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
+    for name in sorted(copied(cls.Data, row) - dict(row.sets).keys()):
+        given, wanted = _in_event(cls, row, name), hints(cls.Data)[name]
+        if not agree(given, wanted):
+            why = _why(given, wanted)
+            yield f"the event's {name!r} does not fit the data's field of that name{why}"
+
+
+def _in_event(cls: Machine, row: TransitionRow, name: str) -> Any:
+    """The annotation of an event's field, as far as the row's guards leave it."""
+    return _guarded(cls, row, name, hints(row.event)[name] if row.event else Unknown)
+
+
+def _in_data(cls: Machine, row: TransitionRow, name: str) -> Any:
+    """The annotation of a data field as it is after the row."""
+    sets = dict(row.sets)
+    if name in row.computes or name in row.keeps:
+        return hints(cls.Data)[name]
+    if name in sets:
+        return _of_value(sets[name], hints(cls.Data)[name])
+    if name in copied(cls.Data, row):
+        return _in_event(cls, row, name)
+    return _guarded(cls, row, name, hints(cls.Data)[name])
+
+
+def _of_value(value: object, hint: Any) -> Any:
+    """The annotation of a value of a field: the value alone, but for those that others are in."""
+    compound = isinstance(value, CONTAINERS) or is_dataclass(value)
+    return without_none(hint) if compound else Literal[value]
+
+
+def _guarded(cls: Machine, row: TransitionRow, name: str, hint: Any) -> Any:
+    for guard in row.guards:
+        if guard.field == name and isinstance(guard.accepts, Stored):
+            return hints(cls.Data)[guard.accepts.field]
+        if guard.field == name and not isinstance(guard.accepts, Stored):
+            return Literal[guard.accepts]
+    return hint
+
+
+def _why(given: Any, wanted: Any) -> str:
+    """What tells two annotations apart that are more than classes."""
+    plainly = isinstance(given, type) and isinstance(wanted, type)
+    return "" if plainly else f": {spelled(given)} is not always {spelled(wanted)}"
+
+
+def _of_commands(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
+    sources = {name: _in_event(cls, row, name) for name in hints(row.event or Event)}
+    sources |= {name: _in_data(cls, row, name) for name in hints(cls.Data)}
+    for issue in row.issues:
+        if not is_class(issue.command, Command):
+            yield f"{issue.command!r} is not a Command class"
+        command = issue.command.__name__
+        yield from _of_renames(row, issue)
+        for name, field in fields_of(issue.command).items():
+            source = dict(issue.renames).get(name, name)
+            given = sources.get(source)
+            if given is None:
+                if required(field):
+                    yield f"{command}.{name} cannot be filled: neither data nor event has {source!r}"
+            elif not agree(given, wanted := hints(issue.command)[name]):
+                yield f"{source!r} does not fit {command}.{name}{_why(given, wanted)}"
+
+
+def _of_renames(row: TransitionRow, issue: Issue) -> Reasons:
+    unknown = dict(issue.renames).keys() - fields_of(issue.command).keys()
+    shared = {name for other in row.issues for name in fields_of(other.command)}
+    if unknown - shared:
+        yield f"{issue.command.__name__} has no field {min(unknown)!r} to fill"
+
+
+def _of_disposition(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
+    acts = row.sets or row.issues or row.target is not None or row.escalates
+    if row.disposition != "move" and acts:
+        yield "only a row that moves sets fields, issues commands, escalates or goes to a step: begin it with when(...)"
+    same = cls.rows_for(step, row.event) if row.event else [row]
+    if row.disposition != "move" and not row.conditional and same[-1] is not row:
+        yield "rows for this event after it would never be tried"
+
+
+ROW_RULES: tuple[Callable[[Machine, StrEnum, TransitionRow], Reasons], ...] = (
+    _of_trigger,
+    _of_target,
+    _of_predicates,
+    _of_guards,
+    _of_sets,
+    _of_keeps,
+    _of_copies,
+    _of_commands,
+    _of_disposition,
+)

@@ -1,0 +1,127 @@
+"""What functions and sub-processes take and give, as their annotations say."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, get_type_hints
+
+from orchestrator.definition.invalid import invalid
+from orchestrator.definition.typing import MISSING, hints, without_outcomes
+from orchestrator.definition.words import name_of
+from orchestrator.definition.workflow.plan import Plan, Vertex
+from orchestrator.definition.workflow.steps import Function, Step
+
+REMEMBERED = 16_384
+"""Functions whose parameters are kept: more than a large graph has, and a bound for graphs built again and again."""
+
+BY_NAME = (
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    inspect.Parameter.KEYWORD_ONLY,
+)
+
+
+class FromFactory:
+    """The default of a field that makes a new one each time: what is not given is left out."""
+
+
+FROM_FACTORY = FromFactory()
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a step function: its name, annotation and default (MISSING without one)."""
+
+    name: str
+    annotation: Any
+    default: Any
+
+    @property
+    def optional(self) -> bool:
+        """Whether it has a default."""
+        return self.default is not MISSING
+
+
+@lru_cache(REMEMBERED)
+def parameters(function: Function) -> tuple[Parameter, ...]:
+    """The parameters of a function, with resolved annotations.
+
+    Raises:
+        TypeError, ValueError, NameError: they cannot be told, or not be given by name.
+    """
+    annotated = get_type_hints(function)
+    found = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind not in BY_NAME:
+            raise TypeError(f"the parameter {name} cannot be given by name")
+        annotation = annotated.get(name, MISSING)
+        found.append(Parameter(name, annotation, parameter.default))
+    return tuple(found)
+
+
+@lru_cache(REMEMBERED)
+def returns(function: Function) -> Any:
+    """The annotation of a function's result, without the outcomes that it may return instead; MISSING without one."""
+    return without_outcomes(get_type_hints(function).get("return", MISSING))
+
+
+def taken(step: Step) -> tuple[Parameter, ...]:
+    """What a step is given when it runs: its function's parameters, or the fields of its sub-process's Input."""
+    if step.function is not None:
+        return parameters(step.function)
+    return fields(step.definition.Input) if step.definition is not None else ()
+
+
+def fields(form: type[Any]) -> tuple[Parameter, ...]:
+    """The fields of a workflow's Input, as the parameters of running it."""
+    annotated = hints(form)
+    return tuple(
+        Parameter(field.name, annotated[field.name], _default(field))
+        for field in dataclasses.fields(form)
+        if field.init
+    )
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    if field.default is not dataclasses.MISSING:
+        return field.default
+    if field.default_factory is not dataclasses.MISSING:
+        return FROM_FACTORY
+    return MISSING
+
+
+UNREADABLE = (NameError, TypeError, ValueError)
+"""What is raised by annotations that cannot be resolved, and by what has no signature."""
+
+
+def read_returns(definition: str, plan: Plan) -> None:
+    """Notes what the functions and sub-processes of all steps give.
+
+    Raises:
+        InvalidDefinition: a function does not say it.
+    """
+    for vertex in plan.vertices.values():
+        function, child = vertex.step.function, vertex.step.definition
+        if vertex.step.kind == "sleep":
+            vertex.returns = type(None)
+        if child is not None:
+            vertex.returns = child.result_type()
+        if function is None:
+            continue
+        found = read(definition, vertex, function, partial(returns, function))
+        if found is MISSING:
+            reason = "has no return annotation: say what its result is, None if there is none"
+            invalid(definition, vertex.row, f"{name_of(function)} {reason}")
+        vertex.returns = found
+
+
+def read(
+    definition: str, vertex: Vertex, function: object, read: Callable[[], Any]
+) -> Any:
+    try:
+        return read()
+    except UNREADABLE as error:
+        invalid(definition, vertex.row, f"{name_of(function)}: {error}")

@@ -1,0 +1,73 @@
+"""Why a sub-process does not give its parent what that waits for."""
+
+from __future__ import annotations
+
+from django.db.models import Q, QuerySet
+
+from orchestrator.exceptions import (
+    ChildCancelled,
+    SubprocessDeclined,
+    SubprocessFailed,
+)
+from orchestrator.models import (
+    Blocked,
+    InboxEvent,
+    Incident,
+    ProcessInstance,
+    Status,
+    StepKind,
+    StepRun,
+    StepStatus,
+    Verdict,
+)
+
+
+def failure_of(child: ProcessInstance) -> ChildCancelled | SubprocessFailed | None:
+    """The error with which the step fails that runs a process; None as long as it goes on, and when it has completed.
+
+    While the process stands still, and while it is undone, its parent waits.
+    """
+    failures = child.step_runs.filter(status=StepStatus.FAILED)
+    if child.finished_at is None:
+        if child.paused_at is not None or _is_undone(child):
+            return None
+        # One that declined outranks the others: within a process it would have all of it undone.
+        run = failures.filter(finished_at=None).order_by("-declined", "pk").first()
+        return _failed(child, run) if run is not None else _of_event(child)
+    if child.status != Status.CANCELLED:
+        return None
+    if declined := failures.filter(declined=True).first():
+        return _failed(child, declined)
+    return ChildCancelled(f"the sub-process {child.name} {child.pk} was cancelled")
+
+
+def _of_event(child: ProcessInstance) -> SubprocessFailed | None:
+    """The failure of an event that was for a process and could not be delivered, if there is one."""
+    undelivered = InboxEvent.objects.filter(process=child, verdict=Verdict.FAILED)
+    event = undelivered.order_by("pk").first()
+    if event is None:
+        return None
+    name, text = _told(Incident.objects.filter(event=event))
+    return SubprocessFailed(child.name, child.pk, event.type, name, text)
+
+
+def _is_undone(child: ProcessInstance) -> bool:
+    signs = Q(kind=StepKind.UNDO) | Q(blocked=Blocked.UNDOING)
+    return child.step_runs.filter(signs).exists()
+
+
+def _failed(child: ProcessInstance, run: StepRun) -> SubprocessFailed:
+    """The failure of a visit, as people were told of it."""
+    name, text = _told(Incident.objects.filter(step_run=run))
+    kind = SubprocessDeclined if run.declined else SubprocessFailed
+    return kind(child.name, child.pk, run.node, name, text)
+
+
+def _told(incidents: QuerySet[Incident]) -> tuple[str, str]:
+    """The error's class and words, as people were told of them last."""
+    told = incidents.order_by("pk").last()
+    message = told.message if told is not None else ""
+    name, _, text = message.partition(": ")
+    if not name.isidentifier():  # told in words alone
+        return "CorruptInput", message
+    return name, text

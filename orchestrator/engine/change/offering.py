@@ -1,0 +1,120 @@
+"""Offering parked events again, the oldest that a process may take: after each change one, then the next.
+
+However many are parked, a change finds its one by an index. The one that was offered is undecided, as if it had just
+been received; if it is not taken after all, whoever parks it again looks behind it for the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from orchestrator.definition import ProcessManager
+from orchestrator.definition.workflow.plan import Plan
+from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.batch import Statement, Touched
+from orchestrator.engine.storage.tables import events, instances
+from orchestrator.exceptions import UnknownDefinition
+from orchestrator.models import InboxEvent, ProcessInstance, StepKind, Verdict
+from orchestrator.queue import ring_after_commit
+
+ENDED = 64
+"""How many events that are still parked when their process ends are under way at once."""
+
+Types = Collection[str] | None
+"""Names of event types; None for any."""
+
+
+def awaited(instance: ProcessInstance) -> Types:
+    """The types of events that a process, as it is stored, may take now."""
+    try:
+        definition = definitions.definition_of(instance)
+        if issubclass(definition, ProcessManager):
+            return definition.listed(instance.step)
+        open_waits = instance.step_runs.filter(kind=StepKind.WAIT, finished_at=None)
+        nodes = set(open_waits.values_list("node", flat=True))
+        return awaited_at(definitions.plan_of(instance), nodes)
+    except UnknownDefinition:
+        return None  # whoever gets one says so, and keeps it until the code is back
+
+
+def awaited_at(plan: Plan, nodes: Collection[str]) -> set[str]:
+    """The types of events that steps of a workflow wait for."""
+    vertices = (plan.vertices.get(node) for node in nodes)
+    found = (vertex.step.event for vertex in vertices if vertex is not None)
+    return {event.__name__ for event in found if event is not None}
+
+
+def oldest(process_id: UUID, types: Types, now: datetime) -> list[Statement]:
+    """Offers the oldest parked event of these types; one that a worker has in its hands comes by itself, as offered."""
+    table = events.name
+    parked = f"SELECT MIN(id) AS id FROM {table} WHERE process_id = %s AND verdict = 'parked'"  # noqa: S608  # names are ours
+    if types is None:
+        return [_offered(f"id = ({parked})", [process_id], now)]
+    if not types:
+        return []
+    each = " UNION ALL ".join([f"{parked} AND type = %s"] * len(types))
+    of_each = [value for name in sorted(types) for value in (process_id, name)]
+    return [_offered(f"id = (SELECT MIN(id) FROM ({each}) AS first)", of_each, now)]  # noqa: S608  # names are ours
+
+
+def one(event: InboxEvent, now: datetime) -> Statement:
+    """Offers a parked event."""
+    return _offered("id = %s", [event.pk], now)
+
+
+def left_over(process_id: UUID, number: int, now: datetime) -> Statement:
+    """Offers parked events of a process that has ended, which turns them away."""
+    idle = (
+        f"SELECT id FROM {events.name} WHERE process_id = %s AND verdict = 'parked'"  # noqa: S608  # names are ours
+        f" AND handled_at IS NOT NULL ORDER BY type, id LIMIT {number}"
+    )
+    return _offered(f"id IN ({idle})", [process_id], now)
+
+
+def ring(instance: ProcessInstance) -> None:
+    """Has a worker woken for the events of a process, unless this one is at them."""
+    with suppress(UnknownDefinition):
+        ring_after_commit(definitions.definition_of(instance).queue)
+
+
+def _offered(which: str, params: list[Any], now: datetime) -> Statement:
+    due = connection.ops.adapt_datetimefield_value(now)
+    return Statement(
+        f"UPDATE {events.name} SET wake_at = CASE WHEN owner = '' THEN %s ELSE wake_at END, handled_at = NULL"  # noqa: S608  # names are ours
+        f" WHERE verdict = 'parked' AND {which}",
+        [due, *map(_stored, params)],
+        Touched(InboxEvent._meta.db_table, "condition"),
+    )
+
+
+def _stored(value: Any) -> Any:
+    if isinstance(value, UUID):
+        return events.fields["process_id"].get_db_prep_save(value, connection)
+    return value
+
+
+def is_offered(event: InboxEvent) -> bool:
+    """Whether a claimed event is a parked one that was offered, at the latest while it was claimed."""
+    if event.verdict != Verdict.PARKED:
+        return False
+    stored = InboxEvent.objects.filter(pk=event.pk, handled_at=None)
+    return event.handled_at is None or stored.exists()
+
+
+def parked_no_more(
+    event: InboxEvent, instance: ProcessInstance | None, now: datetime
+) -> list[Statement]:
+    """What follows when an event is parked no more but has not changed its locked process."""
+    if instance is None or event.verdict != Verdict.PARKED:
+        return []
+    instance.parked -= 1
+    less = instances.update({"parked": instance.parked}, {"id": instance.pk})
+    if instance.paused_at is not None or instance.finished_at is not None:
+        return [less]
+    return [less, *oldest(instance.pk, awaited(instance), now)]

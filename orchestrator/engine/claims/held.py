@@ -1,0 +1,97 @@
+"""What a worker holds beside the work that it is at, shown to whoever supervises it.
+
+It has claimed work and not begun it, and it has results of a map's quick elements that are not stored yet. As long as
+it is at something else it can see to neither: after a moment others take both over (`take_over`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+BEGIN_SECONDS = 0.1
+"""For how long after it asked for work a worker begins what it got; what is left then is for others."""
+
+HOLD_SECONDS = 0.01
+"""For how long a worker goes on with other elements while it holds the result of one."""
+
+
+TAKE_SECONDS = HOLD_SECONDS + 0.006
+"""When others store the results that are still held.
+
+So much later that they see what the worker wrote in its own time, and that it most often stores them itself together
+with the result of a quick element that is just running.
+"""
+
+
+class UnstoredResult(NamedTuple):
+    """A result that is not stored yet.
+
+    Args:
+        key: of its visit.
+        attempt: that gave it.
+        result: as JSON values.
+        checksum: of these.
+    """
+
+    key: int
+    attempt: int
+    result: Any
+    checksum: str
+
+
+class Claim(NamedTuple):
+    """A piece of claimed work.
+
+    Args:
+        work: its name (`leases.name_of`).
+        order: what it has in common with work that it must not overtake; "" for nothing.
+    """
+
+    work: str
+    order: str
+
+
+class Held(Protocol):
+    """Where a worker shows what it holds."""
+
+    def claimed(self, claims: Sequence[Claim], asked: float) -> None:
+        """Shows what was claimed at a monotonic time, in the order in which it is begun; the first of it is."""
+
+    def begun(self, number: int) -> None:
+        """Shows that the worker has come to another one. Only then it looks whether it may still begin it."""
+
+    def let_go(self) -> None:
+        """Shows that nothing of what was claimed is waiting any more."""
+
+    def returned(self, result: UnstoredResult) -> bool:
+        """Shows a result that is held; False if nobody can see it, so that it must be stored now."""
+
+    def calling(self) -> None:
+        """Shows that the worker is about to call another element's function, which may take its time.
+
+        Until then, and from the next result on, it sees to what it holds itself.
+        """
+
+    def stored(self) -> None:
+        """Shows that no result is held any more."""
+
+
+class Unseen:
+    """Nobody supervises this worker: it lets go of claimed work itself, and stores each result at once."""
+
+    def claimed(self, claims: Sequence[Claim], asked: float) -> None: ...
+
+    def begun(self, number: int) -> None: ...
+
+    def let_go(self) -> None: ...
+
+    def returned(self, result: UnstoredResult) -> bool:
+        return False
+
+    def calling(self) -> None: ...
+
+    def stored(self) -> None: ...
+
+
+UNSEEN = Unseen()

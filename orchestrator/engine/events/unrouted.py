@@ -1,0 +1,66 @@
+"""Keeping an event whose process is unknown: for its process to start, which then finds it, or for its retention.
+
+It also looks by itself, after a second and then ever less often. After its patience people are told, once.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from orchestrator.conf import conf
+from orchestrator.engine import inbox
+from orchestrator.engine.change import incidents
+from orchestrator.engine.change.announcements import announce_event
+from orchestrator.engine.events.verdicts import cleared, turned_away, verdict
+from orchestrator.engine.storage.batch import Statement, send
+from orchestrator.models import InboxEvent, Incident, Verdict
+
+FIRST_LOOK = timedelta(seconds=1)
+LONGEST = timedelta(days=1)
+"""The longest time between two looks."""
+
+
+def keep(event: InboxEvent, now: datetime) -> None:
+    """Keeps a claimed event until its process starts, tells people after its patience, and gives it up in the end."""
+    retention = timedelta(seconds=conf().UNROUTED_SECONDS)
+    if now >= event.received_at + retention:
+        reason = f"no process came for {event.type} in {retention}: {address(event)}"
+        send(turned_away(event, None, Verdict.UNEXPECTED, reason, now))
+    else:
+        send(_kept(event, event.received_at + retention, now))
+    announce_event(event)
+
+
+def _kept(event: InboxEvent, ends: datetime, now: datetime) -> list[Statement]:
+    until = event.patience_until or now + inbox.patience(None)
+    told = event.verdict == Verdict.UNROUTED and event.error
+    moments = [ends, now + _next_look(event, now), *([until] if until > now else [])]
+    kept = {"patience_until": until, "wake_at": min(moments), "attempt": 0}
+    if until > now:
+        plain = verdict(event, Verdict.UNROUTED, now, None, **kept)
+        return [plain, *cleared(event, None, now)]
+    reason = event.error if told else f"no process takes {event.type}: {address(event)}"
+    kept_so = verdict(event, Verdict.UNROUTED, now, None, error=reason, **kept)
+    if told:
+        return [kept_so]
+    return [
+        kept_so,
+        incidents.resolved("seen again", now, event_id=event.pk),
+        incidents.opened(Incident.Kind.UNROUTED_EVENT, reason, now, event_id=event.pk),
+    ]
+
+
+def _next_look(event: InboxEvent, now: datetime) -> timedelta:
+    """Twice as long as since the look before."""
+    if event.verdict != Verdict.UNROUTED or event.handled_at is None:
+        return FIRST_LOOK
+    return min(max(2 * (now - event.handled_at), FIRST_LOOK), LONGEST)
+
+
+def address(event: InboxEvent) -> str:
+    """Why no process is known for an event."""
+    if event.process_id:
+        return f"there is no process {event.process_id}"
+    if event.correlation_key:
+        return f"there is no {event.target} with the key {event.correlation_key!r}"
+    return "it names no process and carries no correlation key"

@@ -1,0 +1,74 @@
+"""Skip a command: one that failed is given up, and the commands that it holds go on."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.utils.translation import gettext_lazy as _
+
+from orchestrator.engine.change import incidents, turns
+from orchestrator.engine.change.change import ProcessChange
+from orchestrator.engine.operations.base import Given, Press, ProcessOperation
+from orchestrator.engine.operations.circumstances import Circumstances
+from orchestrator.engine.operations.registry import register
+from orchestrator.engine.storage.tables import commands
+from orchestrator.exceptions import OperationRefused
+from orchestrator.models import CommandStatus, IssuedCommand
+
+
+class SkipCommand(ProcessOperation):
+    """Gives up a command that has failed, or waits for another attempt; what it holds is carried out."""
+
+    name = "skip_command"
+    label = _("Skip")
+    done = _("Skipped.")
+    may = _("Can skip a command")
+    text = _(
+        "Gives this command up: it is not carried out any more. The commands that wait for it go on."
+    )
+    given = (Given("command", "text"),)
+
+    def concerns(self, process: Circumstances) -> bool:
+        return not process.workflow
+
+    def why_not(self, process: Circumstances) -> str:
+        failing = process.troubled and self.concerns(process)
+        return "" if failing else "No command has failed"
+
+    def effect(self, press: Press, command: str) -> dict[str, Any]:
+        row = _found(press.process.commands, command)
+        given_up = {
+            "status": CommandStatus.SKIPPED,
+            "wake_at": None,
+            "owner": "",
+            "finished_at": press.now,
+        }
+        change = ProcessChange(press.process, press.cause, press.now)
+        same = {"id": row.pk, "status": row.status}
+        change.mark(commands.update(given_up, same), *turns.let_go(row, press.now))
+        by = "skipped by an operator"
+        change.mark(incidents.resolved(by, press.now, command_id=row.pk))
+        change.write()
+        return {"skipped": row.type}
+
+
+skip_command = register(SkipCommand())
+
+
+def _found(issued: Any, key: str) -> IssuedCommand:
+    """The command, if it can be skipped.
+
+    Raises:
+        OperationRefused: it cannot, or is none of the process's.
+    """
+    try:
+        row: IssuedCommand = issued.get(pk=UUID(key))
+    except (ValueError, IssuedCommand.DoesNotExist):
+        raise OperationRefused(f"the process has no command {key}") from None
+    if row.status not in IssuedCommand.FAILING:
+        told = CommandStatus(row.status).label
+        raise OperationRefused(
+            f"{row.type} is {told}: only what has failed can be skipped"
+        )
+    return row

@@ -1,0 +1,54 @@
+"""That an event is not called unrouted while its process just begins.
+
+Whoever starts a process looks for the events that came before it; whoever finds no process for an event keeps it as
+unrouted. Neither sees what the other has not committed. So each start holds a lock on the process's id and key until
+its commit, together with other starts, and an event is kept as unrouted only by who has that lock alone.
+
+SQLite needs none: it has one writer at a time.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from uuid import UUID
+
+from django.db import connection
+
+from orchestrator.engine.storage.batch import Statement, Touched
+
+OURS = 0x50726F63
+"""Tells our advisory locks from those of others in the same database."""
+
+LOCKS = 1024
+"""How many there are: PostgreSQL keeps them in memory, and one transaction may start any number of processes."""
+
+
+def begins(process_id: UUID | None, name: str, key: str) -> list[Statement]:
+    """What a start sends before it looks for early events; with no id it is one that nobody can know before."""
+    places = _places(process_id, name, key)
+    if connection.vendor != "postgresql" or not places:
+        return []
+    locks = ", ".join(["pg_advisory_xact_lock_shared(%s, %s)"] * len(places))
+    params = [number for place in places for number in (OURS, place)]
+    return [Statement(f"SELECT {locks}", params, Touched("", "lock"))]
+
+
+def none_begins(process_id: UUID | None, name: str, key: str) -> bool:
+    """Whether no process with this id or key is just beginning, nor can begin before this transaction ends."""
+    if connection.vendor != "postgresql":
+        return True
+    places = _places(process_id, name, key)
+    with connection.cursor() as cursor:
+        for place in places:
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", [OURS, place])
+            if not cursor.fetchone()[0]:
+                return False
+    return True
+
+
+def _places(process_id: UUID | None, name: str, key: str) -> list[int]:
+    """The numbers of the locks, in the order in which all take them."""
+    names = [str(process_id)] if process_id is not None else []
+    names += [f"{name}\n{key}"] if key else []
+    digests = (blake2b(one.encode(), digest_size=8).digest() for one in names)
+    return sorted({int.from_bytes(digest) % LOCKS for digest in digests})

@@ -1,0 +1,131 @@
+"""The process in which a supervisor's reports are stored.
+
+The supervisor itself never waits for the database: a connection may fall silent, and there are workers to kill, to
+replace and to stop. A process and not a thread, because the supervisor forks.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import time
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Any
+
+from django.db import DatabaseError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
+
+from orchestrator.definition.codec import decode, encode
+from orchestrator.workers import group
+from orchestrator.workers.report import WorkerReport
+
+log = logging.getLogger(__name__)
+
+NAME = "procession-db"
+STORED, REFUSED = b"stored", b"refused"
+ANSWER_SECONDS = 5.0
+"""A process that has not stored a report by then is killed and replaced."""
+LOCK_SECONDS = 0.5
+"""How long it waits for a lock of the database."""
+
+
+class DatabaseProcess:
+    """Stores one report at a time; started with the first one, and started again after it was killed or has died."""
+
+    def __init__(self) -> None:
+        self._pid = 0
+        self._line: Connection[Any, Any] | None = None
+        self._report: WorkerReport | None = None
+        self._since = 0.0
+
+    @property
+    def busy(self) -> bool:
+        """Whether it has a report whose outcome has not been asked for."""
+        return self._report is not None
+
+    def send(self, report: WorkerReport) -> None:
+        """Gives it a report to store; it must not be busy."""
+        line = self._line or self._start()
+        self._report, self._since = report, time.monotonic()
+        try:
+            line.send_bytes(json.dumps(encode(report)).encode())
+        except OSError as error:  # it has died; that is its answer
+            log.warning("process %s takes no report: %s", self._pid, error)
+
+    def answer(self) -> tuple[WorkerReport, bool] | None:
+        """The report that it was given and whether it was stored; None as long as that is not known."""
+        report, line = self._report, self._line
+        if report is None or line is None:
+            return None
+        if line.poll():
+            stored = self._heard(line)
+        elif time.monotonic() - self._since > ANSWER_SECONDS:
+            log.error("the database does not answer, process %s is killed", self._pid)
+            self.end()
+            stored = False
+        else:
+            return None
+        self._report = None
+        return report, stored
+
+    def wait(self, until: float) -> bool:
+        """Waits for its answer until a moment of the monotonic clock; whether it is at nothing any more."""
+        while self.busy and time.monotonic() < until:
+            self.answer()
+            time.sleep(0.01)
+        return not self.busy
+
+    def end(self) -> None:
+        """Kills it; what it was at may be stored or not."""
+        if self._line is not None:
+            self._line.close()
+            group.end(self._pid)
+        self._line = self._report = None
+
+    def _heard(self, line: Connection[Any, Any]) -> bool:
+        try:
+            return line.recv_bytes() == STORED
+        except (EOFError, OSError):
+            log.error("process %s, which writes to the database, is gone", self._pid)
+            self.end()
+            return False
+
+    def _start(self) -> Connection[Any, Any]:
+        self._line, its = Pipe()
+        self._pid = group.fork(lambda: _run(its))
+        its.close()
+        return self._line
+
+
+def _run(line: Connection[Any, Any]) -> None:
+    """Stores report after report, until the supervisor has ended or kills this process."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    group.call(NAME)
+    connection_created.connect(_be_impatient)
+    while True:
+        try:
+            report = decode(WorkerReport, json.loads(line.recv_bytes()))
+        except EOFError:
+            return
+        line.send_bytes(STORED if _stored(report) else REFUSED)
+
+
+def _stored(report: WorkerReport) -> bool:
+    try:
+        report.store()
+    except DatabaseError as error:
+        log.warning("the database refused the supervisor, trying again: %s", error)
+        connections.close_all()
+        return False
+    return True
+
+
+def _be_impatient(connection: BaseDatabaseWrapper, **signal: object) -> None:
+    """Lets a connection wait for no lock: the one who holds it may be the worker that is to be killed."""
+    lock = {"postgresql": "SET lock_timeout = %s", "sqlite": "PRAGMA busy_timeout = %s"}
+    with connection.cursor() as cursor:
+        cursor.execute(lock[connection.vendor] % int(LOCK_SECONDS * 1000))

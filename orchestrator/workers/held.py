@@ -1,0 +1,196 @@
+"""What a worker holds beside the work that it is at, in memory that it shares with its supervisor.
+
+The worker writes and its supervisor reads, without a lock: whichever of them is frozen or killed, the other goes on.
+What makes it sound is time. A worker shows what it is about to do before it looks at the clock, and begins nothing, and
+holds nothing more, once its time is over; its supervisor looks only after that.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import struct
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from orchestrator.engine.claims.held import (
+    BEGIN_SECONDS,
+    TAKE_SECONDS,
+    Claim,
+    UnstoredResult,
+)
+
+CLAIMS_ROOM = 1 << 13
+"""Bytes in which 64 events and what they must not overtake are shown."""
+
+RESULTS_ROOM = 1 << 16
+"""Bytes in which results are shown; what does not fit is stored at once."""
+
+CLAIMS_SECONDS = BEGIN_SECONDS + 0.01
+"""When a supervisor looks: so much later that what the worker wrote in its own time is seen."""
+
+
+CALLING = 1
+"""The number on the page of results while the worker is at a function."""
+
+
+class Unbegun(NamedTuple):
+    """Claimed work that its worker begins no more: since when it is held, and the names of it."""
+
+    since: float
+    works: list[str]
+
+
+class Unstored(NamedTuple):
+    """Results that are not stored, and since when the first of them is held."""
+
+    since: float
+    results: list[UnstoredResult]
+
+
+class SharedHeld:
+    """What one worker holds; made before it is forked.
+
+    Args:
+        wake: told when something new is due, wakes who looks after it and would sleep for longer.
+    """
+
+    def __init__(self, wake: Callable[[float], None] = lambda due: None) -> None:
+        self._wake = wake
+        self._claims, self._results = SharedPage(CLAIMS_ROOM), SharedPage(RESULTS_ROOM)
+
+    # The worker
+
+    def claimed(self, claims: Sequence[Claim], asked: float) -> None:
+        if len(claims) > 1 and self._claims.write(json.dumps(claims), asked, 1):
+            self._wake(asked + CLAIMS_SECONDS)
+
+    def begun(self, number: int) -> None:
+        self._claims.set_number(number + 1)
+
+    def let_go(self) -> None:
+        self._claims.clear()
+
+    def returned(self, result: UnstoredResult) -> bool:
+        line = json.dumps(result) + "\n"
+        if self._results.since:
+            self._results.set_number(0)
+            return self._results.append(line)
+        now = time.monotonic()
+        fits = self._results.write(line, now)
+        self._wake(now + TAKE_SECONDS)
+        return fits
+
+    def calling(self) -> None:
+        self._results.set_number(CALLING)
+
+    def stored(self) -> None:
+        self._results.clear()
+
+    # Its supervisor
+
+    @property
+    def claims_since(self) -> float:
+        """The monotonic time at which work was asked for that may not have begun; 0 for none."""
+        return self._claims.since
+
+    @property
+    def results_since(self) -> float:
+        """The monotonic time since which a result is held; 0 for none."""
+        return self._results.since
+
+    @property
+    def is_calling(self) -> bool:
+        """Whether the worker is at a function while it holds results, and cannot see to them."""
+        return self._results.number == CALLING
+
+    def unbegun(self) -> Unbegun:
+        """What is claimed and not begun; without what must not overtake the work that the worker is at."""
+        since, number, text = self._claims.read()
+        claims = [Claim(*claim) for claim in json.loads(text or "[]")]
+        ahead = {claim.order for claim in claims[:number]} - {""}
+        free = [claim.work for claim in claims[number:] if claim.order not in ahead]
+        return Unbegun(since, free)
+
+    def unstored(self) -> Unstored:
+        """The results that are held while the worker is at a function."""
+        since, number, text = self._results.read()
+        return Unstored(since, results_of(text) if number == CALLING else [])
+
+    def results_text(self) -> str:
+        """The results that are held, for `results_of`; "" for none."""
+        return self._results.read().text
+
+
+def results_of(text: str) -> list[UnstoredResult]:
+    """The results that a worker has shown."""
+    return [UnstoredResult(*json.loads(line)) for line in text.splitlines()]
+
+
+class Written(NamedTuple):
+    """What a page says, as it was at one moment."""
+
+    since: float
+    number: int
+    text: str
+
+
+class SharedPage:
+    """Shared memory for a text, with the monotonic time since when it holds, 0 for not at all, and a number."""
+
+    SINCE = struct.Struct("d")
+    NUMBER = LENGTH = struct.Struct("I")
+    NUMBER_AT = SINCE.size
+    LENGTH_AT = NUMBER_AT + NUMBER.size
+    TEXT_AT = LENGTH_AT + LENGTH.size
+
+    def __init__(self, room: int) -> None:
+        self._memory = mmap.mmap(-1, room)
+
+    @property
+    def since(self) -> float:
+        return self.SINCE.unpack_from(self._memory)[0]  # type: ignore[no-any-return]
+
+    @property
+    def number(self) -> int:
+        return self.NUMBER.unpack_from(self._memory, self.NUMBER_AT)[0]  # type: ignore[no-any-return]
+
+    @property
+    def _length(self) -> int:
+        return self.LENGTH.unpack_from(self._memory, self.LENGTH_AT)[0]  # type: ignore[no-any-return]
+
+    def write(self, text: str, since: float, number: int = 0) -> bool:
+        """Writes a page anew; whether there was room for it. Since when it holds is written last."""
+        self.clear()
+        self.set_number(number)
+        self.LENGTH.pack_into(self._memory, self.LENGTH_AT, 0)
+        if not self.append(text):
+            return False
+        self.SINCE.pack_into(self._memory, 0, since)
+        return True
+
+    def append(self, text: str) -> bool:
+        """Adds to a page; whether there was room for it."""
+        data, begin = text.encode(), self.TEXT_AT + self._length
+        ends = begin + len(data)
+        if ends > len(self._memory):
+            return False
+        self._memory[begin:ends] = data
+        self.LENGTH.pack_into(self._memory, self.LENGTH_AT, ends - self.TEXT_AT)
+        return True
+
+    def set_number(self, number: int) -> None:
+        self.NUMBER.pack_into(self._memory, self.NUMBER_AT, number)
+
+    def clear(self) -> None:
+        self.SINCE.pack_into(self._memory, 0, 0.0)
+
+    def read(self) -> Written:
+        """What it says; nothing if the worker is just writing it anew."""
+        since = self.since
+        number = self.number
+        data = self._memory[self.TEXT_AT : self.TEXT_AT + self._length]
+        if not since or self.since != since:
+            return Written(0.0, 0, "")
+        return Written(since, number, data.decode())

@@ -1,0 +1,1 @@
+"""Workflows whose graphs are made from their inputs."""

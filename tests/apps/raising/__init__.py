@@ -1,0 +1,1 @@
+"""Functions that end with the exceptions that the engine uses itself."""

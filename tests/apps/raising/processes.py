@@ -1,0 +1,106 @@
+"""Workflows whose functions raise what the engine raises, at each place where the engine calls one."""
+
+from dataclasses import dataclass
+
+from orchestrator import exceptions, send_event
+from orchestrator.definition import Event, Failure, Workflow, case, catch, route, step
+from orchestrator.definition.workflow.rows import then
+
+OURS = {
+    name: kind
+    for name, kind in vars(exceptions).items()
+    if isinstance(kind, type)
+    and issubclass(kind, exceptions.ProcessionError)
+    and not issubclass(kind, exceptions.Outcome)
+    and name not in ("InvalidDefinition", "SettingRefused")
+}
+"""Every exception that is no outcome."""
+
+
+def raised(name: str) -> Exception:
+    kind = OURS[name]
+    return kind.__new__(kind, f"out of a function: {name}")
+
+
+class Unheard(Event):
+    """Nobody listens to it."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Name:
+    name: str
+
+
+def fail(name: str) -> str:
+    raise raised(name)
+
+
+def tell(name: str) -> str:
+    send_event("NobodyKnowsThis", {}, id=name)
+    return name
+
+
+def begin(name: str) -> str:
+    return name
+
+
+def decides(name: str) -> bool:
+    raise raised(name)
+
+
+def follow() -> None:
+    """Is reached when nothing fails."""
+
+
+def mend(error: Failure) -> str:
+    return error.type
+
+
+class Raising(Workflow):
+    Input = Name
+    flow = (then(step(fail, retries=1), follow),)
+
+
+class Once(Workflow):
+    Input = Name
+    flow = (step(fail, retries=0, idempotent=False),)
+
+
+class Caught(Workflow):
+    Input = Name
+    flow = (
+        step(fail, retries=0),
+        catch(fail, error=exceptions.ProcessionError, to=mend),
+    )
+
+
+class Telling(Workflow):
+    Input = Name
+    flow = (step(tell, retries=1),)
+
+
+class Deciding(Workflow):
+    Input = Name
+    flow = (
+        step(begin, retries=1),
+        route(begin, case(decides, to=follow), otherwise=step(follow, "other")),
+    )
+
+
+class Making(Workflow):
+    """The function that makes its graph fails from the second time on."""
+
+    Input = Name
+    made = 0
+
+    @staticmethod
+    def flow(input: Name) -> list[object]:
+        Making.made += 1
+        if Making.made > 1:
+            raise raised(input.name)
+        return [then(begin, follow)]
+
+
+WORKFLOWS = (Raising, Once, Caught, Telling, Deciding, Making)

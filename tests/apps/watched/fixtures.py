@@ -1,0 +1,54 @@
+"""Makes the workflows known to the engine for a module of tests, and starts workers who know them too."""
+
+import shutil
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from orchestrator.models import ProcessInstance
+from orchestrator.testing import registered
+from tests.apps.watched.processes import Watched, WatchedInside
+from tests.apps.watched.steps import folder
+from tests.services.workers import Workers, hired
+from tests.services.workers import said as logged
+
+__all__ = ["begin", "watched"]
+
+Begin = Callable[..., Workers]
+"""Starts a supervisor with so many workers."""
+
+QUICK = {
+    "PROCESSION_APPS": "tests.apps.watched",
+    "PROCESSION_BACKOFF_SECONDS": "0.1",
+}
+
+
+@pytest.fixture(scope="module")
+def watched() -> Iterator[None]:
+    """Let the running code have these workflows; for a whole module, as the invariants need them after each test."""
+    with registered(Watched, WatchedInside):
+        yield
+
+
+@pytest.fixture
+def begin(
+    monkeypatch: pytest.MonkeyPatch, transactional_db: None, watched: None
+) -> Iterator[Begin]:
+    """Return a function that starts workers who know the workflows, with further settings of the engine."""
+    for name, value in QUICK.items():
+        monkeypatch.setenv(name, value)
+
+    def run(processes: int = 1, **more: object) -> Workers:
+        for name, value in more.items():
+            monkeypatch.setenv(f"PROCESSION_{name}", str(value))
+        return hire(processes)
+
+    with hired() as hire:
+        yield run
+    shutil.rmtree(folder())
+
+
+def said(workers: Workers) -> str:
+    """Return the last of what workers and their supervisor have logged, and where the processes stand."""
+    rows = ProcessInstance.objects.values_list("status", "data")
+    return f"{list(rows)}\n{logged(workers)}"

@@ -1,0 +1,1 @@
+"""Workflows that are as wide and as dense as their input says."""

@@ -1,0 +1,1 @@
+"""Functions that give what their annotations do not allow."""

@@ -1,0 +1,102 @@
+"""What a process's page says of what has failed, of what was undone, and of the commands that are held."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils.html import strip_tags
+
+from monitoring.queries.instance.entries import Entry, Issued
+from monitoring.queries.instance.page import instance_page
+from orchestrator import Permanent
+from orchestrator.models import CommandStatus, IssuedCommand, ProcessInstance
+from orchestrator.testing import registered
+from tests.apps.compensation import journal
+from tests.apps.patterns.desk import finished
+from tests.apps.subprocess_failures.processes import WORKFLOWS, Booked, Plain, Round
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("errands")]
+
+
+@pytest.fixture(scope="module")
+def known() -> Iterator[None]:
+    """For a whole module: the invariants are asked for after each test, and must still know the definitions."""
+    with registered(*WORKFLOWS):
+        yield
+
+
+@pytest.fixture
+def errands(known: None) -> None:
+    journal.forget()
+
+
+@pytest.fixture
+def statuses(operator: User) -> dict[str, list[str]]:
+    """Return the statuses of a declined process: as its history says them, and as its table of steps does."""
+    journal.faults["buy"] = Permanent("sold out")
+    page = instance_page(finished(Booked).pk, operator)
+    assert page.workflow is not None
+    return {
+        "history": [entry.status for entry in page.ledger.entries],
+        "table": [row.status for row in page.workflow.runs.rows],
+    }
+
+
+def text(client: Client, operator: User, process: ProcessInstance) -> str:
+    client.force_login(operator)
+    page = client.get(f"/processes/{process.pk}/").content.decode()
+    return " ".join(strip_tags(page).split())
+
+
+def test_what_has_failed_for_good_is_not_said_to_be_tried_again(operator: User) -> None:
+    journal.faults["buy"] = ConnectionError("no line")
+    process = finished(Plain)
+    for part in (process, process.children.get()):
+        newest = instance_page(part.pk, operator).ledger.entries[0]
+        assert newest.status == "failed"
+
+
+def test_a_sub_process_that_its_open_step_shows_is_not_listed_again(
+    operator: User,
+) -> None:
+    journal.faults["buy"] = ConnectionError("no line")
+    process = finished(Plain)
+    view = instance_page(process.pk, operator).workflow
+
+    assert view is not None
+    assert [step.run.child for step in view.open] == [process.children.get()]
+    assert view.children == []
+
+
+def test_a_map_is_as_failed_in_the_table_as_in_the_diagram(operator: User) -> None:
+    journal.faults["buy"] = ConnectionError("no line")
+    view = instance_page(finished(Round, "Nara", 3).pk, operator).workflow
+
+    assert view is not None
+    [row] = [row for row in view.runs.rows if row.run.node == "errand"]
+    [step] = [step for step in view.open if step.is_map]
+    assert "is-failed" in view.state.nodes["errand"].classes
+    assert (row.status, step.status) == ("failed", "failed")
+
+
+def test_what_was_undone_is_said_to_be_undone(statuses: dict[str, list[str]]) -> None:
+    assert statuses["history"] == ["undone", "failed", "", "done", ""]
+    assert statuses["table"] == ["undone", "failed", "done"]
+
+
+def test_the_page_says_who_declined(client: Client, operator: User) -> None:
+    journal.faults["buy"] = Permanent("sold out")
+    said = text(client, operator, finished(Booked))
+
+    assert "Declined by Errand SubprocessDeclined: the sub-process errand" in said
+
+
+def test_of_many_commands_the_page_shows_the_first_and_those_that_fail() -> None:
+    held, failed = CommandStatus.HELD, CommandStatus.FAILED
+    statuses = [*[CommandStatus.DONE] * 10, failed, *[held] * 189]
+    commands = [Issued(IssuedCommand(status=status)) for status in statuses]
+    entry = Entry(at=None, what="", commands=commands)  # type: ignore[arg-type]  # never shown
+
+    assert entry.shown == [*commands[:8], commands[10]]
+    assert entry.folded == [*commands[8:10], *commands[11:]]

@@ -1,0 +1,108 @@
+"""A process's history names the events that went ahead of one received before them."""
+
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+from django.utils.html import strip_tags
+
+from monitoring.queries.instance.overtaking import overtaken
+from orchestrator import Permanent
+from orchestrator.engine.operations import ActionRequest, discard
+from orchestrator.models import InboxEvent, ProcessInstance, Verdict
+from tests.apps.compensation.fixtures import known, trips
+from tests.apps.process_managers.desk import early, place, tell, underway
+from tests.apps.process_managers.fixtures import SetHandler
+from tests.apps.process_managers.messages import (
+    CountScan,
+    LabelTorn,
+    ParcelDelivered,
+    ParcelOrdered,
+    ParcelPacked,
+    ParcelScanned,
+)
+
+__all__ = ["known", "trips"]
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels", "trips")]
+
+
+def ahead_of(event: InboxEvent) -> tuple[list[str], int] | None:
+    """Return what the history says went ahead of an event."""
+    event.refresh_from_db()
+    assert event.process is not None
+    found = overtaken(event.process, [event]).get(event.pk)
+    return (found.types, found.more) if found is not None else None
+
+
+def page(client: Client, operator: User, process: ProcessInstance) -> str:
+    client.force_login(operator)
+    found = client.get(reverse("monitoring:instance", args=[process.pk]))
+    return " ".join(strip_tags(found.content.decode()).split())
+
+
+def test_a_parked_event_is_named_with_what_went_ahead(
+    client: Client, operator: User
+) -> None:
+    parcel = place()
+    scan = tell(parcel, ParcelScanned("P-1", "Kobe"))
+    assert scan.verdict == Verdict.PARKED
+    assert "overtaken by" not in page(client, operator, parcel)
+    tell(parcel, ParcelPacked(3))
+
+    assert ahead_of(scan) == (["ParcelPacked"], 0)
+    assert page(client, operator, parcel).count("overtaken by ParcelPacked") == 1
+
+
+def test_what_still_waits_names_the_first_and_counts_the_rest() -> None:
+    parcel = underway()
+    packed = tell(parcel, ParcelPacked(4))
+    for number in range(5):
+        tell(parcel, ParcelScanned("P-1", f"place {number}"))
+
+    assert packed.verdict == Verdict.PARKED
+    assert ahead_of(packed) == (["ParcelScanned"] * 3, 2)
+
+
+def test_an_event_that_has_failed_is_overtaken(handler: SetHandler) -> None:
+    def refuse(command: CountScan) -> None:
+        raise Permanent("no such place")
+
+    parcel = underway()
+    handler(CountScan, refuse)
+    scan = tell(parcel, ParcelScanned("P-1", "Atlantis"))
+    tell(parcel, ParcelDelivered("P-1"))
+
+    assert scan.verdict == Verdict.FAILED
+    assert ahead_of(scan) == (["ParcelDelivered"], 0)
+
+
+def test_what_was_put_aside_is_overtaken_only_by_what_came_until_then(
+    operator: User,
+) -> None:
+    parcel = underway()
+    packed = tell(parcel, ParcelPacked(4))
+    tell(parcel, ParcelScanned("P-1", "Kobe"))
+    discard(packed.pk, request=ActionRequest(operator, uuid4(), "sent twice"))
+    tell(parcel, ParcelDelivered("P-1"))
+
+    assert ahead_of(packed) == (["ParcelScanned"], 0)
+
+
+def test_the_start_goes_ahead_of_what_came_before_it() -> None:
+    packed = early("P-1", ParcelPacked(3))
+    early("P-1", ParcelOrdered("P-1"))
+
+    assert ahead_of(packed) == (["ParcelOrdered"], 0)
+
+
+def test_events_in_their_order_overtake_nothing() -> None:
+    parcel = place()
+    torn = tell(parcel, LabelTorn())
+    tell(parcel, ParcelPacked(3))
+    tell(parcel, ParcelScanned("P-1", "Kobe"))
+
+    assert torn.verdict == Verdict.REJECTED
+    assert overtaken(parcel, parcel.events.all()) == {}

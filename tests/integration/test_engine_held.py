@@ -1,0 +1,432 @@
+"""What a worker holds beside the work that it is at is taken over in time, and nothing runs twice for it."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connection, connections, transaction
+
+from orchestrator import start_process
+from orchestrator.conf import conf
+from orchestrator.engine import drain as draining
+from orchestrator.engine.claims import leases, take_over
+from orchestrator.engine.claims.held import (
+    BEGIN_SECONDS,
+    TAKE_SECONDS,
+    Claim,
+    UnstoredResult,
+)
+from orchestrator.engine.drain import drain
+from orchestrator.engine.events.delivery import deliver
+from orchestrator.engine.steps import quick_results, session
+from orchestrator.engine.steps.quick_results import HeldResult, QuickResults
+from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.storage.table import Table
+from orchestrator.engine.storage.tables import commands, events, step_runs
+from orchestrator.models import ProcessInstance, Status, StepKind, StepRun, StepStatus
+from orchestrator.workers.current import Current
+from orchestrator.workers.held import RESULTS_ROOM, SharedHeld
+from orchestrator.workers.taking_over import GLANCE_SECONDS, TakingOver
+from tests.apps.long_work.fixtures import long_work, written
+from tests.apps.long_work.processes import (
+    AT_ONCE,
+    Errands,
+    ErrandWanted,
+    LongMap,
+    LongStep,
+)
+from tests.apps.long_work.ways import ACTIONS, entries
+
+__all__ = ["long_work", "written"]
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("long_work"),
+]
+
+NAMES = ("a", "b", "c", "d")
+
+
+def errand(name: str) -> None:
+    start_process(Errands, ErrandWanted(name))
+
+
+def long_step(name: str) -> None:
+    start_process(LongStep, LongStep.Input(name))
+
+
+class Supervised(Current):
+    """A worker of this process, and who looks after what it holds; the work itself lets it look."""
+
+    def __init__(self) -> None:
+        self.shown = SharedHeld()
+        super().__init__(held=self.shown)
+        self.others = TakingOver("default", {self.owner: self.shown})
+
+    def look(self) -> None:
+        """Let what is held be looked at when it is time."""
+        time.sleep(BEGIN_SECONDS + 0.05)
+        self.others.look()
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let workers of this process hand on what they come to too late, as others do."""
+    monkeypatch.setattr(draining, "BEGIN_SECONDS", BEGIN_SECONDS)
+
+
+@pytest.fixture
+def worker() -> Supervised:
+    return Supervised()
+
+
+def claimed_by(owner: str, table: Table[Any], limit: int = 16) -> list[object]:
+    taken = table.claim("default", owner, limit, 600)
+    return [claimed.work.pk for claimed in taken]
+
+
+def begun() -> list[str]:
+    return [entry.name for entry in entries()]
+
+
+def nothing() -> None:
+    pass
+
+
+def have(first: Callable[[], object], others: Callable[[], object] = nothing) -> None:
+    """Have the piece of work that begins first do one thing, and the others another."""
+    for name in NAMES:
+        ACTIONS[name] = lambda: first() if len(begun()) == 1 else others()
+
+
+@pytest.fixture(params=["commands", "steps"])
+def table(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Table[Any]:
+    """Have four pieces of work due, which are claimed together; return their table."""
+    monkeypatch.setattr(draining, "FEW", 4)
+    for name in NAMES:
+        errand(name) if request.param == "commands" else long_step(name)
+    for event in events.claim("default", "sender", 16, conf().LEASE_SECONDS):
+        deliver(event.work)
+    return commands if request.param == "commands" else step_runs
+
+
+# What is claimed and not begun
+
+
+def test_what_a_busy_worker_has_not_begun_is_as_it_was_before(
+    table: Table[Any], worker: Supervised
+) -> None:
+    seen: list[tuple[str, int, str]] = []
+
+    def look() -> None:
+        worker.look()
+        rows = table.model._default_manager.order_by("pk")
+        seen.extend(rows.values_list("owner", "attempt", "status"))
+
+    have(look)
+    worker.drain("default")
+
+    assert sorted(seen) == [("", 0, "ready")] * 3 + [(worker.owner, 1, "running")]
+    assert sorted(begun()) == sorted(NAMES)
+    rows = table.model._default_manager.values_list("attempt", "status")
+    assert set(rows) == {(1, "done")}
+
+
+def test_what_others_have_taken_meanwhile_is_not_begun(
+    table: Table[Any], worker: Supervised
+) -> None:
+    taken: list[object] = []
+
+    def look() -> None:
+        worker.look()
+        taken.extend(claimed_by("B", table, 2))
+
+    have(look)
+    worker.drain("default")
+
+    assert len(begun()) == 2
+    held = table.model._default_manager.filter(owner="B")
+    assert set(held.values_list("pk", flat=True)) == set(taken)
+    assert set(held.values_list("attempt", flat=True)) == {1}
+    leases.end("default", ["B"])
+    worker.drain("default")
+    assert sorted(begun()) == sorted(NAMES)
+
+
+def test_a_worker_alone_gives_back_what_it_comes_to_too_late(
+    table: Table[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a supervisor, or with one that is frozen, others get it as soon as the worker can say so."""
+    counts: list[int] = []
+
+    def sleep() -> None:
+        time.sleep(BEGIN_SECONDS + 0.02)
+        monkeypatch.setattr(draining, "FEW", 2)
+
+    def count() -> None:
+        counts.append(table.model._default_manager.exclude(owner="").count())
+
+    have(sleep, count)
+    drain()
+
+    assert counts[0] == 2  # of three that it had
+    assert sorted(begun()) == sorted(NAMES)
+
+
+def test_a_claim_that_was_made_anew_is_left_alone_by_who_is_late(
+    table: Table[Any], worker: Supervised
+) -> None:
+    """The database may carry a statement out after seconds, when the worker has let go and claimed the same again."""
+    known: list[tuple[list[str], Any]] = []
+    freed: list[bool] = []
+
+    def look() -> None:
+        time.sleep(BEGIN_SECONDS + 0.05)
+        lease = timedelta(seconds=conf().LEASE_SECONDS)
+        known.append((worker.shown.unbegun().works, database_now() + lease))
+
+    def free() -> None:
+        [(works, until)] = known
+        freed.append(take_over.unbegun("default", worker.owner, works, until))
+
+    have(look, free)
+    worker.drain("default")
+
+    assert freed == [False] * 3
+    assert sorted(begun()) == sorted(NAMES)
+    rows = table.model._default_manager.values_list("attempt", "status")
+    assert set(rows) == {(1, "done")}
+
+
+def test_what_is_given_back_comes_before_what_became_due_later(
+    worker: Supervised,
+) -> None:
+    taken: list[object] = []
+    for name in ("a", "b"):
+        long_step(name)
+    waiting = StepRun.objects.latest("pk").pk
+
+    def look() -> None:
+        long_step("c")
+        worker.look()
+        taken.extend(claimed_by("B", step_runs, 1))
+        leases.end("default", ["B"])
+
+    ACTIONS["a"] = look
+    worker.drain("default")
+
+    assert taken == [waiting]
+    assert begun() == ["a", "b", "c"]
+
+
+def test_events_behind_the_one_at_hand_stay_with_their_worker() -> None:
+    """Nobody else may begin them either: they would overtake it."""
+    held = SharedHeld()
+    claims = [Claim("e:1", "P"), Claim("e:2", "Q"), Claim("e:3", "P"), Claim("e:4", "")]
+    held.claimed(claims, 1.0)
+    assert held.unbegun() == (1.0, ["e:2", "e:4"])
+
+    held.begun(1)
+    assert held.unbegun() == (1.0, ["e:4"])
+    held.let_go()
+    assert held.unbegun() == (0.0, [])
+
+
+def test_an_answer_to_a_claim_that_comes_after_half_a_lease_is_not_trusted(
+    table: Table[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual, slow = table.claim, [True]
+
+    def claim(*args: Any, **more: Any) -> Any:
+        found = usual(*args, **more)
+        if found and slow:
+            slow.clear()
+            time.sleep(0.6)
+            leases.end("default", ["A"])  # as if its lease had run out
+            assert len(claimed_by("B", table, 1)) == 1
+        return found
+
+    monkeypatch.setattr(table, "claim", claim)
+    monkeypatch.setitem(settings.PROCESSION, "LEASE_SECONDS", 1)
+    monkeypatch.setitem(settings.PROCESSION, "HEARTBEAT_SECONDS", 0.5)
+    drain(owner="A")
+
+    assert len(begun()) == 3
+    leases.end("default", ["B"])
+    drain(owner="A")
+    assert sorted(begun()) == sorted(NAMES)
+
+
+# Results that are held
+
+
+def long_map(**ways: str) -> ProcessInstance:
+    receipt = start_process(LongMap, LongMap.Input(ways))
+    return ProcessInstance.objects.get(pk=receipt.process_id)
+
+
+def elements(process: ProcessInstance) -> list[StepRun]:
+    return list(process.step_runs.filter(kind=StepKind.ITEM).order_by("item"))
+
+
+@pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let four elements be claimed together, and be quick also on a machine that has much else to do."""
+    monkeypatch.setattr(draining, "FEW", 4)
+    monkeypatch.setattr(draining, "BEGIN_SECONDS", 30)
+    for module in (session, quick_results):
+        monkeypatch.setattr(module, "HOLD_SECONDS", 30)
+
+
+def test_without_a_supervisor_a_result_is_stored_before_the_next_element_begins() -> (
+    None
+):
+    process = long_map(**dict.fromkeys(NAMES, AT_ONCE))
+    seen: list[list[str]] = []
+    ACTIONS["d"] = lambda: seen.append([run.status for run in elements(process)])
+    drain()
+
+    assert seen == [["done", "done", "done", "running"]]
+    process.refresh_from_db()
+    assert process.status == Status.COMPLETED
+
+
+@pytest.mark.usefixtures("unhurried")
+def test_results_of_quick_elements_share_a_commit(worker: Supervised) -> None:
+    process = long_map(**{f"n{number}": AT_ONCE for number in range(60)})
+    worker.drain("default")
+
+    process.refresh_from_db()
+    assert process.status == Status.COMPLETED
+    assert process.revision < 40
+    assert len(begun()) == 60
+
+
+def test_results_that_are_held_while_another_element_runs_are_stored_by_others(
+    worker: Supervised, unhurried: None
+) -> None:
+    process = long_map(**dict.fromkeys(NAMES, AT_ONCE))
+    seen: list[list[tuple[str, str, Any]]] = []
+
+    def state() -> None:
+        rows = elements(process)
+        seen.append([(run.status, run.owner, run.result) for run in rows])
+
+    def look() -> None:
+        state()
+        time.sleep(TAKE_SECONDS)
+        worker.others.look()
+        state()
+        drain(owner="B")
+        state()
+
+    ACTIONS["d"] = look
+    worker.drain("default")
+
+    first, mine = ("done", "", "a"), ("running", worker.owner, None)
+    assert seen[0] == [first, mine, mine, mine]  # it was run with the step before
+    assert seen[1] == [first, ("ready", "", "b"), ("ready", "", "c"), mine]
+    assert seen[2] == [first, ("done", "", "b"), ("done", "", "c"), mine]
+    process.refresh_from_db()
+    assert process.status == Status.COMPLETED
+    assert begun() == list(NAMES)
+    assert {run.attempt for run in elements(process)} == {1}
+
+
+def test_a_result_that_others_have_stored_is_gone_on_with_by_whoever_comes_next(
+    worker: Supervised, unhurried: None
+) -> None:
+    process = long_map(**dict.fromkeys(NAMES, AT_ONCE))
+
+    def look() -> None:
+        time.sleep(TAKE_SECONDS)
+        worker.others.look()
+
+    ACTIONS["d"] = look
+    worker.drain("default")
+
+    process.refresh_from_db()
+    assert process.status == Status.COMPLETED
+    assert begun() == list(NAMES)
+    assert process.step_runs.get(node="together").result == 4
+
+
+@pytest.mark.usefixtures("unhurried")
+def test_results_that_their_worker_sees_to_are_left_to_it(
+    worker: Supervised, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two elements it is about to store them, or to claim more."""
+    long_map(**dict.fromkeys(NAMES, AT_ONCE))
+    seen: list[int] = []
+    usual = QuickResults.take
+
+    def take(quick: QuickResults) -> list[HeldResult]:
+        time.sleep(TAKE_SECONDS + GLANCE_SECONDS)
+        worker.others.look()
+        ready = StepRun.objects.filter(status=StepStatus.READY)
+        seen.append(ready.exclude(checksum="").count())
+        return usual(quick)
+
+    monkeypatch.setattr(QuickResults, "take", take)
+    worker.drain("default")
+
+    assert seen
+    assert not any(seen)
+
+
+@pytest.mark.usefixtures("unhurried")
+def test_who_takes_results_over_does_not_wait_for_the_worker_that_stores_them(
+    worker: Supervised,
+) -> None:
+    """Each of the two would wait for rows that the other has locked in another order."""
+    if not connection.features.has_select_for_update_skip_locked:
+        pytest.skip("SQLite locks the whole database")
+    process = long_map(**dict.fromkeys(NAMES, AT_ONCE))
+    seen: list[list[tuple[str, str]]] = []
+
+    def look() -> None:
+        """Look from another session, while this one has one of two rows locked."""
+        time.sleep(TAKE_SECONDS)
+        [first, *_] = worker.shown.unstored().results
+        with transaction.atomic():
+            StepRun.objects.select_for_update().get(pk=first.key)
+            in_another_session(worker.others.look)
+        seen.append([(run.status, run.owner) for run in elements(process)])
+
+    ACTIONS["d"] = look
+    worker.drain("default")
+
+    mine = ("running", worker.owner)
+    assert seen == [[("done", ""), mine, ("ready", ""), mine]]
+    process.refresh_from_db()
+    assert process.status == Status.COMPLETED
+    assert begun() == list(NAMES)
+
+
+def in_another_session(act: Callable[[], object]) -> None:
+    """Do something with a connection of its own."""
+
+    def run() -> None:
+        try:
+            act()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(run).result(timeout=30)
+
+
+def test_a_result_that_does_not_fit_is_stored_at_once(worker: Supervised) -> None:
+    long = "n" * RESULTS_ROOM
+    assert not worker.shown.returned(UnstoredResult(1, 1, long, "sum"))
+    assert worker.shown.unstored() == (0.0, [])
+    assert worker.shown.returned(UnstoredResult(2, 1, "short", "sum"))
+    assert worker.shown.unstored().results == []  # the worker sees to it itself
+    worker.shown.calling()
+    assert [one.key for one in worker.shown.unstored().results] == [2]

@@ -1,0 +1,216 @@
+"""An exception out of a function is a failed attempt, whatever its class: it is never taken for the engine's own."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from orchestrator import registry, send_event, start_process
+from orchestrator.engine.storage import definitions
+from orchestrator.exceptions import OperationRefused
+from orchestrator.models import (
+    InboxEvent,
+    Incident,
+    IssuedCommand,
+    ProcessInstance,
+    StepRun,
+    Verdict,
+)
+from orchestrator.testing import Process, pass_time, registered, run
+from tests.apps.process_managers.desk import underway
+from tests.apps.process_managers.fixtures import SetHandler
+from tests.apps.process_managers.messages import (
+    BookCourier,
+    Courier,
+    PackParcel,
+    ParcelOrdered,
+    ParcelScanned,
+)
+from tests.apps.raising.processes import (
+    OURS,
+    WORKFLOWS,
+    Caught,
+    Deciding,
+    Making,
+    Name,
+    Once,
+    Raising,
+    Telling,
+    Unheard,
+    raised,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known", "parcels")]
+
+LONG = timedelta(hours=1)
+SPECIAL = [
+    "UnknownEventType",
+    "UnknownDefinition",
+    "HandlerMissing",
+    "LeaseLost",
+    "KeyTaken",
+    "InvalidMessage",
+    "WorkerDied",
+]
+"""What the engine sets aside, drops or does not try again when it raises it itself."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def known() -> Iterator[None]:
+    with registered(*WORKFLOWS):
+        yield
+
+
+def ended(definition: Any, name: str) -> ProcessInstance:
+    """A process after an hour in which all its attempts were made."""
+    receipt = start_process(definition, Name(name))
+    pass_time(LONG)
+    return ProcessInstance.objects.get(pk=receipt.process_id)
+
+
+def complaint(process: ProcessInstance) -> str:
+    return str(Incident.objects.open().get(instance=process).message)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_step_that_raises_it_is_tried_again_and_fails(name: str) -> None:
+    process = ended(Raising, name)
+
+    visit = process.step_runs.get()
+    assert (process.status, visit.status, visit.attempt) == ("failed", "failed", 2)
+    assert complaint(process) == f"{name}: out of a function: {name}"
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_a_step_without_retries_runs_once(name: str) -> None:
+    process = ended(Once, name)
+
+    assert (process.status, process.step_runs.get().attempt) == ("failed", 1)
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_it_is_caught_by_its_own_class(name: str) -> None:
+    process = ended(Caught, name)
+
+    assert process.status == "completed"
+    assert process.step_runs.get(node="mend").result == name
+
+
+def test_a_step_that_names_an_event_nobody_knows_has_failed() -> None:
+    process = ended(Telling, "T-1")
+
+    assert process.step_runs.get().attempt == 2
+    assert "event type 'NobodyKnowsThis'" in complaint(process)
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_a_predicate_that_raises_it_has_failed_its_step(name: str) -> None:
+    process = ended(Deciding, name)
+
+    assert (process.status, process.step_runs.get().attempt) == ("failed", 2)
+    assert complaint(process) == f"{name}: out of a function: {name}"
+
+
+@pytest.mark.parametrize("name", ["UnknownEventType", "LeaseLost", "KeyTaken"])
+def test_a_graph_that_can_not_be_made_again_is_tried_and_shown(name: str) -> None:
+    Making.made = 0
+    receipt = start_process(Making, Name(name))
+    definitions.forget()
+    pass_time(LONG)
+
+    process = ProcessInstance.objects.get(pk=receipt.process_id)
+    assert (process.status, process.step_runs.get().attempt) == ("failed", 4)
+    assert complaint(process) == f"{name}: out of a function: {name}"
+    with pytest.raises(OperationRefused, match=f"{name}: out of a function"):
+        Process(process.pk).retry()
+    Making.made = -100
+    Process(process.pk).retry()
+    assert Process(process.pk).status == "completed"
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_a_handler_in_the_commit_that_raises_it_fails_its_event(
+    name: str, handler: SetHandler
+) -> None:
+    def fail(command: PackParcel) -> None:
+        raise raised(name)
+
+    handler(PackParcel, fail)
+    start_process("shipping", ParcelOrdered("P-1"))
+    pass_time(LONG)
+
+    event = InboxEvent.objects.get()
+    assert (event.verdict, event.attempt) == (Verdict.FAILED, 5)
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_a_handler_after_the_commit_that_raises_it_fails_its_command(
+    name: str, handler: SetHandler
+) -> None:
+    def fail(command: BookCourier) -> None:
+        raise raised(name)
+
+    handler(BookCourier, fail, after_commit=True, attempts=2)
+    underway("P-1", Courier.PARTNER)
+    pass_time(LONG)
+
+    command = IssuedCommand.objects.get(type="BookCourier")
+    assert (command.status, command.attempt) == ("failed", 2)
+
+
+# What the engine itself misses
+
+
+def test_what_is_set_aside_is_shown_on_its_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    receipt = start_process(Raising, Name("KeyTaken"))
+    with monkeypatch.context() as patch:
+        patch.delitem(registry.definitions, ("raising", 1))
+        pass_time(timedelta(minutes=5))
+        incident = Incident.objects.open().get()
+        assert (incident.kind, incident.instance_id) == (
+            "handler_missing",
+            receipt.process_id,
+        )
+        assert StepRun.objects.get().attempt == 0
+    pass_time(LONG)
+
+    assert not Incident.objects.open().filter(kind="handler_missing").exists()
+
+
+def test_an_event_of_an_unknown_type_is_shown_on_its_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parcel = underway()
+    send_event(ParcelScanned("P-1", "Nagoya"), id="1", process_id=parcel.pk)
+    with monkeypatch.context() as patch:
+        for definition in registry.definitions.values():
+            events = {
+                n: e for n, e in definition.events.items() if n != "ParcelScanned"
+            }
+            patch.setattr(definition, "events", events)
+        run()
+        assert Incident.objects.open().get().instance_id == parcel.pk
+    pass_time(LONG)
+
+    parcel.refresh_from_db()
+    assert parcel.data["place"] == "Nagoya"
+
+
+# An event that nobody listens to
+
+
+def test_sending_an_event_that_nobody_listens_to_is_no_error() -> None:
+    receipt = send_event(Unheard(7), id="1")
+
+    assert receipt.verdict == Verdict.UNROUTED
+    assert InboxEvent.objects.get().body == {"number": 7}
+
+
+def test_people_are_told_of_it_when_its_patience_is_over() -> None:
+    send_event(Unheard(7), id="1")
+    pass_time(timedelta(minutes=5))
+
+    assert Incident.objects.open().get().message.startswith("no process takes Unheard")

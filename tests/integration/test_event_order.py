@@ -1,0 +1,404 @@
+"""Events of one process take effect in the order of their receipts, by id or by key, also while it just starts."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+from itertools import count
+from uuid import UUID
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.db.models import F
+from uuid6 import uuid7
+
+from orchestrator import Permanent, send_event, start_process
+from orchestrator.conf import conf
+from orchestrator.definition import Event
+from orchestrator.engine.claims.lines import followers, put_off
+from orchestrator.engine.drain import drain
+from orchestrator.engine.events.delivery import deliver
+from orchestrator.engine.operations import ActionRequest, retry
+from orchestrator.engine.storage.batch import send as send_all
+from orchestrator.engine.storage.tables import events
+from orchestrator.models import InboxEvent, Incident, ProcessInstance, Status, Verdict
+from orchestrator.testing import pass_time
+from tests.apps.process_managers.desk import place, tell, underway
+from tests.apps.process_managers.fixtures import SetHandler
+from tests.apps.process_managers.messages import (
+    CountScan,
+    PackParcel,
+    ParcelDelivered,
+    ParcelOrdered,
+    ParcelPacked,
+    ParcelScanned,
+)
+from tests.apps.process_managers.processes import Shipping
+from tests.apps.process_managers.together import raised, together
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
+
+numbers = count(1)
+LONG = timedelta(minutes=10)
+
+
+def send(event: Event, **address: UUID | str) -> int:
+    """Send an event by id or key; nothing is run. Return its number."""
+    return send_event(event, id=f"{next(numbers)}", source="depot", **address).number  # type: ignore[arg-type]
+
+
+def of(number: int) -> InboxEvent:
+    return InboxEvent.objects.get(pk=number)
+
+
+def verdicts(*numbers: int) -> list[str]:
+    return [of(number).verdict for number in numbers]
+
+
+def failing_once(error: Exception) -> Callable[[object], None]:
+    """Return a handler that raises at its first call."""
+    calls = count()
+
+    def handle(command: object) -> None:
+        if next(calls) == 0:
+            raise error
+
+    return handle
+
+
+def by_key(key: str) -> list[int]:
+    """Start a process by its key and send it the event that ends its first step."""
+    return [
+        send(ParcelOrdered(key), correlation_key=key),
+        send(ParcelPacked(3), correlation_key=key),
+    ]
+
+
+def by_id_and_key(key: str) -> list[int]:
+    """Start a process by its id and send it, by its key, the event that ends its first step."""
+    event = ParcelOrdered(key)
+    receipt = start_process(Shipping, event, id=key, process_id=uuid7())
+    return [receipt.number, send(ParcelPacked(3), correlation_key=key)]
+
+
+# While it starts
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("sender", [by_key, by_id_and_key])
+def test_none_is_overtaken_when_all_were_sent_before_anybody_worked(
+    sender: Callable[[str], list[int]], handler: SetHandler
+) -> None:
+    handler(PackParcel, lambda command: None)
+    sent = [sender(f"P-{number}") for number in range(80)]
+    results = together(*[drain] * 4)
+    for _ in range(3):
+        pass_time(seconds=1)
+
+    assert raised(results) == []
+    assert [verdicts(*pair) for pair in sent] == [["started", "moved"]] * 80
+    assert InboxEvent.objects.filter(revision=2).count() == 80
+    assert not Incident.objects.exists()
+
+
+@pytest.mark.parametrize("sender", [by_key, by_id_and_key])
+def test_a_start_between_two_attempts_holds_back_what_follows(
+    sender: Callable[[str], list[int]], handler: SetHandler, pauses: list[float]
+) -> None:
+    handler(PackParcel, failing_once(ConnectionError("no line")))
+    start, packed = sender("P-1")
+    drain()
+    drain()
+    assert verdicts(start, packed) == ["received", "received"]
+    assert of(packed).wake_at == of(start).wake_at
+
+    pass_time(seconds=2 * conf().BACKOFF_SECONDS)
+    assert verdicts(start, packed) == ["started", "moved"]
+
+
+@pytest.mark.parametrize("sender", [by_key, by_id_and_key])
+def test_a_start_that_failed_for_good_holds_back_nothing(
+    sender: Callable[[str], list[int]], handler: SetHandler
+) -> None:
+    handler(PackParcel, failing_once(Permanent("no boxes")))
+    start, packed = sender("P-1")
+    pass_time(seconds=0.5)
+
+    assert verdicts(start, packed) == ["failed", "unrouted"]
+
+
+def test_what_names_the_id_and_what_names_the_key_are_one_line_before_there_is_a_process(
+    handler: SetHandler, pauses: list[float]
+) -> None:
+    handler(PackParcel, lambda command: None)
+    handler(CountScan, failing_once(ConnectionError("no line")))
+    chosen = uuid7()
+    sent = [
+        start_process(Shipping, ParcelOrdered("P-1"), process_id=chosen).number,
+        send(ParcelPacked(3), process_id=chosen),
+        send(ParcelScanned("P-1", "Kobe"), correlation_key="P-1"),
+        send(ParcelDelivered("P-1"), process_id=chosen),
+    ]
+    drain()
+    assert verdicts(*sent) == ["started", "moved", "received", "received"]
+
+    pass_time(seconds=2 * conf().BACKOFF_SECONDS)
+    assert verdicts(*sent) == ["started", "moved", "moved", "moved"]
+    assert [of(number).revision for number in sent] == [1, 2, 4, 5]
+
+
+# While it lives
+
+
+@pytest.mark.parametrize("first", ["process_id", "correlation_key"])
+def test_what_names_the_id_and_what_names_the_key_are_one_line(
+    first: str, handler: SetHandler, pauses: list[float]
+) -> None:
+    parcel = underway()
+    handler(CountScan, failing_once(ConnectionError("no line")))
+    ways: list[dict[str, UUID | str]] = [
+        {"process_id": parcel.pk},
+        {"correlation_key": "P-1"},
+    ]
+    ways.sort(key=lambda way: first not in way)
+    scanned = send(ParcelScanned("P-1", "Kobe"), **ways[0])
+    delivered = send(ParcelDelivered("P-1"), **ways[1])
+    drain()
+    drain()
+    assert verdicts(scanned, delivered) == ["received", "received"]
+
+    pass_time(seconds=2 * conf().BACKOFF_SECONDS)
+    assert verdicts(scanned, delivered) == ["moved", "moved"]
+
+
+def test_an_event_in_another_workers_hands_holds_back_what_follows() -> None:
+    parcel = place()
+    packed = send(ParcelPacked(3), process_id=parcel.pk)
+    held = events.claim("default", "another worker", 1, 10)
+    delivered = send(ParcelDelivered("P-1"), correlation_key="P-1")
+    assert [item.work.pk for item in held] == [packed]
+    drain()
+
+    event = of(delivered)
+    assert (event.verdict, event.owner, event.attempt) == ("received", "", 0)
+    InboxEvent.objects.filter(pk=packed).update(owner="", attempt=0)
+    pass_time(seconds=11)
+    assert verdicts(packed, delivered) == ["moved", "moved"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_waited_for_an_event_that_is_parked_meanwhile_goes_on_at_once() -> None:
+    """It was claimed while the one ahead was in other hands, and is put off when that one's patience has begun."""
+    parcel = place()
+    early = send(ParcelDelivered("P-1"), process_id=parcel.pk)
+    packed = send(ParcelPacked(3), process_id=parcel.pk)
+    [held] = events.claim("default", "another worker", 1, 10)
+    claimed = events.claim("default", "this worker", 5, 10)
+    deliver(held.work)
+    assert [(item.work.pk, item.ahead) for item in claimed] == [
+        (packed, frozenset({early}))
+    ]
+
+    put_off(claimed)
+    pass_time(seconds=1)
+
+    assert verdicts(packed, early) == ["moved", "moved"]
+
+
+def test_a_backlog_goes_on_with_its_first_whatever_is_claimed_beside_them() -> None:
+    """Others had the first in their hands meanwhile, so that they are due last, together with one that is too early."""
+    underway()
+    scans = [
+        send(ParcelScanned("P-1", f"place {n}"), correlation_key="P-1")
+        for n in range(8)
+    ]
+    due = InboxEvent.objects.filter(pk__in=scans)
+    due.update(wake_at=F("received_at") - timedelta(seconds=2))
+    due.filter(pk__in=[*scans[:3], scans[-1]]).update(
+        wake_at=F("received_at") - timedelta(seconds=1)
+    )
+
+    drain()
+
+    assert verdicts(*scans[:3]) == ["moved"] * 3
+    pass_time(seconds=1)
+    assert verdicts(*scans) == ["moved"] * 8
+
+
+def test_what_is_ahead_of_an_event_is_found_by_indexes() -> None:
+    """However many processes and events there are: a claim reads those of its own events' processes."""
+    underway()
+    send(ParcelScanned("P-1", "Kobe"), correlation_key="P-1")
+    with explained() as plans:
+        events.claim("default", "this worker", 16, 10)
+
+    [plan] = plans
+    assert "undecided_of_key" in plan
+    assert "undecided_of_process" in plan
+    assert lines_that_go_through_a_table(plan) == []
+
+
+def test_what_waited_for_an_event_is_found_by_indexes(
+    handler: SetHandler,
+) -> None:
+    parcel = place()
+    handler(CountScan, failing_once(ConnectionError("no line")))
+    tell(parcel, ParcelPacked(3))
+    scanned = tell(parcel, ParcelScanned("P-1", "Kobe"))
+    with explained() as plans:
+        for statement in followers(scanned, parcel, scanned.received_at):
+            send_all([statement])
+
+    [of_process, of_key] = plans
+    assert scanned.error
+    assert "undecided_of_process" in of_process
+    assert "undecided_of_key" in of_key
+    for plan in plans:
+        assert lines_that_go_through_a_table(plan) == []
+
+
+@contextmanager
+def explained() -> Iterator[list[str]]:
+    """Give how the database goes about each statement of the block."""
+    found: list[str] = []
+    postgresql = connection.vendor == "postgresql"
+
+    def explain(
+        execute: Callable[..., object], sql: str, params: object, *rest: object
+    ) -> object:
+        with connection.cursor() as cursor:
+            if (
+                postgresql
+            ):  # which goes through small tables, whatever indexes they have
+                cursor.cursor.execute("SET LOCAL enable_seqscan = off")
+            how = "EXPLAIN" if postgresql else "EXPLAIN QUERY PLAN"
+            cursor.cursor.execute(f"{how} {sql}", params)
+            found.append("\n".join(str(row[-1]) for row in cursor.cursor.fetchall()))
+        return execute(sql, params, *rest)
+
+    with connection.execute_wrapper(explain):
+        yield found
+
+
+def lines_that_go_through_a_table(plan: str) -> list[str]:
+    """Return the steps of a plan that read all rows of a table, or all up to one."""
+    bad = re.compile(r"Seq Scan|SCAN (orchestrator_|p\b|older\b)|rowid<")
+    return [line for line in plan.splitlines() if bad.search(line)]
+
+
+def test_parked_and_failed_events_hold_back_nothing(handler: SetHandler) -> None:
+    parcel = underway()
+    parked = tell(parcel, ParcelPacked(3))
+    handler(CountScan, failing_once(Permanent("no such place")))
+    failed = tell(parcel, ParcelScanned("P-1", "Atlantis"))
+    moved = tell(parcel, ParcelScanned("P-1", "Kobe"))
+
+    assert (parked.verdict, failed.verdict) == (Verdict.PARKED, Verdict.FAILED)
+    assert moved.verdict == Verdict.MOVED
+
+
+def test_events_of_other_processes_are_not_held_back(handler: SetHandler) -> None:
+    one, other = underway("P-1"), underway("P-2")
+    handler(CountScan, failing_once(ConnectionError("no line")))
+    send(ParcelScanned("P-1", "Kobe"), correlation_key="P-1")
+    send(ParcelDelivered("P-2"), correlation_key="P-2")
+    drain()
+
+    one.refresh_from_db()
+    other.refresh_from_db()
+    assert (one.status, other.status) == (Status.RETRYING, Status.COMPLETED)
+
+
+def test_many_that_wait_for_one_sleep_until_it_is_tried_again(
+    handler: SetHandler, pauses: list[float]
+) -> None:
+    parcel = underway()
+    handler(CountScan, failing_once(ConnectionError("no line")))
+    first = send(ParcelScanned("P-1", "Kobe"), process_id=parcel.pk)
+    rest = [
+        send(ParcelScanned("P-1", f"place {number}"), process_id=parcel.pk)
+        for number in range(200)
+    ]
+    drain()
+    drain()
+    waiting = InboxEvent.objects.filter(pk__in=rest)
+    assert set(waiting.values_list("wake_at", flat=True)) == {of(first).wake_at}
+
+    pass_time(seconds=2 * conf().BACKOFF_SECONDS)
+    parcel.refresh_from_db()
+    assert set(waiting.values_list("verdict", flat=True)) == {"moved"}
+    assert parcel.data["place"] == "place 199"
+
+
+def test_when_one_is_given_up_those_behind_it_go_on_at_once(
+    handler: SetHandler, pauses: list[float]
+) -> None:
+    def refuse(command: CountScan) -> None:
+        raise ConnectionError("no line")
+
+    parcel = underway()
+    handler(CountScan, refuse)
+    first = send(ParcelScanned("P-1", "Kobe"), process_id=parcel.pk)
+    second = send(ParcelDelivered("P-1"), process_id=parcel.pk)
+    for _ in range(conf().EVENT_ATTEMPTS - 1):
+        drain()
+        assert verdicts(first, second) == ["received", "received"]
+        InboxEvent.objects.filter(pk=first).update(wake_at=of(first).received_at)
+    drain()
+
+    assert verdicts(first, second) == ["failed", "moved"]
+    assert Incident.objects.open().get().event_id == first
+
+
+def test_when_people_have_one_tried_again_those_behind_it_go_on_at_once(
+    handler: SetHandler, pauses: list[float], operator: User
+) -> None:
+    parcel = underway()
+    handler(CountScan, failing_once(ConnectionError("no line")))
+    first = send(ParcelScanned("P-1", "Kobe"), process_id=parcel.pk)
+    second = send(ParcelDelivered("P-1"), correlation_key="P-1")
+    drain()
+    drain()
+    assert verdicts(first, second) == ["received", "received"]
+
+    retry(parcel.pk, request=ActionRequest(operator, uuid7(), "the line is back"))
+    drain()
+    assert verdicts(first, second) == ["moved", "moved"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_workers_take_a_stream_by_key_in_its_order(handler: SetHandler) -> None:
+    handler(PackParcel, lambda command: None)
+    handler(CountScan, lambda command: None)
+    keys = [f"P-{number}" for number in range(10)]
+
+    def stream(mine: list[str]) -> None:
+        for event in (ParcelOrdered, ParcelPacked):
+            for key in mine:
+                send(
+                    event(key) if event is ParcelOrdered else ParcelPacked(3),
+                    correlation_key=key,
+                )
+                drain()
+        for number in range(5):
+            for key in mine:
+                send(ParcelScanned(key, f"{number}"), correlation_key=key)
+                drain()
+        for key in mine:
+            send(ParcelDelivered(key), correlation_key=key)
+            drain()
+
+    results = together(partial(stream, keys[:5]), partial(stream, keys[5:]), *[drain])
+    for _ in range(3):
+        pass_time(seconds=1)
+
+    assert raised(results) == []
+    places = {(one.status, one.data["place"]) for one in ProcessInstance.objects.all()}
+    assert places == {(Status.COMPLETED, "4")}
+    assert set(InboxEvent.objects.values_list("verdict", flat=True)) == {
+        "started",
+        "moved",
+    }
+    assert not Incident.objects.exists()

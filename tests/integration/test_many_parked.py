@@ -1,0 +1,392 @@
+"""However many events are parked, the oldest one taken is offered, then the next; a transition stays as quick."""
+
+from collections.abc import Iterator
+from copy import copy
+from datetime import timedelta
+from importlib import import_module
+from itertools import count, pairwise
+from statistics import median
+from time import perf_counter
+from types import SimpleNamespace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.db import connection
+from django.db.models.base import ModelState
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from uuid6 import uuid7
+
+from orchestrator import send_event, start_process
+from orchestrator.definition import Event
+from orchestrator.definition.codec import digest, encode
+from orchestrator.engine.claims.worker_slice import WorkerSlice
+from orchestrator.engine.drain import ReadyWork, drain
+from orchestrator.engine.events import parking
+from orchestrator.engine.events.delivery import deliver
+from orchestrator.engine.operations import (
+    ActionRequest,
+    cancel,
+    discard,
+    redeliver,
+)
+from orchestrator.engine.storage.tables import events
+from orchestrator.models import (
+    InboxEvent,
+    Incident,
+    ProcessInstance,
+    Status,
+    Verdict,
+    command_id,
+)
+from orchestrator.testing import pass_time, registered, run
+from tests.apps.process_managers.desk import place, tell, underway
+from tests.apps.process_managers.fixtures import SetHandler
+from tests.apps.process_managers.messages import (
+    CountScan,
+    CourierBooked,
+    LabelTorn,
+    ParcelDelivered,
+    ParcelPacked,
+    ParcelScanned,
+)
+from tests.apps.process_managers.questions import (
+    Again,
+    Answered,
+    Asked,
+    Enquiry,
+    Thanked,
+)
+from tests.services.sizes import size
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels", "enquiries")]
+
+SLOWER = size(10, full=3)
+"""How many times as long an event may take as before."""
+
+MANY = size(1_000, full=10_000)
+CROWD = size(200, full=10_000)
+numbers = count(1)
+
+
+@pytest.fixture(scope="module")
+def enquiries() -> Iterator[None]:
+    """Let the running code have the enquiries."""
+    with registered(Enquiry):
+        yield
+
+
+def park(process: ProcessInstance, event: Event, number: int = MANY) -> None:
+    """Have many events of a process parked, as if they had been delivered one by one."""
+    now = timezone.now()
+    until = now + timedelta(days=1)
+    InboxEvent.objects.bulk_create(
+        [
+            InboxEvent(
+                source="depot",
+                event_id=f"parked {next(numbers)}",
+                type=type(event).__name__,
+                body=encode(event),
+                process=process,
+                verdict=Verdict.PARKED,
+                wake_at=until,
+                patience_until=until,
+                received_at=now,
+                handled_at=now,
+            )
+            for _ in range(number)
+        ],
+        batch_size=1_000,
+    )
+    parked = process.events.parked().count()
+    ProcessInstance.objects.filter(pk=process.pk).update(parked=parked)
+
+
+def seconds_of_an_event(parcel: ProcessInstance, times: int = 15) -> float:
+    """Return how long one event of a process takes, sent and handled: the quickest, as others' load makes it slower."""
+    lasted = []
+    for _ in range(times):
+        event = ParcelScanned("P-1", "Kobe")
+        send_event(event, id=str(next(numbers)), process_id=parcel.pk)
+        begun = perf_counter()
+        drain()
+        lasted.append(perf_counter() - begun)
+    return min(lasted)
+
+
+def crowd(model: ProcessInstance) -> None:
+    """Have many processes that stand where this one stands, each with the event parked that it has parked."""
+    start, parked = model.events.order_by("pk")
+    parked.wake_at = parked.patience_until = timezone.now() + timedelta(days=1)
+    checkpoint, visits = model.checkpoints.get(), list(model.step_runs.all())
+    command = model.commands.get()
+    keys = [f"C-{number}" for number in range(CROWD)]
+    processes = [
+        like(model, pk=uuid7(), correlation_key=key, data=told_of(model.data, key))
+        for key in keys
+    ]
+    received = [
+        like(
+            event,
+            process=process,
+            event_id=f"{event.type} {process.correlation_key}",
+            body=told_of(event.body, process.correlation_key),
+        )
+        for process in processes
+        for event in (start, parked)
+    ]
+    for rows in (processes, received):
+        type(rows[0]).objects.bulk_create(rows, batch_size=1_000)
+    rows_of_each = [
+        *([like(visit, instance=process) for process in processes] for visit in visits),
+        [
+            like(
+                checkpoint,
+                instance=process,
+                cause=f"event:{started.pk}",
+                data=process.data,
+                checksum=digest(process.data),
+            )
+            for process, started in zip(processes, received[::2], strict=True)
+        ],
+        [
+            like(
+                command,
+                pk=command_id(process.pk, 1, 0),
+                instance=process,
+                body=told_of(command.body, process.correlation_key),
+            )
+            for process in processes
+        ],
+    ]
+    for more in rows_of_each:
+        type(more[0]).objects.bulk_create(more, batch_size=1_000)
+
+
+def like(row: Any, **values: Any) -> Any:
+    """Return a new row that has the values of another but for these."""
+    made = copy(row)
+    made.pk, made._state = None, ModelState()
+    for name, value in values.items():
+        setattr(made, name, value)
+    return made
+
+
+def told_of(said: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return the same said of another parcel."""
+    return {**said, "parcel_id": key} if "parcel_id" in said else said
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.full_size("10,000 parked", seconds=60)
+def test_a_transition_costs_the_same_with_many_parked(handler: SetHandler) -> None:
+    handler(CountScan, lambda command: None)
+    parcel = underway()
+    alone = seconds_of_an_event(parcel)
+    park(parcel, LabelTorn())
+    ratios = [seconds_of_an_event(parcel) / alone for _ in range(3)]
+
+    assert min(ratios) < SLOWER, ratios
+    assert parcel.events.parked().filter(handled_at=None).count() == 0
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.full_size("10,000 processes with one parked", seconds=120)
+def test_a_transition_costs_the_same_beside_many_with_one_parked(
+    handler: SetHandler,
+) -> None:
+    handler(CountScan, lambda command: None)
+    parcel = underway()
+    alone = seconds_of_an_event(parcel)
+    model = place("P-2")
+    tell(model, CourierBooked("B-1"))
+    crowd(model)
+    ratios = [seconds_of_an_event(parcel) / alone for _ in range(3)]
+    one = ProcessInstance.objects.get(correlation_key=f"C-{CROWD // 2}")
+    tell(one, ParcelPacked(3))
+    of_the_crowd = [seconds_of_an_event(one) / alone for _ in range(3)]
+
+    assert min(ratios) < SLOWER, ratios
+    assert min(of_the_crowd) < SLOWER, of_the_crowd
+    assert InboxEvent.objects.parked().count() == CROWD
+
+
+def test_a_transition_offers_one_and_asks_no_more_of_the_database_for_more() -> None:
+    counts = []
+    for number in (10, 200):
+        parcel = place(f"P-{number}")
+        park(parcel, ParcelScanned("P-1", "Kobe"), number)
+        send_event(ParcelPacked(3), id=f"packed {number}", process_id=parcel.pk)
+        with CaptureQueriesContext(connection) as asked:
+            ReadyWork(WorkerSlice("default", "me"), bool).run_once()
+        counts.append(len(asked))
+        offered = parcel.events.parked().filter(handled_at=None)
+        assert offered.get() == parcel.events.parked().order_by("pk").first()
+
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.timeout(600)
+@pytest.mark.full_size("10,000 parked", seconds=600)
+def test_all_that_were_parked_are_taken_in_their_order_each_as_quickly(
+    handler: SetHandler,
+) -> None:
+    taken, moments = list[str](), list[float]()
+
+    def take(command: CountScan) -> None:
+        taken.append(command.place)
+        moments.append(perf_counter())
+
+    handler(CountScan, take)
+    parcel = place()
+    for number in range(size(50, full=200)):
+        park(parcel, ParcelScanned("P-1", f"place {number}"), size(2, full=50))
+    tell(parcel, ParcelPacked(3))
+
+    assert len(taken) == size(100, full=10_000)
+    assert taken == sorted(taken, key=lambda place: int(place.split()[1]))
+    assert (parcel.parked, parcel.events.parked().count()) == (0, 0)
+    lasted = [after - before for before, after in pairwise(moments)]
+    third = len(lasted) // 3
+    assert median(lasted[-third:]) < size(10, full=3) * median(lasted[:third])
+
+
+def test_what_comes_now_does_not_overtake_what_is_parked_and_taken_now() -> None:
+    parcel = place()
+    for where in ("Nagoya", "Osaka"):
+        tell(parcel, ParcelScanned("P-1", where))
+    send_event(ParcelPacked(3), id="packed", process_id=parcel.pk)
+    send_event(ParcelScanned("P-1", "Kobe"), id="kobe", process_id=parcel.pk)
+    send_event(ParcelDelivered("P-1"), id="delivered", process_id=parcel.pk)
+    run()
+
+    parcel.refresh_from_db()
+    assert (parcel.status, parcel.data["place"]) == (Status.COMPLETED, "Kobe")
+
+
+# Where a guard does not hold
+
+
+def ask(number: int) -> ProcessInstance:
+    receipt = start_process(Enquiry, Asked(number, "Ann"))
+    drain()
+    return ProcessInstance.objects.get(pk=receipt.process_id)
+
+
+def test_one_that_is_not_taken_after_all_does_not_hide_the_next() -> None:
+    enquiry = ask(1)
+    for number in (7, 8, 2):
+        tell(enquiry, Answered(number))
+    assert enquiry.parked == 3
+    tell(enquiry, Asked(2))
+
+    assert (enquiry.step, enquiry.parked) == ("Answered", 2)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_in_other_hands_that_is_not_taken_does_not_hide_the_next() -> None:
+    """Its patience was over, and a worker had claimed it, when a change would have offered it."""
+    enquiry = ask(1)
+    oldest, taken = (tell(enquiry, Answered(number)) for number in (7, 2))
+    InboxEvent.objects.filter(pk=oldest.pk).update(
+        wake_at=timezone.now(), patience_until=timezone.now()
+    )
+    [held] = events.claim("default", "another worker", 5, 10)
+    assert held.work.pk == oldest.pk
+    tell(enquiry, Asked(2))
+    assert InboxEvent.objects.get(pk=taken.pk).verdict == Verdict.PARKED
+    deliver(held.work)
+    run()
+
+    enquiry.refresh_from_db()
+    assert (enquiry.step, enquiry.parked) == ("Answered", 1)
+
+
+def test_a_look_goes_on_behind_as_many_as_it_goes_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(parking, "LOOK", 10)
+    enquiry = ask(1)
+    park(enquiry, Answered(7), 35)
+    tell(enquiry, Answered(2))
+    tell(enquiry, Asked(2))
+
+    assert (enquiry.step, enquiry.parked) == ("Answered", 35)
+
+
+def test_what_is_ignored_or_rejected_in_the_step_lets_the_next_one_go_on() -> None:
+    enquiry = ask(1)
+    again = [tell(enquiry, Again()) for _ in range(3)]
+    tell(enquiry, Thanked())
+    assert enquiry.parked == 4
+    tell(enquiry, Answered(1))
+
+    assert (enquiry.step, enquiry.status) == ("Over", Status.COMPLETED)
+    found = InboxEvent.objects.filter(pk__in=[event.pk for event in again])
+    assert set(found.values_list("verdict", flat=True)) == {Verdict.IGNORED}
+
+
+# The end
+
+
+def test_all_that_are_parked_at_the_end_are_shown(operator: User) -> None:
+    parcel = place()
+    park(parcel, ParcelScanned("P-1", "Kobe"), 150)
+    cancel(parcel.pk, request=ActionRequest(operator, uuid4(), "it is lost"))
+    under_way = parcel.events.parked().filter(handled_at=None).count()
+    drain()
+
+    assert under_way == 64
+    assert set(parcel.events.values_list("verdict", flat=True)) == {
+        "started",
+        "unexpected",
+    }
+    assert Incident.objects.open().count() == 150
+
+
+# Operators
+
+
+@pytest.mark.parametrize("act", [discard, redeliver])
+def test_the_count_of_the_parked_follows_what_operators_do(
+    act: object, operator: User
+) -> None:
+    parcel = place()
+    event = tell(parcel, ParcelDelivered("P-1"))
+    tell(parcel, ParcelScanned("P-1", "Kobe"))
+    assert parcel.parked == 2
+    act(event.pk, request=ActionRequest(operator, uuid4(), "why"))  # type: ignore[operator]
+    run()
+
+    parcel.refresh_from_db()
+    assert parcel.parked == parcel.events.parked().count()
+    pass_time(hours=1)
+    tell(parcel, ParcelPacked(3))
+    assert (parcel.parked, parcel.events.parked().count()) == (0, 0)
+
+
+# What an earlier version had given up
+
+
+def test_the_migration_parks_and_offers_again_what_was_given_up() -> None:
+    parcel = place()
+    unexpected = tell(parcel, ParcelDelivered("P-1"))
+    pass_time(hours=1)
+    old = {"handled_at": timezone.now(), "wake_at": None}
+    InboxEvent.objects.filter(pk=unexpected.pk).update(verdict="unexpected", **old)
+    ProcessInstance.objects.update(parked=0)
+    packed = send_event(ParcelPacked(3), id="packed", correlation_key="P-1").number
+    InboxEvent.objects.filter(pk=packed).update(verdict="unrouted", **old)
+    migration = import_module("orchestrator.migrations.0009_parked_for_life")
+    migration.keep_again(apps, SimpleNamespace(connection=connection))
+
+    parcel.refresh_from_db()
+    assert parcel.parked == 1
+    run()
+    parcel.refresh_from_db()
+    assert (parcel.status, parcel.parked) == (Status.COMPLETED, 0)
+    assert not Incident.objects.open().exists()

@@ -1,0 +1,210 @@
+"""Which errors of the database pass by themselves: asked of real errors, as the drivers raise them."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.db import (
+    Error,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    connection,
+    transaction,
+)
+from django.db.transaction import TransactionManagementError
+from django.db.utils import DatabaseErrorWrapper
+
+from orchestrator.engine.storage.passing_errors import passes
+
+on_postgresql = pytest.mark.skipif(
+    "postgresql" not in settings.DATABASES["default"]["ENGINE"],
+    reason="codes of PostgreSQL",
+)
+
+PASSING = {
+    "08000": "connection exception",
+    "08003": "connection does not exist",
+    "08006": "connection failure",
+    "08001": "connection cannot be established",
+    "25006": "read only",
+    "25P03": "idle in transaction",
+    "25P04": "transaction took too long",
+    "40001": "serialization",
+    "40003": "completion unknown",
+    "40P01": "deadlock",
+    "53100": "disk full",
+    "53200": "out of memory",
+    "53300": "too many connections",
+    "55006": "in use",
+    "55P03": "lock not available",
+    "57P01": "shut down by an administrator",
+    "57P02": "shut down by a crash",
+    "57P03": "cannot connect now",
+    "57P05": "idle session",
+    "58030": "input or output",
+}
+STAYING = {
+    "0A000": "feature not supported",
+    "22012": "division by zero",
+    "23505": "unique",
+    "25P02": "in a failed transaction",
+    "42601": "syntax",
+    "42P01": "no such table",
+    "54000": "too large for the server",
+    "55000": "not in the state for it",
+    "57014": "canceled",
+    "P0001": "raised by an application's trigger",
+    "XX000": "internal error",
+    "XX001": "data corrupted",
+}
+
+
+def raised(work: Callable[[], object]) -> Error:
+    """Return the error that the work raises."""
+
+    def undone() -> None:
+        with transaction.atomic():
+            work()
+
+    with pytest.raises(Error) as found:
+        undone()
+    return found.value
+
+
+def ask(sql: str) -> Callable[[], object]:
+    def work() -> object:
+        return connection.cursor().execute(sql)
+
+    return work
+
+
+@on_postgresql
+@pytest.mark.django_db
+@pytest.mark.parametrize("state", [*PASSING, *STAYING])
+def test_a_code_of_postgresql_decides(state: str) -> None:
+    planted = f"DO $$ BEGIN RAISE EXCEPTION 'planted' USING ERRCODE = '{state}'; END $$"
+
+    assert passes(raised(ask(planted))) is (state in PASSING)
+
+
+@on_postgresql
+@pytest.mark.django_db(transaction=True)
+def test_a_plan_that_was_made_before_a_migration_passes() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TEMP TABLE early (a integer)")
+        cursor.execute("PREPARE known AS SELECT * FROM early")
+        cursor.execute("EXECUTE known")
+        cursor.execute("ALTER TABLE early ADD COLUMN b integer")
+
+    error = raised(ask("EXECUTE known"))
+
+    assert "cached plan" in str(error)
+    assert passes(error)
+
+
+def save_badly(error: Exception) -> None:
+    """Fail as a model does that cannot be saved, and be asked for more."""
+    with suppress(Error), transaction.mark_for_rollback_on_error("default"):
+        raise error
+    connection.cursor().execute("SELECT 1")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("before", "so"),
+    [(OperationalError("the line was cut"), True), (IntegrityError("there"), False)],
+)
+def test_what_had_spoilt_the_transaction_before_decides(
+    before: Error, so: bool
+) -> None:
+    error = raised(lambda: save_badly(before))
+
+    assert isinstance(error, TransactionManagementError)
+    assert passes(error) is so
+
+
+@pytest.mark.parametrize(
+    ("error", "so"),
+    [
+        (OperationalError("raised by hand"), True),
+        (InterfaceError("the connection is closed"), True),
+        (IntegrityError("there already"), False),
+        (TransactionManagementError("a mistake"), False),
+        (ConnectionError("of another service"), False),
+        (ValueError("no error of a database"), False),
+    ],
+)
+def test_errors_without_a_code(error: Exception, so: bool) -> None:
+    assert passes(error) is so
+
+
+# SQLite, on whatever the run's own database is: these are files of their own
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "small.sqlite3"
+    with sqlite3.connect(path) as own:
+        own.execute("CREATE TABLE things (name TEXT UNIQUE)")
+        own.execute("INSERT INTO things VALUES ('one')")
+    own.close()
+    return path
+
+
+def of_sqlite(path: Path | str, *statements: str, uri: bool = False) -> Error:
+    """Return the error that these statements lead to, as Django raises it."""
+    backend = pytest.importorskip("django.db.backends.sqlite3.base").DatabaseWrapper
+    wrapper = backend({**settings.DATABASES["default"], "NAME": ":memory:"})
+
+    def execute() -> None:
+        with DatabaseErrorWrapper(wrapper), closing(open_file(path, uri)) as own:
+            for statement in statements:
+                own.execute(statement)
+
+    with pytest.raises(Error) as found:
+        execute()
+    return found.value
+
+
+def open_file(path: Path | str, uri: bool = False) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=0, uri=uri, isolation_level=None)
+
+
+@pytest.mark.once
+def test_a_locked_file_passes(file: Path) -> None:
+    other = open_file(file)
+    other.execute("BEGIN IMMEDIATE")
+
+    assert passes(of_sqlite(file, "INSERT INTO things VALUES ('two')"))
+    other.close()
+
+
+@pytest.mark.once
+def test_a_full_disk_passes(file: Path) -> None:
+    large = "INSERT INTO things VALUES (hex(randomblob(100000)))"
+
+    assert passes(of_sqlite(file, "PRAGMA max_page_count = 3", large))
+
+
+@pytest.mark.once
+def test_a_file_that_cannot_be_opened_or_written_passes(file: Path) -> None:
+    assert passes(of_sqlite(file.parent / "gone" / "db.sqlite3", "SELECT 1"))
+    read_only = f"file:{file}?mode=ro"
+    assert passes(of_sqlite(read_only, "DELETE FROM things", uri=True))
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "SELECT * FROM nowhere",
+        "INSERT INTO things VALUES ('one')",
+        "SELECT nonsense FROM things",
+    ],
+)
+def test_a_query_that_is_wrong_stays_wrong(file: Path, wrong: str) -> None:
+    assert not passes(of_sqlite(file, wrong))

@@ -1,0 +1,356 @@
+"""Defects planted in a database with processes of every kind: each is found by the invariants, which says where.
+
+What rows cannot tell is named with the test that finds it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib import import_module
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+
+from orchestrator import Answer, Permanent, send_event, start_process
+from orchestrator.engine.invariants import CHECKS, violations
+from orchestrator.engine.operations import ActionRequest, pause
+from orchestrator.models import (
+    Checkpoint,
+    InboxEvent,
+    Incident,
+    IssuedCommand,
+    ProcessInstance,
+    StepKind,
+    StepRun,
+)
+from orchestrator.testing import registered, run
+from tests.apps.patterns import unstorable
+from tests.apps.patterns.patterns import Approved
+from tests.apps.process_managers.desk import accept, place, tell, underway
+from tests.apps.process_managers.fixtures import SetHandler
+from tests.apps.process_managers.messages import (
+    CountScan,
+    Courier,
+    CourierBooked,
+    DepotOpened,
+    ParcelDelivered,
+    ParcelPacked,
+    ParcelScanned,
+)
+from tests.apps.random_graphs import journeys
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("parcels", "travellers"),
+]
+
+
+@pytest.fixture(scope="module")
+def travellers() -> Iterator[None]:
+    kinds = (journeys.Journey, journeys.Standstill, journeys.TakenBack)
+    parts = (journeys.Errand, journeys.Visit, unstorable.Keyed)
+    with registered(*kinds, *parts):
+        yield
+
+
+@dataclass
+class Town:
+    """A database with processes that stand in every way."""
+
+    live: ProcessInstance
+    finished: ProcessInstance
+    parked: ProcessInstance
+    paused: ProcessInstance
+    failed: ProcessInstance
+    journey: ProcessInstance
+    standstill: ProcessInstance
+    taken_back: ProcessInstance
+    waiting: ProcessInstance
+    scan: InboxEvent
+    """The event that is parked."""
+
+
+def workflow(definition: Any, input: Any = None) -> ProcessInstance:
+    given = definition.Input() if input is None else input
+    process_id = start_process(definition, given).process_id
+    run()
+    return ProcessInstance.objects.get(pk=process_id)
+
+
+@pytest.fixture
+def town(handler: SetHandler, administrator: User) -> Town:
+    """Return a database in which nothing is wrong."""
+
+    def count(command: CountScan) -> Answer:
+        if command.place == "nowhere":
+            raise Permanent("no such place")
+        return Answer("counted", CourierBooked(f"scanned in {command.place}"))
+
+    handler(CountScan, count)
+    live = underway("P-live", Courier.PARTNER)
+    tell(live, ParcelScanned("P-live", "Nagoya"))
+    finished = underway("P-finished", Courier.PARTNER)
+    tell(finished, ParcelDelivered("P-finished"))
+    parked = place("P-parked")
+    scan = tell(parked, ParcelScanned("P-parked", "Kobe"))
+    paused = place("P-paused")
+    request = ActionRequest(administrator, uuid4(), "holiday")
+    pause(paused.pk, False, request=request)
+    accept(paused, ParcelPacked(1))
+    failed = underway("P-failed")
+    tell(failed, ParcelScanned("P-failed", "nowhere"))
+    send_event(DepotOpened("east"), id="1")
+    waiting = workflow(unstorable.Keyed, unstorable.Order("A"))
+    town = Town(
+        live,
+        finished,
+        parked,
+        paused,
+        failed,
+        workflow(journeys.Journey),
+        workflow(journeys.Standstill),
+        workflow(journeys.TakenBack),
+        waiting,
+        scan,
+    )
+    assert violations() == []
+    return town
+
+
+def commands(process: ProcessInstance, kind: str) -> Any:
+    return IssuedCommand.objects.filter(instance=process, type=kind)
+
+
+def caused(process: ProcessInstance, kind: str) -> Any:
+    return InboxEvent.objects.filter(process=process, caused_by__type=kind)
+
+
+def runs(process: ProcessInstance, **conditions: Any) -> Any:
+    return StepRun.objects.filter(instance=process, **conditions)
+
+
+def process(row: ProcessInstance) -> Any:
+    return ProcessInstance.objects.filter(pk=row.pk)
+
+
+def point(row: ProcessInstance, revision: int) -> Any:
+    return Checkpoint.objects.filter(instance=row, revision=revision)
+
+
+def parked(town: Town) -> Any:
+    return InboxEvent.objects.filter(pk=town.scan.pk)
+
+
+def one_too_many(town: Town) -> None:
+    row = commands(town.live, "CountScan").get()
+    row.pk = uuid4()
+    row.follow_ups = None
+    row.save(force_insert=True)
+
+
+def forget_the_wait(town: Town) -> None:
+    """Leave an event lying that the wait of a workflow is for."""
+    parked(town).update(
+        process=town.waiting.pk, type=Approved.__name__, body=APPROVED, wake_at=None
+    )
+
+
+APPROVED = {"by": "Ito"}
+
+Defect = Callable[[Town], object]
+
+PLANTED: list[tuple[str, str, Defect]] = [
+    # What was blind: the outbox, what commands cause, and what lies parked
+    (
+        "model: revision 2 of {live} issued BookCourier, which is not there",
+        "a command is not in the outbox",
+        lambda t: (
+            caused(t.live, "BookCourier").update(caused_by=None),
+            commands(t.live, "BookCourier").delete(),
+        ),
+    ),
+    (
+        "is done, but nobody has carried it out",
+        "a command is ticked off without having been carried out",
+        lambda t: commands(t.live, "BookCourier").update(attempt=0),
+    ),
+    (
+        "is skipped, but nobody has given it up",
+        "a command is skipped by nobody",
+        lambda t: commands(t.live, "BookCourier").update(status="skipped"),
+    ),
+    (
+        "model: BookCourier of revision 2 of {live} is not what was issued",
+        "a command is altered",
+        lambda t: commands(t.live, "BookCourier").update(
+            body={"parcel_id": "P-other", "note": ""}
+        ),
+    ),
+    (
+        "was issued by no transition",
+        "a command is issued twice",
+        one_too_many,
+    ),
+    (
+        "caused 1 events, but 0 are in the inbox",
+        "the event of a command after the commit is dropped",
+        lambda t: caused(t.finished, "BookCourier").delete(),
+    ),
+    (
+        "caused 1 events, but 0 are in the inbox",
+        "the event of a command inside the transaction is dropped",
+        lambda t: caused(t.live, "CountScan").delete(),
+    ),
+    (
+        "progress: event {scan} is parked, but Packing of {parked} takes ParcelPacked",
+        "a parked event lies that the present step takes",
+        lambda t: parked(t).update(type="ParcelPacked", body={"weight": 3}),
+    ),
+    (
+        "progress: event {scan} is parked, but",
+        "a parked event lies that a workflow waits for",
+        forget_the_wait,
+    ),
+    # What each kind of process must show besides
+    (
+        "dense_history: {finished} is at revision",
+        "a checkpoint of a finished process is gone",
+        lambda t: point(t.finished, 2).delete(),
+    ),
+    (
+        "conservation: event",
+        "an event is received and nothing will look at it",
+        lambda t: parked(t).update(verdict="received", wake_at=None),
+    ),
+    (
+        "model: {live} is not where its history ends",
+        "the data of a live process is altered",
+        lambda t: process(t.live).update(data={**t.live.data, "place": "Osaka"}),
+    ),
+    (
+        "progress: {failed} has failed but nobody is told",
+        "nobody is told of a failed process",
+        lambda t: Incident.objects.filter(instance=t.failed).delete(),
+    ),
+    (
+        "progress: {paused} is paused, but paused at None",
+        "a paused process does not know since when",
+        lambda t: process(t.paused).update(paused_at=None),
+    ),
+    (
+        "joins: {journey}: the join at leave counts 1 arrived",
+        "a join has lost a branch",
+        lambda t: runs(t.journey, node="leave").update(arrived=1),
+    ),
+    (
+        "maps: the map see of {journey}",
+        "a map has lost an element",
+        lambda t: runs(t.journey, node="see", item=1).delete(),
+    ),
+    (
+        "results: the result of ride of {journey}",
+        "a result is altered",
+        lambda t: runs(t.journey, node="ride").update(result=4),
+    ),
+    (
+        "fences: step run",
+        "a settled step will be run again",
+        lambda t: runs(t.journey, node="ride").update(
+            wake_at=timezone.now() + timedelta(hours=1)
+        ),
+    ),
+    (
+        "progress: called of {standstill} waits, but nothing will wake it",
+        "a sub-process has ended and its parent was not told",
+        lambda t: ProcessInstance.objects.filter(parent=t.standstill).update(
+            finished_at=timezone.now(), status="completed"
+        ),
+    ),
+    (
+        "undoing: {taken_back} is undone, but not exactly what was done",
+        "a finished step of a compensated process was not undone",
+        lambda t: runs(t.taken_back, node="book", kind=StepKind.UNDO).delete(),
+    ),
+    (
+        "outbox: event {scan} has been due since",
+        "due work is taken by nobody",
+        lambda t: parked(t).update(wake_at=timezone.now() - timedelta(minutes=5)),
+    ),
+    (
+        "references: event",
+        "an event belongs to a process that is gone",
+        lambda t: parked(t).update(process=uuid4()),
+    ),
+    (
+        "audit: checkpoint 2 of {paused} has no audit row",
+        "nobody has paused a process",
+        lambda t: point(t.paused, 2).update(cause=f"operator:{uuid4()}"),
+    ),
+]
+
+OUT_OF_SIGHT = {
+    "a simple event handler was never called": (
+        "tests.integration.test_engine_outbox",
+        "test_an_event_handler_reacts_once_an_event",
+    ),
+    "an effect inside the transaction is gone, though its command is done": (
+        "tests.integration.test_order_promise",
+        "test_a_step_before_its_listing_is_noticed",
+    ),
+    "an effect outside was repeated under another key": (
+        "tests.integration.test_engine_outbox",
+        "test_each_attempt_has_the_same_idempotency_key",
+    ),
+    "an accepted event was never stored": (
+        "tests.reliability.test_commit_ambiguity",
+        "test_a_sender_whose_commit_was_cut_off_may_send_again",
+    ),
+}
+"""Defects that leave no trace in the rows, each with the module and the test that finds it."""
+
+
+def found(town: Town, defect: Defect) -> list[str]:
+    """Return what the invariants find of a defect, which is undone then."""
+    with transaction.atomic():
+        defect(town)
+        lines = violations()
+        transaction.set_rollback(True)
+    return lines
+
+
+def test_every_planted_defect_is_found_where_it_is(town: Town) -> None:
+    places = {name: getattr(row, "pk", row) for name, row in vars(town).items()}
+    missed = []
+    for said, name, defect in PLANTED:
+        lines = found(town, defect)
+        if not any(said.format(**places) in line for line in lines):
+            missed.append((name, said.format(**places), lines))
+
+    assert missed == []
+    assert violations() == []
+
+
+def test_every_rule_finds_one_of_them() -> None:
+    named = {said.partition(":")[0] for said, _, _ in PLANTED if ": " in said}
+
+    assert len(PLANTED) >= 12
+    assert {check.__name__ for check in CHECKS} - named <= {"outbox", "sub_processes"}
+
+
+@pytest.mark.parametrize("defect", OUT_OF_SIGHT)
+def test_what_rows_cannot_tell_is_found_by_a_test(defect: str) -> None:
+    module, name = OUT_OF_SIGHT[defect]
+
+    assert callable(getattr(import_module(module), name))
+
+
+def test_an_event_that_is_about_to_be_offered_is_in_order(town: Town) -> None:
+    taken = {"type": "ParcelPacked", "body": {"weight": 3}}
+    offered = {"wake_at": timezone.now(), "handled_at": None}
+
+    lines = found(town, lambda t: parked(t).update(**offered, **taken))
+    assert lines == []

@@ -1,0 +1,118 @@
+"""Wide changes are cut: a transaction never stands idle for long while Python makes a message ready."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connection, transaction
+
+from orchestrator import start_process
+from orchestrator.definition import Workflow
+from orchestrator.engine.drain import drain
+from orchestrator.engine.storage import idle_limit
+from orchestrator.engine.storage.batch import MANY_PARAMS
+from orchestrator.models import InboxEvent, IssuedCommand, ProcessInstance, Status
+from orchestrator.testing import registered
+from tests.apps.process_managers.desk import place
+from tests.apps.process_managers.fixtures import SetHandler
+from tests.apps.process_managers.messages import PackParcel, ParcelDelivered
+from tests.apps.wide_graphs.processes import (
+    WORKFLOWS,
+    Breadth,
+    Broad,
+    Dense,
+    Fan,
+    Mesh,
+)
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("known", "parcels"),
+]
+on_postgresql = pytest.mark.skipif(
+    "postgresql" not in settings.DATABASES["default"]["ENGINE"],
+    reason="SQLite ends no sessions",
+)
+
+BRANCHES = 500
+
+
+@pytest.fixture(scope="module")
+def known() -> Iterator[None]:
+    with registered(*WORKFLOWS):
+        yield
+
+
+@pytest.fixture
+def sizes() -> Iterator[list[int]]:
+    """Return the numbers of parameters of what is sent."""
+    found: list[int] = []
+
+    def note(
+        execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
+    ) -> Any:
+        found.append(len(params or ()))
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(note):
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("workflow", "given"),
+    [(Broad, Breadth(BRANCHES)), (Fan, Breadth(BRANCHES)), (Dense, Mesh(20, 4))],
+    ids=["start", "fork", "dense"],
+)
+def test_no_message_is_large(
+    workflow: type[Workflow], given: Any, sizes: list[int]
+) -> None:
+    start_process(workflow, given)
+    while drain():
+        pass
+
+    assert max(sizes) <= MANY_PARAMS
+    assert ProcessInstance.objects.get().status == Status.COMPLETED
+
+
+def test_a_handler_may_cause_many_events(handler: SetHandler, sizes: list[int]) -> None:
+    many = [ParcelDelivered("P-1")] * BRANCHES
+    handler(PackParcel, lambda command: many)
+    parcel = place("P-1")
+
+    assert max(sizes) <= MANY_PARAMS
+    assert InboxEvent.objects.filter(process=parcel).count() == BRANCHES + 1
+    assert IssuedCommand.objects.get().status == "done"
+
+
+@on_postgresql
+def test_the_limit_grows_with_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    allowed: list[str] = []
+    allow = idle_limit.allow
+
+    def note(seconds: float) -> None:
+        allow(seconds)
+        with connection.cursor() as cursor:
+            cursor.execute(f"SHOW {idle_limit.NAME}")
+            allowed.append(cursor.fetchone()[0])
+
+    monkeypatch.setattr(idle_limit, "allow", note)
+    start_process(Fan, Breadth(1000))
+    start_process(Broad, Breadth(1000))
+
+    assert allowed[-1] == "20s"
+    with connection.cursor() as cursor:
+        cursor.execute(f"SHOW {idle_limit.NAME}")
+        assert cursor.fetchone()[0] == "5s"
+
+
+@on_postgresql
+@pytest.mark.parametrize("limit", ["0", "2min"])
+def test_a_limit_that_is_longer_or_none_stays(limit: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET {idle_limit.NAME} = '{limit}'")
+        with transaction.atomic():
+            idle_limit.allow(60)
+            cursor.execute(f"SHOW {idle_limit.NAME}")
+            assert cursor.fetchone()[0] == limit
+    connection.close()

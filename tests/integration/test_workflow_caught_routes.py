@@ -1,0 +1,94 @@
+"""Which way a failure went is read from the history: never guessed from the name that its error had."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from orchestrator.engine.operations import decide, resume
+from orchestrator.exceptions import OperationRefused
+from orchestrator.models import ProcessInstance
+from orchestrator.testing import registered
+from tests.apps.caught_failures import namesakes
+from tests.apps.caught_failures.processes import Hurry, Mending
+from tests.apps.compensation.fixtures import Ask, asked
+from tests.apps.patterns.desk import (
+    finished,
+    go_on,
+    results,
+    statuses,
+    visit,
+    visits,
+)
+
+__all__ = ["asked", "known"]
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known")]
+
+WAYS = ["of the function", "of another module", "below its base", "gone"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def known() -> Iterator[None]:
+    """Let the running code have these workflows, also while the invariants are asked for after each test."""
+    with registered(Mending, Hurry):
+        yield
+
+
+def decided(process: ProcessInstance, step: str, asked: Ask) -> ProcessInstance:
+    run = process.step_runs.get(node=step, finished_at=None)
+    decide(process.pk, run.pk, "yes", request=asked())
+    return go_on(process)
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_resuming_behind_a_failure_goes_the_way_it_went(how: str, asked: Ask) -> None:
+    assert issubclass(namesakes.Torn, LookupError)  # it is imported, and so known
+    process = finished(Mending, how)
+    failed = visit(process, "sew").left
+    assert (failed, statuses(process)["patch"]) == (2, "done")
+    for _ in range(2):  # the second time the way's first step is not the first one's
+        resume(process.pk, failed, request=asked())
+        process = go_on(process)
+        assert statuses(process)["keep"] == "waiting"
+    process = decided(process, "keep", asked)
+
+    assert process.status == "completed"
+    assert [run.status for run in visits(process, "patch")] == [
+        "superseded",
+        "superseded",
+        "done",
+    ]
+    assert [run.status for run in visits(process, "buy")] == ["not_taken"]
+    assert results(process) == {"patch": "a patch", "keep": "yes", "wear": "worn"}
+
+
+def test_a_history_that_another_way_would_follow_from_is_not_resumed(
+    asked: Ask,
+) -> None:
+    process = finished(Mending, "gone")
+    failed = visit(process, "sew").left
+    assert failed is not None
+    point = process.checkpoints.get(revision=failed)
+    for edge in ("", "e0", "e99"):  # none, another one, and one of other code
+        process.checkpoints.filter(pk=point.pk).update(edge=edge)
+        with pytest.raises(OperationRefused, match="cannot read its history"):
+            resume(process.pk, failed, request=asked())
+        with pytest.raises(OperationRefused, match="nothing leads to patch"):
+            resume(process.pk, process.revision, request=asked())
+    process.checkpoints.filter(pk=point.pk).update(edge=point.edge)
+
+    assert statuses(go_on(process))["keep"] == "waiting"
+
+
+def test_a_failure_is_caught_though_nobody_waits_for_that_any_more(asked: Ask) -> None:
+    process = finished(Hurry, "gone")
+    process = decided(process, "hang", asked)
+    process = decided(process, "fetch", asked)
+    failed = visit(process, "sew").left
+    assert failed is not None
+    assert statuses(process)["patch"] == statuses(process)["wash"] == "not_taken"
+    resume(process.pk, failed, request=asked())
+    process = decided(go_on(process), "keep", asked)
+
+    assert process.status == "completed"
+    assert len(visits(process, "wear")) == 1

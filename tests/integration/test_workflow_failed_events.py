@@ -1,0 +1,221 @@
+"""An event that cannot be delivered to a workflow: it stands failed until it is seen to, and so does its whole."""
+
+from collections.abc import Iterator
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.apps import apps
+from django.db import connection
+
+from orchestrator.definition import Event, Failure, Workflow, catch, run, then, wait
+from orchestrator.engine import operations
+from orchestrator.engine.operations import ActionRequest
+from orchestrator.exceptions import SubprocessFailed
+from orchestrator.models import (
+    InboxEvent,
+    Incident,
+    ProcessInstance,
+    StepRun,
+    Verdict,
+)
+from orchestrator.testing import Process, pass_time, registered, started
+from orchestrator.testing.process import Anybody
+
+pytestmark = pytest.mark.django_db
+
+
+class Weighed(Event):
+    grams: int
+
+
+scales = {"broken": True}
+
+
+def is_heavy(event: Weighed) -> bool:
+    if scales["broken"]:
+        raise ValueError("the scales are broken")
+    return event.grams > 10
+
+
+def label(parcel: Weighed) -> int:
+    return parcel.grams
+
+
+def ship() -> str:
+    return "shipped"
+
+
+def leave(error: Failure) -> str:
+    assert error.child is not None
+    return f"{error.child.step}: {error.child.type}: {error.child.message}"
+
+
+class Weighing(Workflow):
+    flow = (then(wait(Weighed, "on_scales", is_heavy, gives="parcel"), label),)
+
+
+class Shipment(Workflow):
+    flow = (then(run(Weighing, "weighing"), ship),)
+
+
+class PatientShipment(Workflow):
+    weighing = run(Weighing, "weighing")
+    flow = (
+        then(weighing, ship),
+        catch(weighing, error=SubprocessFailed, to=leave),
+    )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def known() -> Iterator[None]:
+    """For a whole module: the invariants are asked for after each test, and must still know the definitions."""
+    with registered(Weighing, Shipment, PatientShipment):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def broken_scales() -> None:
+    scales["broken"] = True
+
+
+def weighed(process: Process, grams: int = 20) -> Process:
+    """Send an event that fails in all its attempts."""
+    process.send(Weighed(grams))
+    assert process.status == "retrying"
+    pass_time(hours=1)
+    return process
+
+
+def act(operation: Any, *target: Any) -> None:
+    operation(
+        *target, request=ActionRequest(actor=Anybody(), key=uuid4(), reason="a test")
+    )
+    pass_time(seconds=1)
+
+
+def test_a_workflow_stands_failed_until_its_event_is_retried() -> None:
+    weighing = weighed(started(Weighing))
+
+    assert weighing.status == "failed"
+    assert weighing.incidents == ["ValueError: the scales are broken"]
+    scales["broken"] = False
+    weighing.retry()
+    assert (weighing.status, weighing.result) == ("completed", 20)
+    assert weighing.incidents == []
+
+
+def test_it_stays_so_while_others_of_its_steps_go_on() -> None:
+    weighing = weighed(started(Weighing))
+    act(operations.escalate, weighing.id)
+
+    assert weighing.status == "failed"
+
+
+def test_it_stands_well_again_when_the_event_is_discarded() -> None:
+    weighing = weighed(started(Weighing))
+    act(operations.discard, InboxEvent.objects.get(verdict=Verdict.FAILED).pk)
+
+    assert (weighing.status, weighing.incidents) == ("waiting", [])
+
+
+@pytest.mark.parametrize("pressed", [0, 1], ids=["of the whole", "of the part"])
+def test_it_reaches_the_whole_and_a_retry_revives_both(pressed: int) -> None:
+    shipment = started(Shipment)
+    [weighing] = shipment.children
+    weighed(weighing)
+
+    assert (shipment.status, weighing.status) == ("failed", "failed")
+    assert shipment.incidents == [
+        f"SubprocessFailed: the sub-process weighing {weighing.id} failed at Weighed: ValueError: the scales are broken"
+    ]
+    scales["broken"] = False
+    (shipment, weighing)[pressed].retry()
+    assert (shipment.status, shipment.result) == ("completed", "shipped")
+    assert not Incident.objects.open().exists()
+
+
+def test_the_whole_waits_on_when_the_event_is_discarded() -> None:
+    shipment = started(Shipment)
+    weighed(shipment.children[0])
+    act(operations.discard, InboxEvent.objects.get(verdict=Verdict.FAILED).pk)
+
+    assert (shipment.status, shipment.children[0].status) == ("waiting", "waiting")
+    scales["broken"] = False
+    shipment.children[0].send(Weighed(30))
+    assert shipment.status == "completed"
+
+
+def test_a_rule_of_the_whole_takes_it_and_closes_the_part() -> None:
+    shipment = started(PatientShipment)
+    [weighing] = shipment.children
+    weighed(weighing)
+
+    assert (shipment.status, weighing.status) == ("completed", "cancelled")
+    assert shipment.result == {"leave": "Weighed: ValueError: the scales are broken"}
+    assert not Incident.objects.open().exists()
+
+
+def test_another_event_may_help_both() -> None:
+    shipment = started(Shipment)
+    [weighing] = shipment.children
+    weighed(weighing)
+    scales["broken"] = False
+    weighing.send(Weighed(30))
+
+    assert (shipment.status, weighing.result) == ("completed", 30)
+
+
+def resolutions() -> list[tuple[str, str]]:
+    told = Incident.objects.exclude(resolved_at=None).order_by("pk")
+    return list(told.values_list("kind", "resolution"))
+
+
+ENDED = [("event_failed", "cancelled")]
+
+
+def test_an_event_that_failed_needs_nobody_when_its_process_was_cancelled() -> None:
+    weighing = weighed(started(Weighing))
+    weighing.cancel()
+
+    assert (weighing.status, weighing.incidents) == ("cancelled", [])
+    assert resolutions() == ENDED
+    assert InboxEvent.objects.filter(verdict=Verdict.FAILED).count() == 1
+
+
+def test_an_event_that_failed_is_shown_when_another_one_has_completed_its_process() -> (
+    None
+):
+    weighing = weighed(started(Weighing))
+    scales["broken"] = False
+    weighing.send(Weighed(30))
+
+    assert (weighing.status, len(weighing.incidents)) == ("completed", 1)
+
+
+def test_it_needs_nobody_either_when_its_process_stood_still() -> None:
+    weighing = weighed(started(Weighing))
+    act(operations.pause, weighing.id, True)
+    weighing.cancel()
+
+    assert (weighing.status, weighing.incidents) == ("cancelled", [])
+
+
+def test_what_failed_under_an_earlier_version_reaches_its_whole_when_it_is_migrated() -> (
+    None
+):
+    shipment = started(Shipment)
+    [weighing] = shipment.children
+    weighed(weighing)
+    ProcessInstance.objects.update(status="waiting")
+    StepRun.objects.filter(status="failed").update(status="waiting", error="")
+    Incident.objects.filter(instance=shipment.id).delete()
+
+    migration = import_module("orchestrator.migrations.0010_failed_events")
+    migration.tell(apps, SimpleNamespace(connection=connection))
+    pass_time(seconds=1)
+
+    assert (shipment.status, weighing.status) == ("failed", "failed")
+    assert len(shipment.incidents) == 1

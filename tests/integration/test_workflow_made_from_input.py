@@ -1,0 +1,97 @@
+"""A graph made from an input runs the functions, by the policies, that its own input chose."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import transaction
+
+from orchestrator import start_process
+from orchestrator.definition import codec
+from orchestrator.engine.operations import decide
+from orchestrator.engine.storage import definitions
+from orchestrator.models import Definition, ProcessInstance
+from orchestrator.testing import registered
+from tests.apps.compensation.fixtures import Ask, asked
+from tests.apps.made_from_input.processes import File, Housekeeping, done
+from tests.apps.patterns.desk import go_on, insist, launch, statuses
+
+__all__ = ["asked", "known"]
+
+pytestmark = [pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def known() -> Iterator[None]:
+    """Let the running code have the workflow, also while the invariants are asked for after each test."""
+    with registered(Housekeeping):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def nothing_done() -> None:
+    """Begin with nothing done, and nothing remembered of earlier processes."""
+    done.clear()
+    definitions.forget()
+
+
+def decided(process: ProcessInstance, step: str, asked: Ask) -> ProcessInstance:
+    run = process.step_runs.get(node=step, finished_at=None)
+    decide(process.pk, run.pk, "on", request=asked())
+    return go_on(process)
+
+
+@pytest.mark.parametrize("afresh", [False, True])
+@pytest.mark.parametrize("order", [("copy", "delete"), ("delete", "copy")])
+def test_processes_whose_graphs_are_equal_run_each_its_own_functions(
+    order: tuple[str, str], asked: Ask, *, afresh: bool
+) -> None:
+    processes = {kind: go_on(launch(Housekeeping, kind, kind)) for kind in order}
+    assert Definition.objects.count() == 1  # as nothing of it is drawn
+    for step in ("ready", "again"):
+        for process in processes.values():
+            if afresh:  # another worker, who has seen none of them
+                definitions.forget()
+            decided(process, step, asked)
+
+    first, second = (f"{kind} {kind}" for kind in order)
+    assert done == [first, second, first, second]
+
+
+def test_processes_whose_graphs_are_equal_have_each_its_own_policies(
+    asked: Ask,
+) -> None:
+    patient = go_on(launch(Housekeeping, "patient", "fail", 3))
+    hasty = go_on(launch(Housekeeping, "hasty", "fail", 0))
+    decided(patient, "ready", asked)
+    insist(decided(hasty, "ready", asked))
+
+    attempts = [f"attempt {number} at patient" for number in range(1, 5)]
+    assert sorted(done) == ["attempt 1 at hasty", *attempts]
+    assert statuses(hasty)["act"] == statuses(patient)["act"] == "failed"
+
+
+def test_a_start_that_was_rolled_back_leaves_nothing_behind(asked: Ask) -> None:
+    with transaction.atomic():
+        start_process(Housekeeping, File("gone", "delete"), id="one")
+        transaction.set_rollback(True)
+    process = launch(Housekeeping, "kept", "copy", id="one")
+    decided(decided(go_on(process), "ready", asked), "again", asked)
+
+    assert done == ["copy kept"] * 2
+
+
+def test_an_input_is_not_read_at_each_step_to_find_its_plan(
+    asked: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = go_on(launch(Housekeeping, "long", "copy", 0, 30))
+    asked_for: list[object] = []
+
+    def counted(value: object) -> str:
+        asked_for.append(value)
+        return codec.digest(value)
+
+    definitions.forget()
+    monkeypatch.setattr(definitions, "digest", counted)
+    decided(decided(process, "ready", asked), "again", asked)
+
+    assert asked_for == [process.data]

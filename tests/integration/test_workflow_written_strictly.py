@@ -1,0 +1,48 @@
+"""Results are written as strictly as they are read: a step fails that gives a wrong one, not the one that reads it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from orchestrator.definition import Workflow
+from orchestrator.testing import registered, started
+from tests.apps.written_strictly.processes import (
+    WORKFLOWS,
+    MissingField,
+    MissingResult,
+    PaintedAlready,
+    WrongSkip,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(scope="module", autouse=True)
+def known() -> Iterator[None]:
+    with registered(*WORKFLOWS):
+        yield
+
+
+@pytest.mark.parametrize(
+    ("workflow", "said"),
+    [
+        (MissingField, "the result of survey: rooms: Input should be a valid integer"),
+        (MissingResult, "the result of count: Input should be a valid integer"),
+        (WrongSkip, "the result of guess: Input should be a valid integer"),
+    ],
+)
+def test_the_step_that_gives_a_wrong_result_fails(
+    workflow: type[Workflow], said: str
+) -> None:
+    process = started(workflow, workflow.Input())
+
+    assert process.status == "failed"
+    [incident] = process.incidents
+    assert incident.startswith(f"InvalidMessage: {said}")
+    assert len(process.path) == 1
+
+
+def test_an_element_that_is_passed_over_without_a_result_is_left_out() -> None:
+    process = started(PaintedAlready, PaintedAlready.Input())
+
+    assert (process.status, process.result) == ("completed", 4)

@@ -1,0 +1,100 @@
+"""A line between PostgreSQL or Valkey and its clients that falls silent: nothing comes through, nobody is told."""
+
+import ctypes
+import socket
+import struct
+import threading
+from contextlib import suppress
+from typing import Literal
+
+SO_ATTACH_FILTER = 26
+RETURN = 0x06
+"""The instruction of a socket's filter that lets so many bytes of a packet through."""
+
+Way = Literal["swallowed", "dropped"]
+
+
+class SilentLine:
+    """A TCP proxy that falls silent.
+
+    "swallowed": what is sent is received and goes nowhere, as behind a proxy or a server that stands still.
+    "dropped": packets are lost, as behind a firewall that has forgotten the connection. Linux alone can do that here.
+
+    Args:
+        server: host and port, or the path of a unix socket.
+    """
+
+    def __init__(self, server: tuple[str, int] | str) -> None:
+        self.server = server
+        self.all_silent = False
+        self._silent: set[socket.socket] = set()
+        self._clients: list[socket.socket] = []
+        self._servers: list[socket.socket] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def fall_silent(self, way: Way = "swallowed") -> None:
+        """Let no connection that there is be heard of again; new ones work."""
+        self._silent |= set(self._clients)
+        if way == "dropped":
+            for client in self._clients:
+                with suppress(OSError):  # it has been closed
+                    drop_packets(client)
+
+    def fall_silent_for_all(self, way: Way = "swallowed") -> None:
+        """Let new connections be silent too: they are accepted, and nothing answers."""
+        self.all_silent = True
+        self.fall_silent(way)
+
+    def speak(self) -> None:
+        """Let new connections be heard again."""
+        self.all_silent = False
+
+    def close(self) -> None:
+        # Closing alone does not wake the threads that wait.
+        for each in [self._listener, *self._clients, *self._servers]:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+                server = self._connected()
+            except OSError:
+                return
+            if self.all_silent:
+                self._silent.add(client)
+            self._clients.append(client)
+            self._servers.append(server)
+            for source, target in ((client, server), (server, client)):
+                threading.Thread(
+                    target=self._pass, args=(source, target, client), daemon=True
+                ).start()
+
+    def _connected(self) -> socket.socket:
+        if not isinstance(self.server, str):
+            return socket.create_connection(self.server)
+        server = socket.socket(socket.AF_UNIX)
+        server.connect(self.server)
+        return server
+
+    def _pass(
+        self, source: socket.socket, target: socket.socket, client: socket.socket
+    ) -> None:
+        """Pass on what comes, as long as the line speaks; the end of one side as well."""
+        with suppress(OSError):
+            while data := source.recv(65536):
+                if client not in self._silent:
+                    target.sendall(data)
+            if client not in self._silent:
+                target.shutdown(socket.SHUT_RDWR)
+
+
+def drop_packets(connected: socket.socket) -> None:
+    """Let the system throw away every packet that comes for a connection: it neither answers nor resets."""
+    program = ctypes.create_string_buffer(struct.pack("HBBI", RETURN, 0, 0, 0))
+    filter_ = struct.pack("HL", 1, ctypes.addressof(program))
+    connected.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, filter_)

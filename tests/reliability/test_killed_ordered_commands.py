@@ -1,0 +1,157 @@
+"""The commands of a row keep their order while workers are killed, also those that fail, are retried or skipped."""
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import groupby
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import Group, User
+
+from orchestrator import start_process
+from orchestrator.engine.invariants import violations
+from orchestrator.engine.operations import ActionRequest, retry, skip_command
+from orchestrator.models import Incident, IssuedCommand, ProcessInstance, Status
+from orchestrator.testing import registered
+from tests.apps.ordered_commands import handlers
+from tests.apps.ordered_commands.handlers import Call, bring_paper, calls, forget
+from tests.apps.ordered_commands.processes import (
+    AFTER_COMMIT,
+    BookClosed,
+    Publishing,
+)
+from tests.reliability.storm import Storm, kill_one
+from tests.services.patience import wait_for
+from tests.services.sizes import size
+from tests.services.workers import Workers
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("publishing"),
+    pytest.mark.timeout(600),
+]
+
+BOOKS = size(24, full=200)
+TROUBLES = ("", "passing", "lasting", "lasting")
+QUICK = {
+    "PROCESSION_APPS": "tests.apps.ordered_commands",
+    "PROCESSION_BACKOFF_SECONDS": "0.1",
+    "PROCESSION_SWEEP_SECONDS": "0.2",
+}
+
+
+@pytest.fixture(scope="module")
+def publishing() -> Iterator[None]:
+    """Let the running code have this app; for a whole module, as the invariants need it after each test."""
+    assert handlers.__name__  # importing it has registered them
+    with registered(Publishing):
+        yield
+
+
+@pytest.fixture
+def hands(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> Iterator[Workers]:
+    """Return two workers who know the books; the test starts them."""
+    for name, value in QUICK.items():
+        monkeypatch.setenv(name, value)
+    forget()
+    workers = Workers(processes=2)
+    yield workers
+    workers.stop()
+    forget()
+
+
+def trouble_of(number: int) -> str:
+    return TROUBLES[number % len(TROUBLES)]
+
+
+def standing() -> Counter[tuple[str, ...]]:
+    """Return how often the commands after the commit stand how, in the order written."""
+    rows = IssuedCommand.objects.filter(type__in=AFTER_COMMIT)
+    found: dict[object, dict[str, str]] = defaultdict(dict)
+    for process, name, status in rows.values_list("instance_id", "type", "status"):
+        found[process][name] = status
+    return Counter(tuple(one[name] for name in AFTER_COMMIT) for one in found.values())
+
+
+def so_far(workers: Workers) -> str:
+    incidents = Counter(Incident.objects.open().values_list("message", flat=True))
+    return f"{standing()} {incidents} {workers.supervisor.log.read_text()[-1500:]}"
+
+
+def stuck_books() -> list[ProcessInstance]:
+    found = ProcessInstance.objects.filter(status=Status.FAILED)
+    return list(found.order_by("correlation_key"))
+
+
+def see_to(book: ProcessInstance, person: User, *, again: bool) -> None:
+    """Press Retry of a book that could not be printed, or Skip of its printing."""
+    wanted = ActionRequest(person, uuid4(), "there is paper now")
+    if again:
+        retry(book.pk, request=wanted)
+    else:
+        failed = book.commands.get(type="Print")
+        skip_command(book.pk, str(failed.pk), request=wanted)
+
+
+def by_title() -> dict[str, list[Call]]:
+    found: dict[str, list[Call]] = defaultdict(list)
+    for call in calls():
+        found[call.title].append(call)
+    return found
+
+
+def in_order(made: list[Call]) -> list[str]:
+    """Return the commands that were called, each as often as it was called anew after another."""
+    return [name for name, _ in groupby(call.command for call in made)]
+
+
+@pytest.mark.full_size("200 books", seconds=240)
+def test_commands_keep_their_order_though_workers_are_killed(
+    hands: Workers, administrator: User
+) -> None:
+    dice = random.Random(9)
+    storm = Storm()
+    storm.every(0.7, "kills", lambda: kill_one(hands, dice), steps=4)
+    for number in range(BOOKS):
+        event = BookClosed(f"book {number:03}", trouble_of(number))
+        start_process(Publishing, event, id=str(number), source="desk")
+    hands.start()
+    half = BOOKS // 2
+    done, failed = ("done",) * 4, ("done", "failed", "held", "held")
+    skipped = ("done", "skipped", "done", "done")
+
+    with storm.raging():
+        wait_for(
+            lambda: standing() == {done: half, failed: half},
+            size(30, full=60),
+            lambda: so_far(hands),
+        )
+        called_so_far = Counter(call.command for call in calls())
+        bring_paper()
+        for place, book in enumerate(stuck_books()):
+            see_to(book, administrator, again=place % 2 == 0)
+        wait_for(
+            lambda: standing() == {done: half + half // 2, skipped: half // 2},
+            size(30, full=60),
+            lambda: so_far(hands),
+        )
+
+    assert storm.failures == []
+    kills = storm.counts["kills"]
+    assert kills >= 2
+    assert all(in_order(made) == list(AFTER_COMMIT) for made in by_title().values())
+    assert len(by_title()) == BOOKS
+    assert not any(call.late for call in calls())
+    keys = {(call.title, call.command): set[str]() for call in calls()}
+    for call in calls():
+        keys[call.title, call.command].add(call.key)
+    assert all(len(found) == 1 for found in keys.values())
+    # A kill meets one command, which is carried out again; what failed by itself was tried again as it must be.
+    again = BOOKS // 4 * 2 + half // 2
+    assert len(calls()) - BOOKS * len(AFTER_COMMIT) <= again + kills
+    assert called_so_far["Ship"] - half <= kills
+    assert Group.objects.count() == BOOKS
+    assert set(ProcessInstance.objects.values_list("status")) == {(Status.WAITING,)}
+    assert not Incident.objects.open().exists()
+    assert violations() == []

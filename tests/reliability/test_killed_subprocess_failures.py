@@ -1,0 +1,192 @@
+"""Parts of processes fail, three deep and in maps, while workers are killed: a rule or a Retry takes each failure."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+
+from orchestrator import start_process
+from orchestrator.definition import Workflow
+from orchestrator.engine.invariants import violations
+from orchestrator.engine.operations import ActionRequest, refusals, retry
+from orchestrator.exceptions import OperationRefused
+from orchestrator.models import (
+    Incident,
+    ProcessInstance,
+    Status,
+    StepRun,
+    StepStatus,
+)
+from orchestrator.testing import registered
+from tests.apps.broken_parts import processes as p
+from tests.apps.broken_parts.steps import Job, is_bad, mend, unmend
+from tests.reliability.storm import Storm, kill_one
+from tests.services.patience import wait_for
+from tests.services.sizes import size
+from tests.services.workers import Workers
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("parts"),
+    pytest.mark.timeout(600),
+]
+
+OF_EACH = size(2, full=20)
+ELEMENTS = 4
+BAD = ELEMENTS // 2
+QUICK = {
+    "PROCESSION_APPS": "tests.apps.broken_parts",
+    "PROCESSION_BACKOFF_SECONDS": "0.1",
+    "PROCESSION_SWEEP_SECONDS": "0.2",
+}
+
+
+@pytest.fixture(scope="module")
+def parts() -> Iterator[None]:
+    """Let the running code have these workflows; for a whole module, as the invariants need them after each test."""
+    with registered(*p.WORKFLOWS):
+        yield
+
+
+@pytest.fixture
+def hands(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> Iterator[Workers]:
+    """Return two workers who know the parts, all of which break that can; the test starts them."""
+    for name, value in QUICK.items():
+        monkeypatch.setenv(name, value)
+    unmend()
+    workers = Workers(processes=2)
+    yield workers
+    workers.stop()
+    unmend()
+
+
+def named(*definitions: type[Workflow]) -> list[str]:
+    return [definition.name for definition in definitions]
+
+
+def on_top(*definitions: type[Workflow]) -> dict[str, list[str]]:
+    """Return the statuses of the processes that are no sub-processes, by definition."""
+    rows = ProcessInstance.objects.filter(name__in=named(*definitions), parent=None)
+    found: dict[str, list[str]] = {name: [] for name in named(*definitions)}
+    for name, status in rows.order_by("pk").values_list("name", "status"):
+        found[name].append(status)
+    return found
+
+
+def expected_of(definition: type[Workflow], status: Status) -> list[str]:
+    """Return how the processes of a definition stand, in order: those whose parts are all good have completed."""
+    if definition is p.Strict:
+        return [
+            status if is_bad(number) else Status.COMPLETED for number in range(OF_EACH)
+        ]
+    return [status] * OF_EACH
+
+
+def all_stand() -> bool:
+    """Tell whether what has a rule has completed, and the rest waits for people."""
+    taken = {one.name: expected_of(one, Status.COMPLETED) for one in p.TAKEN}
+    standing = {one.name: expected_of(one, Status.FAILED) for one in p.STANDING}
+    bad = StepRun.objects.filter(node="piece", instance__name=p.StrictMap.name)
+    failed = bad.filter(status=StepStatus.FAILED, finished_at=None).count()
+    return on_top(*p.TAKEN, *p.STANDING) == taken | standing and failed == OF_EACH * BAD
+
+
+def so_far(workers: Workers) -> str:
+    statuses = Counter(ProcessInstance.objects.values_list("name", "status"))
+    incidents = Incident.objects.open().values_list("message", flat=True)[:5]
+    said = workers.supervisor.log.read_text()[-1500:]
+    return f"{dict(statuses)}; {list(incidents)}; workers: {said}"
+
+
+def press_retry_somewhere(person: User, dice: random.Random) -> None:
+    """Press Retry of one member of each family that has failed: of a map that revives one element, or all of them."""
+    for process in ProcessInstance.objects.filter(parent=None, status=Status.FAILED):
+        family = [process]
+        while below := failed_part(family[-1], dice):
+            family.append(below)
+        wanted = ActionRequest(person, uuid4(), "it is mended")
+        with suppress(OperationRefused):  # it goes on already
+            retry(dice.choice(family).pk, request=wanted)
+
+
+def failed_part(
+    process: ProcessInstance, dice: random.Random
+) -> ProcessInstance | None:
+    failed = list(process.children.filter(status=Status.FAILED))
+    return dice.choice(failed) if failed else None
+
+
+def all_are_mended(person: User, dice: random.Random) -> bool:
+    press_retry_somewhere(person, dice)
+    return not ProcessInstance.objects.live().exists()
+
+
+def parts_of(*definitions: type[Workflow]) -> QuerySet[ProcessInstance]:
+    """Return the direct sub-processes of the processes of these definitions."""
+    return ProcessInstance.objects.filter(parent__name__in=named(*definitions))
+
+
+def ends_of(definition: type[Workflow]) -> Counter[str]:
+    """Return how the direct sub-processes have ended."""
+    return Counter(parts_of(definition).values_list("status", flat=True))
+
+
+def results_of(definition: type[Workflow], node: str) -> list[object]:
+    """Return what the visits of a step have given in all processes of a definition, in the order of the processes."""
+    runs = StepRun.objects.filter(instance__name=definition.name, node=node)
+    done = runs.filter(status=StepStatus.DONE).order_by("instance")
+    return list(done.values_list("result", flat=True))
+
+
+@pytest.mark.full_size("20 of each of 5 workflows", seconds=240)
+def test_each_failure_of_a_part_is_taken_once_though_workers_are_killed(
+    hands: Workers, administrator: User
+) -> None:
+    dice = random.Random(3)
+    storm = Storm()
+    storm.every(0.7, "kills", lambda: kill_one(hands, dice), steps=4)
+    for number in range(OF_EACH):
+        start_process(p.Strict, Job(number))
+        start_process(p.Caught, Job(number))
+        for definition in (p.StrictMap, p.Tolerant, p.CaughtMap):
+            start_process(definition, Job(parts=ELEMENTS))
+    hands.start()
+
+    with storm.raging():
+        wait_for(all_stand, size(30, full=60), lambda: so_far(hands))
+        found_meanwhile = violations()
+        mend()
+        mended = partial(all_are_mended, administrator, dice)
+        wait_for(mended, size(30, full=60), lambda: so_far(hands))
+
+    assert storm.failures == []
+    assert storm.counts["kills"] >= 1
+    assert (found_meanwhile, violations()) == ([], [])
+    assert not Incident.objects.open().exists()
+    assert set(ProcessInstance.objects.filter(parent=None).values_list("status")) == {
+        (Status.COMPLETED,)
+    }
+    bad = OF_EACH // 2
+    assert ends_of(p.Strict) == {"completed": OF_EACH}
+    assert ends_of(p.Caught) == {"completed": OF_EACH - bad, "cancelled": bad}
+    explained = [str(told) for told in results_of(p.Caught, "explain")]
+    assert len(explained) == bad
+    assert all(told.endswith(" is broken") for told in explained)
+    assert ends_of(p.StrictMap) == {"completed": ELEMENTS * OF_EACH}
+    assert results_of(p.StrictMap, "total") == [60] * OF_EACH
+    assert ends_of(p.Tolerant) == {
+        "completed": (ELEMENTS - BAD) * OF_EACH,
+        "cancelled": BAD * OF_EACH,
+    }
+    assert results_of(p.Tolerant, "total") == [20] * OF_EACH
+    assert parts_of(p.CaughtMap).count() == ELEMENTS * OF_EACH
+    assert len(results_of(p.CaughtMap, "explain")) == OF_EACH
+    left = parts_of(p.Caught, p.Tolerant).filter(status="cancelled")
+    told = {said["retry"] for said in refusals(left, administrator).values()}
+    assert told == {"Its parent went on"}

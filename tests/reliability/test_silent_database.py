@@ -1,0 +1,145 @@
+"""PostgreSQL's connections fall silent: packets are neither answered nor refused, and nobody is told.
+
+Workers and their supervisor go on within a lease and three seconds, and a stop never waits for the database.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+from django.conf import settings
+from django.db import connection
+
+from orchestrator import start_process
+from orchestrator.conf import conf
+from orchestrator.definition import Workflow
+from orchestrator.models import ProcessInstance, Status, StepRun
+from tests.apps.watched.fixtures import Begin, begin, said, watched
+from tests.apps.watched.processes import Watched, WatchedInside
+from tests.apps.watched.steps import Work, begun, open_gate
+from tests.reliability.silent_line import SilentLine, Way
+from tests.services.database import led_over
+from tests.services.patience import bar, quickest, wait_for
+from tests.services.workers import Workers
+
+__all__ = ["begin", "watched"]
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(
+        "postgresql" not in settings.DATABASES["default"]["ENGINE"],
+        reason="SQLite is in this process: there is no line to fall silent",
+    ),
+]
+
+RECOVERY = conf().LEASE_SECONDS + 3
+
+
+@pytest.fixture
+def line(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[SilentLine]:
+    """Lead the workers' connections over a line that can fall silent; this process keeps its own."""
+    params = connection.get_connection_params()
+    host, port = params.get("host") or "127.0.0.1", int(params.get("port") or 5432)
+    unix = host.startswith("/")
+    line = SilentLine(f"{host}/.s.PGSQL.{port}" if unix else (host, port))
+    monkeypatch.setenv("DATABASE_URL", led_over(line.port))
+    yield line
+    line.close()
+    with (
+        connection.cursor() as cursor
+    ):  # what the server is still at for those who are gone
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
+def has_begun(name: str) -> bool:
+    return bool(begun(name))
+
+
+class Silence:
+    """Lets the line fall silent while workers are at three or four things, and waits until all are done after all."""
+
+    def __init__(self, line: SilentLine, way: Way, workers: Workers) -> None:
+        self.line, self.way, self.workers = line, way, workers
+        self.times = 0
+
+    def __call__(self) -> None:
+        """One waits for work, one is in a step, one in a transaction; where packets are lost, one in a long query."""
+        self.times += 1
+        for workflow, how in self.in_hand():
+            name = f"{workflow.__name__} {how} {self.times}"
+            start_process(workflow, Work(name, how, 280))
+            wait_for(partial(has_begun, name), 10, self.said)
+        self.line.fall_silent(self.way)
+        start_process(Watched, Work(f"new {self.times}", "sleep"))
+        open_gate(self.times)
+        wait_for(all_done, RECOVERY, self.said)
+
+    def in_hand(self) -> list[tuple[type[Workflow], str]]:
+        found: list[tuple[type[Workflow], str]] = [
+            (Watched, f"wait {self.times}"),
+            (WatchedInside, f"wait {self.times}"),
+        ]
+        # Where what is sent is only swallowed, the server says, rightly, that it is at the query.
+        return found + [(Watched, "ask")] * (self.way == "dropped")
+
+    def said(self) -> str:
+        return said(self.workers)
+
+
+def all_done() -> bool:
+    return not ProcessInstance.objects.exclude(status=Status.COMPLETED).exists()
+
+
+@pytest.mark.parametrize("way", ["swallowed", "dropped"])
+def test_workers_whose_connections_have_fallen_silent_go_on(
+    line: SilentLine, begin: Begin, way: Way
+) -> None:
+    silence = Silence(line, way, begin(4))
+
+    most = bar(RECOVERY)
+    assert quickest(silence, most) < most
+    assert set(StepRun.objects.values_list("attempt", flat=True)) == {1}
+
+
+def test_a_stop_does_not_wait_for_a_silent_database(
+    line: SilentLine, begin: Begin
+) -> None:
+    workers = begin(2)
+    start_process(Watched, Work("long", "sleep", 600))
+    wait_for(partial(has_begun, "long"), 10, lambda: said(workers))
+    line.fall_silent_for_all()
+    wait_for(partial(unanswered, workers), 10, lambda: said(workers))
+    since = time.monotonic()
+
+    assert workers.stop() == 0
+    assert time.monotonic() - since < bar(5)
+
+
+def test_the_supervisor_kills_and_replaces_workers_while_the_database_is_silent(
+    line: SilentLine, begin: Begin
+) -> None:
+    workers = begin(2)
+    line.fall_silent_for_all()
+    wait_for(partial(unanswered, workers), 10, lambda: said(workers))
+    before = workers.pids
+    for pid in before:
+        os.kill(pid, signal.SIGKILL)
+
+    wait_for(lambda: replaced(workers, before), 5, lambda: said(workers))
+
+
+def unanswered(workers: Workers) -> bool:
+    """Tell whether the supervisor has noticed that the database is silent."""
+    return "the database does not answer" in said(workers)
+
+
+def replaced(workers: Workers, before: list[int]) -> bool:
+    return len(workers.pids) == len(before) and not set(workers.pids) & set(before)

@@ -1,0 +1,78 @@
+"""Redis falls silent: connections are accepted and stay open, and nothing answers. Workers look for work themselves."""
+
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+from orchestrator import start_process
+from orchestrator.conf import conf
+from orchestrator.models import ProcessInstance, Status, StepRun
+from tests.apps.watched.fixtures import Begin, begin, said, watched
+from tests.apps.watched.processes import Watched
+from tests.apps.watched.steps import Work, begun, open_gate
+from tests.reliability.silent_line import SilentLine, Way
+from tests.services.patience import bar, wait_for
+from tests.services.valkey import ValkeyServer
+
+__all__ = ["begin", "watched"]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+RECOVERY = conf().LEASE_SECONDS + 3
+
+
+@pytest.fixture
+def line(valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[SilentLine]:
+    """Lead the workers' connections over a line that can fall silent; this process keeps its own."""
+    line = SilentLine(str(valkey.socket))
+    monkeypatch.setenv("REDIS_URL", f"redis://127.0.0.1:{line.port}/0")
+    yield line
+    line.close()
+
+
+def has_begun(name: str) -> bool:
+    return bool(begun(name))
+
+
+def all_done() -> bool:
+    return not ProcessInstance.objects.exclude(status=Status.COMPLETED).exists()
+
+
+@pytest.mark.parametrize("way", ["swallowed", "dropped"])
+def test_work_goes_on_while_redis_is_silent(
+    line: SilentLine, begin: Begin, way: Way
+) -> None:
+    """Of two workers one is in a step, and one waits for a bell; then both wait for bells that nobody hears."""
+    workers = begin(2)
+    log = workers.supervisor.log
+    logged = len(log.read_text())
+    start_process(Watched, Work("in hand", "wait 1"))
+    wait_for(partial(has_begun, "in hand"), 10, lambda: said(workers))
+    line.fall_silent_for_all(way)
+    open_gate(1)
+    wait_for(all_done, RECOVERY, lambda: said(workers))
+    start_process(Watched, Work("new", "sleep"))
+    wait_for(all_done, RECOVERY, lambda: said(workers))
+
+    before = workers.pids
+    line.speak()
+    start_process(Watched, Work("afterwards", "sleep"))
+    wait_for(all_done, RECOVERY, lambda: said(workers))
+    assert workers.pids == before
+    assert "the database does not answer" not in log.read_text()[logged:]
+    assert set(StepRun.objects.values_list("attempt", flat=True)) == {1}
+
+
+def test_a_stop_does_not_wait_for_a_silent_redis(
+    line: SilentLine, begin: Begin
+) -> None:
+    workers = begin(2)
+    start_process(Watched, Work("long", "sleep", 600))
+    wait_for(partial(has_begun, "long"), 10, lambda: said(workers))
+    line.fall_silent_for_all()
+    since = time.monotonic()
+
+    assert workers.stop() == 0
+    assert time.monotonic() - since < bar(5)

@@ -1,0 +1,121 @@
+"""Two senders tell of many parcels by their keys, each parcel's events in order, while workers are killed.
+
+No event overtakes another of its parcel, none is set aside, and nobody is told of anything.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from itertools import groupby
+
+import pytest
+from django.contrib.auth.models import Group
+
+from orchestrator import send_event
+from orchestrator.definition import Event
+from orchestrator.models import InboxEvent, Incident, ProcessInstance, Status
+from tests.apps.process_managers.messages import (
+    ParcelDelivered,
+    ParcelOrdered,
+    ParcelPacked,
+    ParcelScanned,
+)
+from tests.reliability.senders import Senders, Sending
+from tests.reliability.storm import Storm, kill_one
+from tests.services.patience import wait_for
+from tests.services.sizes import size
+from tests.services.workers import Workers
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("parcels"),
+    pytest.mark.timeout(600),
+]
+
+PARCELS, SCANS = size(20, full=1_000), 7
+EVENTS = PARCELS * (SCANS + 3)
+SECONDS_BETWEEN_KILLS = size(1, full=10) / 2
+
+
+@pytest.fixture
+def carriers(
+    monkeypatch: pytest.MonkeyPatch, transactional_db: None
+) -> Iterator[Workers]:
+    """Return two workers who know the parcels; the test starts them."""
+    monkeypatch.setenv("PROCESSION_APPS", "tests.apps.process_managers")
+    workers = Workers(processes=2)
+    yield workers
+    workers.stop()
+
+
+def story_of(parcel: str) -> list[Event]:
+    """Return all that happens to a parcel, in its order."""
+    scans = [ParcelScanned(parcel, f"place {number}") for number in range(SCANS)]
+    return [ParcelOrdered(parcel), ParcelPacked(3), *scans, ParcelDelivered(parcel)]
+
+
+def stream(sender: str, dice: random.Random) -> Iterator[Sending]:
+    """Yield one sender's half of the parcels, mixed with each other: of each parcel one event after the other."""
+    parcels = [f"{sender}-{number}" for number in range(PARCELS // 2)]
+    left = {parcel: iter(story_of(parcel)) for parcel in parcels}
+    turns = [parcel for parcel in parcels for _ in range(SCANS + 3)]
+    dice.shuffle(turns)
+    for number, parcel in enumerate(turns):
+        event = next(left[parcel])
+        yield partial(
+            send_event, event, id=f"{number}", source=sender, correlation_key=parcel
+        )
+
+
+def unfinished(workers: Workers) -> str:
+    statuses = Counter(ProcessInstance.objects.values_list("step", "status"))
+    verdicts = Counter(InboxEvent.objects.values_list("verdict", flat=True))
+    said = workers.supervisor.log.read_text()[-1500:]
+    return f"{dict(statuses)} {dict(verdicts)}; workers: {said}"
+
+
+def out_of_order() -> list[str]:
+    """Return the parcels whose events did not lead to one revision after the other."""
+    rows = InboxEvent.objects.order_by("correlation_key", "id")
+    told = rows.values_list("correlation_key", "revision")
+    revisions = {
+        parcel: [revision for _, revision in of_parcel]
+        for parcel, of_parcel in groupby(told, key=lambda row: row[0])
+    }
+    return [
+        f"{parcel}: {found}"
+        for parcel, found in revisions.items()
+        if found != list(range(1, SCANS + 4))
+    ]
+
+
+@pytest.mark.full_size("10,000 events", seconds=600)
+@pytest.mark.parametrize("before", [True, False], ids=["sent before", "sent meanwhile"])
+def test_all_events_are_taken_in_their_order(carriers: Workers, before: bool) -> None:
+    dice, storm = random.Random(8), Storm()
+    storm.every(
+        SECONDS_BETWEEN_KILLS, "kills", lambda: kill_one(carriers, dice), steps=8
+    )
+    north, south = (stream(sender, dice) for sender in ("north", "south"))
+    senders = Senders(north, south)
+    if before:
+        senders.send_all()
+    carriers.start()
+    due = InboxEvent.objects.filter(wake_at__isnull=False)
+
+    with storm.raging():
+        if not before:
+            senders.send_all()
+        wait_for(lambda: not due.exists(), 240, lambda: unfinished(carriers))
+
+    assert storm.failures == []
+    assert storm.counts["kills"] >= 1
+    verdicts = Counter(InboxEvent.objects.values_list("verdict", flat=True))
+    assert verdicts == {"started": PARCELS, "moved": EVENTS - PARCELS}
+    assert out_of_order() == []
+    ends = set(ProcessInstance.objects.values_list("status", "data__place"))
+    assert ends == {(Status.COMPLETED, f"place {SCANS - 1}")}
+    assert not Incident.objects.exists()
+    # Each command was carried out once, though its worker may have been killed over it.
+    assert Group.objects.count() == PARCELS * (SCANS + 1)

@@ -1,0 +1,45 @@
+"""A program that ends while the channel layer is away writes nothing about that into a log that is closed."""
+
+import subprocess
+import sys
+
+PROGRAM = """
+import atexit, io, logging
+from threading import Event
+
+from monitoring import broadcaster
+from orchestrator.signals import Change
+
+sending, ending = Event(), Event()
+
+class GoneLayer:
+    async def group_send(self, *_):
+        sending.set()
+        ending.wait(60)
+        raise ConnectionError("gone")
+
+async def nobody_is_asked(self):
+    pass
+
+broadcaster.get_channel_layer = GoneLayer
+broadcaster.Watchers.ask = nobody_is_asked
+log = io.StringIO()
+logging.basicConfig(stream=log)
+broadcaster.broadcast(Change(None, "parcel", revision=1, status="running"))
+assert sending.wait(60)
+log.close()
+atexit.register(ending.set)
+"""
+
+
+def test_nothing_is_said_when_the_program_ends() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env={"DJANGO_SETTINGS_MODULE": "orchestrator.settings"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+    assert (ended.returncode, ended.stderr) == (0, "")

@@ -1,0 +1,40 @@
+"""Whose turn it is in a claimed batch of events, when others of their process are missing from it."""
+
+from orchestrator.engine.claims.lines import Lines
+from orchestrator.engine.storage.table import Claimed
+from orchestrator.models import InboxEvent
+
+
+def claimed(**ahead: set[int]) -> Lines:
+    """Return the lines of events, each with the numbers of those that must be settled before it."""
+    return Lines(
+        [Claimed(InboxEvent(pk=int(n[1:])), frozenset(a)) for n, a in ahead.items()]
+    )
+
+
+def numbers(items: list[Claimed[InboxEvent]]) -> list[int]:
+    return [item.work.pk for item in items]
+
+
+def test_one_that_is_too_early_holds_back_nothing_that_is_before_it() -> None:
+    lines = claimed(_1=set(), _2={1}, _9={1, 2, 3, 4})
+
+    assert numbers(lines.mine) == [1, 2]
+    assert numbers(lines.early) == [9]
+    assert all(lines.has(item) for item in lines.mine)
+
+
+def test_one_that_is_too_early_holds_back_what_is_behind_it() -> None:
+    lines = claimed(_3={1}, _4={1, 3}, _5=set())
+
+    assert numbers(lines.mine) == [5]
+    assert numbers(lines.early) == [3, 4]
+
+
+def test_one_that_is_not_settled_holds_back_its_own_line_alone() -> None:
+    lines = claimed(_1=set(), _2={1}, _3=set())
+    one, two, three = lines.mine
+
+    lines.stop(one)
+
+    assert [lines.has(item) for item in (two, three)] == [False, True]

@@ -1,0 +1,50 @@
+"""PostgreSQL connections of worker processes wait for nothing without end, in whatever project."""
+
+import json
+import subprocess
+import sys
+
+from orchestrator.environment import POSTGRES_LINE, limited
+
+PROJECT = """
+import json
+from django.conf import settings
+settings.configure(DATABASES={
+    "default": {"ENGINE": "django.db.backends.postgresql", "NAME": "a", "OPTIONS": {"pool": True}},
+    "lite": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"},
+}, USE_TZ=True)
+from django.db import connections as databases
+from orchestrator.workers import connections
+connections.limit()
+print(json.dumps([databases[name].settings_dict["OPTIONS"] for name in ("default", "lite")]))
+"""
+
+
+def test_connections_that_say_nothing_get_all_limits() -> None:
+    options = limited({})
+
+    assert options.items() >= POSTGRES_LINE.items()
+    assert options["options"] == (
+        "-c idle_in_transaction_session_timeout=5000 -c lock_timeout=5000 -c statement_timeout=300000"
+    )
+
+
+def test_what_a_project_says_itself_holds() -> None:
+    given = {"connect_timeout": 60, "options": "-c lock_timeout=1 -c search_path=a"}
+    options = limited(given)
+
+    assert options["connect_timeout"] == 60
+    assert options["tcp_user_timeout"] == POSTGRES_LINE["tcp_user_timeout"]
+    assert options["options"].startswith("-c lock_timeout=1 -c search_path=a -c ")
+    assert options["options"].count("lock_timeout") == 1
+
+
+def test_worker_processes_of_any_project_have_limits_and_no_pool() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", PROJECT], capture_output=True, text=True, check=True
+    )
+
+    [options, of_sqlite] = json.loads(run.stdout)
+    session = limited({})["options"]
+    assert options == {**limited({}), "options": f"{session} -c TimeZone=UTC"}
+    assert of_sqlite == {}

@@ -1,0 +1,102 @@
+"""Plans made from inputs are kept as far as there is room, the largest counted as what they take."""
+
+import tracemalloc
+from uuid import uuid4
+
+from orchestrator.definition import Workflow, needs, step
+from orchestrator.definition.workflow.plan import Plan
+from orchestrator.engine.storage.plans import Plans, size
+from tests.unit.workflows import plan_of, steps, work
+
+a, b, c, d = steps("a b c d")
+small, other, dense = (
+    plan_of(needs(b, [a])),
+    plan_of(needs(c, [a])),
+    plan_of(needs(d, [a, b, c]), needs(c, [a, b]), needs(b, [a])),
+)
+
+
+def test_a_plan_belongs_to_its_class_and_its_input() -> None:
+    plans = Plans()
+    plans.keep((Workflow, "one"), small)
+    plans.keep((Workflow, "two"), other)
+
+    assert plans.get((Workflow, "one")) is small
+    assert plans.get((Workflow, "two")) is other
+    assert plans.get((Workflow, "three")) is None
+
+
+def test_what_was_not_used_for_longest_makes_room() -> None:
+    plans = Plans(room=2 * size(small))
+    for name in "one", "two":
+        plans.keep((Workflow, name), small)
+    plans.get((Workflow, "one"))
+    plans.keep((Workflow, "three"), small)
+
+    kept = [name for name in ("one", "two", "three") if plans.get((Workflow, name))]
+    assert kept == ["one", "three"]
+
+
+def test_links_take_room_too() -> None:
+    assert len(dense.links) > len(dense.vertices)
+    assert size(dense) > size(small) + 2 * (size(other) - size(small))
+    plans = Plans(room=3 * size(small))
+    plans.keep((Workflow, "one"), small)
+    plans.keep((Workflow, "two"), small)
+    plans.keep((Workflow, "dense"), dense)
+
+    assert plans.get((Workflow, "one")) is None
+    assert plans.get((Workflow, "dense")) is dense
+
+
+def test_one_that_is_larger_than_all_room_is_kept_alone() -> None:
+    plans = Plans(room=1)
+    plans.keep((Workflow, "one"), small)
+    plans.keep((Workflow, "two"), other)
+
+    assert plans.get((Workflow, "one")) is None
+    assert plans.get((Workflow, "two")) is other
+
+
+def test_the_same_plan_again_takes_no_more_room() -> None:
+    plans = Plans(room=2 * size(small))
+    plans.keep((Workflow, "one"), small)
+    for _ in range(5):
+        plans.keep((Workflow, "two"), small)
+
+    assert plans.get((Workflow, "one")) is small
+
+
+def test_of_so_many_processes_the_checksums_are_known() -> None:
+    plans = Plans(processes=2)
+    first, second, third = uuid4(), uuid4(), uuid4()
+    for process in (first, second, third):
+        plans.note(process, "sum")
+
+    assert [plans.checksum_of(p) for p in (first, second, third)] == [
+        None,
+        "sum",
+        "sum",
+    ]
+
+
+def test_its_size_is_about_what_it_takes_in_memory() -> None:
+    for count, ways in ((300, 1), (200, 40)):
+        tracemalloc.start()
+        plan = _grid(count, ways)
+        taken, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+
+        assert size(plan) / 2.5 < taken < size(plan) * 2.5
+
+
+def _grid(count: int, ways: int) -> Plan:
+    """Steps each of which needs so many before it."""
+    made = [step(work, f"s{number}") for number in range(count)]
+    return plan_of(
+        *(
+            needs(one, made[max(0, number - ways) : number])
+            for number, one in enumerate(made)
+            if number
+        )
+    )
