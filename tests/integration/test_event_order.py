@@ -21,6 +21,7 @@ from orchestrator.engine.claims.lines import followers, put_off
 from orchestrator.engine.drain import drain
 from orchestrator.engine.events.delivery import deliver
 from orchestrator.engine.operations import ActionRequest, retry
+from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.batch import send as send_all
 from orchestrator.engine.storage.tables import events
 from orchestrator.models import InboxEvent, Incident, ProcessInstance, Status, Verdict
@@ -227,9 +228,37 @@ def test_a_backlog_goes_on_with_its_first_whatever_is_claimed_beside_them() -> N
     assert verdicts(*scans) == ["moved"] * 8
 
 
+def many_others(parcel: ProcessInstance) -> None:
+    """A parcel's long history, others with theirs, and many undecided events; PostgreSQL knows how many."""
+    others = [uuid7() for _ in range(1_000)]
+    now = database_now()
+
+    def row(process: UUID, number: int, **decided: object) -> InboxEvent:
+        return InboxEvent(
+            source="crowd",
+            event_id=f"{process}-{number}",
+            target="shipping",
+            type="tests.ParcelScanned",
+            body={},
+            process_id=process,
+            correlation_key=f"P-1 of {process}",
+            received_at=now,
+            **decided,
+        )
+
+    told = [row(process, 0, wake_at=now + LONG) for process in others]
+    history = {"verdict": Verdict.IGNORED, "handled_at": now}
+    for process in [parcel.pk, *others[:20]]:
+        told += [row(process, number, **history) for number in range(1, 101)]
+    InboxEvent.objects.bulk_create(told)
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(f"ANALYZE {InboxEvent._meta.db_table}")
+
+
 def test_what_is_ahead_of_an_event_is_found_by_indexes() -> None:
     """However many processes and events there are: a claim reads those of its own events' processes."""
-    underway()
+    many_others(underway())
     send(ParcelScanned("P-1", "Kobe"), correlation_key="P-1")
     with explained() as plans:
         events.claim("default", "this worker", 16, 10)
@@ -247,6 +276,7 @@ def test_what_waited_for_an_event_is_found_by_indexes(
     handler(CountScan, failing_once(ConnectionError("no line")))
     tell(parcel, ParcelPacked(3))
     scanned = tell(parcel, ParcelScanned("P-1", "Kobe"))
+    many_others(parcel)
     with explained() as plans:
         for statement in followers(scanned, parcel, scanned.received_at):
             send_all([statement])
@@ -269,9 +299,7 @@ def explained() -> Iterator[list[str]]:
         execute: Callable[..., object], sql: str, params: object, *rest: object
     ) -> object:
         with connection.cursor() as cursor:
-            if (
-                postgresql
-            ):  # which goes through small tables, whatever indexes they have
+            if postgresql:  # it goes through a small table of processes
                 cursor.cursor.execute("SET LOCAL enable_seqscan = off")
             how = "EXPLAIN" if postgresql else "EXPLAIN QUERY PLAN"
             cursor.cursor.execute(f"{how} {sql}", params)

@@ -17,6 +17,9 @@ from orchestrator.exceptions import OperationRefused
 from orchestrator.models import Checkpoint, Incident
 from tests.services.workers import Workers
 
+LOOK_SECONDS = 0.03
+"""Between two looks whether enough was done since the last harm."""
+
 
 class Storm:
     """Does harm in threads of its own, at fixed intervals, until it is over."""
@@ -36,8 +39,9 @@ class Storm:
             seconds: between one and the next.
             name: what it is counted as.
             act: the harm.
-            steps: how many checkpoints must have been added since the last time: so a crowded machine, which gets less
-                done between two acts, is harmed no more often for as much work.
+            steps: how many checkpoints must have been added since the last time, and before the first, which waits for
+                nothing else: so a crowded machine, which gets less done between two acts, is harmed no more often for
+                as much work, and a fast one is harmed before it is done.
         """
         self.threads.append(
             threading.Thread(target=self._repeat, args=(seconds, name, act, steps))
@@ -46,13 +50,14 @@ class Storm:
     def _repeat(
         self, seconds: float, name: str, act: Callable[[], None], steps: int
     ) -> None:
-        wanted = 0
+        wanted, pause = steps, LOOK_SECONDS if steps else seconds
         try:
-            while not self.over.wait(seconds):
+            while not self.over.wait(pause):
                 made = Checkpoint.objects.count() if steps else 0
+                pause = LOOK_SECONDS
                 if made >= wanted:
                     act()
-                    wanted = made + steps
+                    wanted, pause = made + steps, seconds
                     self.counts[name] += 1
         except BaseException as error:  # noqa: BLE001  shown by the test
             self.failures.append(error)

@@ -101,10 +101,10 @@ def test_all_events_are_taken_in_their_order(carriers: Workers, before: bool) ->
     senders = Senders(north, south)
     if before:
         senders.send_all()
-    carriers.start()
     due = InboxEvent.objects.filter(wake_at__isnull=False)
 
     with storm.raging():
+        carriers.start()
         if not before:
             senders.send_all()
         wait_for(lambda: not due.exists(), 240, lambda: unfinished(carriers))
