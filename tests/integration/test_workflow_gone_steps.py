@@ -6,10 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator import registry
-from orchestrator.definition import Event, Workflow, sleep, then, wait
+from orchestrator import registry, start_process
+from orchestrator.definition import Event, Workflow, sleep, step, then, wait
+from orchestrator.engine.claims import leases
+from orchestrator.engine.steps.running import CLAIMED
 from orchestrator.engine.storage import definitions
-from orchestrator.testing import Process, pass_time, registered, started
+from orchestrator.engine.storage.tables import step_runs
+from orchestrator.models import Lost
+from orchestrator.testing import Process, pass_time, registered, run, started
 
 pytestmark = pytest.mark.django_db
 
@@ -35,10 +39,31 @@ class After(Workflow):
     flow = (then(sleep(HOUR, "rest"), wait(Called, "bell", gives="call"), answer),)
 
 
+charged: list[str] = []
+
+
+def charge() -> None:
+    charged.append("once")
+
+
+def bill() -> None:
+    charged.append("by its other name")
+
+
+class ChargedBefore(Workflow):
+    name = "charging"
+    flow = (step(charge, idempotent=False),)
+
+
+class ChargedAfter(Workflow):
+    name = "charging"
+    flow = (step(bill, idempotent=False),)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def known() -> Iterator[None]:
     """For a whole module: the invariants are asked for after each test, and must still know the definition."""
-    with registered(Before):
+    with registered(Before, ChargedBefore):
         yield
 
 
@@ -48,6 +73,7 @@ def other_release() -> Iterator[None]:
     definitions.forget()
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(registry.definitions, ("line", 1), After)
+        patch.setitem(registry.definitions, ("charging", 1), ChargedAfter)
         yield
     definitions.forget()
 
@@ -79,3 +105,19 @@ def test_an_event_for_a_wait_that_is_gone_is_taken_where_the_code_has_it() -> No
 
     assert (line.status, line.result) == ("completed", 7)
     assert line.incidents == []
+
+
+def test_a_step_whose_worker_died_is_not_run_again_for_having_been_set_aside() -> None:
+    charged.clear()
+    receipt = start_process(ChargedBefore)
+    (taken,) = step_runs.claim("default", "dead", 1, 10, **CLAIMED)
+    at = leases.name_of(step_runs, taken.work.pk)
+    leases.end("default", ["dead"], in_hand={at: Lost.DIED})
+    charging = Process(receipt.process_id)
+    with other_release():
+        run()
+        assert charging.incidents == ["charging has no step charge now"]
+    pass_time(minutes=1)
+
+    assert charged == []
+    assert charging.incidents[0].startswith("Interrupted: ")

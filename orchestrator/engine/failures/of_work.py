@@ -216,10 +216,8 @@ def _show(
 def hold(work: Work, error: Exception) -> None:
     """Sets work aside until the running code has what it needs; people are told once."""
     now = database_now()
-    noted: dict[str, Any] = {"error": str(error)}
-    if isinstance(work, StepRun):
-        noted |= {"lost": "", "given_back": 0}
-    marks = [give_back.given_back(work, now + HOLD, **noted)._replace(rows=1)]
+    held = give_back.given_back(work, now + HOLD, error=str(error))
+    marks = [held._replace(rows=1)]
     about: dict[str, Any] = {"kind": Incident.Kind.HANDLER_MISSING, **_about(work)}
     if not Incident.objects.open().filter(**about).exists():
         about_whom = [pk] if (pk := _process_of(work)) else []
