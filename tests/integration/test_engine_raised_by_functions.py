@@ -17,7 +17,8 @@ from orchestrator.models import (
     StepRun,
     Verdict,
 )
-from orchestrator.testing import Process, pass_time, registered, run
+from orchestrator.testing import Process, pass_time, registered, run, started
+from tests.apps.patterns.misbehaving import fail_without_words
 from tests.apps.process_managers.desk import underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
@@ -32,10 +33,12 @@ from tests.apps.raising.processes import (
     WORKFLOWS,
     Caught,
     Deciding,
+    Listening,
     Making,
     Name,
     Once,
     Raising,
+    Rung,
     Telling,
     Unheard,
     raised,
@@ -129,6 +132,24 @@ def test_a_graph_that_can_not_be_made_again_is_tried_and_shown(name: str) -> Non
     assert Process(process.pk).status == "completed"
 
 
+def test_events_stay_parked_while_the_graph_can_not_be_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    process = started(Listening)
+    for number in (8, 9):
+        assert process.send(Rung(number)) == "parked"
+    with monkeypatch.context() as patch:
+        patch.setattr(Listening, "fails", True)
+        definitions.forget()
+        process.send(Rung(1))
+        pass_time(LONG)
+        assert process.status == "failed"
+        assert set(process.incidents) == {"ConnectionError: no graph"}
+    process.retry()
+
+    assert (process.status, process.result) == ("completed", 1)
+
+
 @pytest.mark.parametrize("name", SPECIAL)
 def test_a_handler_in_the_commit_that_raises_it_fails_its_event(
     name: str, handler: SetHandler
@@ -157,6 +178,21 @@ def test_a_handler_after_the_commit_that_raises_it_fails_its_command(
 
     command = IssuedCommand.objects.get(type="BookCourier")
     assert (command.status, command.attempt) == ("failed", 2)
+
+
+@pytest.mark.parametrize("after_commit", [False, True])
+def test_an_error_of_a_handler_that_cannot_even_be_told_is_shown(
+    handler: SetHandler, *, after_commit: bool
+) -> None:
+    def fail(command: PackParcel) -> None:
+        fail_without_words()
+
+    handler(PackParcel, fail, after_commit=after_commit, attempts=2)
+    start_process("shipping", ParcelOrdered("P-1"))
+    pass_time(LONG)
+
+    (incident,) = Incident.objects.open()
+    assert incident.message == "Unspeakable: its text cannot be had (RuntimeError)"
 
 
 # What the engine itself misses

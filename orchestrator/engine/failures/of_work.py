@@ -170,7 +170,7 @@ def _fail(
     if isinstance(work, InboxEvent):
         marks += offering.parked_no_more(work, instance, now)
         marks += followers(work, instance, now) if final else []
-    message = f"{type(error).__name__}: {error}"
+    message = incidents.named(error)
     if final:
         log.error("%s failed for good: %s", work, message)
         detail = incidents.trace(error)

@@ -40,7 +40,7 @@ def followed(run: StepRun, go_on: Callable[[], None]) -> None:
         raise
     except Exception as error:
         raise OperationRefused(
-            f"the process cannot go on from {run.node} with this: {error}"
+            f"the process cannot go on from {run.node} with this: {incidents.said(error)}"
         ) from error
 
 

@@ -3,7 +3,16 @@
 from dataclasses import dataclass
 
 from orchestrator import exceptions, send_event
-from orchestrator.definition import Event, Failure, Workflow, case, catch, route, step
+from orchestrator.definition import (
+    Event,
+    Failure,
+    Workflow,
+    case,
+    catch,
+    route,
+    step,
+    wait,
+)
 from orchestrator.definition.workflow.rows import then
 
 OURS = {
@@ -25,6 +34,10 @@ def raised(name: str) -> Exception:
 class Unheard(Event):
     """Nobody listens to it."""
 
+    number: int
+
+
+class Rung(Event):
     number: int
 
 
@@ -56,6 +69,10 @@ def follow() -> None:
 
 def mend(error: Failure) -> str:
     return error.type
+
+
+def hear(rung: Rung) -> int:
+    return rung.number
 
 
 class Raising(Workflow):
@@ -103,4 +120,17 @@ class Making(Workflow):
         return [then(begin, follow)]
 
 
-WORKFLOWS = (Raising, Once, Caught, Telling, Deciding, Making)
+class Listening(Workflow):
+    """Waits for an event, and makes its graph anew for each; while it `fails` it makes none."""
+
+    waits_for = (Rung,)
+    fails = False
+
+    @staticmethod
+    def flow(input: object) -> list[object]:
+        if Listening.fails:
+            raise ConnectionError("no graph")
+        return [then(wait(Rung, "bell", gives="rung", number=1), hear)]
+
+
+WORKFLOWS = (Raising, Once, Caught, Telling, Deciding, Making, Listening)
