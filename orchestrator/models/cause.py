@@ -26,7 +26,7 @@ class CauseKind(models.TextChoices):
     PARENT = "parent", _("Its parent process waits for it no more")
     """To the step run of the parent, which waits for this process no more."""
     SETTLED = "settled", _("Nothing fails any more")
-    """To an event that was troubled and moves nothing; its part is the revision."""
+    """To an event or a deadline's step run that was troubled and moves nothing; its part is the revision."""
     EVENT_FAILED = "failure:inboxevent", _("An event could not be handled")
     COMMAND_FAILED = "failure:issuedcommand", _("A command failed")
     STEP_FAILED = "failure:steprun", _("A step or a deadline failed")

@@ -1,6 +1,9 @@
 """Deadlines of a step: several, each once, in their order, never after the step was left."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 from functools import partial
 
 import pytest
@@ -8,6 +11,7 @@ from django.contrib.auth.models import Group
 
 from orchestrator import Permanent
 from orchestrator.conf import conf
+from orchestrator.definition import Event, ProcessManager, after, during, when
 from orchestrator.engine.drain import drain
 from orchestrator.models import (
     Checkpoint,
@@ -19,7 +23,7 @@ from orchestrator.models import (
     StepRun,
     Verdict,
 )
-from orchestrator.testing import pass_time
+from orchestrator.testing import pass_time, started
 from orchestrator.testing.clock import age
 from tests.apps.process_managers.desk import (
     accept,
@@ -27,7 +31,7 @@ from tests.apps.process_managers.desk import (
     tell,
     underway,
 )
-from tests.apps.process_managers.fixtures import SetHandler
+from tests.apps.process_managers.fixtures import SetHandler, known
 from tests.apps.process_managers.messages import (
     Courier,
     PackParcel,
@@ -39,10 +43,48 @@ from tests.apps.process_managers.messages import (
 )
 from tests.apps.process_managers.together import raised, together
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels", "reminding")]
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
+
+
+class ParcelListed(Event):
+    parcel_id: str
+
+
+class CourierChosen(Event):
+    courier: Courier
+
+
+class Reminding(ProcessManager):
+    """Has a deadline whose guard the data may fulfil no more when it is tried again."""
+
+    class Step(StrEnum):
+        NEW = "New"
+        LISTED = "Listed"
+        CLOSED = "Closed"
+
+    @dataclass(frozen=True)
+    class Data:
+        parcel_id: str
+        courier: Courier = Courier.OWN
+
+    transitions = (
+        during(Step.NEW, when(ParcelListed).go_to(Step.LISTED)),
+        during(
+            Step.LISTED,
+            when(CourierChosen),
+            when(ParcelPacked).go_to(Step.CLOSED),
+            after(HOUR, courier=Courier.OWN).issue(RemindPacker),
+        ),
+    )
+
+
+@pytest.fixture(scope="module")
+def reminding() -> Iterator[None]:
+    """For a whole module: the invariants are asked for after each test, and must still know the definition."""
+    yield from known(Reminding)
 
 
 def visit(parcel: ProcessInstance) -> StepRun:
@@ -189,6 +231,39 @@ def test_a_deadline_whose_command_fails_is_tried_again(handler: SetHandler) -> N
 
     parcel.refresh_from_db()
     assert (visit(parcel).deadlines_fired, parcel.status) == (1, Status.WAITING)
+
+
+def test_a_deadline_that_is_tried_again_shows_whatever_else_happens(
+    handler: SetHandler,
+) -> None:
+    def fail(command: RemindPacker) -> None:
+        raise ConnectionError("no line")
+
+    handler(RemindPacker, fail)
+    process = started(Reminding, ParcelListed("P-1"))
+    pass_time(60 * MINUTE)
+    assert process.status == Status.RETRYING
+    process.send(CourierChosen(Courier.OWN))
+
+    assert process.status == Status.RETRYING
+
+
+def test_a_deadline_that_had_failed_and_moves_nothing_any_more_is_no_trouble(
+    handler: SetHandler,
+) -> None:
+    def fail(command: RemindPacker) -> None:
+        raise ConnectionError("no line")
+
+    handler(RemindPacker, fail)
+    process = started(Reminding, ParcelListed("P-1"))
+    pass_time(60 * MINUTE)
+    process.send(CourierChosen(Courier.PARTNER))
+    pass_time(10 * MINUTE)
+
+    last = Checkpoint.objects.latest("revision")
+    run = StepRun.objects.get(finished_at=None)
+    assert (run.deadlines_fired, process.status) == (1, Status.WAITING)
+    assert last.cause == f"settled:{run.pk}:{last.revision - 1}"
 
 
 def test_in_the_end_a_failing_deadline_is_an_incident(handler: SetHandler) -> None:

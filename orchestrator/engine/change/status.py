@@ -38,7 +38,9 @@ def status_of(instance: ProcessInstance, *, troubled: bool = True) -> Status:
         return Status.FAILED
     if commands.filter(status=CommandStatus.RETRYING).exists():
         return Status.RETRYING
-    return Status.RETRYING if events else Status.WAITING
+    deadlines = instance.step_runs.filter(finished_at=None, wake_at__isnull=False)
+    again = events or deadlines.exclude(error="").exists()
+    return Status.RETRYING if again else Status.WAITING
 
 
 def _troubled_events(instance: ProcessInstance) -> set[str]:

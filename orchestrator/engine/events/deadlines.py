@@ -13,6 +13,7 @@ from orchestrator.definition import ProcessManager
 from orchestrator.definition.codec import decode
 from orchestrator.engine.change import incidents, pausing
 from orchestrator.engine.change.application_code import applications
+from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.claims.give_back import rested
@@ -55,10 +56,21 @@ def _fire(run: StepRun) -> None:
     if run.error:
         move.mark(incidents.resolved("handled", now, step_run_id=run.pk))
     if decision.outcome != "moved":
-        send(move.marks)
+        _pass_by(run, move)
         return
     move.take(definition, decision)
     move.write()
+
+
+def _pass_by(run: StepRun, move: ManagerChange) -> None:
+    """Settles a deadline that moves nothing; a process that was in trouble over it shows how it stands without it."""
+    if run.error and move.troubled:
+        settled = Cause.of(CauseKind.SETTLED, run.pk, move.instance.revision)
+        change = ProcessChange(move.instance, settled, move.now)
+        change.mark(*move.marks)
+        change.write()
+    else:
+        send(move.marks)
 
 
 def _fired(run: StepRun, definition: type[ProcessManager], now: datetime) -> Statement:
