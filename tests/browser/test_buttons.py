@@ -209,10 +209,12 @@ def test_a_hidden_tab_rests_and_catches_up_when_it_is_shown(
     live(signed_in)
     while sum("since=" in url for url in fetched) < 2:  # once its socket is open
         signed_in.wait_for_timeout(50)
+    # What the page was just about to ask for when it was hidden, it still asks for.
     signed_in.evaluate(
         """() => {
             window.away = true;
             Object.defineProperty(document, "hidden", { get: () => window.away, configurable: true });
+            return new Promise((over) => setTimeout(over, 700));
         }"""
     )
     requests: list[str] = []

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from django.core.management import CommandError, call_command
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from examples.order_listing.processes import OrderListing
@@ -49,7 +49,7 @@ def graph(*texts: str) -> Graph:
     return Graph("drawn", 1, "process_manager", nodes, edges)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(TEXTS, min_size=4, max_size=4))
 def test_no_text_becomes_anything_but_text(texts: list[str]) -> None:
     drawn = graph(*texts)

@@ -19,6 +19,7 @@ from monitoring import consumers
 from monitoring.broadcaster import Broadcaster, as_hint, merged
 from orchestrator.asgi import application
 from orchestrator.signals import Change
+from tests.services.patience import A_MINUTE
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
@@ -261,7 +262,7 @@ async def test_a_dead_channel_layer_never_reaches_the_code_that_commits(
 
     for revision in range(100):
         broadcaster.put(change(revision=revision))
-    flushed = await asyncio.to_thread(broadcaster.flush, 5)
+    flushed = await asyncio.to_thread(broadcaster.flush, A_MINUTE)
 
     assert flushed
     assert sum("not told" in line for line in caplog.messages) == 1

@@ -392,12 +392,12 @@ def test_what_is_gone_through_for_long_does_not_lose_its_connection(
     """As the history of a process with ten thousand events is, between two questions to the database."""
 
     def long() -> Iterator[str]:
-        time.sleep(0.3)
+        time.sleep(0.8)
         yield from (str(one.pk) for one in ProcessInstance.objects.all())
 
     monkeypatch.setattr(invariants, "CHECKS", (long,))
     if connection.vendor == "postgresql":
-        connection.cursor().execute("SET idle_in_transaction_session_timeout = 100")
+        connection.cursor().execute("SET idle_in_transaction_session_timeout = 500")
 
     assert violations() == []
     connection.close()  # and with it the short limit

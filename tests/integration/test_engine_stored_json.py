@@ -35,7 +35,10 @@ def row() -> Definition:
 @settings(
     deadline=None,
     max_examples=100,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+    ],
 )
 @given(value=values)
 def test_what_is_stored_comes_back_as_it_was(row: Definition, value: object) -> None:

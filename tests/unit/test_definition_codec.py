@@ -9,7 +9,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.definition import Event
@@ -138,7 +138,7 @@ everything = st.builds(
 )
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(everything)
 def test_whatever_can_be_encoded_comes_back_as_it_was(message: Everything) -> None:
     assert decode(Everything, stored(encode(message))) == message
@@ -154,7 +154,7 @@ values = st.recursive(
 )
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(values)
 def test_any_json_is_taken_as_it_is_or_refused(value: Any) -> None:
     try:

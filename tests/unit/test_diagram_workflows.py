@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from monitoring.diagrams import DiagramState, Drawing, NodeState
@@ -233,7 +233,7 @@ TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(TEXTS, min_size=5, max_size=5))
 def test_no_text_becomes_anything_but_text(texts: list[str]) -> None:
     name, detail, undo, join, guard = texts

@@ -35,6 +35,16 @@ class Flaky(Workflow):
     flow = (step(fail_at_first, "flaky", backoff=40.0),)
 
 
+DAY = 86_400.0  # seconds
+
+
+class Patient(Workflow):
+    """The same, whose pause is over only when somebody says so: chance hardly ever makes it a short one."""
+
+    Input = Number
+    flow = (step(fail_at_first, "patient", backoff=DAY),)
+
+
 class Choosy(Workflow):
     """Another number of attempts for one type of error."""
 
