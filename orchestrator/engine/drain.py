@@ -11,11 +11,11 @@ from uuid import uuid4
 from orchestrator.conf import conf
 from orchestrator.engine.claims import leases, take_over
 from orchestrator.engine.claims.held import BEGIN_SECONDS, UNSEEN, Claim, Held
-from orchestrator.engine.claims.lines import Lines, put_off
+from orchestrator.engine.claims.lines import InOtherHands, Lines, put_off
 from orchestrator.engine.claims.worker_slice import Watch, WorkerSlice, nobody
 from orchestrator.engine.events import deadlines, delivery, outbox
 from orchestrator.engine.steps.running import CLAIMED, StepRunner
-from orchestrator.engine.storage.table import Table
+from orchestrator.engine.storage.table import ALL, Claimed, Table
 from orchestrator.engine.storage.tables import commands, events, step_runs
 from orchestrator.models import CommandStatus, InboxEvent, IssuedCommand, StepRun
 from orchestrator.queue import answering, ring
@@ -54,16 +54,13 @@ def drain(
         queue, owner, lambda: stop() or time.monotonic() >= ends, watch, held
     )
     ready = ReadyWork(worker_slice, stop, alone=alone)
-    total = 0
     with answering(queue):
         while not worker_slice.over():
             leases.end_doubtful(queue, owner)
-            done = ready.run_once()
-            if not (done or leases.in_doubt()):
-                return total
-            total += done
+            if not (ready.run_once() or leases.in_doubt()):
+                return ready.done
     ring(queue)
-    return total
+    return ready.done
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,12 @@ class ReadyWork:
         self.worker_slice = worker_slice
         self.stop = stop
         self.alone = alone
+        self.done = 0
+        """How many pieces of work were run."""
         self.steps = StepRunner(worker_slice)
+        self.elsewhere = InOtherHands()
+        self._passed_over = False
+        """Whether events were passed over since some were run: who settles one looks for those that wait for it."""
         self.sizes = {events: FEW, commands: FEW, step_runs: FEW}
         """How many pieces of each kind are claimed next."""
         self.kinds = (
@@ -99,9 +101,20 @@ class ReadyWork:
             WorkKind(step_runs, self._step, 16, CLAIMED),
         )
 
-    def run_once(self) -> int:
-        """Claims and runs a batch of each kind; how many pieces of work that were."""
-        return sum(self._batch(kind) for kind in self.kinds)
+    def run_once(self) -> bool:
+        """Claims and runs a batch of each kind; whether there may be more for this worker."""
+        known = self.elsewhere.count()
+        self._passed_over = self._passed_over and known > 0
+        led = [self._batch(kind) for kind in self.kinds]
+        if any(led):
+            self._passed_over = True  # it may be what comes after those that were run
+            return True
+        if self.elsewhere.count() > known:
+            return True  # there may be others behind them
+        if self._passed_over:
+            self.elsewhere.clear()
+            return True
+        return False
 
     def _deliver(self, event: InboxEvent) -> bool:
         name = leases.name_of(events, event.pk)
@@ -123,24 +136,33 @@ class ReadyWork:
         with self.worker_slice.watch(conf().EVENT_TIMEOUT, name):
             deadlines.fire(run)  # of a process manager, whose steps only wait
 
-    def _batch(self, kind: WorkKind) -> int:
+    def _batch(self, kind: WorkKind) -> bool:
+        """Claims and runs a batch; whether that led to anything."""
         here, asked, size = self.worker_slice, time.monotonic(), self.sizes[kind.table]
+        which = self.elsewhere.others() if kind.table is events else ALL
         claimed = kind.table.claim(
-            here.queue, here.owner, size, conf().LEASE_SECONDS, **kind.claimed
+            here.queue, here.owner, size, conf().LEASE_SECONDS, which, **kind.claimed
         )
         if time.monotonic() - asked > conf().LEASE_SECONDS / 2:
             leases.doubt()  # others may have taken it over before the answer came
-            return 0
-        if len(claimed) == size:
-            ring(here.queue, others=True)
+            return False
         lines = Lines(claimed)
-        put_off(lines.early)
+        if lines.mine and len(claimed) == size:
+            ring(here.queue, others=True)
+        moved = self._put_off(lines.early)
         done = self._run_in_time(kind, lines, asked)
         if done:
             taken = time.monotonic() - asked
             self.sizes[kind.table] = self._next_size(kind, done, taken)
         self.steps.finish()
-        return done + len(lines.early)
+        self.done += done
+        return bool(lines.mine) or moved
+
+    def _put_off(self, early: list[Claimed[Any]]) -> bool:
+        """Gives back what is too early; whether any of it is not in the hands of others."""
+        found = put_off(self.worker_slice.queue, self.worker_slice.owner, early)
+        self.elsewhere.note(found)
+        return len(found) < len(early)
 
     def _next_size(self, kind: WorkKind, done: int, taken: float) -> int:
         """How many are begun in time if they go on as those did that have taken so many seconds."""
@@ -150,22 +172,26 @@ class ReadyWork:
 
     def _run_in_time(self, kind: WorkKind, lines: Lines, asked: float) -> int:
         """Runs claimed work in its order; what cannot be begun in time is for others. Returns how many were run."""
-        held, done = self.worker_slice.held, 0
+        held, begun = self.worker_slice.held, 0
+        early = list[Claimed[Any]]()
         held.claimed(_claims(kind.table, lines), asked)
         try:
             for number, item in enumerate(lines.mine):
                 if number and not self._may_begin(number, item.work, asked):
                     break
                 if not lines.has(item):
-                    put_off([item])
+                    early.append(item)
                 elif kind.run(item.work) is False:
                     lines.stop(item)
-                done += 1
+                begun += 1
         finally:
             held.let_go()
-        if lines.mine[done:] and not leases.in_doubt():
-            self._let_others(kind.table, [item.work for item in lines.mine[done:]])
-        return done
+        if not leases.in_doubt():
+            self._put_off(early)
+            if lines.mine[begun:]:
+                works = [item.work for item in lines.mine[begun:]]
+                self._let_others(kind.table, works)
+        return begun - len(early)
 
     def _may_begin(self, number: int, work: Any, asked: float) -> bool:
         """Whether claimed work is begun now; nobody else may begin it then."""

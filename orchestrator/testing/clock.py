@@ -151,15 +151,14 @@ def _run(queue: str | None = None) -> None:
     while True:
         at_hand = _at_hand(queue)
         due = sorted(name for name, is_due in at_hand.items() if is_due)
-        for name in due:
-            drain(name, stop=endless, alone=True)
+        run = sum(drain(name, stop=endless, alone=True) for name in due)
         if endless():
             raise AssertionError(f"the work finds no end: {_busy()}")
-        if due:
+        if run:
             continue
         gap = _put_off(queue) if at_hand else None
-        if gap is None:
-            return
+        if gap is None or (due and not gap):
+            return  # what is due is in the hands of others
         age(gap)
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from functools import partial
 from itertools import count
@@ -18,6 +18,7 @@ from orchestrator import Permanent, send_event, start_process
 from orchestrator.conf import conf
 from orchestrator.definition import Event
 from orchestrator.engine.claims.lines import followers, put_off
+from orchestrator.engine.claims.worker_slice import Reporting
 from orchestrator.engine.drain import drain
 from orchestrator.engine.events.delivery import deliver
 from orchestrator.engine.operations import ActionRequest, retry
@@ -202,10 +203,92 @@ def test_what_waited_for_an_event_that_is_parked_meanwhile_goes_on_at_once() -> 
         (packed, frozenset({early}))
     ]
 
-    put_off(claimed)
+    put_off("default", "this worker", claimed)
     pass_time(seconds=1)
 
     assert verdicts(packed, early) == ["moved", "moved"]
+
+
+BY_ID_OR_KEY = pytest.mark.parametrize("by", ["process_id", "correlation_key"])
+
+
+def backlog(by: str, length: int = 8) -> list[int]:
+    """Send a parcel many events, by its id or its key."""
+    addresses: dict[str, UUID | str] = {
+        "process_id": underway().pk,
+        "correlation_key": "P-1",
+    }
+    return [
+        send(ParcelScanned("P-1", f"place {number}"), **{by: addresses[by]})
+        for number in range(length)
+    ]
+
+
+@BY_ID_OR_KEY
+def test_a_backlog_in_other_hands_keeps_its_place_and_is_passed_over(by: str) -> None:
+    scans = backlog(by)
+    held = events.claim("default", "another worker", 2, 10)
+    other = by_key("P-2")
+    drain()
+
+    assert verdicts(*other) == ["started", "moved"]
+    assert verdicts(*scans) == ["received"] * 8
+    later = send(ParcelDelivered("P-1"), correlation_key="P-1")
+    waiting = InboxEvent.objects.filter(owner="", wake_at__lte=database_now())
+    in_line = waiting.order_by("wake_at", "pk").values_list("pk", flat=True)
+    assert list(in_line) == [*scans[2:], later]
+    for item in held:
+        deliver(item.work)
+    drain()
+    assert verdicts(*scans, later) == ["moved"] * 9
+    revisions = [of(number).revision for number in scans]
+    assert revisions == list(range(3, 11))
+
+
+@BY_ID_OR_KEY
+def test_who_had_passed_over_what_is_settled_meanwhile_looks_again(by: str) -> None:
+    """The other worker has looked for what comes next while it was claimed here, and has ended."""
+    scans = backlog(by)
+    held = events.claim("default", "another worker", 2, 10)
+    by_key("P-2")
+
+    @contextmanager
+    def settled_meanwhile(
+        seconds: float, work: str, heartbeat: float | None = None
+    ) -> Iterator[Reporting]:
+        yield nullcontext
+        while held:
+            deliver(held.pop(0).work)
+
+    drain(watch=settled_meanwhile)
+
+    assert verdicts(*scans) == ["moved"] * 8
+
+
+def test_who_gets_nothing_but_what_is_too_early_calls_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    backlog("process_id")
+    events.claim("default", "another worker", 2, 10)
+    rung: list[str] = []
+    monkeypatch.setattr(
+        "orchestrator.engine.drain.ring", lambda queue, **how: rung.append(queue)
+    )
+
+    assert drain() == 0
+    assert rung == []
+
+
+def test_what_comes_after_one_in_another_queue_is_looked_at_again_in_a_moment() -> None:
+    scans = backlog("process_id", 3)
+    InboxEvent.objects.filter(pk=scans[0]).update(queue="slow")
+
+    assert drain() == 0
+    due = InboxEvent.objects.filter(pk__in=scans[1:]).values_list("wake_at", flat=True)
+    assert all(moment > of(scans[0]).wake_at for moment in due)
+    drain("slow")
+    pass_time(seconds=1)
+    assert verdicts(*scans) == ["moved"] * 3
 
 
 def test_a_backlog_goes_on_with_its_first_whatever_is_claimed_beside_them() -> None:

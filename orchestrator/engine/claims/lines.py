@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import time
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
-from orchestrator.engine.claims.give_back import given_back
-from orchestrator.engine.storage.batch import Statement, database_now, send
-from orchestrator.engine.storage.event_table import UNDECIDED, UNDECIDED_OF_KEY
-from orchestrator.engine.storage.table import Claimed
+from django.db import transaction
+
+from orchestrator.engine.claims import leases, take_over
+from orchestrator.engine.storage import event_table
+from orchestrator.engine.storage.batch import Statement, database_now
+from orchestrator.engine.storage.table import ALL, Claimed, Condition
 from orchestrator.engine.storage.tables import events
 from orchestrator.models import InboxEvent, ProcessInstance, Verdict
+from orchestrator.models.inbox_event import UNDECIDED
 
 TURN = timedelta(seconds=0.05)
-"""How soon an event is looked at again that comes after one which others have in their hands."""
+"""For how long nobody looks again at what comes after an event that others have in their hands."""
 
 
 class Lines:
@@ -72,30 +78,83 @@ def followers(
 
     found = []
     if event.process_id is not None:
-        found.append(woken(UNDECIDED, {"process_id": event.process_id}))
+        found.append(woken(event_table.UNDECIDED, {"process_id": event.process_id}))
     if key:
         line = {"target": target, "correlation_key": key}
-        found.append(woken(UNDECIDED_OF_KEY, line))
+        found.append(woken(event_table.UNDECIDED_OF_KEY, line))
     return found
 
 
-def put_off(early: Iterable[Claimed[Any]]) -> None:
-    """Gives events back until those before them are settled or tried again; who settles one late wakes them."""
-    items = list(early)
-    if not items:
-        return
-    # One that was parked meanwhile holds back nothing any more, though it wakes when its patience is over.
-    ahead = InboxEvent.objects.filter(
-        pk__in=set().union(*(item.ahead for item in items)),
-        owner="",
-        verdict=Verdict.RECEIVED,
+def put_off(
+    queue: str, owner: str, early: Sequence[Claimed[InboxEvent]]
+) -> list[InboxEvent]:
+    """Gives events back that come too early.
+
+    What comes after one that is free is due with it, also when that is tried again later. What comes after one that a
+    worker has in its hands keeps its place before what was received later: that worker goes on with it.
+
+    Args:
+        queue: whose events.
+        owner: the worker that has claimed them.
+        early: what is given back.
+
+    Returns:
+        Those that are in other hands, and due at once.
+    """
+    if not early:
+        return []
+    take_over.unbegun(
+        queue, owner, [leases.name_of(events, item.work.pk) for item in early]
     )
-    moments = dict(ahead.values_list("pk", "wake_at"))
-    soon = database_now() + TURN
-    send(
-        given_back(
-            item.work,
-            max([soon, *filter(None, map(moments.get, item.ahead))]),
-        )
-        for item in items
-    )
+    # Only now is asked who has those ahead: when they are settled, these can be claimed already.
+    numbers = set().union(*(item.ahead for item in early))
+    undecided = InboxEvent.objects.filter(UNDECIDED, pk__in=numbers)
+    with transaction.atomic():
+        # Locked, for who settles one wakes what waits for it: these wait by then.
+        free = undecided.filter(owner="").select_for_update(skip_locked=True)
+        moments = {
+            pk: at if of == queue else max(at, database_now() + TURN)
+            for pk, of, at in free.values_list("pk", "queue", "wake_at")
+        }
+        others = undecided.exclude(pk__in=moments).exclude(owner=owner)
+        held = set(others.values_list("pk", flat=True))
+        due = defaultdict[datetime, list[int]](list)
+        for item in early:
+            if held.isdisjoint(item.ahead) and not moments.keys().isdisjoint(
+                item.ahead
+            ):
+                last = max(moments[pk] for pk in item.ahead if pk in moments)
+                due[last].append(item.work.pk)
+        for moment, behind in due.items():
+            free_still = InboxEvent.objects.filter(UNDECIDED, pk__in=behind, owner="")
+            free_still.update(wake_at=moment)
+    return [item.work for item in early if not held.isdisjoint(item.ahead)]
+
+
+class InOtherHands:
+    """Processes whose next event another worker has in its hands: for a moment, the rest is not claimed beside it."""
+
+    def __init__(self) -> None:
+        self._until: dict[UUID | tuple[str, str], float] = {}
+
+    def note(self, found: Iterable[InboxEvent]) -> None:
+        """Notes the processes of some events, as they name them."""
+        until = time.monotonic() + TURN.total_seconds()
+        for event in found:
+            named = (event.target, event.correlation_key)
+            self._until[event.process_id or named] = until
+
+    def count(self) -> int:
+        """How many are known just now."""
+        now = time.monotonic()
+        self._until = {name: end for name, end in self._until.items() if end > now}
+        return len(self._until)
+
+    def clear(self) -> None:
+        self._until.clear()
+
+    def others(self) -> Condition:
+        """What is said of the events that may be claimed."""
+        ids = [name for name in self._until if isinstance(name, UUID)]
+        keys = [name for name in self._until if isinstance(name, tuple)]
+        return events.besides(ids, keys) if self._until else ALL

@@ -7,10 +7,15 @@ both. What is undecided, and by which index it is found, is told at the model.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache
+from typing import Any, TypeVar
+from uuid import UUID
 
-from orchestrator.engine.storage.table import Table
+from orchestrator.engine.storage.table import Condition, Table
 from orchestrator.models import InboxEvent, ProcessInstance
+
+T = TypeVar("T")
 
 UNDECIDED = "wake_at IS NOT NULL AND handled_at IS NULL"
 UNDECIDED_OF_KEY = f"{UNDECIDED} AND NOT (correlation_key = '')"
@@ -22,6 +27,23 @@ class EventTable(Table[InboxEvent]):
 
     def __init__(self) -> None:
         super().__init__(InboxEvent)
+
+    def besides(
+        self, ids: Collection[UUID], keys: Collection[tuple[str, str]]
+    ) -> Condition:
+        """Those of all processes but some, by what the events name: the id, or target and correlation key."""
+        sql, params = "", list[Any]()
+        if ids:
+            known = _padded(ids)
+            marks = ", ".join(["%s"] * len(known))
+            sql += f" AND (process_id IS NULL OR process_id NOT IN ({marks}))"
+            params += [self._param(self.fields["process_id"], one) for one in known]
+        if keys:
+            pairs = _padded(keys)
+            rows = ", ".join(["(%s, %s)"] * len(pairs))
+            sql += f" AND (target, correlation_key) NOT IN (VALUES {rows})"
+            params += [text for pair in pairs for text in pair]
+        return Condition(sql, tuple(params))
 
     @cache  # noqa: B019  # there is one, for the life of the process
     def _ahead(self, vendor: str, limit: int) -> str:
@@ -50,3 +72,9 @@ class EventTable(Table[InboxEvent]):
             else "GROUP_CONCAT(id)"
         )
         return f", (SELECT {keys} FROM ({found}) AS ahead)"  # noqa: S608  # names are the models'
+
+
+def _padded(values: Collection[T]) -> list[T]:
+    """The values, the last one repeated until there are a power of two: so that there are few statements."""
+    found = list(values)
+    return found + found[-1:] * ((1 << (len(found) - 1).bit_length()) - len(found))

@@ -45,6 +45,16 @@ class Raw(NamedTuple):
     sql: str
 
 
+class Condition(NamedTuple):
+    """What else holds of claimed rows: SQL that begins with AND, and its parameters."""
+
+    sql: str
+    params: tuple[Any, ...]
+
+
+ALL = Condition("", ())
+
+
 @dataclass(frozen=True)
 class Claimed(Generic[M]):
     """A claimed row, and the keys of others that must be settled before it is its turn."""
@@ -196,7 +206,14 @@ class Table(Generic[M]):
         return f"SELECT {self._listed} {found}"
 
     def claim(
-        self, queue: str, owner: str, limit: int, lease: float, **values: Any
+        self,
+        queue: str,
+        owner: str,
+        limit: int,
+        lease: float,
+        which: Condition = ALL,
+        /,
+        **values: Any,
     ) -> list[Claimed[M]]:
         """Takes due rows of a queue, oldest first: raises the attempt and sets owner and lease.
 
@@ -205,6 +222,7 @@ class Table(Generic[M]):
             owner: this worker's boot id.
             limit: how many at most.
             lease: seconds until another worker may take them.
+            which: what else must hold of them.
             values: further columns to set.
         """
         vendor, now = connection.vendor, datetime.now(UTC)
@@ -219,20 +237,20 @@ class Table(Generic[M]):
             if not isinstance(value, Raw)
         ]
         if vendor == "postgresql":
-            params: list[Any] = [owner, term, *extra, queue, limit]
+            params: list[Any] = [owner, term, *extra, queue, *which.params, limit]
         else:
             moments = (now, now + term)
             now_, ends = map(connection.ops.adapt_datetimefield_value, moments)
-            params = [owner, ends, *extra, queue, now_, limit]
+            params = [owner, ends, *extra, queue, now_, *which.params, limit]
         with connection.cursor() as cursor:
-            cursor.execute(self._claim(vendor, raw, limit), params)
+            cursor.execute(self._claim(vendor, raw, limit, which.sql), params)
             rows = cursor.fetchall()
         taken = (Claimed(self._object(row), self._keys(row)) for row in rows)
         return sorted(taken, key=lambda claimed: claimed.work.pk)
 
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
     def _claim(
-        self, vendor: str, values: tuple[tuple[str, str], ...], limit: int
+        self, vendor: str, values: tuple[tuple[str, str], ...], limit: int, which: str
     ) -> str:
         postgresql = vendor == "postgresql"
         now, ends = (NOW, f"{NOW} + %s") if postgresql else ("%s", "%s")
@@ -240,7 +258,7 @@ class Table(Generic[M]):
             f", {self._column(self.fields[name])} = {value}" for name, value in values
         )
         due = (
-            f"SELECT {self._key} FROM {self.name} WHERE queue = %s AND wake_at <= {now}"  # noqa: S608  # names are the model's
+            f"SELECT {self._key} FROM {self.name} WHERE queue = %s AND wake_at <= {now}{which}"  # noqa: S608  # names are the model's
             f" ORDER BY wake_at, {self._key} LIMIT %s"
             f"{' FOR UPDATE SKIP LOCKED' if postgresql else ''}"
         )
