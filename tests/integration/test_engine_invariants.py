@@ -3,14 +3,13 @@
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.core.management import call_command
-from django.db import connection, transaction
+from django.db import connection
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -37,17 +36,9 @@ from tests.apps.process_managers.messages import (
     ParcelDelivered,
     ParcelScanned,
 )
-from tests.services.invariants import broken
+from tests.services.invariants import broken, undone
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
-
-
-@contextmanager
-def undone() -> Iterator[None]:
-    """Undo in the end what the block did, because the invariants must hold after each test."""
-    with transaction.atomic():
-        yield
-        transaction.set_rollback(True)
 
 
 @pytest.fixture
@@ -298,19 +289,16 @@ PLANTED: list[tuple[str, str, Defect]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("rule", "defect"),
-    [pytest.param(rule, defect, id=name) for name, rule, defect in PLANTED],
-)
-def test_a_planted_defect_is_found(
-    parcel: ProcessInstance, rule: str, defect: Defect
+def test_each_planted_defect_is_found(
+    parcel: ProcessInstance, subtests: pytest.Subtests
 ) -> None:
-    with undone():
-        defect(parcel)
-        found = violations()
-        assert broken() == found  # as it is asked after each test
-
-    assert rule in {line.partition(":")[0] for line in found}
+    """Plants them one after the other in one process, which is whole again after each."""
+    for name, rule, defect in PLANTED:
+        with subtests.test(name), undone():
+            defect(parcel)
+            found = violations()
+            assert broken() == found  # as it is asked after each test
+            assert rule in {line.partition(":")[0] for line in found}
 
 
 def test_every_rule_has_a_defect_that_it_finds() -> None:

@@ -5,7 +5,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 from uuid6 import uuid7
@@ -27,7 +26,7 @@ from orchestrator.testing import registered
 from tests.apps.random_graphs import journeys
 from tests.apps.random_graphs.processes import RandomGraph
 from tests.apps.random_graphs.steps import Dice
-from tests.services.invariants import broken
+from tests.services.invariants import broken, undone
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known")]
 
@@ -49,15 +48,9 @@ STORIES: dict[str, type[Workflow]] = {
 }
 
 
-@pytest.fixture
-def story(request: pytest.FixtureRequest) -> ProcessInstance:
+def far(definition: type[Workflow]) -> ProcessInstance:
     """Return a process that has come as far as it can by itself."""
-    return far(STORIES[request.param])
-
-
-def far(definition: type[Workflow], input: Any = None) -> ProcessInstance:
-    given = definition.Input() if input is None else input
-    process_id = start_process(definition, given).process_id
+    process_id = start_process(definition, definition.Input()).process_id
     while drain():
         pass
     assert violations() == []
@@ -459,24 +452,21 @@ PLANTED: list[tuple[str, str, str, Defect]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("story", "rule", "defect"),
-    [
-        pytest.param(story, rule, defect, id=name)
-        for name, rule, story, defect in PLANTED
-    ],
-    indirect=["story"],
-)
-def test_a_planted_defect_is_found(
-    story: ProcessInstance, rule: str, defect: Defect
-) -> None:
-    with transaction.atomic():
-        defect(story)
-        found = violations()
-        assert broken() == found  # as it is asked after each test
-        transaction.set_rollback(True)
+@pytest.mark.parametrize("story", STORIES)
+def test_each_planted_defect_is_found(story: str, subtests: pytest.Subtests) -> None:
+    """Plants them one after the other in one process, which is whole again after each."""
+    process = far(STORIES[story])
+    for name, rule, its_story, defect in PLANTED:
+        if its_story == story:
+            with subtests.test(name), undone():
+                defect(process)
+                found = violations()
+                assert broken() == found  # as it is asked after each test
+                assert rule in {line.partition(":")[0] for line in found}
 
-    assert rule in {line.partition(":")[0] for line in found}
+
+def test_every_planted_defect_has_a_story() -> None:
+    assert {story for _, _, story, _ in PLANTED} == set(STORIES)
 
 
 def test_every_rule_about_workflows_has_a_defect_that_it_finds() -> None:

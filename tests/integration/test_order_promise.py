@@ -1,10 +1,6 @@
 """An order's listings and its process's step never disagree; and entering an order is all or nothing."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
-from django.db import transaction
 from django.utils import timezone
 from uuid6 import uuid7
 
@@ -22,6 +18,7 @@ from orchestrator import send_event, start_process
 from orchestrator.engine.drain import drain
 from orchestrator.exceptions import ConflictingEvent
 from orchestrator.models import InboxEvent, Incident, ProcessInstance, Status, Verdict
+from tests.services.invariants import undone
 
 pytestmark = pytest.mark.django_db
 
@@ -44,14 +41,6 @@ def announce(order: Order) -> None:
 
 def process_of(order: Order) -> ProcessInstance:
     return ProcessInstance.objects.get(pk=order.process_id)
-
-
-@contextmanager
-def undone() -> Iterator[None]:
-    """Undo in the end what the block did, because the invariants must hold after each test."""
-    with transaction.atomic():
-        yield
-        transaction.set_rollback(True)
 
 
 # Entering

@@ -4,9 +4,10 @@ Composing them takes Django ten times longer than the database takes to answer.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 
 from orchestrator.engine.invariants import CHECKS
 from orchestrator.engine.invariants.ledger import outbox, overdue, unsettled
@@ -47,6 +48,14 @@ def broken() -> list[str]:
             if check not in quiet
             for finding in _asked(check)
         ]
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    """Undo in the end what the block did, because the invariants must hold after each test."""
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)
 
 
 def _with_something() -> set[Check]:
