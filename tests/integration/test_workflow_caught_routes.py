@@ -6,10 +6,10 @@ import pytest
 
 from orchestrator.engine.operations import decide, resume
 from orchestrator.exceptions import OperationRefused
-from orchestrator.models import ProcessInstance
+from orchestrator.models import Incident, ProcessInstance
 from orchestrator.testing import registered
 from tests.apps.caught_failures import namesakes
-from tests.apps.caught_failures.processes import Hurry, Mending
+from tests.apps.caught_failures.processes import Hurry, Mending, Rush
 from tests.apps.compensation.fixtures import Ask, asked
 from tests.apps.patterns.desk import (
     finished,
@@ -30,7 +30,7 @@ WAYS = ["of the function", "of another module", "below its base", "gone"]
 @pytest.fixture(scope="module", autouse=True)
 def known() -> Iterator[None]:
     """Let the running code have these workflows, also while the invariants are asked for after each test."""
-    with registered(Mending, Hurry):
+    with registered(Mending, Hurry, Rush):
         yield
 
 
@@ -92,3 +92,16 @@ def test_a_failure_is_caught_though_nobody_waits_for_that_any_more(asked: Ask) -
 
     assert process.status == "completed"
     assert len(visits(process, "wear")) == 1
+
+
+def test_people_need_not_see_to_a_failure_that_went_with_another_one(
+    asked: Ask,
+) -> None:
+    process = finished(Rush, "of another module")
+    (incident,) = Incident.objects.open()
+    assert (process.status, incident.step_run) == ("failed", visit(process, "sew"))
+    process = decided(process, "hang", asked)
+
+    assert statuses(process)["sew"] == "cancelled"
+    assert (process.status, results(process)["buy"]) == ("completed", "a new one")
+    assert not Incident.objects.open().exists()

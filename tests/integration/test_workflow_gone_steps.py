@@ -12,7 +12,7 @@ from orchestrator.engine.claims import leases
 from orchestrator.engine.steps.running import CLAIMED
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.tables import step_runs
-from orchestrator.models import Lost
+from orchestrator.models import Lost, StepRun
 from orchestrator.testing import Process, pass_time, registered, run, started
 
 pytestmark = pytest.mark.django_db
@@ -26,12 +26,28 @@ def answer(call: Called) -> int:
     return call.number
 
 
+def hear(ring: Called) -> int:
+    return ring.number
+
+
+def give_up() -> int:
+    return 0
+
+
 HOUR = timedelta(hours=1)
 
 
 class Before(Workflow):
     name = "line"
     flow = (then(sleep(HOUR, "pause"), wait(Called, "call", gives="call"), answer),)
+
+
+class Patient(Workflow):
+    name = "patient"
+    flow = (
+        then(wait(Called, "call", gives="call", deadline=HOUR), answer),
+        then(wait(Called, "ring", gives="ring", deadline=HOUR, late=give_up), hear),
+    )
 
 
 class After(Workflow):
@@ -63,7 +79,7 @@ class ChargedAfter(Workflow):
 @pytest.fixture(scope="module", autouse=True)
 def known() -> Iterator[None]:
     """For a whole module: the invariants are asked for after each test, and must still know the definition."""
-    with registered(Before, ChargedBefore):
+    with registered(Before, Patient, ChargedBefore):
         yield
 
 
@@ -74,6 +90,7 @@ def other_release() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(registry.definitions, ("line", 1), After)
         patch.setitem(registry.definitions, ("charging", 1), ChargedAfter)
+        patch.delitem(registry.definitions, ("patient", 1))
         yield
     definitions.forget()
 
@@ -105,6 +122,32 @@ def test_an_event_for_a_wait_that_is_gone_is_taken_where_the_code_has_it() -> No
 
     assert (line.status, line.result) == ("completed", 7)
     assert line.incidents == []
+
+
+def too_late_for_the_code() -> Process:
+    """A process with waits whose deadlines have passed where the code does not know it."""
+    process = started(Patient)
+    with other_release():
+        pass_time(hours=1, seconds=1)
+        assert len(process.incidents) == 2
+    return process
+
+
+def test_what_was_said_of_a_wait_is_settled_by_its_event() -> None:
+    process = too_late_for_the_code()
+    process.send(Called(1))
+    process.send(Called(2))
+
+    assert (process.status, process.incidents) == ("completed", [])
+    assert not StepRun.objects.exclude(error="").exists()
+
+
+def test_what_was_said_of_a_wait_is_settled_by_its_deadline() -> None:
+    process = too_late_for_the_code()
+    pass_time(minutes=1)
+
+    assert (process.path[-2:], process.incidents) == (["give_up", "call"], [])
+    assert process.instance.escalation_level == 1
 
 
 def test_a_step_whose_worker_died_is_not_run_again_for_having_been_set_aside() -> None:

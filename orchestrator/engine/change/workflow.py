@@ -107,6 +107,8 @@ class WorkflowChange(ProcessChange):
         if not run.redo:
             self.round = run.round
         self.mark(step_runs.update(closed, where))
+        if run.error and status != StepStatus.FAILED:
+            self.mark(incidents.resolved(status, self.now, step_run_id=run.pk))
         self._count_out(run, status)
 
     def _over(self) -> dict[str, Any]:

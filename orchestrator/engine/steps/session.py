@@ -21,7 +21,6 @@ from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import (
     application_code,
-    incidents,
     maps,
     retrying,
     settling,
@@ -330,8 +329,6 @@ class Session:
         status = StepStatus.DONE if skip is None else StepStatus.SKIPPED
         error = "" if skip is None else str(skip)
         change.close(run, status, **given, error=error)
-        if run.error:
-            change.mark(incidents.resolved("done", change.now, step_run_id=run.pk))
         settling.follow(change, run, result, status)
         change.write()
         if run.kind in (StepKind.STEP, StepKind.RUN):

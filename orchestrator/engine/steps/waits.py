@@ -124,7 +124,7 @@ def decide(change: WorkflowChange, run: StepRun, choice: str) -> None:
 
 
 def _settle(change: WorkflowChange, run: StepRun, result: Any, body: Any) -> None:
-    given = {"result": body, "checksum": digest(body)}
+    given = {"result": body, "checksum": digest(body), "error": ""}
     change.close_open(run, StepStatus.DONE, **given)
     settling.follow(change, run, result)
 
@@ -164,9 +164,8 @@ def _late(run: StepRun) -> None:
     change = WorkflowChange.of(instance, cause, now)
     step = change.plan[run.node].step
     if run.kind == StepKind.SLEEP:
-        change.close(run, StepStatus.DONE, result=None, checksum=digest(None))
-        if run.error:
-            change.mark(incidents.resolved("done", now, step_run_id=run.pk))
+        given = {"result": None, "checksum": digest(None), "error": ""}
+        change.close(run, StepStatus.DONE, **given)
         settling.follow(change, run, None)
     elif step.late is not None:
         change.close(run, StepStatus.CANCELLED, error="the deadline has passed")
@@ -177,8 +176,11 @@ def _late(run: StepRun) -> None:
             "wake_at": None,
             "owner": "",
             "attempt": 0,
+            "error": "",
         }
         change.mark(step_runs.update(fired, fence(run)))
+        if run.error:
+            change.mark(incidents.resolved("done", now, step_run_id=run.pk))
         change.touch(run, StepStatus.WAITING)
         change.escalate()
     change.write()

@@ -38,6 +38,10 @@ def sew(how: str) -> str:
     return how
 
 
+def tear() -> str:
+    raise KeyError("torn")
+
+
 def buy() -> str:
     return "a new one"
 
@@ -85,4 +89,15 @@ class Hurry(Workflow):
         catch(sew, error=ValueError, to=patch),
         join(hang, patch, into=wear, wait_for="any", rest="cancel"),
         then(wear, keep),
+    )
+
+
+class Rush(Workflow):
+    """Two steps are caught together; one fails with another error first, while the other waits to be hung up."""
+
+    Input = Clothes
+    flow = (
+        fork(step(wash, "soak"), into=[step(sew, retries=0), hang]),
+        then(hang, step(tear, retries=0)),
+        catch(sew, tear, error=KeyError, to=buy),
     )
