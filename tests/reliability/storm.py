@@ -31,14 +31,14 @@ class Storm:
         self.threads: list[threading.Thread] = []
 
     def every(
-        self, seconds: float, name: str, act: Callable[[], None], steps: int = 0
+        self, seconds: float, name: str, act: Callable[[], object], steps: int = 0
     ) -> None:
         """Repeat an act in a thread.
 
         Args:
             seconds: between one and the next.
             name: what it is counted as.
-            act: the harm.
+            act: the harm; it says False when there was nobody to harm, and is then tried again soon, and not counted.
             steps: how many checkpoints must have been added since the last time, and before the first, which waits for
                 nothing else: so a crowded machine, which gets less done between two acts, is harmed no more often for
                 as much work, and a fast one is harmed before it is done.
@@ -48,15 +48,14 @@ class Storm:
         )
 
     def _repeat(
-        self, seconds: float, name: str, act: Callable[[], None], steps: int
+        self, seconds: float, name: str, act: Callable[[], object], steps: int
     ) -> None:
         wanted, pause = steps, LOOK_SECONDS if steps else seconds
         try:
             while not self.over.wait(pause):
                 made = Checkpoint.objects.count() if steps else 0
                 pause = LOOK_SECONDS
-                if made >= wanted:
-                    act()
+                if made >= wanted and act() is not False:
                     wanted, pause = made + steps, seconds
                     self.counts[name] += 1
         except BaseException as error:  # noqa: BLE001  shown by the test
@@ -76,12 +75,14 @@ class Storm:
                 thread.join()
 
 
-def kill_one(workers: Workers, dice: random.Random) -> None:
-    """End a random worker by SIGKILL."""
+def kill_one(workers: Workers, dice: random.Random) -> bool:
+    """End a random worker by SIGKILL; return whether there was one."""
     pids = workers.pids
-    if pids:
-        with suppress(ProcessLookupError):
+    with suppress(ProcessLookupError):
+        if pids:
             os.kill(dice.choice(pids), signal.SIGKILL)
+            return True
+    return False
 
 
 def press_retry(person: User) -> None:
