@@ -54,8 +54,8 @@ def _of_trigger(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
 def _of_target(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
     if row.target is not None and not isinstance(row.target, cls.Step):
         yield f"{row.target!r} is not one of its steps"
-    if row.instead_of is not None:
-        yield f"it goes to {row.instead_of} and to {row.target}: a row has one .go_to"
+    if row.target_before is not None:
+        yield f"it goes to {row.target_before} and to {row.target}: a row has one .go_to"
     if row.disposition != "move":
         return
     if step == cls.first and row.target is None:

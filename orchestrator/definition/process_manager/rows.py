@@ -59,7 +59,7 @@ class TransitionRow:
     issues: tuple[Issue, ...] = ()
     target: StrEnum | None = None
     escalates: bool = False
-    instead_of: StrEnum | None = field(default=None, compare=False)
+    target_before: StrEnum | None = field(default=None, compare=False)
     edge: str = field(default="", compare=False)
     shared: bool = field(default=False, compare=False)
 
@@ -87,7 +87,7 @@ class TransitionRow:
 
     def go_to(self, step: StrEnum) -> TransitionRow:
         """Then enters this step; without it the process stays where it is."""
-        return replace(self, target=step, instead_of=self.target)
+        return replace(self, target=step, target_before=self.target)
 
     def escalate(self) -> TransitionRow:
         """Also raises the escalation level, for people to see."""
