@@ -1,7 +1,7 @@
 """What every page says about the machinery: things that need a person, workers, queues, the sweep."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db.models import Count, Max, Q
 from django.utils import timezone
@@ -16,9 +16,7 @@ from orchestrator.models import (
     StepRun,
     Worker,
 )
-
-ALIVE = timedelta(seconds=15)
-"""A worker that has been silent for longer counts as dead."""
+from orchestrator.models.worker import lately
 
 
 @dataclass(frozen=True)
@@ -35,14 +33,14 @@ class Health:
 
     @property
     def unattended(self) -> bool:
-        """Work is waiting and nobody is there to do it."""
+        """Nobody is there to do any work."""
         return self.workers == 0
 
 
 def health() -> Health:
     """The state of things now; a handful of bounded counts along partial indexes."""
     now = timezone.now()
-    alive = Count("id", filter=Q(seen_at__gte=now - ALIVE))
+    alive = Count("id", filter=Q(seen_at__gte=lately(now)))
     workers = Worker.objects.aggregate(alive=alive, swept_at=Max("swept_at"))
     due = [
         capped(model.objects.filter(wake_at__lte=now)).number

@@ -14,15 +14,15 @@ class WorkerQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model co
 
     def alive(self, now: datetime) -> Self:
         """Those whose supervisor has said lately that they live."""
-        return self.filter(seen_at__gte=_lately(now))
+        return self.filter(seen_at__gte=lately(now))
 
     def gone(self, supervisor: str, living: Collection[str], now: datetime) -> Self:
         """Those that a supervisor does not count among its living ones, and all whose supervisor has fallen silent."""
         mine = Q(supervisor=supervisor) & ~Q(id__in=living)
-        return self.filter(mine | Q(seen_at__lt=_lately(now))).order_by("queue")
+        return self.filter(mine | Q(seen_at__lt=lately(now))).order_by("queue")
 
 
-def _lately(now: datetime) -> datetime:
+def lately(now: datetime) -> datetime:
     """When a supervisor that lives has been heard of, though its machine be busy; leases have run out by then too."""
     seconds = max(conf().HEARTBEAT_SECONDS * 4, conf().LEASE_SECONDS)
     return now - timedelta(seconds=seconds)

@@ -1,6 +1,7 @@
 """The management commands that look at the engine and feed it: status, send_event."""
 
 import json
+from datetime import timedelta
 from io import BytesIO, StringIO, TextIOWrapper
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from monitoring.queries.health import health
 from orchestrator.engine.drain import drain
 from orchestrator.models import InboxEvent, ProcessInstance, Worker
 from tests.apps.process_managers.desk import accept, place, tell, underway
@@ -75,6 +77,19 @@ def test_status_counts_workers_that_have_been_seen_lately() -> None:
     found = status()
     assert found["workers"] == 1
     assert 0 <= found["sweep_lag_seconds"] < 60
+
+
+def test_status_and_pages_count_workers_as_long_as_their_supervisor_is_not_silent(
+    settings: Any,
+) -> None:
+    """A supervisor that tells of its workers once a minute lives in between, too."""
+    rare = {"HEARTBEAT_SECONDS": 60.0, "LEASE_SECONDS": 120.0}
+    settings.PROCESSION = {**settings.PROCESSION, **rare}
+    seen = timezone.now() - timedelta(seconds=59)
+    about = {"supervisor": "S", "host": "here", "pid": 1, "queue": "default"}
+    Worker.objects.create(id="A", started_at=seen, seen_at=seen, **about)
+
+    assert (status()["workers"], health().workers) == (1, 1)
 
 
 def test_status_says_that_nobody_has_swept() -> None:
