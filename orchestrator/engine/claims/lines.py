@@ -109,25 +109,24 @@ def put_off(
     # Only now is asked who has those ahead: when they are settled, these can be claimed already.
     numbers = set().union(*(item.ahead for item in early))
     undecided = InboxEvent.objects.filter(UNDECIDED, pk__in=numbers)
+    soon = database_now() + TURN
     with transaction.atomic():
         # Locked, for who settles one wakes what waits for it: these wait by then.
         free = undecided.filter(owner="").select_for_update(skip_locked=True)
         moments = {
-            pk: at if of == queue else max(at, database_now() + TURN)
-            for pk, of, at in free.values_list("pk", "queue", "wake_at")
+            pk: wakes if its_queue == queue else max(wakes, soon)
+            for pk, its_queue, wakes in free.values_list("pk", "queue", "wake_at")
         }
         others = undecided.exclude(pk__in=moments).exclude(owner=owner)
         held = set(others.values_list("pk", flat=True))
         due = defaultdict[datetime, list[int]](list)
         for item in early:
-            if held.isdisjoint(item.ahead) and not moments.keys().isdisjoint(
-                item.ahead
-            ):
-                last = max(moments[pk] for pk in item.ahead if pk in moments)
-                due[last].append(item.work.pk)
+            before = [moments[pk] for pk in item.ahead & moments.keys()]
+            if before and held.isdisjoint(item.ahead):
+                due[max(before)].append(item.work.pk)
         for moment, behind in due.items():
-            free_still = InboxEvent.objects.filter(UNDECIDED, pk__in=behind, owner="")
-            free_still.update(wake_at=moment)
+            given_back = InboxEvent.objects.filter(UNDECIDED, pk__in=behind, owner="")
+            given_back.update(wake_at=moment)
     return [item.work for item in early if not held.isdisjoint(item.ahead)]
 
 
