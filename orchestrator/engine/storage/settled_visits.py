@@ -103,7 +103,7 @@ class History:
         caught = self._caught(plan)
         asked = [run.pk for run in over if _decides(run, plan.vertices.get(run.node))]
         values = StepRun.objects.only("node", "result", "checksum").in_bulk(asked)
-        late = self._late()
+        late = self._late(over)
         for run in sorted(over, key=lambda run: (run.left or 0, run.pk)):
             vertex = plan.vertices.get(run.node)
             if vertex is None:
@@ -118,8 +118,13 @@ class History:
             elif outcome:
                 yield _told(run, outcome, vertex, values.pop(run.pk, None))
 
-    def _late(self) -> Mapping[int, str]:
-        """The revisions at which deadlines had passed, with the keys of their visits."""
+    def _late(self, over: Iterable[Run]) -> Mapping[int, str]:
+        """The revisions at which deadlines had passed, with the keys of their visits.
+
+        These visits are among the cancelled ones: where none of those that are over is, nothing is asked.
+        """
+        if all(run.status != StepStatus.CANCELLED for run in over):
+            return {}
         rows = self.instance.checkpoints.filter(
             cause__startswith=f"{CauseKind.DEADLINE}:"
         )
@@ -132,6 +137,9 @@ class History:
         The checkpoint says which they were. The error's class would not: it is known by its name alone, which others
         may have, and this process of the system may never have imported it.
         """
+        errors = {link.id: link for link in plan.links if link.kind == "error"}
+        if not errors or all(run.status != StepStatus.FAILED for run in self.runs):
+            return {}
         failed = StepRun.objects.filter(
             instance=self.instance.pk,
             status=StepStatus.FAILED,
@@ -139,7 +147,6 @@ class History:
             left__isnull=False,
         )
         rows = self.instance.checkpoints.filter(revision__in=failed.values("left"))
-        errors = {link.id: link for link in plan.links if link.kind == "error"}
         return {
             (revision, errors[taken].source): errors[taken]
             for revision, edge in rows.values_list("revision", "edge")
