@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator import registry, send_event, start_process
+from orchestrator.engine.invariants import violations
 from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (
@@ -31,8 +32,10 @@ from tests.apps.process_managers.messages import (
 from tests.apps.raising.processes import (
     OURS,
     WORKFLOWS,
+    Begun,
     Caught,
     Deciding,
+    Judging,
     Listening,
     Making,
     Name,
@@ -61,7 +64,7 @@ SPECIAL = [
 
 @pytest.fixture(scope="module", autouse=True)
 def known() -> Iterator[None]:
-    with registered(*WORKFLOWS):
+    with registered(*WORKFLOWS, Judging):
         yield
 
 
@@ -148,6 +151,20 @@ def test_events_stay_parked_while_the_graph_can_not_be_made(
     process.retry()
 
     assert (process.status, process.result) == ("completed", 1)
+
+
+def test_the_invariants_are_asked_although_functions_raise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listening, judging = started(Listening), started(Judging, Begun(1))
+    assert listening.send(Rung(8)) == judging.send(Rung(8)) == "parked"
+    with monkeypatch.context() as patch:
+        patch.setattr(Listening, "fails", True)
+        definitions.forget()
+        found = violations()
+    untold = "its history cannot be told again: ConnectionError: no graph"
+
+    assert found == [f"model: {listening.id}: {untold}"]
 
 
 @pytest.mark.parametrize("name", SPECIAL)

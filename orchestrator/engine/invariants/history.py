@@ -14,6 +14,7 @@ from orchestrator.definition.codec import decode, digest, encode
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.replay import Replay
 from orchestrator.engine import inbox
+from orchestrator.engine.change.incidents import named
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.settled_visits import History, Run
 from orchestrator.exceptions import CorruptInput, InvalidMessage, ProcessionError
@@ -58,6 +59,8 @@ def model() -> Iterator[str]:
                     yield f"{instance.pk}: {finding}"
         except ProcessionError as error:
             yield f"{instance.pk}: {error}"
+        except Exception as error:  # noqa: BLE001  # what the application decides with may raise anything
+            yield f"{instance.pk}: its history cannot be told again: {named(error)}"
 
 
 def joins() -> Iterator[str]:
@@ -65,8 +68,8 @@ def joins() -> Iterator[str]:
     for instance in _all(definition__kind=Definition.Kind.WORKFLOW):
         try:
             plan = definitions.plan_of(instance)
-        except ProcessionError:
-            continue  # the running code lacks the definition: `model` says so
+        except Exception:  # noqa: BLE001, S112  # the running code has none for it: `model` says so
+            continue
         if all(vertex.ways_in < 2 for vertex in plan.vertices.values()):
             continue  # it has no join: its history need not be read
         history, replay = History(instance), Replay(plan)

@@ -12,7 +12,6 @@ from django.db.models.functions import Coalesce
 from orchestrator.definition import ProcessManager
 from orchestrator.engine.invariants.untaken import untaken
 from orchestrator.engine.storage import definitions
-from orchestrator.exceptions import ProcessionError
 from orchestrator.models import (
     Blocked,
     Definition,
@@ -173,8 +172,8 @@ def _cut_off(joins: QuerySet[StepRun]) -> Iterator[str]:
         try:
             if run.instance_id not in reached:
                 reached[run.instance_id] = _reached(run.instance)
-        except ProcessionError:
-            return  # the running code lacks the definition: `model` says so
+        except Exception:  # noqa: BLE001, S112  # the running code has no plan for it: `model` says so
+            continue
         if run.node not in reached[run.instance_id]:
             yield f"{_at(run)} waits for its branches, but none is open"
 

@@ -1,17 +1,22 @@
 """Workflows whose functions raise what the engine raises, at each place where the engine calls one."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from orchestrator import exceptions, send_event
 from orchestrator.definition import (
     Event,
     Failure,
+    ProcessManager,
     Workflow,
     case,
     catch,
+    during,
+    park,
     route,
     step,
     wait,
+    when,
 )
 from orchestrator.definition.workflow.rows import then
 
@@ -34,6 +39,10 @@ def raised(name: str) -> Exception:
 class Unheard(Event):
     """Nobody listens to it."""
 
+    number: int
+
+
+class Begun(Event):
     number: int
 
 
@@ -131,6 +140,30 @@ class Listening(Workflow):
         if Listening.fails:
             raise ConnectionError("no graph")
         return [then(wait(Rung, "bell", gives="rung", number=1), hear)]
+
+
+def suits(data: object, event: object) -> bool:
+    if Listening.fails:
+        raise ConnectionError("no judgement")
+    return False
+
+
+class Judging(ProcessManager):
+    """Asks a function whether an event suits it, which fails as long as `Listening` does."""
+
+    class Step(StrEnum):
+        NEW = "New"
+        OPEN = "Open"
+        CLOSED = "Closed"
+
+    @dataclass(frozen=True)
+    class Data:
+        number: int
+
+    transitions = (
+        during(Step.NEW, when(Begun).go_to(Step.OPEN)),
+        during(Step.OPEN, when(Rung, suits).go_to(Step.CLOSED), park(Rung)),
+    )
 
 
 WORKFLOWS = (Raising, Once, Caught, Telling, Deciding, Making, Listening)
