@@ -125,8 +125,8 @@ def put_off(
             if before and held.isdisjoint(item.ahead):
                 due[max(before)].append(item.work.pk)
         for moment, behind in due.items():
-            given_back = InboxEvent.objects.filter(UNDECIDED, pk__in=behind, owner="")
-            given_back.update(wake_at=moment)
+            given_back = InboxEvent.objects.filter(pk__in=behind, owner="")
+            given_back.filter(wake_at__lt=moment).update(wake_at=moment)
     return [item.work for item in early if not held.isdisjoint(item.ahead)]
 
 
