@@ -58,7 +58,7 @@ def ended() -> bool:
 def test_a_pause_between_attempts_is_stored_and_keeps_no_worker_busy(
     start: Start,
 ) -> None:
-    waiting = [launch(failing.Patient, 1) for _ in range(4)]
+    waiting = [launch(failing.Unhurried, 1) for _ in range(4)]
     workers = start(1, BACKOFF_CAP_SECONDS=failing.DAY)
     # One may have a pause so short that it is over already.
     wait_for(lambda: retrying() >= 3, 10, lambda: said(workers))
@@ -68,7 +68,7 @@ def test_a_pause_between_attempts_is_stored_and_keeps_no_worker_busy(
     assert retrying() >= 1  # the pauses go on while the worker did something else
     StepRun.objects.filter(status=StepStatus.RETRYING).update(wake_at=timezone.now())
     wait_for(ended, 10, lambda: said(workers))
-    assert {visit(process, "patient").result for process in waiting} == {2}
+    assert {visit(process, "unhurried").result for process in waiting} == {2}
 
 
 def retrying() -> int:

@@ -38,11 +38,11 @@ class Flaky(Workflow):
 DAY = 86_400.0  # seconds
 
 
-class Patient(Workflow):
+class Unhurried(Workflow):
     """The same, whose pause is over only when somebody says so: chance hardly ever makes it a short one."""
 
     Input = Number
-    flow = (step(fail_at_first, "patient", backoff=DAY),)
+    flow = (step(fail_at_first, "unhurried", backoff=DAY),)
 
 
 class Choosy(Workflow):
