@@ -48,6 +48,8 @@ class DatabaseProcess:
 
     def send(self, report: WorkerReport) -> None:
         """Gives it a report to store; it must not be busy."""
+        if self._pid and group.stands_still(self._pid):
+            self.end()  # it would not read a long report, and writing it waits for that
         line = self._line or self._start()
         self._report, self._since = report, time.monotonic()
         try:
@@ -83,7 +85,7 @@ class DatabaseProcess:
         if self._line is not None:
             self._line.close()
             group.end(self._pid)
-        self._line = self._report = None
+        self._pid, self._line, self._report = 0, None, None
 
     def _heard(self, line: Connection[Any, Any]) -> bool:
         try:

@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import AnonymousUser, User
 from uuid6 import uuid7
 
-from orchestrator import Permanent, start_process
+from orchestrator import Permanent, send_event, start_process
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import (
     ActionRequest,
@@ -20,6 +20,7 @@ from orchestrator.engine.operations import (
     refusals,
     retry,
 )
+from orchestrator.engine.storage.tables import events
 from orchestrator.exceptions import (
     OperationRefused,
     PermissionMissing,
@@ -328,6 +329,29 @@ def test_a_settled_event_is_left_alone(operation: Operation, operator: User) -> 
 
     with pytest.raises(StaleRevision, match="settled meanwhile: moved a process"):
         operation(event.pk, request=asked(operator))
+
+
+@pytest.mark.parametrize("operation", [redeliver, discard])
+def test_an_event_that_finds_its_process_just_then_is_left_alone(
+    operation: Operation, operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process is locked before the event, and was not known yet."""
+    event = send_event(ParcelPacked(3), id="1", process_id=uuid7()).number
+    InboxEvent.objects.filter(pk=event).update(process=None)
+    drain()
+    parcel = place()
+    lock = events.lock
+
+    def found_meanwhile(number: int) -> Any:
+        InboxEvent.objects.filter(pk=number).update(process=parcel)
+        return lock(number)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(events, "lock", found_meanwhile)
+        with pytest.raises(StaleRevision, match="has found its process just now"):
+            operation(event, request=asked(operator))
+
+    assert not OperatorAction.objects.filter(after__has_key="verdict").exists()
 
 
 @pytest.mark.parametrize("operation", [redeliver, discard])

@@ -274,6 +274,8 @@ class EventOperation(Operation):
             event, now = events.lock(event_pk)
             if event is None:
                 raise OperationRefused(f"there is no event {event_pk}")
+            if event.process_id != process_id:
+                raise StaleRevision(f"{event.type} has found its process just now")
             if reason := self.why_not(event):
                 raise StaleRevision(reason)
             before = {"verdict": event.verdict}

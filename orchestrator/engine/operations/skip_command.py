@@ -63,7 +63,7 @@ def _found(issued: Any, key: str) -> IssuedCommand:
         OperationRefused: it cannot, or is none of the process's.
     """
     try:
-        row: IssuedCommand = issued.get(pk=UUID(key))
+        row: IssuedCommand = issued.get(pk=UUID(str(key)))
     except (ValueError, IssuedCommand.DoesNotExist):
         raise OperationRefused(f"the process has no command {key}") from None
     if row.status not in IssuedCommand.FAILING:

@@ -1,0 +1,49 @@
+"""The process that stores a supervisor's reports: whatever it is at, the supervisor does not wait for it."""
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from orchestrator.workers import group
+from orchestrator.workers.database_process import DatabaseProcess
+from orchestrator.workers.report import WorkerReport
+from tests.services.patience import wait_for
+
+NOTHING = WorkerReport("supervisor", "default")
+LONG = WorkerReport("supervisor" * 1_000_000, "default")
+"""More than the line between the two holds, as the results of a lost worker may be."""
+
+
+@pytest.fixture
+def process() -> Iterator[DatabaseProcess]:
+    found = DatabaseProcess()
+    yield found
+    found.end()
+
+
+def stored(process: DatabaseProcess, report: WorkerReport) -> bool:
+    process.send(report)
+    answers: list[bool] = []
+
+    def answered() -> bool:
+        told = process.answer()
+        answers.extend([told[1]] if told else [])
+        return bool(answers)
+
+    wait_for(answered, 20)
+    return answers[0]
+
+
+@pytest.mark.timeout(60)
+def test_one_that_is_stopped_while_it_has_nothing_to_do_is_replaced(
+    process: DatabaseProcess,
+) -> None:
+    assert stored(process, NOTHING)
+    first = process._pid
+    os.kill(first, signal.SIGSTOP)
+    wait_for(lambda: group.stands_still(first), 20)
+
+    assert stored(process, LONG)
+    assert process._pid != first
