@@ -97,8 +97,6 @@ class InboxEvent(Work):
     received_at = models.DateTimeField(_("received at"))
     handled_at = models.DateTimeField(_("handled at"), null=True, blank=True)
 
-    PROBLEMS = (Verdict.UNEXPECTED, Verdict.UNROUTED, Verdict.REJECTED, Verdict.FAILED)
-
     objects = InboxEventQuerySet.as_manager()
 
     class Meta:

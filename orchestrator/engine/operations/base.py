@@ -38,6 +38,7 @@ from orchestrator.models import (
     ProcessInstance,
     Verdict,
 )
+from orchestrator.models.inbox_event import PROBLEMS
 
 MAX_REASON = 2000
 
@@ -254,7 +255,7 @@ class EventOperation(Operation):
 
     def why_not(self, event: InboxEvent) -> str:
         """Why it cannot be done now; "" if it can."""
-        if event.verdict in (*InboxEvent.PROBLEMS, Verdict.PARKED):
+        if event.verdict in (*PROBLEMS, Verdict.PARKED):
             return ""
         return f"{event.type} was settled meanwhile: {Verdict(event.verdict).label}"
 
