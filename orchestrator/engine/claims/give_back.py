@@ -59,9 +59,7 @@ def refused(work: Work, refusal: Exception, **noted: Any) -> None:
     Whether the lost transaction was committed after all is answered by the fence when the work is taken up again.
     """
     log.warning("the database refused, %s is tried again: %s", work, refusal)
-    leases.doubt()
-    if connection.connection is not None and not connection.in_atomic_block:
-        connection.close()
+    doubt()
     send([given_back(work, soon(0.05, 0.5), **noted)])
 
 

@@ -12,14 +12,14 @@ from uuid import UUID
 from django.db import transaction
 
 from orchestrator.engine.claims import leases, take_over
-from orchestrator.engine.storage import event_table
 from orchestrator.engine.storage.batch import Statement, database_now
+from orchestrator.engine.storage.event_table import BY_ID, BY_KEY
 from orchestrator.engine.storage.table import ALL, Claimed, Condition
 from orchestrator.engine.storage.tables import events
 from orchestrator.models import InboxEvent, ProcessInstance, Verdict
 from orchestrator.models.inbox_event import UNDECIDED
 
-TURN = timedelta(seconds=0.05)
+A_MOMENT = timedelta(seconds=0.05)
 """For how long nobody looks again at what comes after an event that others have in their hands."""
 
 
@@ -72,16 +72,13 @@ def followers(
         target, key = instance.name, instance.correlation_key
     fresh = {"verdict": Verdict.RECEIVED, "owner": "", "error": "", "remaining": None}
 
-    def woken(index: str, line: dict[str, Any]) -> Statement:
-        plain = events.update({"wake_at": now}, {**line, **fresh}, None)
-        return plain._replace(sql=f"{plain.sql} AND {index}")
-
-    found = []
+    found, due = [], {"wake_at": now}
     if event.process_id is not None:
-        found.append(woken(event_table.UNDECIDED, {"process_id": event.process_id}))
+        line: dict[str, Any] = {"process_id": event.process_id}
+        found.append(events.update(due, {**line, **fresh}, None, BY_ID))
     if key:
         line = {"target": target, "correlation_key": key}
-        found.append(woken(event_table.UNDECIDED_OF_KEY, line))
+        found.append(events.update(due, {**line, **fresh}, None, BY_KEY))
     return found
 
 
@@ -109,7 +106,7 @@ def put_off(
     # Only now is asked who has those ahead: when they are settled, these can be claimed already.
     numbers = set().union(*(item.ahead for item in early))
     undecided = InboxEvent.objects.filter(UNDECIDED, pk__in=numbers)
-    soon = database_now() + TURN
+    soon = database_now() + A_MOMENT
     with transaction.atomic():
         # Locked, for who settles one wakes what waits for it: these wait by then.
         free = undecided.filter(owner="").select_for_update(skip_locked=True)
@@ -138,7 +135,7 @@ class InOtherHands:
 
     def note(self, found: Iterable[InboxEvent]) -> None:
         """Notes the processes of some events, as they name them."""
-        until = time.monotonic() + TURN.total_seconds()
+        until = time.monotonic() + A_MOMENT.total_seconds()
         for event in found:
             named = (event.target, event.correlation_key)
             self._until[event.process_id or named] = until

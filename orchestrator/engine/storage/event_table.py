@@ -21,6 +21,10 @@ UNDECIDED = "wake_at IS NOT NULL AND handled_at IS NULL"
 UNDECIDED_OF_KEY = f"{UNDECIDED} AND NOT (correlation_key = '')"
 """In the words of the indexes of undecided events: by other words SQLite does not find them."""
 
+BY_ID = Condition(f" AND {UNDECIDED}", ())
+BY_KEY = Condition(f" AND {UNDECIDED_OF_KEY}", ())
+"""The undecided ones among those of one process, as its id or its key finds them by index."""
+
 
 class EventTable(Table[InboxEvent]):
     """The statements of the inbox."""

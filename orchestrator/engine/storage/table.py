@@ -46,7 +46,7 @@ class Raw(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """What else holds of claimed rows: SQL that begins with AND, and its parameters."""
+    """What else holds of the rows of a statement: SQL that begins with AND, and its parameters."""
 
     sql: str
     params: tuple[Any, ...]
@@ -124,7 +124,11 @@ class Table(Generic[M]):
         return f"INSERT INTO {self.name} ({names}) VALUES {', '.join([row] * count)}"  # noqa: S608  # names are the model's
 
     def update(
-        self, values: Mapping[str, Any], where: Mapping[str, Any], rows: int | None = 1
+        self,
+        values: Mapping[str, Any],
+        where: Mapping[str, Any],
+        rows: int | None = 1,
+        which: Condition = ALL,
     ) -> Statement:
         """Sets values where all conditions hold; a condition value of None means "is null"."""
         db = connections[DEFAULT_DB_ALIAS]
@@ -141,7 +145,8 @@ class Table(Generic[M]):
             for name, value in where.items()
             if value is not None
         ]
-        return Statement(self._update(sets, nulls), params, self._touched(where), rows)
+        sql = self._update(sets, nulls) + which.sql
+        return Statement(sql, [*params, *which.params], self._touched(where), rows)
 
     def _touched(self, where: Mapping[str, Any]) -> Touched:
         key = where.get("id")
