@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from django.apps import apps
 from django.conf import settings
+from django.db import transaction
 
 from orchestrator import registry
 from orchestrator.engine.storage import definitions
 from orchestrator.models import Definition, InboxEvent, ProcessInstance
+from orchestrator.queue import ring
 
 QUEUE = "bench"
+HELD = "bench-held"
+"""A queue that nobody works on: what is prepared waits there for the clock to start."""
 RAW_QUEUE = "bench-rq"
+RAW_HELD = "bench-rq-held"
 PATIENCE_SECONDS = 120
 """How long a measurement waits for its work to be done."""
 
@@ -20,14 +26,44 @@ PATIENCE_SECONDS = 120
 @contextmanager
 def running(definition: registry.Declared) -> Iterator[None]:
     """Makes a definition of the queue QUEUE known while the block lasts, and removes what was written."""
-    for name in (QUEUE, RAW_QUEUE):
-        settings.RQ_QUEUES.setdefault(name, settings.RQ_QUEUES["default"])
+    know_queues()
     registry.register(definition)
     try:
         yield
     finally:
         registry.definitions.pop((definition.name, definition.version))
-        InboxEvent.objects.filter(queue=QUEUE).delete()
-        ProcessInstance.objects.filter(name=definition.name).delete()
+        remove(definition)
         Definition.objects.filter(name=definition.name).delete()
         definitions.forget()
+
+
+def know_queues() -> None:
+    """Has the measurement's queues beside those of the settings."""
+    for name in (QUEUE, HELD, RAW_QUEUE, RAW_HELD):
+        settings.RQ_QUEUES.setdefault(name, settings.RQ_QUEUES["default"])
+
+
+def remove(definition: registry.Declared) -> None:
+    """Removes the processes of a definition, and all events of the measurement."""
+    InboxEvent.objects.filter(queue__in=(QUEUE, HELD)).delete()
+    ProcessInstance.objects.filter(name=definition.name).delete()
+
+
+@contextmanager
+def held_back(definition: registry.Declared) -> Iterator[None]:
+    """What is started and sent inside the block waits until it is released."""
+    queue, definition.queue = definition.queue, HELD
+    try:
+        yield
+    finally:
+        definition.queue = queue
+
+
+def release(bells: int) -> None:
+    """Gives what was held back to the workers, all at once, and rings so many bells."""
+    with transaction.atomic():
+        for model in apps.get_app_config("orchestrator").get_models():
+            if any(field.name == "queue" for field in model._meta.fields):
+                model._default_manager.filter(queue=HELD).update(queue=QUEUE)
+    for _ in range(bells):
+        ring(QUEUE)

@@ -5,14 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bench.run import QUEUE
-from orchestrator.definition import Workflow, each, step, then
+from orchestrator.definition import Workflow, each
 
-LENGTH = 10
 WIDTH = 50
-
-
-def pass_on() -> None:
-    """Nothing."""
 
 
 def numbers(width: int) -> list[int]:
@@ -28,14 +23,6 @@ def look(item: int) -> int:
 def collect(look: list[int]) -> int:
     """The join."""
     return len(look)
-
-
-class Chain(Workflow):
-    """A sequence of steps that do nothing."""
-
-    name = "bench-chain"
-    queue = QUEUE
-    flow = (then(*(step(pass_on, f"link_{n}") for n in range(LENGTH))),)
 
 
 class FanOut(Workflow):

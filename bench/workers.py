@@ -2,21 +2,80 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
 
-from django.db import connections
+from django.db import connection, connections
 
+from bench import processor
+from bench.game import Figures
 from orchestrator.workers.supervisor import supervise
 
 
+@dataclass(frozen=True)
+class Used:
+    """What was used up to a moment: processor time in seconds, and statements sent to the database."""
+
+    workers: float | None
+    database: dict[int, float]
+    statements: int
+
+
+@dataclass(frozen=True)
+class Team:
+    """Workers, and what they use."""
+
+    pids: list[int]
+    statements: Any = field(default_factory=lambda: multiprocessing.Value("q"))
+
+    def count_statements(self) -> None:
+        """Counts what this process and those that it forks send to the database."""
+
+        def count(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+            with self.statements:
+                self.statements.value += 1
+            return execute(sql, params, many, context)
+
+        connection.execute_wrappers.append(count)
+
+    def used(self) -> Used:
+        return Used(
+            processor.of_family(self.pids),
+            processor.of_database(),
+            self.statements.value,
+        )
+
+    def figures(self, before: Used, units: int) -> Figures:
+        """What was used since then for each of so many units."""
+        found: dict[str, float | None] = {
+            "cpu_ms": (processor.of_family(self.pids) or 0) - (before.workers or 0),
+            "database_cpu_ms": processor.since(before.database),
+        }
+        figures = {
+            name: seconds * 1000 / units for name, seconds in found.items() if seconds
+        }
+        if sent := self.statements.value - before.statements:
+            figures["statements"] = sent / units
+        return figures
+
+
 @contextmanager
-def workers(queue: str, count: int) -> Iterator[None]:
+def workers(queue: str, count: int) -> Iterator[Team]:
     """Runs so many workers of a queue while the block lasts, under a supervisor as in use."""
-    with running([fork(lambda: supervise(queue, count))]):
-        yield
+    team = Team([])
+
+    def work() -> None:
+        team.count_statements()
+        supervise(queue, count)
+
+    team.pids.append(fork(work))
+    with running(team.pids):
+        yield team
 
 
 @contextmanager

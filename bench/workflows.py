@@ -11,8 +11,9 @@ from django.db import connection
 from django.db.models import Max
 
 from bench import raw_rq
+from bench.chain import LENGTH, Chain
 from bench.run import PATIENCE_SECONDS, QUEUE, running
-from bench.shapes import LENGTH, WIDTH, Chain, FanOut
+from bench.shapes import WIDTH, FanOut
 from bench.workers import workers
 from orchestrator.definition import Workflow
 from orchestrator.engine.processes import start_process

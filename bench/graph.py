@@ -1,0 +1,92 @@
+"""Graphs made from an input of 200 KB, beside the chain of 10: what a step costs must not grow with its process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bench.chain import LENGTH, chain
+from bench.game import Size
+from bench.measurement import Measurement, Ratio
+from bench.run import QUEUE
+from bench.workflow_game import WorkflowGame
+from orchestrator.definition import Workflow, needs, start, step
+from orchestrator.definition.workflow.rows import FlowRow
+
+WIDTH = 20
+INPUT_BYTES = 200_000
+NOTE = "what somebody has written about the order"
+LEAST_STEPS = 1000
+"""Of a smaller graph so many processes are run that they have as many steps together."""
+
+SHAPES = {50: 120, 1000: 4000, 7000: 28_000}
+"""Edges of the layered graphs by their steps."""
+DENSE = {1000: 17_000}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A graph as data: for each step those of the layer before that it needs, and what else an order is made of."""
+
+    tenant: str
+    needed: list[list[int]]
+    notes: list[str]
+
+
+def work(tenant: str) -> int:
+    """Reads one small field of the input."""
+    return len(tenant)
+
+
+class Layered(Workflow):
+    """Layers of steps; each needs some of the layer before."""
+
+    name = "bench-graph"
+    queue = QUEUE
+    Input = Drawn
+
+    @staticmethod
+    def flow(input: Drawn) -> Iterator[FlowRow]:
+        steps: list[Any] = [step(work, f"s{n}") for n in range(len(input.needed))]
+        yield start(*(steps[n] for n, found in enumerate(input.needed) if not found))
+        for n, found in enumerate(input.needed):
+            if found:
+                yield needs(steps[n], [steps[other] for other in found])
+
+
+def drawn(steps: int, edges: int) -> Drawn:
+    """A graph of layers of WIDTH, with so many edges and INPUT_BYTES of JSON."""
+    base, extra = divmod(edges, max(steps - WIDTH, 1))
+    needed: list[list[int]] = [[] for _ in range(min(WIDTH, steps))]
+    for n in range(WIDTH, steps):
+        first, many = (n // WIDTH - 1) * WIDTH, base + (n - WIDTH < extra)
+        needed.append(sorted(first + (n + k) % WIDTH for k in range(many)))
+    graph = Drawn("acme", needed, [])
+    room = INPUT_BYTES - len(json.dumps(needed, separators=(",", ":")))
+    return replace(graph, notes=[NOTE] * max(room // (len(NOTE) + 3), 0))
+
+
+def graph(size: Size, steps: int, edges: int) -> WorkflowGame:
+    """Processes of one such graph, one after the other or side by side, as the workers like."""
+    copies = max(1, LEAST_STEPS // steps) * size.count
+    given = drawn(steps, edges)
+    name = f"graph of {steps:,} steps, {edges:,} edges"
+    warm = drawn(WIDTH, 0)
+    return WorkflowGame(size, name, Layered, [given] * copies, steps * copies, warm)
+
+
+def measurement(size: Size, steps: list[int] | None = None) -> Measurement:
+    """The chain and the graphs, or those of so many steps."""
+    shapes = [(n, SHAPES.get(n, 4 * n)) for n in steps or SHAPES]
+    shapes += [(n, DENSE[n]) for n in steps or DENSE if n in DENSE]
+    base = chain(replace(size, count=100 * size.count))
+    return Measurement(
+        "graph",
+        [base, *(graph(size, n, edges) for n, edges in shapes)],
+        [Ratio("of the chain", "per_second", base.name)],
+        f"Each graph is made from an input of {INPUT_BYTES // 1000} KB, of which each step reads one field. "
+        f"A graph with fewer than {LEAST_STEPS:,} steps is run as often as makes so many. "
+        f"The chain has {LENGTH} steps and no input.",
+    )

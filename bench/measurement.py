@@ -1,0 +1,82 @@
+"""Games played beside each other, round by round, and what is made of their figures."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from bench.game import BenchFailed, Figures, Game, play
+
+MAIN = "per_second"
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A figure of each game divided by that of another one in the same round."""
+
+    label: str
+    figure: str
+    of: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came out for a game: the median of each figure, and how far the main one went from round to round."""
+
+    name: str
+    unit: str
+    figures: Figures
+    low: float
+    high: float
+
+
+@dataclass
+class Measurement:
+    """Games that are compared, the ratios between them, and what a reader has to know."""
+
+    name: str
+    games: Sequence[Game]
+    ratios: Sequence[Ratio] = ()
+    note: str = ""
+    absent: Sequence[str] = ()
+    """What could have been compared and is not there, in words."""
+    played: dict[str, list[Figures]] = field(default_factory=dict)
+
+    def run(self, rounds: int, say: Callable[[str], object]) -> list[Row]:
+        """Plays all games in each round, and gives their medians.
+
+        Raises:
+            BenchFailed: a game did not end in time, or what it did is wrong.
+        """
+        for number in range(1, rounds + 1):
+            for game in self.games:
+                say(f"round {number} of {rounds}: {game.name} ...")
+                figures = play(game)
+                if not figures.get(MAIN, 1):
+                    raise BenchFailed(f"{game.name}: nothing was done")
+                self.played.setdefault(game.name, []).append(figures)
+                say(f"    {figures[MAIN]:,.0f} {game.unit}s a second")
+        return [self._row(game) for game in self.games]
+
+    def _row(self, game: Game) -> Row:
+        runs = self.played[game.name]
+        figures = {name: _median(runs, name) for name in runs[0]}
+        for ratio in self.ratios:
+            found = self._ratios(ratio, runs)
+            if found:
+                figures[ratio.label] = statistics.median(found)
+        main = [run[MAIN] for run in runs]
+        return Row(game.name, game.unit, figures, min(main), max(main))
+
+    def _ratios(self, ratio: Ratio, runs: list[Figures]) -> list[float]:
+        others = self.played[ratio.of]
+        return [
+            run[ratio.figure] / other[ratio.figure]
+            for run, other in zip(runs, others, strict=True)
+            if ratio.figure in run and other.get(ratio.figure)
+        ]
+
+
+def _median(runs: list[Figures], name: str) -> float:
+    return statistics.median(run[name] for run in runs if name in run)
