@@ -62,6 +62,7 @@ class ProcessChange:
         self.was = instance.status
         self.failed = False
         """Whether something of it has failed for good just now."""
+        self._offered: list[Statement] = []
 
     @property
     def troubled(self) -> bool:
@@ -103,6 +104,11 @@ class ProcessChange:
         Raises:
             LeaseLost: somebody else moved the process or settled the cause; roll back.
         """
+        self.send(Batch(self.prepared()))
+        self.written()
+
+    def prepared(self) -> list[Statement]:
+        """All its writes, in the order in which they are sent."""
         self.settle_status()
         if self.instance.finished_at is not None:
             self.go_on()
@@ -115,15 +121,18 @@ class ProcessChange:
         self._check_limit()
         # The process first, as everybody locks it: whoever has not locked it yet must not hold one of its rows.
         rows = [self._instance(), *self.marks, *self.writes, self._checkpoint()]
-        offered = self._offered_again()
-        self.send(Batch([*rows, *offered]))
+        self._offered = self._offered_again()
+        return [*rows, *self._offered]
+
+    def written(self) -> None:
+        """What follows when its writes were sent."""
         if self.paused:
             pausing.rest(self.instance.pk, self.now)
         self.instance.revision = self.revision
         announce(self.instance, self.steps or {self.instance.step: ""}, self.edge)
         for queue in self.rings:
             ring_after_commit(queue, others=True)
-        if offered:
+        if self._offered:
             offering.ring(self.instance)
 
     # What managers and workflows do in their own way

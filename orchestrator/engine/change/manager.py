@@ -22,7 +22,7 @@ from orchestrator.engine.change.application_code import (
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.incidents import resolved, storable
 from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.batch import Batch, Statement
+from orchestrator.engine.storage.batch import Statement
 from orchestrator.engine.storage.tables import commands, events, step_runs
 from orchestrator.exceptions import HandlerMissing
 from orchestrator.models import (
@@ -131,7 +131,9 @@ class ManagerChange(ProcessChange):
         self.caused += inbox.follow_ups(self.instance, happened, command_id, self.now)
 
     def _outgoing(self) -> list[Statement]:
-        rows = [commands.insert(*self.issued)] if self.issued else []
+        rows: list[Statement] = []
+        if self.issued:
+            rows.append(commands.insert(*self.issued))
         if self.caused:
             rows += events.inserts(self.caused)
             for event in self.caused:
@@ -215,5 +217,5 @@ class ManagerChange(ProcessChange):
     def columns(self) -> dict[str, Any]:
         return {"data": self.instance.data, "summary": self.instance.summary}
 
-    def send(self, batch: Batch) -> None:
-        Batch([*batch.statements, *self._outgoing()]).send()
+    def prepared(self) -> list[Statement]:
+        return [*super().prepared(), *self._outgoing()]

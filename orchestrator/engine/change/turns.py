@@ -40,5 +40,4 @@ def let_go(command: IssuedCommand, now: datetime) -> list[Statement]:
 
     due = {"status": CommandStatus.READY, "wake_at": now}
     held = {"id": command.holds, "status": CommandStatus.HELD}
-    freed = commands.update(due, held, rows=None)
-    return [freed._replace(sql=f"{freed.sql} RETURNING queue", receive=ring)]
+    return [commands.update(due, held, rows=None).returning("queue", ring)]

@@ -15,7 +15,7 @@ from orchestrator.engine.change.status import TROUBLED
 from orchestrator.engine.change.undoing import comes_to_its_end, done_visits, undo_of
 from orchestrator.engine.change.visits import visit
 from orchestrator.engine.storage import definitions, idle_limit
-from orchestrator.engine.storage.batch import Batch, database_now
+from orchestrator.engine.storage.batch import Batch, Statement, database_now
 from orchestrator.engine.storage.tables import instances, step_runs
 from orchestrator.exceptions import InvalidDefinition, InvalidMessage
 from orchestrator.models import (
@@ -243,17 +243,13 @@ class WorkflowChange(ProcessChange):
 
     # How it is written
 
-    def write(self) -> None:
-        """Sends everything and has it announced; a process with nothing open has ended.
-
-        Raises:
-            LeaseLost: somebody else moved the instance or settled the visit; roll back.
-        """
+    def prepared(self) -> list[Statement]:
+        """All its writes; a process with nothing open has ended."""
         if self.instance.open_steps == 0:
             ended = Status.CANCELLED if self.undoing else Status.COMPLETED
             self.instance.status, self.instance.finished_at = ended, self.now
         self._insert_fresh()
-        super().write()
+        return super().prepared()
 
     def _insert_fresh(self) -> None:
         others = [row for row in self.fresh if row is not self.mine]

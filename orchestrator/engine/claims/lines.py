@@ -72,7 +72,8 @@ def followers(
         target, key = instance.name, instance.correlation_key
     fresh = {"verdict": Verdict.RECEIVED, "owner": "", "error": "", "remaining": None}
 
-    found, due = [], {"wake_at": now}
+    found: list[Statement] = []
+    due = {"wake_at": now}
     if event.process_id is not None:
         line: dict[str, Any] = {"process_id": event.process_id}
         found.append(events.update(due, {**line, **fresh}, None, BY_ID))

@@ -217,7 +217,8 @@ def hold(work: Work, error: Exception) -> None:
     """Sets work aside until the running code has what it needs; people are told once."""
     now = database_now()
     held = give_back.given_back(work, now + HOLD, error=str(error))
-    marks = [held._replace(rows=1)]
+    held.rows = 1
+    marks = [held]
     about: dict[str, Any] = {"kind": Incident.Kind.HANDLER_MISSING, **_about(work)}
     if not Incident.objects.open().filter(**about).exists():
         about_whom = [pk] if (pk := _process_of(work)) else []

@@ -31,17 +31,51 @@ class Touched(NamedTuple):
     key: object = None
 
 
-class Statement(NamedTuple):
-    """One write; `rows` is how many rows it must hit, None for any number."""
+Receive = Callable[[list[Any]], None]
+"""Takes the rows that a statement returns."""
 
-    sql: str
-    params: Sequence[Any]
-    touched: Touched
-    rows: int | None = None
-    receive: Callable[[list[Any]], None] | None = None
-    """Takes the rows that the statement returns, if it returns any."""
-    new_keys: Sequence[object] = ()
-    """The keys of new rows, where they are known before."""
+
+class Statement:
+    """One write.
+
+    Args:
+        sql: its text.
+        params: the values in it.
+        touched: which rows it writes.
+        rows: how many it must hit, None for any number.
+        receive: takes the rows that it returns, if it returns any.
+        new_keys: the keys of new rows, where they are known before.
+    """
+
+    __slots__ = ("_params", "_sql", "new_keys", "receive", "rows", "touched")
+
+    def __init__(
+        self,
+        sql: str,
+        params: Sequence[Any],
+        touched: Touched,
+        rows: int | None = None,
+        receive: Receive | None = None,
+        new_keys: Sequence[object] = (),
+    ) -> None:
+        self._sql, self._params = sql, params
+        self.touched, self.rows = touched, rows
+        self.receive, self.new_keys = receive, new_keys
+
+    @property
+    def sql(self) -> str:
+        return self._sql
+
+    @property
+    def params(self) -> Sequence[Any]:
+        return self._params
+
+    def returning(self, column: str, receive: Receive) -> Statement:
+        """The same write, which returns a column of the rows that it hits."""
+        sql = f"{self.sql} RETURNING {column}"
+        return Statement(
+            sql, self.params, self.touched, self.rows, receive, self.new_keys
+        )
 
 
 MANY_PARAMS = 4_000
@@ -191,7 +225,7 @@ def _send_as_one(statements: Sequence[Statement]) -> None:
     params = [param for statement in statements for param in statement.params]
     shape = tuple((s.sql, s.rows, s.receive is not None) for s in statements)
     try:
-        with _cursor() as cursor:
+        with prepared_cursor() as cursor:
             cursor.execute(_whole(shape), params)
             found = cursor.fetchone()
     except DataError as error:
@@ -220,7 +254,7 @@ def _whole(shape: tuple[tuple[str, int | None, bool], ...]) -> str:
     return f"WITH {', '.join(parts)} SELECT {', '.join(picked)}"  # put together from our own statements
 
 
-def _cursor() -> Any:
+def prepared_cursor() -> Any:
     """A cursor that lets the server bind parameters, so that it can keep the plan of what is sent again and again."""
     from psycopg import Cursor  # noqa: PLC0415  only where the database is PostgreSQL
 

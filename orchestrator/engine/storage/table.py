@@ -63,6 +63,89 @@ class Claimed(Generic[M]):
     ahead: frozenset[int] = frozenset()
 
 
+class Insert(Statement):
+    """New rows of one table; written out as SQL only when it is sent by itself.
+
+    Args:
+        table: whose rows.
+        items: the rows; the automatic key of those that have none is left to the database.
+        known: whether the one row is given its key then.
+    """
+
+    __slots__ = ("items", "known", "table")
+
+    def __init__(
+        self, table: Table[Any], items: Sequence[Model], *, known: bool = False
+    ) -> None:
+        keys = [item.pk for item in items] if items[0].pk is not None else ()
+        touched = Touched(table.table, "insert")
+        super().__init__("", (), touched, len(items), None, keys)
+        self.table, self.items, self.known = table, items, known
+        if known:
+            self.receive = self._receive
+
+    def _receive(self, rows: list[Any]) -> None:
+        self.items[0].pk = rows[0][0]
+
+    @property
+    def sql(self) -> str:
+        return self._written()[0]
+
+    @property
+    def params(self) -> Sequence[Any]:
+        return self._written()[1]
+
+    def _written(self) -> tuple[str, Sequence[Any]]:
+        if not self._sql:
+            sql, self._params = self.table.compiled_insert(self.items)
+            self._sql = f"{sql} RETURNING {self.table.key}" if self.known else sql
+        return self._sql, self._params
+
+
+class Update(Statement):
+    """Values set in rows of one table; written out as SQL only when it is sent by itself.
+
+    Args:
+        table: whose rows.
+        values: what is set.
+        where: what must hold of a row.
+        rows: how many it must hit.
+        which: what else must hold of a row.
+    """
+
+    __slots__ = ("table", "values", "where", "which")
+
+    def __init__(
+        self,
+        table: Table[Any],
+        values: Mapping[str, Any],
+        where: Mapping[str, Any],
+        rows: int | None,
+        which: Condition,
+    ) -> None:
+        key = where.get("id")
+        how = Touched(table.table, "condition")
+        if key is not None:
+            how = Touched(table.table, "key", key)
+        super().__init__("", (), how, rows)
+        self.table, self.values, self.where, self.which = table, values, where, which
+
+    @property
+    def sql(self) -> str:
+        return self._written()[0]
+
+    @property
+    def params(self) -> Sequence[Any]:
+        return self._written()[1]
+
+    def _written(self) -> tuple[str, Sequence[Any]]:
+        if not self._sql:
+            self._sql, self._params = self.table.compiled_update(
+                self.values, self.where, self.which
+            )
+        return self._sql, self._params
+
+
 class Table(Generic[M]):
     """The compiled statements of one model, for the default database."""
 
@@ -74,16 +157,20 @@ class Table(Generic[M]):
             for name in (field.attname, field.name)
         }
         self.columns = list(model._meta.concrete_fields)
-        self._new = Touched(model._meta.db_table, "insert")
-        self._some = Touched(model._meta.db_table, "condition")
+        self.table = model._meta.db_table
         self._attnames = [field.attname for field in self.columns]
-        self._unkeyed = [field for field in self.columns if not field.primary_key]
+        self.unkeyed = [field for field in self.columns if not field.primary_key]
 
-    def insert(self, *objects: M) -> Statement:
+    def insert(self, *objects: M) -> Insert:
         """Inserts new rows; an automatic key is left to the database."""
+        return Insert(self, objects)
+
+    def compiled_insert(self, objects: Sequence[M]) -> tuple[str, list[Any]]:
+        """The text and the values of an insert."""
         # The wrapper itself: `connection` looks it up at every attribute.
         db = connections[DEFAULT_DB_ALIAS]
-        fields = self.columns if objects[0].pk is not None else self._unkeyed
+        keyed = objects[0].pk is not None
+        fields = self.columns if keyed else self.unkeyed
         rows = [[getattr(item, field.attname) for field in fields] for item in objects]
         plain: tuple[str | None, ...] = (None,) * len(fields)
         if len(rows) == 1:
@@ -95,10 +182,7 @@ class Table(Generic[M]):
             for field, value, text in zip(fields, row, plain, strict=True)
             if text is None
         ]
-        keyed = fields is self.columns
-        sql = self._insert(len(rows), keyed, plain)
-        keys = [item.pk for item in objects] if keyed else ()
-        return Statement(sql, params, self._new, len(rows), None, keys)
+        return self._insert(len(rows), keyed, plain), params
 
     def inserts(self, objects: Sequence[M]) -> list[Statement]:
         """Inserts any number of new rows, so many with each statement."""
@@ -107,18 +191,13 @@ class Table(Generic[M]):
             for begin in range(0, len(objects), CHUNK)
         ]
 
-    def insert_known(self, item: M) -> Statement:
+    def insert_known(self, item: M) -> Insert:
         """Inserts a new row and gives the object its key, for work that goes on with it."""
-
-        def receive(rows: list[Any]) -> None:
-            item.pk = rows[0][0]
-
-        plain = self.insert(item)
-        return plain._replace(sql=f"{plain.sql} RETURNING {self._key}", receive=receive)
+        return Insert(self, [item], known=True)
 
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
     def _insert(self, count: int, keyed: bool, plain: tuple[str | None, ...]) -> str:
-        fields = self.columns if keyed else self._unkeyed
+        fields = self.columns if keyed else self.unkeyed
         names = ", ".join(self._column(field) for field in fields)
         row = f"({', '.join(text or '%s' for text in plain)})"
         return f"INSERT INTO {self.name} ({names}) VALUES {', '.join([row] * count)}"  # noqa: S608  # names are the model's
@@ -129,8 +208,14 @@ class Table(Generic[M]):
         where: Mapping[str, Any],
         rows: int | None = 1,
         which: Condition = ALL,
-    ) -> Statement:
+    ) -> Update:
         """Sets values where all conditions hold; a condition value of None means "is null"."""
+        return Update(self, values, where, rows, which)
+
+    def compiled_update(
+        self, values: Mapping[str, Any], where: Mapping[str, Any], which: Condition
+    ) -> tuple[str, list[Any]]:
+        """The text and the values of an update."""
         db = connections[DEFAULT_DB_ALIAS]
         fields, prepare = self.fields, self._prepared(db.vendor)
         sets = tuple((n, plain_text(fields[n], value)) for n, value in values.items())
@@ -145,12 +230,7 @@ class Table(Generic[M]):
             for name, value in where.items()
             if value is not None
         ]
-        sql = self._update(sets, nulls) + which.sql
-        return Statement(sql, [*params, *which.params], self._touched(where), rows)
-
-    def _touched(self, where: Mapping[str, Any]) -> Touched:
-        key = where.get("id")
-        return self._some if key is None else Touched(self._new.table, "key", key)
+        return self._update(sets, nulls) + which.sql, [*params, *which.params]
 
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
     def _update(
@@ -201,11 +281,11 @@ class Table(Generic[M]):
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
     def _read(self, vendor: str) -> str:
         now = f", {NOW}" if vendor == "postgresql" else ""
-        return f"SELECT {self._listed}{now} FROM {self.name} WHERE {self._key} = %s"  # noqa: S608  # names are the model's
+        return f"SELECT {self._listed}{now} FROM {self.name} WHERE {self.key} = %s"  # noqa: S608  # names are the model's
 
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
     def _lock(self, vendor: str) -> str:
-        found = f"FROM {self.name} WHERE {self._key} = %s"
+        found = f"FROM {self.name} WHERE {self.key} = %s"
         if vendor == "postgresql":
             return f"SELECT {self._listed}, {NOW} {found} FOR UPDATE"
         return f"SELECT {self._listed} {found}"
@@ -263,14 +343,14 @@ class Table(Generic[M]):
             f", {self._column(self.fields[name])} = {value}" for name, value in values
         )
         due = (
-            f"SELECT {self._key} FROM {self.name} WHERE queue = %s AND wake_at <= {now}{which}"  # noqa: S608  # names are the model's
-            f" ORDER BY wake_at, {self._key} LIMIT %s"
+            f"SELECT {self.key} FROM {self.name} WHERE queue = %s AND wake_at <= {now}{which}"  # noqa: S608  # names are the model's
+            f" ORDER BY wake_at, {self.key} LIMIT %s"
             f"{' FOR UPDATE SKIP LOCKED' if postgresql else ''}"
         )
         return (
             f"UPDATE {self.name}"  # noqa: S608  # names are the model's
             f" SET attempt = attempt + 1, owner = %s, wake_at = {ends}{sets}"
-            f" WHERE {self._key} IN ({due}) RETURNING {self._listed}{self._ahead(vendor, limit)}"
+            f" WHERE {self.key} IN ({due}) RETURNING {self._listed}{self._ahead(vendor, limit)}"
         )
 
     def _ahead(self, vendor: str, limit: int) -> str:
@@ -291,7 +371,7 @@ class Table(Generic[M]):
         return self.model._meta.pk
 
     @property
-    def _key(self) -> str:
+    def key(self) -> str:
         return self._column(self._pk)
 
     @property
