@@ -1,0 +1,71 @@
+from argparse import SUPPRESS, ArgumentTypeError
+from importlib import import_module
+from subprocess import CalledProcessError
+from typing import Any
+
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+
+class Command(BaseCommand):
+    """Fills the database with copies of processes that were run for real; a run that was cut off goes on."""
+
+    help = (
+        "Fills the database with processes of the examples, for trying it out at size."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--instances",
+            type=number_of_instances,
+            help="how many there are then, with those of earlier calls",
+        )
+        parser.add_argument("--record", action="store_true", help=SUPPRESS)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        number = options["instances"]
+        if number is None and not options["record"]:
+            raise CommandError("Say how many, as in: seed --instances 100000")
+        try:
+            seeding = import_module("bench.seed.seeding")
+            recording = import_module("bench.seed.recording")
+            click = import_module("click")
+        except (ImportError, RuntimeError):
+            raise CommandError(
+                "Seeding is not part of the installed package: run it in a clone of the project, with its examples."
+            ) from None
+        if options["record"]:
+            call_command("migrate", verbosity=0, interactive=False)
+            self.stdout.write(recording.as_json())
+            return
+        there = seeding.seeded()
+        if there > number:
+            raise CommandError(
+                f"There are {there:,} seeded processes already, more than {number:,}. None is removed."
+            )
+        if there < number:
+            self.stdout.write("Running the processes that are copied ...")
+            copied = _recordings(recording)
+            label = "Seeding"
+            with click.progressbar(length=number, label=label, show_pos=True) as bar:
+                bar.update(there)
+                seeding.seed(number, copied, bar.update)
+            self.stdout.write("Letting the database look at what it has now ...")
+            seeding.tidy()
+        self.stdout.write(f"There are {number:,} seeded processes.")
+
+
+def _recordings(recording: Any) -> Any:
+    try:
+        return recording.recordings()
+    except CalledProcessError as failed:
+        said = failed.stderr.strip().splitlines()[-1:]
+        raise CommandError(
+            f"The processes to be copied did not run: {' '.join(said)}"
+        ) from None
+
+
+def number_of_instances(text: str) -> int:
+    if text.isdecimal() and 0 < int(text) <= 100_000_000:
+        return int(text)
+    raise ArgumentTypeError(f"{text!r} is not a number of processes: 1 to 100000000")

@@ -1,0 +1,158 @@
+"""Databases filled by `manage.py seed`: what is in them, and how that goes on after it was cut off."""
+
+from collections import Counter
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from bench.seed import copies, seeding
+from bench.seed.recording import record
+from bench.seed.scenarios import SCENARIOS
+from examples.order_listing.models import Order
+from examples.order_listing.promise import disagreements
+from examples.support_inquiry.models import Ticket
+from orchestrator.definition.codec import digest
+from orchestrator.models import (
+    Checkpoint,
+    InboxEvent,
+    Incident,
+    IssuedCommand,
+    OperatorAction,
+    ProcessInstance,
+    Status,
+    StepRun,
+    Verdict,
+)
+from tests.services.seeds import recorded
+
+# After each of them the invariants are asked of all that was seeded.
+pytestmark = pytest.mark.django_db(transaction=True)
+
+KINDS = len(SCENARIOS)
+
+
+def test_the_first_copies_are_one_of_each_kind() -> None:
+    seeding.seed(KINDS, recorded())
+
+    statuses = Counter(ProcessInstance.objects.values_list("status", flat=True))
+    assert set(statuses) == set(Status.values)
+    assert Incident.objects.open().count() >= 4
+    verdicts = set(InboxEvent.objects.values_list("verdict", flat=True))
+    assert verdicts >= {Verdict.PARKED, Verdict.UNROUTED, Verdict.UNEXPECTED}
+    assert StepRun.objects.filter(status="running").exclude(owner="").exists()
+
+
+def test_most_have_ended_of_each_definition() -> None:
+    seeding.seed(400, recorded())
+
+    live = ProcessInstance.objects.live().count()
+    names = ProcessInstance.objects.ended().values_list("name", flat=True)
+    assert 0 < live < 50
+    assert set(names) == {"order-listing", "support-inquiry", "video-analysis"}
+
+
+def test_copies_share_nothing_and_their_applications_agree() -> None:
+    seeding.seed(3 * KINDS, recorded())
+
+    keys = list(ProcessInstance.objects.values_list("correlation_key", flat=True))
+    assert sorted(keys) == [copies.key_of(n) for n in range(1, 3 * KINDS + 1)]
+    assert disagreements() == []
+    orders = dict(Order.objects.values_list("order_id", "process_id"))
+    tickets = dict(Ticket.objects.values_list("ticket", "process_id"))
+    of_keys = dict(ProcessInstance.objects.values_list("correlation_key", "pk"))
+    assert {**orders, **tickets}.items() <= of_keys.items()
+
+
+def test_ended_copies_ended_in_the_past_and_later_ones_later() -> None:
+    seeding.seed(200, recorded())
+
+    rows = ProcessInstance.objects.order_by("correlation_key")
+    ends = list(rows.values_list("changed_at", flat=True))
+    assert ends == sorted(ends)
+    for row in rows:
+        assert row.started_at <= row.changed_at
+    due = [
+        model.objects.exclude(wake_at=None).earliest("wake_at").wake_at
+        for model in (StepRun, IssuedCommand)
+    ]
+    assert min(moment for moment in due if moment) > ends[-1] + copies.LATER / 2
+
+
+def test_a_seeding_that_is_cut_off_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seeding, "BATCH", 20)
+
+    def cut(done: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        seeding.seed(50, recorded(), cut)
+    assert seeding.seeded() == ProcessInstance.objects.count() == 20
+
+    added: list[int] = []
+    seeding.seed(50, recorded(), added.append)
+
+    assert added == [20, 10]
+    assert seeding.seeded() == ProcessInstance.objects.count() == 50
+
+
+def test_it_may_grow_later() -> None:
+    seeding.seed(30, recorded())
+    before = {model: model.objects.count() for model in (Checkpoint, OperatorAction)}
+
+    seeding.seed(60, recorded())
+
+    assert ProcessInstance.objects.count() == 60
+    assert all(model.objects.count() > number for model, number in before.items())
+
+
+def test_the_command_says_what_it_does_and_then_that_nothing_is_left() -> None:
+    said = _said("--instances=40")
+
+    assert said.endswith("There are 40 seeded processes.\n")
+    assert _said("--instances=40") == "There are 40 seeded processes.\n"
+    with pytest.raises(CommandError, match="40 seeded processes already, more than 7"):
+        _said("--instances=7")
+
+
+@pytest.mark.parametrize("number", ["0", "-5", "many", "1e6", "100000001"])
+def test_the_command_refuses_what_is_no_number_of_processes(number: str) -> None:
+    with pytest.raises(CommandError, match="is not a number of processes"):
+        _said(f"--instances={number}")
+
+
+def test_the_command_wants_a_number() -> None:
+    with pytest.raises(CommandError, match="how many"):
+        _said()
+
+
+def test_scenarios_are_recorded_on_an_empty_database_only() -> None:
+    seeding.seed(1, recorded())
+
+    with pytest.raises(ValueError, match="not empty"):
+        next(record())
+    assert ProcessInstance.objects.count() == 1
+
+
+def test_a_value_survives_the_form_of_copy() -> None:
+    text = 'a\tb\\n"100 %"\n\\N\r'
+    written = text
+    for char, escaped in copies.ESCAPED:
+        written = written.replace(char, escaped)
+
+    assert copies.unescaped(written) == text
+    assert copies.unescaped(r"\N") is None
+    assert not {"\n", "\t"} & set(written)
+
+
+def test_checksums_are_those_of_what_a_copy_has() -> None:
+    seeding.seed(KINDS, recorded())
+
+    for data, checksum in Checkpoint.objects.values_list("data", "checksum"):
+        assert digest(data) == checksum
+
+
+def _said(*words: str) -> str:
+    out = StringIO()
+    call_command("seed", *words, stdout=out)
+    return out.getvalue()
