@@ -12,6 +12,7 @@ __all__ = [
     "Answer",
     "CommandContext",
     "CorruptInput",
+    "Envelope",
     "Permanent",
     "Receipt",
     "Retry",
@@ -19,14 +20,20 @@ __all__ = [
     "handles",
     "reacts_to",
     "send_event",
+    "send_events",
     "start_process",
 ]
 
 if (
     TYPE_CHECKING
 ):  # what checkers and editors read; a `__getattr__` would let any name pass
-    from orchestrator.engine.inbox import Receipt
-    from orchestrator.engine.processes import send_event, start_process
+    from orchestrator.engine.processes import (
+        Envelope,
+        send_event,
+        send_events,
+        start_process,
+    )
+    from orchestrator.engine.storage.receipts import Receipt
     from orchestrator.exceptions import CorruptInput, Permanent, Retry, Skip
     from orchestrator.registry import Answer, CommandContext, handles, reacts_to
 else:
@@ -34,13 +41,15 @@ else:
         "Answer": "orchestrator.registry",
         "CommandContext": "orchestrator.registry",
         "CorruptInput": "orchestrator.exceptions",
+        "Envelope": "orchestrator.engine.processes",
         "Permanent": "orchestrator.exceptions",
-        "Receipt": "orchestrator.engine.inbox",
+        "Receipt": "orchestrator.engine.storage.receipts",
         "Retry": "orchestrator.exceptions",
         "Skip": "orchestrator.exceptions",
         "handles": "orchestrator.registry",
         "reacts_to": "orchestrator.registry",
         "send_event": "orchestrator.engine.processes",
+        "send_events": "orchestrator.engine.processes",
         "start_process": "orchestrator.engine.processes",
     }
 

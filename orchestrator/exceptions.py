@@ -6,6 +6,7 @@ ProcessionError
 ├── UnknownEventType        no definition and no handler knows this event type
 ├── UnknownDefinition       no such process manager or workflow in the code
 ├── ConflictingEvent        an event id was used before with another body
+├── EventRefused            one of many events that were sent together cannot be stored
 ├── KeyTaken                another live process has the correlation key
 ├── HandlerMissing          a command without a handler in the running code
 ├── NoCase                  a route or a loop found no way on
@@ -37,6 +38,7 @@ The first line of the class docstring is the default message.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -88,6 +90,24 @@ class UnknownDefinition(ProcessionError):
 
 class ConflictingEvent(ProcessionError):
     """The same source sent this event id before, with another body."""
+
+
+class EventRefused(ProcessionError):
+    """One of many events cannot be stored: those before it are, it and those after it are not.
+
+    Args:
+        receipts: of those before it.
+        reason: what is wrong with it; also its `__cause__`.
+    """
+
+    def __init__(self, receipts: Sequence[Any], reason: ProcessionError) -> None:
+        self.receipts, self.reason = receipts, reason
+        super().__init__(f"event {self.place}, counted from 0: {reason}")
+
+    @property
+    def place(self) -> int:
+        """Which one it is, counted from 0."""
+        return len(self.receipts)
 
 
 class KeyTaken(ProcessionError):

@@ -95,6 +95,7 @@ def test_what_applications_call_is_this_list_of_names() -> None:
         "Answer",
         "CommandContext",
         "CorruptInput",
+        "Envelope",
         "Permanent",
         "Receipt",
         "Retry",
@@ -102,6 +103,7 @@ def test_what_applications_call_is_this_list_of_names() -> None:
         "handles",
         "reacts_to",
         "send_event",
+        "send_events",
         "start_process",
     ]
 

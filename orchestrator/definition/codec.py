@@ -263,4 +263,9 @@ def canonical(value: object) -> str:
 
 def digest(value: object) -> str:
     """SHA-256 of the canonical form, in hex."""
-    return hashlib.sha256(canonical(value).encode()).hexdigest()
+    return digest_of(canonical(value))
+
+
+def digest_of(text: str) -> str:
+    """SHA-256 of a canonical form, in hex."""
+    return hashlib.sha256(text.encode()).hexdigest()

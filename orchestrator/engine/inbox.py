@@ -8,23 +8,21 @@ it names), with the simple event handlers' commands; 3. commit, in the caller's 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from django.db import IntegrityError, transaction
-from django.db.models import F
-
 from orchestrator import registry
 from orchestrator.conf import conf
 from orchestrator.definition import Event
-from orchestrator.definition.codec import decode, digest, encode
-from orchestrator.engine.storage import beginnings, definitions
-from orchestrator.engine.storage.batch import Statement, database_now, send
+from orchestrator.definition.codec import canonical, decode, digest, digest_of, encode
+from orchestrator.engine.storage import beginnings, definitions, receipts
+from orchestrator.engine.storage.batch import Statement, at_commit
+from orchestrator.engine.storage.receipts import Arrival, Receipt
 from orchestrator.engine.storage.tables import commands, events
-from orchestrator.exceptions import ConflictingEvent, InvalidMessage
+from orchestrator.exceptions import InvalidMessage
 from orchestrator.models import (
     CommandStatus,
     Delivery,
@@ -33,25 +31,7 @@ from orchestrator.models import (
     ProcessInstance,
     Verdict,
 )
-from orchestrator.queue import ring_after_commit
 from orchestrator.registry import Declared
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """That an event was accepted: the number of its inbox row, and what has become of it so far."""
-
-    number: int
-    process_id: UUID | None
-    verdict: str
-    repeated: bool
-
-
-@dataclass(frozen=True)
-class StartReceipt(Receipt):
-    """That a start was accepted: its process has its id from the beginning."""
-
-    process_id: UUID
 
 
 @dataclass(frozen=True)
@@ -77,30 +57,27 @@ def receive(event: Event, *, id: str, source: str, address: Address) -> Receipt:
         InvalidMessage: the event cannot be stored, or id or source are empty or too long.
         ConflictingEvent: the id was used before for something else.
     """
+    return receipts.store(arrival(event, id, source, address))
+
+
+def arrival(event: Event, id: str, source: str, address: Address) -> Arrival:
+    """An event as it will be stored.
+
+    Raises:
+        InvalidMessage: the event cannot be stored, or id or source are empty or too long.
+    """
     check_name("id", id, 200)
     check_name("source", source, 100)
     check_key(address.correlation_key)
     body = encode(event)
-    kind = type(event).__name__
     # The process id of a start is made anew in each call, so it cannot tell a repeat from another event.
     named = "" if address.starts else str(address.process_id or "")
-    fingerprint = digest([kind, body, named, address.correlation_key])
-    rows = arrivals(event, body, id, source, address, fingerprint, database_now())
-    try:
-        with transaction.atomic():
-            send([events.insert(*rows), *reactions(rows)])
-            known = _known(id, source)
-            if len(known) > len(rows):
-                raise IntegrityError("received before under another address")
-    except IntegrityError:
-        return _repeat(id, source, fingerprint)
-    reacting = registry.reactions.get(kind, ())
-    for queue in {row.queue for row in rows} | {handler.queue for handler in reacting}:
-        ring_after_commit(queue)
-    return _receipt(known, repeated=False)
+    text = canonical([type(event).__name__, body, named, address.correlation_key])
+    rows = inbox_rows(event, body, id, source, address, digest_of(text), at_commit())
+    return Arrival(rows, reacting(rows), len(text))
 
 
-def arrivals(
+def inbox_rows(
     event: Event,
     body: dict[str, Any],
     id: str,
@@ -170,7 +147,7 @@ def caused(
     body = encode(event)
     address = Address(process_id=process_id)
     id = f"{command_id}:{number}"
-    rows = arrivals(event, body, id, "command", address, digest(body), now)
+    rows = inbox_rows(event, body, id, "command", address, digest(body), now)
     for row in rows:
         row.caused_by_id = command_id
     return rows
@@ -197,10 +174,16 @@ def follow_ups(
     ]
 
 
-def reactions(rows: Iterable[InboxEvent]) -> list[Statement]:
-    """The commands for the simple event handlers of new inbox rows; once an event, however many targets it has."""
-    first = next(iter(rows))
-    found = [
+def reactions(rows: Sequence[InboxEvent]) -> list[Statement]:
+    """Stores the commands for the simple event handlers of an event's new rows."""
+    found = reacting(rows)
+    return [commands.insert(*found)] if found else []
+
+
+def reacting(rows: Sequence[InboxEvent]) -> list[IssuedCommand]:
+    """The commands for the simple event handlers of an event's rows: one each, however many targets it has."""
+    first = rows[0]
+    return [
         IssuedCommand(
             id=uuid5(
                 NAMESPACE_URL, f"{first.source}\n{first.event_id}\n{handler.name}"
@@ -215,7 +198,6 @@ def reactions(rows: Iterable[InboxEvent]) -> list[Statement]:
         )
         for handler in registry.reactions.get(first.type, ())
     ]
-    return [commands.insert(*found)] if found else []
 
 
 def read(kind: str, body: object) -> Event:
@@ -262,32 +244,6 @@ def patience(definition: Declared | None) -> timedelta:
     if definition is not None and definition.patience is not None:
         return definition.patience
     return timedelta(seconds=conf().PATIENCE_SECONDS)
-
-
-def is_known(id: str, source: str) -> bool:
-    """Whether an event of this id was received before from this source."""
-    return InboxEvent.objects.filter(source=source, event_id=id).exists()
-
-
-def _known(id: str, source: str) -> list[InboxEvent]:
-    """The rows of an event, the first one first."""
-    return list(InboxEvent.objects.filter(source=source, event_id=id).order_by("id"))
-
-
-def _receipt(known: list[InboxEvent], *, repeated: bool) -> Receipt:
-    first = known[0]
-    return Receipt(first.pk, first.process_id, first.verdict, repeated)
-
-
-def _repeat(id: str, source: str, fingerprint: str) -> Receipt:
-    known = _known(id, source)
-    if any(row.body_hash != fingerprint for row in known):
-        raise ConflictingEvent(
-            f"{source} sent event id {id!r} before with another content; use a new id for a new event"
-        )
-    rows = InboxEvent.objects.filter(source=source, event_id=id)
-    rows.update(repeats=F("repeats") + 1)
-    return _receipt(known, repeated=True)
 
 
 def check_key(given: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, overload
 from uuid import UUID
 
@@ -11,9 +13,15 @@ from orchestrator import registry
 from orchestrator.definition import Event, ProcessManager, Workflow
 from orchestrator.engine import inbox
 from orchestrator.engine.change import starting
-from orchestrator.engine.inbox import Address, Receipt, StartReceipt
-from orchestrator.engine.storage import keys
-from orchestrator.exceptions import ConflictingEvent, InvalidMessage, KeyTaken
+from orchestrator.engine.inbox import Address
+from orchestrator.engine.storage import receipts
+from orchestrator.engine.storage.receipts import Arrival, Receipt, StartReceipt
+from orchestrator.exceptions import (
+    ConflictingEvent,
+    EventRefused,
+    InvalidMessage,
+    ProcessionError,
+)
 from orchestrator.registry import Declared
 
 
@@ -90,7 +98,6 @@ def start_process(
     chosen = process_id or uuid7()
     id = id or str(chosen)
     key = correlation_key or inbox.key_of(known, event)
-    _check_key(name, key, id, source)
     receipt = inbox.receive(
         event,
         id=id,
@@ -104,19 +111,6 @@ def start_process(
     return StartReceipt(
         receipt.number, receipt.process_id, receipt.verdict, receipt.repeated
     )
-
-
-def _check_key(name: str, key: str, id: str, source: str) -> None:
-    """Refuses a start whose key is taken, unless it was received before.
-
-    Raises:
-        KeyTaken: a live process of the definition has the key.
-    """
-    try:
-        keys.check_free(name, key)
-    except KeyTaken:
-        if not inbox.is_known(id, source):
-            raise
 
 
 def send_event(
@@ -143,9 +137,62 @@ def send_event(
         UnknownEventType: nothing knows the type of this name, so its fields cannot be read.
         InvalidMessage, ConflictingEvent: likewise nothing is stored.
     """
-    happened = inbox.read(event, data or {}) if isinstance(event, str) else event
-    address = Address(_uuid(process_id), correlation_key)
-    return inbox.receive(happened, id=id, source=source, address=address)
+    envelope = Envelope(
+        event=event,
+        data=data,
+        id=id,
+        source=source,
+        process_id=process_id,
+        correlation_key=correlation_key,
+    )
+    return receipts.store(_arrival(envelope))
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """An event and whom it is for: what `send_event` is told of one."""
+
+    event: Event | str
+    data: dict[str, Any] | None = None
+    _: KW_ONLY
+    id: str
+    source: str = "application"
+    process_id: UUID | str | None = None
+    correlation_key: str = ""
+
+
+def send_events(envelopes: Iterable[Envelope]) -> list[Receipt]:
+    """Sends many events in their order, hundreds by one statement and commit.
+
+    What each of them comes to is what `send_event` would have made of it. Those of one statement are stored together or
+    not at all; in the transaction of the caller, all of them are part of it. After an error that is none of theirs,
+    such as a lost connection, send all of them again: those that were stored are repeats, which change nothing.
+
+    Args:
+        envelopes: the events; they may be made as they are asked for.
+
+    Raises:
+        EventRefused: one of them would have been refused, and says why: those before it are stored.
+    """
+    storing = receipts.Storing()
+    for envelope in envelopes:
+        try:
+            arrival = _arrival(envelope)
+        except ProcessionError as error:
+            storing.finish()
+            raise EventRefused(storing.receipts, error) from error
+        storing.add(arrival)
+    storing.finish()
+    return storing.receipts
+
+
+def _arrival(envelope: Envelope) -> Arrival:
+    event = envelope.event
+    happened = (
+        inbox.read(event, envelope.data or {}) if isinstance(event, str) else event
+    )
+    address = Address(_uuid(envelope.process_id), envelope.correlation_key)
+    return inbox.arrival(happened, envelope.id, envelope.source, address)
 
 
 def _uuid(value: UUID | str | None) -> UUID | None:

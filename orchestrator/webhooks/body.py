@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
-from uuid import UUID
+from typing import Any, NamedTuple
 
 from django.http import HttpRequest
-from pydantic import ConfigDict
 
 from orchestrator import strict_json
-from orchestrator.definition.codec import MAX_BYTES, decode
-from orchestrator.definition.messages import STRICT
+from orchestrator.definition.codec import MAX_BYTES
+from orchestrator.engine.processes import Envelope
 from orchestrator.exceptions import InvalidMessage
 from orchestrator.webhooks.not_accepted import NotAccepted
+from orchestrator.written_events import read_alone, read_of_many
+
+MOST_EVENTS = 1_000
+"""How many a list may hold."""
 
 
-@dataclass(frozen=True)
-class Envelope:
-    """An event and whom it is for: one process, or whichever has the correlation key, or none yet."""
+class Posted(NamedTuple):
+    """What a message brings: an event, or a list of several."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    type: str
-    process_id: UUID | None = None
-    correlation_key: str = ""
-    data: dict[str, Any] = field(default_factory=dict)
+    envelopes: list[Envelope]
+    is_list: bool
 
 
 def read_body(request: HttpRequest) -> bytes:
@@ -44,21 +40,38 @@ def read_body(request: HttpRequest) -> bytes:
     return body
 
 
-def read_envelope(body: bytes) -> Envelope:
-    """The event in a body.
+def read_events(body: bytes, message_id: str, source: str) -> Posted:
+    """The events in a body.
 
     Raises:
-        NotAccepted: 400 when it is not strict JSON, 422 when it has another form.
+        NotAccepted: 400 when it is not strict JSON, 413 when they are too many, 422 when it has another form.
     """
     try:
         content = strict_json.parse(body)
     except InvalidMessage as error:
         raise NotAccepted(400, "not_json", str(error)) from None
+    if isinstance(content, list):
+        return Posted(_read_list(content, source), is_list=True)
     try:
-        return decode(Envelope, content)
+        return Posted([read_alone(content, message_id, source)], is_list=False)
     except InvalidMessage as error:
-        wanted = "send an object with type, data and, if known, process_id or correlation_key"
-        raise NotAccepted(422, "invalid_message", f"{error}; {wanted}") from None
+        detail = f"{error}, or a list of such objects with an id each"
+        raise NotAccepted(422, "invalid_message", detail) from None
+
+
+def _read_list(content: list[Any], source: str) -> list[Envelope]:
+    if not content:
+        raise NotAccepted(422, "invalid_message", "the list has no event")
+    if len(content) > MOST_EVENTS:
+        detail = f"send at most {MOST_EVENTS:,} events in a list"
+        raise NotAccepted(413, "too_large", detail)
+    found = []
+    for place, one in enumerate(content):
+        try:
+            found.append(read_of_many(one, source))
+        except InvalidMessage as error:
+            raise NotAccepted(422, "invalid_message", str(error), place=place) from None
+    return found
 
 
 def _check_content_type(request: HttpRequest) -> None:

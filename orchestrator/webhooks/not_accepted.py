@@ -13,17 +13,25 @@ class NotAccepted(Exception):
         error: a word for programs, like "bad_signature".
         detail: what is wrong and what would be right, for people.
         retry_after: the seconds after which it may be taken; 0 when time changes nothing.
+        place: of a list, which event it is about, counted from 0.
     """
 
     def __init__(
-        self, status: int, error: str, detail: str, retry_after: int = 0
+        self,
+        status: int,
+        error: str,
+        detail: str,
+        retry_after: int = 0,
+        place: int | None = None,
     ) -> None:
         super().__init__(detail)
         self.status, self.error, self.detail = status, error, detail
-        self.retry_after = retry_after
+        self.retry_after, self.place = retry_after, place
 
     def response(self) -> JsonResponse:
         """The answer that the sender gets."""
-        body = {"error": self.error, "detail": self.detail}
+        body: dict[str, object] = {"error": self.error, "detail": self.detail}
+        if self.place is not None:
+            body["place"] = self.place
         headers = {"Retry-After": str(self.retry_after)} if self.retry_after else None
         return JsonResponse(body, status=self.status, headers=headers)

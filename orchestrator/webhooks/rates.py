@@ -31,9 +31,11 @@ local now = redis.call("TIME")
 local at = now[1] + now[2] / 1000000
 local gap, burst = 1 / ARGV[1], tonumber(ARGV[2])
 local due = math.max(tonumber(redis.call("GET", KEYS[1]) or 0), at)
-local wait = due - (burst - 1) * gap - at
+local number = tonumber(ARGV[3])
+local wait = due - (burst - number) * gap - at
 if wait > 0.000001 then return string.format("%.6f", wait) end
-redis.call("SET", KEYS[1], string.format("%.6f", due + gap), "PX", math.ceil((due + gap - at) * 1000))
+due = due + number * gap
+redis.call("SET", KEYS[1], string.format("%.6f", due), "PX", math.ceil((due - at) * 1000))
 return "0"
 """
 """The generic cell rate algorithm (ITU-T I.371): it keeps the time until which what was sent fills the rate."""
@@ -41,24 +43,29 @@ return "0"
 _silent = {"until": 0.0}
 
 
-def check_rate(source: str) -> None:
-    """Counts one message of a source.
+def check_rate(source: str, number: int = 1) -> None:
+    """Counts so many events of a source.
 
     Raises:
-        NotAccepted: 429, with the seconds after which there is room again.
+        NotAccepted: 429, with the seconds after which there is room again; 413 if there never is for so many at once.
     """
     rate = getattr(settings, "WEBHOOK_RATES", {}).get(source)
-    if rate is None or time.monotonic() < _silent["until"]:
+    if rate is None:
+        return
+    if number > rate[1]:
+        detail = f"this source may send {rate[1]} events at once; send a shorter list"
+        raise NotAccepted(413, "too_large", detail)
+    if time.monotonic() < _silent["until"]:
         return
     try:
         key = f"procession:webhooks:{source}"
-        wait = float(_valkey().eval(COUNT, 1, key, *map(str, rate)))
+        wait = float(_valkey().eval(COUNT, 1, key, *map(str, (*rate, number))))
     except (RedisError, OSError) as error:
         _silent["until"] = time.monotonic() + SILENCE
         log.warning("webhooks are not counted, Valkey is out of reach: %s", error)
         return
     if wait > 0:
-        detail = f"this source may send {rate[0]:g} messages a second; send it again later, with the same id"
+        detail = f"this source may send {rate[0]:g} events a second; send it again later, with the same id"
         raise NotAccepted(429, "too_many", detail, math.ceil(wait))
 
 

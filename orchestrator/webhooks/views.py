@@ -1,25 +1,34 @@
 """The door for signed events.
 
-1. known source, from where it sends; 2. size and content type; 3. signature over the raw bytes; 4. not too many;
-5. strict JSON; 6. into the inbox. What fails before the last step leaves nothing behind. Only what is signed counts as
-sent, else anybody could use up what a source may send.
+1. known source, from where it sends; 2. size and content type; 3. signature over the raw bytes; 4. strict JSON;
+5. not too many; 6. into the inbox, a list as a whole or not at all. What fails before the last step leaves nothing
+behind. Only what is signed counts as sent, else anybody could use up what a source may send; what cannot be read counts
+as one event.
 """
 
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
+from django.db import transaction
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt
 
-from orchestrator.engine.inbox import Receipt
-from orchestrator.engine.processes import send_event
-from orchestrator.exceptions import ConflictingEvent, InvalidMessage, UnknownEventType
-from orchestrator.webhooks.body import Envelope, read_body, read_envelope
+from orchestrator.engine.processes import send_events
+from orchestrator.engine.storage.receipts import Receipt
+from orchestrator.exceptions import (
+    ConflictingEvent,
+    EventRefused,
+    InvalidMessage,
+    ProcessionError,
+    UnknownEventType,
+)
+from orchestrator.webhooks.body import Posted, read_body, read_events
 from orchestrator.webhooks.networks import check_network
 from orchestrator.webhooks.not_accepted import NotAccepted
 from orchestrator.webhooks.rates import check_rate
@@ -31,7 +40,7 @@ security = logging.getLogger("orchestrator.security")
 # The signature says who it is.
 @method_decorator([csrf_exempt, login_not_required], name="dispatch")
 class WebhookView(View):
-    """Takes one event: 202 with a receipt, and for a repeat 200 with the same receipt."""
+    """Takes an event: 202 with a receipt, and for a repeat 200 with the same receipt; or a list, with one each."""
 
     http_method_names = ("post",)
 
@@ -59,31 +68,48 @@ class WebhookView(View):
         check_network(source, request)
         body = read_body(request)
         message_id = check_signature(keys, request.headers, body)
+        posted = _read(body, message_id, source)
+        receipts = deliver(posted)
+        answers = [
+            {"receipt": receipt.number, "id": envelope.id}
+            for receipt, envelope in zip(receipts, posted.envelopes, strict=True)
+        ]
+        known = all(receipt.repeated for receipt in receipts)
+        answer = {"id": message_id, "receipts": answers}
+        return JsonResponse(
+            answer if posted.is_list else answers[0], status=200 if known else 202
+        )
+
+
+def _read(body: bytes, message_id: str, source: str) -> Posted:
+    try:
+        posted = read_events(body, message_id, source)
+    except NotAccepted:
         check_rate(source)
-        receipt = deliver(read_envelope(body), message_id, source)
-        answer = {"receipt": receipt.number, "id": message_id}
-        return JsonResponse(answer, status=200 if receipt.repeated else 202)
+        raise
+    check_rate(source, len(posted.envelopes))
+    return posted
 
 
-def deliver(envelope: Envelope, message_id: str, source: str) -> Receipt:
-    """Puts the event into the inbox.
+def deliver(posted: Posted) -> list[Receipt]:
+    """Puts an event into the inbox, or all of a list, or none.
 
     Raises:
-        NotAccepted: 422 when it is not a known event of the declared form, 409 when the id was used for another one.
+        NotAccepted: 422 when one is not a known event of the declared form, 409 when the id was used for another one.
     """
     try:
-        return send_event(
-            envelope.type,
-            envelope.data,
-            id=message_id,
-            source=source,
-            process_id=envelope.process_id,
-            correlation_key=envelope.correlation_key,
-        )
-    except UnknownEventType as error:
-        raise NotAccepted(422, "unknown_event_type", str(error)) from None
-    except InvalidMessage as error:
-        where = "data." if error.path else ""
-        raise NotAccepted(422, "invalid_message", f"{where}{error}") from None
-    except ConflictingEvent as error:
-        raise NotAccepted(409, "conflicting_event", str(error)) from None
+        with transaction.atomic() if posted.is_list else nullcontext():
+            return send_events(posted.envelopes)
+    except EventRefused as refused:
+        place = refused.place if posted.is_list else None
+        status, error, detail = _told(refused.reason)
+        raise NotAccepted(status, error, detail, place=place) from None
+
+
+def _told(reason: ProcessionError) -> tuple[int, str, str]:
+    if isinstance(reason, UnknownEventType):
+        return 422, "unknown_event_type", str(reason)
+    if isinstance(reason, ConflictingEvent):
+        return 409, "conflicting_event", str(reason)
+    where = "data." if isinstance(reason, InvalidMessage) and reason.path else ""
+    return 422, "invalid_message", f"{where}{reason}"

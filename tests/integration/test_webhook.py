@@ -59,9 +59,17 @@ def assert_refused(
     answer = json.loads(response.content)
     assert (response.status_code, answer["error"]) == (status, error)
     assert says in answer["detail"]
-    assert set(answer) == {"error", "detail"}
+    assert set(answer) - {"place"} == {"error", "detail"}
     assert not InboxEvent.objects.exists()
     assert not IssuedCommand.objects.exists()
+
+
+def listed(*ids: str, **changes: object) -> bytes:
+    """A list of the same facts under these ids; the changes are of the last one."""
+    common = {"type": "ExternalOrderCreated", "data": FACTS}
+    events: list[dict[str, object]] = [{**common, "id": id} for id in ids]
+    events[-1] |= changes
+    return json.dumps(events).encode()
 
 
 # What is taken
@@ -133,6 +141,27 @@ def test_another_body_under_the_same_id_is_a_conflict() -> None:
     assert response.status_code == 409
     assert json.loads(response.content)["error"] == "conflicting_event"
     assert InboxEvent.objects.get().body == FACTS
+
+
+def test_a_list_of_events_is_stored_in_its_order_each_under_an_id_of_its_own() -> None:
+    response = post(listed("b", "a", "c"))
+
+    events = list(InboxEvent.objects.order_by("id"))
+    assert response.status_code == 202
+    assert [event.event_id for event in events] == ["b", "a", "c"]
+    assert json.loads(response.content) == {
+        "id": "msg_1",
+        "receipts": [{"receipt": event.pk, "id": event.event_id} for event in events],
+    }
+
+
+def test_a_list_may_bring_again_what_came_before() -> None:
+    post(listed("a", "b"))
+
+    answers = [post(listed("b", "c")), post(listed("b", "c"))]
+
+    assert [answer.status_code for answer in answers] == [202, 200]
+    assert InboxEvent.objects.count() == 3
 
 
 @pytest.mark.parametrize("key", [0, 1])
@@ -287,7 +316,7 @@ def test_a_body_that_is_not_utf_8_is_refused() -> None:
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        (b"[]", "send an object"),
+        (b"[7]", "send an object"),
         (b"null", "send an object"),
         (b"{}", "type"),
         (message(type=5), "type"),
@@ -383,3 +412,51 @@ def test_a_compressed_body_is_refused() -> None:
     assert_refused(
         send(message(), signature), 415, "unsupported_media_type", "Content-Encoding"
     )
+
+
+# Lists
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "says"),
+    [
+        ({"type": "Unheard"}, "unknown_event_type", "Unheard"),
+        ({"data": {}}, "invalid_message", "data.order_id"),
+        ({"id": 7}, "invalid_message", "id"),
+        ({"id": ""}, "invalid_message", "the id must be a text"),
+        ({"surplus": 1}, "invalid_message", "surplus"),
+    ],
+)
+def test_of_a_list_with_one_bad_event_nothing_is_stored_and_its_place_is_said(
+    changes: dict[str, object], error: str, says: str
+) -> None:
+    response = post(listed("a", "b", "c", **changes))
+
+    assert_refused(response, 422, error, says)
+    assert json.loads(response.content)["place"] == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_a_list_with_one_conflict_nothing_is_stored() -> None:
+    post(listed("b"))
+    other = {**FACTS, "external_id": "EX-2"}
+
+    response = post(listed("a", "b", data=other))
+
+    assert response.status_code == 409
+    answer = json.loads(response.content)
+    assert (answer["error"], answer["place"]) == ("conflicting_event", 1)
+    assert list(InboxEvent.objects.values_list("event_id", flat=True)) == ["b"]
+
+
+def test_an_empty_list_is_refused() -> None:
+    assert_refused(post(b"[]"), 422, "invalid_message", "no event")
+
+
+def test_a_list_of_too_many_events_is_refused() -> None:
+    events = json.dumps([{"id": str(n), "type": "x"} for n in range(1001)])
+    assert_refused(post(events.encode()), 413, "too_large", "1,000 events")
+
+
+def test_a_list_needs_an_id_for_each_event() -> None:
+    assert_refused(post(b"[" + message() + b"]"), 422, "invalid_message", "id")

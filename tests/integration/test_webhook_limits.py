@@ -58,12 +58,16 @@ def behind_proxy(
 
 
 def post(
-    site: Site, source: str, number: int = 1, more: Mapping[str, str] | None = None
+    site: Site,
+    source: str,
+    number: int = 1,
+    more: Mapping[str, str] | None = None,
+    body: bytes = BODY,
 ) -> Answer:
     """Post a signed event as that source; return status, body and headers of the answer."""
-    signed = headers(BODY, id=f"msg_{number}", key=KEY)
+    signed = headers(body, id=f"msg_{number}", key=KEY)
     sent = {"Content-Type": "application/json", **signed, **(more or {})}
-    request = Request(f"{site.url}/hooks/{source}/", BODY, sent)  # noqa: S310  the test's own
+    request = Request(f"{site.url}/hooks/{source}/", body, sent)  # noqa: S310  the test's own
     try:
         with urlopen(request, timeout=60) as answer:  # noqa: S310
             return answer.status, json.loads(answer.read()), answer.headers
@@ -125,6 +129,24 @@ def test_what_is_too_much_is_refused_and_not_stored(site: Site) -> None:
     assert body["error"] == "too_many"
     assert 900 < int(sent["Retry-After"]) <= 1000
     assert InboxEvent.objects.count() == 3
+
+
+def test_each_event_of_a_list_counts(site: Site) -> None:
+    answers = [
+        post(site, "slow", number, body=listed(number, size))
+        for number, size in enumerate((4, 2, 2, 1))
+    ]
+
+    assert [status for status, _, _ in answers] == [413, 202, 429, 202]
+    assert "3 events at once" in answers[0][1]["detail"]
+    assert InboxEvent.objects.count() == 3
+
+
+def listed(number: int, size: int) -> bytes:
+    """A list of so many events, whose ids begin with a number."""
+    one = json.loads(BODY)
+    events = [{**one, "id": f"{number}-{place}"} for place in range(size)]
+    return json.dumps(events).encode()
 
 
 def test_each_source_has_a_rate_of_its_own(site: Site) -> None:

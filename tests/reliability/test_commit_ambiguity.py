@@ -17,7 +17,13 @@ from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.db import DatabaseError, OperationalError, connection
 
-from orchestrator import Answer, CommandContext, start_process
+from orchestrator import (
+    Answer,
+    CommandContext,
+    Envelope,
+    send_events,
+    start_process,
+)
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import ActionRequest, escalate
 from orchestrator.models import (
@@ -282,6 +288,7 @@ def test_a_sender_whose_commit_was_cut_off_may_send_again(
     send = partial(
         start_process, "shipping", ParcelOrdered("P-1"), id="1", source="web"
     )
+    line.at = b'INSERT INTO "orchestrator_inboxevent"'  # it commits by itself
     line.armed = when  # type: ignore[assignment]
     with pytest.raises(OperationalError):
         send()
@@ -293,6 +300,23 @@ def test_a_sender_whose_commit_was_cut_off_may_send_again(
     assert receipt.repeated is (when == "after")
     assert InboxEvent.objects.filter(event_id="1").count() == 1
     assert ProcessInstance.objects.get().pk == receipt.process_id
+
+
+@both
+def test_a_sender_of_many_whose_commit_was_cut_off_may_send_them_again(
+    line: CutLine, when: str
+) -> None:
+    envelopes = [Envelope(ParcelOrdered(f"P-{n}"), id=str(n)) for n in range(20)]
+    line.armed = when  # type: ignore[assignment]
+    with pytest.raises(OperationalError):
+        send_events(envelopes)
+    connection.close()
+    receipts = send_events(envelopes)
+
+    assert line.cuts == 1
+    assert {receipt.repeated for receipt in receipts} == {when == "after"}
+    numbers = InboxEvent.objects.order_by("id").values_list("pk", flat=True)
+    assert [receipt.number for receipt in receipts] == list(numbers)
 
 
 @both

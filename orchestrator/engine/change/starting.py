@@ -16,10 +16,10 @@ from orchestrator.engine import inbox
 from orchestrator.engine.change.application_code import applications
 from orchestrator.engine.change.following import Following
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.inbox import StartReceipt
 from orchestrator.engine.storage import definitions, keys
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.definitions import Pin
+from orchestrator.engine.storage.receipts import StartReceipt
 from orchestrator.exceptions import ConflictingEvent, InvalidDefinition, InvalidMessage
 from orchestrator.models import Cause, CauseKind, ProcessInstance, Verdict
 

@@ -35,8 +35,7 @@ def let_go(command: IssuedCommand, now: datetime) -> list[Statement]:
 
     def ring(rows: list[Any]) -> None:
         for (queue,) in rows:
-            if queue is not None:
-                ring_after_commit(queue)
+            ring_after_commit(queue)
 
     due = {"status": CommandStatus.READY, "wake_at": now}
     held = {"id": command.holds, "status": CommandStatus.HELD}

@@ -8,7 +8,8 @@ of the transaction stays.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
@@ -18,6 +19,24 @@ from orchestrator.exceptions import LeaseLost
 
 NOW = "STATEMENT_TIMESTAMP()"
 """PostgreSQL's clock, the one that leases are measured by; SQLite has that of its one machine."""
+
+
+@dataclass(frozen=True)
+class Later:
+    """A moment in a row that PostgreSQL writes: when it carries the statement out, or so long after that."""
+
+    by: timedelta = timedelta()
+
+    def __add__(self, more: timedelta) -> Later:
+        return Later(self.by + more)
+
+    @property
+    def sql(self) -> str:
+        if not self.by:
+            return NOW
+        return (
+            f"{NOW} + INTERVAL '{self.by / timedelta(microseconds=1):.0f} microseconds'"
+        )
 
 
 class Touched(NamedTuple):
@@ -32,7 +51,7 @@ class Touched(NamedTuple):
 
 
 Receive = Callable[[list[Any]], None]
-"""Takes the rows that a statement returns."""
+"""Takes the rows that a statement returns, of one column each; there may be none."""
 
 
 class Statement:
@@ -232,26 +251,24 @@ def _send_as_one(statements: Sequence[Statement]) -> None:
         if getattr(error.__cause__, "sqlstate", "") == DIVISION_BY_ZERO:
             raise LeaseLost("somebody else was faster") from error
         raise
-    for statement, value in zip(statements, found, strict=True):
-        if statement.receive is not None:
-            statement.receive([[value]])
+    receivers = [s.receive for s in statements if s.receive is not None]
+    for receive, values in zip(receivers, found, strict=False):
+        receive([[value] for value in values])
 
 
 @lru_cache(SHAPES)
 def _whole(shape: tuple[tuple[str, int | None, bool], ...]) -> str:
     """One statement of several: a write that hits another number of rows than it must divides by zero."""
-    parts, picked = [], []
+    parts, picked, checked = [], [], []
     for number, (sql, rows, receives) in enumerate(shape):
         returning = "" if receives else " RETURNING 1 AS hit"
         parts.append(f"w{number} AS ({sql}{returning})")
         if receives:
-            picked.append(f"(SELECT * FROM w{number})")  # noqa: S608  # our own names
-        elif rows is not None:
+            picked.append(f"ARRAY(SELECT * FROM w{number})")  # noqa: S608  # our own names
+        if rows is not None:
             count = f"(SELECT COUNT(*) FROM w{number})"  # noqa: S608  # our own names
-            picked.append(f"1 / CASE WHEN {count} = {rows} THEN 1 ELSE 0 END")
-        else:
-            picked.append("1")
-    return f"WITH {', '.join(parts)} SELECT {', '.join(picked)}"  # put together from our own statements
+            checked.append(f"1 / CASE WHEN {count} = {rows} THEN 1 ELSE 0 END")
+    return f"WITH {', '.join(parts)} SELECT {', '.join([*picked, *checked]) or 1}"  # our own statements
 
 
 def prepared_cursor() -> Any:
@@ -270,6 +287,11 @@ def _expect(statement: Statement, rows: int) -> None:
         raise LeaseLost(
             f"{rows} rows instead of {statement.rows}: {statement.sql[:60]}"
         )
+
+
+def at_commit() -> Any:
+    """The moment at which rows are written, for their columns: PostgreSQL knows it itself, and need not be asked."""
+    return Later() if connection.vendor == "postgresql" else datetime.now(UTC)
 
 
 def database_now() -> datetime:

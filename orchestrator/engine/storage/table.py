@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -13,14 +13,24 @@ from django.db import (
     connection,
     connections,
 )
-from django.db.models import Field, JSONField, Model
+from django.db.models import Field, Model
 
-from orchestrator.engine.storage.batch import NOW, Statement, Touched, database_now
+from orchestrator.engine.storage.batch import (
+    NOW,
+    Statement,
+    Touched,
+    database_now,
+)
+from orchestrator.engine.storage.new_rows import (
+    NewColumn,
+    NewRows,
+    Prepare,
+    as_it_is,
+    plain_text,
+)
 
 CHUNK = 100
 """How many rows one statement inserts at most."""
-
-Prepare = Callable[[Any, Any], Any]
 
 PLAIN_TYPES = {
     "AutoField",
@@ -79,7 +89,7 @@ class Insert(Statement):
     ) -> None:
         keys = [item.pk for item in items] if items[0].pk is not None else ()
         touched = Touched(table.table, "insert")
-        super().__init__("", (), touched, len(items), None, keys)
+        super().__init__("", (), touched, None if known else len(items), None, keys)
         self.table, self.items, self.known = table, items, known
         if known:
             self.receive = self._receive
@@ -194,6 +204,41 @@ class Table(Generic[M]):
     def insert_known(self, item: M) -> Insert:
         """Inserts a new row and gives the object its key, for work that goes on with it."""
         return Insert(self, [item], known=True)
+
+    def insert_if(
+        self,
+        objects: Sequence[M],
+        which: Condition,
+        into: list[Any],
+        rows: int | None = None,
+    ) -> Statement:
+        """Inserts those of the new rows of which a condition holds, and that no unique constraint forbids, in order.
+
+        Args:
+            objects: the rows; those without a key are given one by the database.
+            which: the condition, in which `new` is the row.
+            into: the list that gets the keys of the inserted ones.
+            rows: how many must be inserted, None for any number.
+        """
+        db = connections[DEFAULT_DB_ALIAS]
+        new = self._new_rows(db.vendor, objects[0].pk is not None)
+        query, params = new.query(objects, db)
+        text = (
+            f"INSERT INTO {self.name} ({new.names}) SELECT {new.names} FROM ({query}) AS new WHERE TRUE{which.sql}"  # noqa: S608  # names are the model's
+            f"{' ORDER BY place' if len(objects) > 1 else ''} ON CONFLICT DO NOTHING RETURNING {self.key}"
+        )
+
+        def receive(found: list[Any]) -> None:
+            into.extend(key for (key,) in found)
+
+        touched = Touched(self.table, "insert")
+        return Statement(text, [*params, *which.params], touched, rows, receive)
+
+    @cache  # noqa: B019  # there is one Table a model, for the life of the process
+    def _new_rows(self, vendor: str, keyed: bool) -> NewRows:
+        db, prepare = connections[DEFAULT_DB_ALIAS], self._prepared(vendor)
+        fields = self.columns if keyed else self.unkeyed
+        return NewRows([NewColumn(field, prepare[field], db) for field in fields])
 
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
     def _insert(self, count: int, keyed: bool, plain: tuple[str | None, ...]) -> str:
@@ -405,20 +450,3 @@ class Table(Generic[M]):
             if converters:
                 found.append((place, col, converters))
         return found
-
-
-def as_it_is(value: Any, db: Any) -> Any:
-    return value
-
-
-def plain_text(field: Field[Any, Any], value: Any) -> str | None:
-    """How the commonest values are written in SQL: a statement with fewer parameters is sent and read faster."""
-    if value is None:
-        return "NULL"
-    if isinstance(field, JSONField):
-        return None
-    if value is False:
-        return "FALSE"
-    if type(value) is int and value in (0, 1):
-        return str(value)
-    return "''" if type(value) is str and not value else None

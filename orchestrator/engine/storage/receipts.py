@@ -1,0 +1,283 @@
+"""Storing what has arrived: once, whatever is repeated, and answering with a receipt.
+
+An event that is not known yet is stored in one exchange with the database, with the commands of its simple event
+handlers; only a repeat is looked up. Several are stored by one statement in a transaction.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import OperationalError, connection, transaction
+from django.db.models import F, Q
+
+from orchestrator.engine.storage import keys
+from orchestrator.engine.storage.batch import Batch, send
+from orchestrator.engine.storage.table import ALL, Condition
+from orchestrator.engine.storage.tables import commands, events, instances
+from orchestrator.exceptions import (
+    ConflictingEvent,
+    EventRefused,
+    LeaseLost,
+    ProcessionError,
+)
+from orchestrator.models import InboxEvent, IssuedCommand
+from orchestrator.queue import ring_after_commit
+
+Name = tuple[str, str]
+"""By what a repeat of an event is known: the source, and its id of the event."""
+Known = dict[Name, list[InboxEvent]]
+
+MANY = 500
+"""How many events one statement stores at most."""
+MUCH = 1024 * 1024
+"""How many characters they have at most together, unless one alone has more."""
+
+DEADLOCK = "40P01"
+
+NOT_KNOWN = Condition(
+    f" AND NOT EXISTS (SELECT 1 FROM {events.name} AS known"  # noqa: S608  # names are the models'
+    " WHERE known.source = new.source AND known.event_id = new.event_id)",
+    (),
+)
+"""Of a new row of the inbox: nothing has the id of its event, whomever that was for."""
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """That an event was accepted: the number of its inbox row, and what has become of it so far."""
+
+    number: int
+    process_id: UUID | None
+    verdict: str
+    repeated: bool
+
+
+@dataclass(frozen=True)
+class StartReceipt(Receipt):
+    """That a start was accepted: its process has its id from the beginning."""
+
+    process_id: UUID
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """An event that is to be stored.
+
+    Args:
+        rows: its rows in the inbox, one a target.
+        reactions: the commands for its simple event handlers.
+        size: how many characters its content has.
+    """
+
+    rows: Sequence[InboxEvent]
+    reactions: Sequence[IssuedCommand]
+    size: int
+
+    @property
+    def name(self) -> Name:
+        """By what a repeat of it is known."""
+        first = self.rows[0]
+        return first.source, first.event_id
+
+    def receipt(self, number: int) -> Receipt:
+        """What its sender is told that is not a repeat."""
+        first = self.rows[0]
+        return Receipt(number, first.process_id, str(first.verdict), repeated=False)
+
+
+def store(arrival: Arrival) -> Receipt:
+    """Stores an event, in the transaction that runs or in one of its own; a repeat is counted.
+
+    Raises:
+        ConflictingEvent: the id was used before for something else.
+        KeyTaken: it starts a process whose key a live one has, and is no repeat.
+    """
+    first = arrival.rows[0]
+    while not (numbers := _inserted(arrival)):
+        if known := _known([arrival.name]):
+            return _repeats([arrival], known)[arrival.name]
+        if first.starts:
+            keys.check_free(first.target, first.correlation_key)
+    _ring([arrival])
+    return arrival.receipt(min(numbers))
+
+
+def _inserted(arrival: Arrival) -> list[int]:
+    """Stores an event unless it is known, or starts a process under a taken key; the numbers of its rows."""
+    rows, numbers = arrival.rows, list[int]()
+    which = _is_new(rows[0])
+    # One with the same id, of which not all rows are the same, may come at the same moment.
+    whole = len(rows) if len(rows) > 1 else None
+    stored = events.insert_if(rows, which, numbers, whole)
+    batch = Batch([stored])
+    if arrival.reactions:
+        # Before the event: SQLite carries one out after the other, and the event would be known.
+        batch = Batch([commands.insert_if(arrival.reactions, which, []), stored])
+    try:
+        if connection.in_atomic_block:
+            with transaction.atomic():
+                batch.send()
+        else:
+            batch.commit()
+    except LeaseLost:
+        return []
+    return numbers
+
+
+def _is_new(first: InboxEvent) -> Condition:
+    """Nothing has the id of this event, nor, if it starts a process, the key of that."""
+    sql = f" AND NOT EXISTS (SELECT 1 FROM {events.name} WHERE source = %s AND event_id = %s)"  # noqa: S608  # names are the models'
+    if not (first.starts and first.correlation_key):
+        return Condition(sql, (first.source, first.event_id))
+    sql += (
+        f" AND NOT EXISTS (SELECT 1 FROM {instances.name} WHERE name = %s AND correlation_key = %s"  # noqa: S608  # names are the models'
+        " AND finished_at IS NULL AND NOT (correlation_key = ''))"
+    )
+    key = first.target, first.correlation_key
+    return Condition(sql, (first.source, first.event_id, *key))
+
+
+class Storing:
+    """Stores many events in their order, up to MANY or MUCH of them by one statement.
+
+    `receipts` are those of the events that are stored so far.
+    """
+
+    def __init__(self) -> None:
+        self.receipts: list[Receipt] = []
+        self._waiting: dict[Name, Arrival] = {}
+        self._size = 0
+
+    def add(self, arrival: Arrival) -> None:
+        """Takes one more, and stores those before it where they are enough.
+
+        Raises:
+            EventRefused: one of them cannot be stored.
+        """
+        many = len(self._waiting) == MANY or self._size + arrival.size > MUCH
+        if many or arrival.name in self._waiting:
+            self.finish()
+        self._waiting[arrival.name] = arrival
+        self._size += arrival.size
+
+    def finish(self) -> None:
+        """Stores those that wait.
+
+        Raises:
+            EventRefused: one of them cannot be stored.
+        """
+        arrivals = list(self._waiting.values())
+        self._waiting, self._size = {}, 0
+        if len(arrivals) > 1:
+            try:
+                self.receipts += _stored_together(arrivals)
+            except ConflictingEvent:
+                pass  # which one it is shows when they come one by one
+            except OperationalError as error:
+                # Others send the same events in another order; one by one they cannot wait for each other.
+                if getattr(error.__cause__, "sqlstate", "") != DEADLOCK:
+                    raise
+            else:
+                return
+        for arrival in arrivals:
+            try:
+                self.receipts.append(store(arrival))
+            except ProcessionError as error:
+                raise EventRefused(self.receipts, error) from error
+
+
+def _stored_together(arrivals: Sequence[Arrival]) -> list[Receipt]:
+    """Stores events of different ids by one statement, all or none; none of them starts a process by its id.
+
+    Raises:
+        ConflictingEvent: one of the ids was used before for something else, or is so at this moment.
+    """
+    rows = [row for arrival in arrivals for row in arrival.rows]
+    numbers: list[int] = []
+    with transaction.atomic():
+        send([events.insert_if(rows, NOT_KNOWN, numbers)])
+        new = list(arrivals)
+        receipts: dict[Name, Receipt] = {}
+        if len(numbers) < len(rows):
+            receipts = _repeats(arrivals, _before(arrivals, set(numbers)))
+            new = [arrival for arrival in arrivals if arrival.name not in receipts]
+        left = iter(sorted(numbers))
+        for arrival in new:
+            receipts[arrival.name] = arrival.receipt(
+                min(next(left) for _ in arrival.rows)
+            )
+        if reactions := [row for arrival in new for row in arrival.reactions]:
+            send([commands.insert_if(reactions, ALL, [])])
+        _ring(new)
+    return [receipts[arrival.name] for arrival in arrivals]
+
+
+def _ring(arrivals: Iterable[Arrival]) -> None:
+    work = [work for each in arrivals for work in (*each.rows, *each.reactions)]
+    for queue in sorted({one.queue for one in work}):
+        ring_after_commit(queue)
+
+
+def _before(arrivals: Sequence[Arrival], new: Collection[int]) -> Known:
+    """The rows of those that were known before others of them were stored.
+
+    Raises:
+        ConflictingEvent: of one, some rows are new and some are not.
+    """
+    known = _known(arrival.name for arrival in arrivals)
+    for name, rows in known.items():
+        if len({row.pk in new for row in rows}) > 1:
+            raise _conflict(name)
+    return {name: rows for name, rows in known.items() if rows[0].pk not in new}
+
+
+def _known(names: Iterable[Name]) -> Known:
+    """The rows of events, the first of each first."""
+    ids: dict[str, list[str]] = defaultdict(list)
+    for source, id in names:
+        ids[source].append(id)
+    wanted = Q()
+    for source, of_source in ids.items():
+        wanted |= Q(source=source, event_id__in=of_source)
+    found: dict[Name, list[InboxEvent]] = {}
+    for row in InboxEvent.objects.filter(wanted).defer("body").order_by("id"):
+        found.setdefault((row.source, row.event_id), []).append(row)
+    return found
+
+
+def _repeats(arrivals: Iterable[Arrival], known: Known) -> dict[Name, Receipt]:
+    """Counts repeats of what is known; their first receipts again.
+
+    Raises:
+        ConflictingEvent: one has another content.
+    """
+    receipts = {}
+    for arrival in arrivals:
+        rows = known.get(arrival.name)
+        if rows is None:
+            continue
+        if any(row.body_hash != arrival.rows[0].body_hash for row in rows):
+            raise _conflict(arrival.name)
+        first = rows[0]
+        receipts[arrival.name] = Receipt(
+            first.pk, first.process_id, first.verdict, repeated=True
+        )
+    numbers = [row.pk for rows in known.values() for row in rows]
+    InboxEvent.objects.filter(pk__in=numbers).update(repeats=F("repeats") + 1)
+    return receipts
+
+
+def _conflict(name: Name) -> ConflictingEvent:
+    source, id = name
+    return ConflictingEvent(
+        f"{source} sent event id {id!r} before with another content; use a new id for a new event"
+    )
+
+
+def is_known(id: str, source: str) -> bool:
+    """Whether an event of this id was received before from this source."""
+    return InboxEvent.objects.filter(source=source, event_id=id).exists()

@@ -1,0 +1,369 @@
+"""Many events at once: one statement for hundreds, in their order, each answered as if it had come alone."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+
+import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from orchestrator import Envelope, Receipt, send_event, send_events, start_process
+from orchestrator.definition import ProcessManager, during, when
+from orchestrator.engine.drain import drain
+from orchestrator.engine.storage import receipts
+from orchestrator.exceptions import (
+    ConflictingEvent,
+    EventRefused,
+    InvalidMessage,
+    KeyTaken,
+    UnknownEventType,
+)
+from orchestrator.models import InboxEvent, IssuedCommand, ProcessInstance, Verdict
+from orchestrator.queue import depth
+from tests.apps.process_managers.desk import place, underway, unknown
+from tests.apps.process_managers.fixtures import known
+from tests.apps.process_managers.messages import (
+    DepotOpened,
+    ParcelDelivered,
+    ParcelOrdered,
+    ParcelPacked,
+    ParcelScanned,
+)
+from tests.apps.process_managers.processes import Shipping
+from tests.apps.process_managers.together import raised, together
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
+
+by_postgresql = pytest.mark.skipif(
+    "connection.vendor != 'postgresql'", reason="SQLite is in this process"
+)
+
+ORDERED = ParcelOrdered("P-1")
+
+
+class ParcelCounting(ProcessManager):
+    """Counts what is ordered: a second definition that an order starts."""
+
+    class Step(StrEnum):
+        NOT_COUNTED = "NotCounted"
+        COUNTED = "Counted"
+
+    @dataclass(frozen=True)
+    class Data:
+        parcel_id: str
+
+    correlation = "parcel_id"
+
+    transitions = (during(Step.NOT_COUNTED, when(ParcelOrdered).go_to(Step.COUNTED)),)
+
+
+@pytest.fixture
+def counting() -> Iterator[None]:
+    """Let two definitions listen to an order."""
+    yield from known(ParcelCounting)
+
+
+def scans(parcel: ProcessInstance, *places: str) -> list[Envelope]:
+    """Envelopes of one scan a place, each with the place as its id."""
+    return [
+        Envelope(
+            ParcelScanned("P-1", place),
+            id=place,
+            source="van",
+            process_id=parcel.pk,
+        )
+        for place in places
+    ]
+
+
+def sent() -> list[str]:
+    """The ids of the events received from the van, in the order of their receipts."""
+    events = InboxEvent.objects.filter(source="van").order_by("id")
+    return list(events.values_list("event_id", flat=True))
+
+
+# One exchange
+
+
+@by_postgresql
+@pytest.mark.django_db(transaction=True)
+def test_a_new_event_is_received_in_one_exchange_with_the_database() -> None:
+    parcel = underway()
+    with CaptureQueriesContext(connection) as event:
+        send_event(ParcelScanned("P-1", "Nagoya"), id="1", process_id=parcel.pk)
+    with CaptureQueriesContext(connection) as with_reactions:
+        send_event(DepotOpened("east"), id="2")
+    with CaptureQueriesContext(connection) as start:
+        start_process(Shipping, ParcelOrdered("P-2"))
+
+    assert [len(event), len(with_reactions), len(start)] == [1, 1, 1]
+    assert IssuedCommand.objects.filter(delivery="reaction").count() == 1
+
+
+@by_postgresql
+@pytest.mark.django_db(transaction=True)
+def test_hundreds_of_events_are_received_by_one_statement() -> None:
+    parcel = underway()
+    with CaptureQueriesContext(connection) as asked:
+        send_events(scans(parcel, *map(str, range(300))))
+
+    assert sum("INSERT" in query["sql"] for query in asked) == 1
+    assert len(asked) <= 3  # with what begins and ends the transaction
+
+
+@by_postgresql
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("counting")
+def test_an_event_of_two_definitions_is_received_in_one_exchange_too() -> None:
+    with CaptureQueriesContext(connection) as asked:
+        send_event(ORDERED, id="1")
+
+    assert len(asked) == 1
+    assert InboxEvent.objects.count() == 2
+
+
+# Many
+
+
+def test_many_events_are_handled_in_the_order_in_which_they_were_sent() -> None:
+    parcel = underway()
+    found = send_events(scans(parcel, *"dbca"))
+
+    assert sent() == list("dbca")
+    assert [receipt.number for receipt in found] == sorted(
+        receipt.number for receipt in found
+    )
+    drain()
+    moved = InboxEvent.objects.filter(source="van").order_by("revision")
+    assert list(moved.values_list("event_id", flat=True)) == list("dbca")
+
+
+def test_events_of_all_kinds_are_each_received_as_if_they_came_alone() -> None:
+    parcel = underway()
+    envelopes = [
+        Envelope(ParcelOrdered("P-2"), id="order"),
+        Envelope(DepotOpened("east"), id="depot", source="depots"),
+        Envelope(ParcelDelivered("P-9"), id="key", correlation_key="P-9"),
+        *scans(parcel, "Nagoya"),
+        Envelope(
+            "ParcelScanned",
+            {"parcel_id": "P-1", "place": "Kobe"},
+            id="by name",
+            process_id=str(parcel.pk),
+        ),
+        Envelope(ParcelPacked(3), id="early", process_id=unknown().pk),
+    ]
+    together_ = send_events(envelopes)
+    columns = ("type", "target", "correlation_key", "verdict", "queue", "process_id")
+    rows = list(InboxEvent.objects.order_by("id").values_list(*columns))[-6:]
+    commands = IssuedCommand.objects.filter(delivery="reaction")
+    reactions = list(commands.values_list("queue", "status", "delivery"))
+    InboxEvent.objects.filter(pk__in=[one.number for one in together_]).delete()
+    commands.delete()
+
+    alone = [
+        send_event(
+            one.event,
+            one.data,
+            id=one.id,
+            source=one.source,
+            process_id=one.process_id,
+            correlation_key=one.correlation_key,
+        )
+        for one in envelopes
+    ]
+    assert list(InboxEvent.objects.order_by("id").values_list(*columns))[-6:] == rows
+    assert list(commands.values_list("queue", "status", "delivery")) == reactions
+    assert [_told(receipt) for receipt in together_] == [_told(one) for one in alone]
+    drain()
+    assert ProcessInstance.objects.filter(correlation_key="P-2").exists()
+
+
+def _told(receipt: Receipt) -> tuple[object, ...]:
+    return receipt.process_id, receipt.verdict, receipt.repeated
+
+
+def test_no_event_is_not_many() -> None:
+    assert send_events([]) == []
+
+
+def test_more_than_one_statement_takes_are_sent_in_several(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(receipts, "MANY", 3)
+    parcel = underway()
+    send_events(scans(parcel, *"abcdefgh"))
+
+    assert sent() == list("abcdefgh")
+
+
+def test_large_events_are_sent_in_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receipts, "MUCH", 1)
+    parcel = underway()
+    send_events(scans(parcel, *"abc"))
+
+    assert sent() == list("abc")
+
+
+@pytest.mark.usefixtures("counting")
+def test_each_definition_gets_each_of_many_events() -> None:
+    found = send_events(
+        [Envelope(ParcelOrdered(f"P-{n}"), id=str(n)) for n in range(3)]
+    )
+
+    rows = list(InboxEvent.objects.order_by("id").values_list("pk", "target"))
+    assert [target for _, target in rows] == ["parcel-counting", "shipping"] * 3
+    assert [receipt.number for receipt in found] == [pk for pk, _ in rows[::2]]
+
+
+# Repeats and refusals
+
+
+def test_repeats_among_many_get_their_first_receipts() -> None:
+    parcel = underway()
+    first = send_events(scans(parcel, *"ab"))
+    again = send_events(scans(parcel, *"bca"))
+
+    assert [receipt.repeated for receipt in again] == [True, False, True]
+    assert (again[2].number, again[0].number) == (first[0].number, first[1].number)
+    assert sent() == list("abc")
+    repeats = InboxEvent.objects.filter(source="van").order_by("id")
+    assert list(repeats.values_list("repeats", flat=True)) == [1, 1, 0]
+
+
+def test_an_id_that_comes_twice_among_many_is_a_repeat_of_itself() -> None:
+    parcel = underway()
+    found = send_events(scans(parcel, *"aba"))
+
+    assert [receipt.repeated for receipt in found] == [False, False, True]
+    assert found[0].number == found[2].number
+
+
+def test_a_repeat_runs_no_handler_of_its_event_again() -> None:
+    opened = [Envelope(DepotOpened("east"), id=id) for id in "ab"]
+    send_events(opened)
+    send_events([*opened, Envelope(DepotOpened("west"), id="c")])
+
+    assert IssuedCommand.objects.filter(delivery="reaction").count() == 3
+
+
+def test_a_conflict_among_many_is_named_by_its_place_and_those_before_it_stay() -> None:
+    parcel = underway()
+    send_events(scans(parcel, "b"))
+    other = Envelope(
+        event=ParcelScanned("P-1", "z"), id="b", source="van", process_id=parcel.pk
+    )
+
+    with pytest.raises(EventRefused, match="event 1, counted from 0") as refused:
+        send_events([*scans(parcel, "a"), other, *scans(parcel, "c")])
+    assert refused.value.place == 1
+    assert isinstance(refused.value.reason, ConflictingEvent)
+    assert [receipt.repeated for receipt in refused.value.receipts] == [False]
+    assert sent() == list("ba")
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (Envelope(ORDERED, id=""), InvalidMessage),
+        (Envelope("Unheard", id="1"), UnknownEventType),
+        (Envelope("ParcelScanned", {}, id="1"), InvalidMessage),
+        (Envelope(ORDERED, id="1", process_id="no id"), InvalidMessage),
+    ],
+)
+def test_an_event_that_cannot_be_stored_is_named_by_its_place(
+    bad: Envelope, reason: type[Exception]
+) -> None:
+    parcel = underway()
+    with pytest.raises(EventRefused) as refused:
+        send_events([*scans(parcel, *"ab"), bad, *scans(parcel, "c")])
+
+    assert refused.value.place == 2
+    assert isinstance(refused.value.reason, reason)
+    assert sent() == list("ab")
+
+
+def test_after_a_refusal_the_rest_can_be_sent_with_all_that_was_stored() -> None:
+    parcel = underway()
+    bad = Envelope(ORDERED, id="")
+    with pytest.raises(EventRefused):
+        send_events([*scans(parcel, *"ab"), bad, *scans(parcel, "c")])
+    found = send_events(scans(parcel, *"abc"))
+
+    assert [receipt.repeated for receipt in found] == [True, True, False]
+
+
+# The caller's transaction, and others at the same moment
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_events_are_undone_with_their_callers_transaction() -> None:
+    with transaction.atomic():
+        send_events([Envelope(DepotOpened("east"), id=id) for id in "ab"])
+        assert depth("default") == 0
+        transaction.set_rollback(True)
+
+    assert not InboxEvent.objects.exists()
+    assert not IssuedCommand.objects.exists()
+    assert depth("default") == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_events_ring_once_after_the_callers_commit() -> None:
+    parcel = underway()
+    before = depth("default") or 0
+    with transaction.atomic():
+        send_events(scans(parcel, *"abc"))
+    assert (depth("default") or 0) <= before + 1
+    drain()
+
+    assert not InboxEvent.objects.filter(verdict=Verdict.RECEIVED).exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_same_many_at_the_same_moment_are_received_once() -> None:
+    parcel = underway()
+    ids = [str(number) for number in range(40)]
+    calls = [partial(send_events, scans(parcel, *ids)) for _ in range(3)]
+    backwards = [partial(send_events, scans(parcel, *reversed(ids)))]
+    results = together(*calls, *backwards)
+
+    assert raised(results) == []  # of those who wait for each other one goes on singly
+    assert sorted(sent(), key=int) == ids
+    new = [receipt for found in results for receipt in found if not receipt.repeated]
+    assert len(new) == len(ids)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("counting")
+def test_a_start_and_an_event_of_the_same_id_at_the_same_moment_are_one() -> None:
+    start = partial(start_process, Shipping, ORDERED, id="1", correlation_key="P-1")
+    send = partial(send_event, ORDERED, id="1", correlation_key="P-1")
+    many = partial(
+        send_events,
+        [Envelope(ORDERED, id="1", correlation_key="P-1"), *_orders("23")],
+    )
+    results = together(start, send, many)
+
+    assert all(isinstance(error, ConflictingEvent) for error in raised(results))
+    rows = InboxEvent.objects.filter(event_id="1")
+    assert (rows.filter(starts=True).count(), rows.filter(starts=False).count()) in (
+        (1, 0),
+        (0, 2),
+    )
+
+
+def _orders(ids: str) -> list[Envelope]:
+    return [Envelope(ParcelOrdered(f"P-{id}"), id=id) for id in ids]
+
+
+def test_a_start_under_a_taken_key_leaves_nothing_behind() -> None:
+    place("P-1")
+    before = IssuedCommand.objects.count()
+    with pytest.raises(KeyTaken):
+        start_process(Shipping, ORDERED, id="another")
+
+    assert not InboxEvent.objects.filter(event_id="another").exists()
+    assert IssuedCommand.objects.count() == before
