@@ -1,10 +1,16 @@
-"""A sequence of steps that do nothing."""
+"""A sequence of ten steps that do nothing, beside RQ and the database's limit."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from bench import rq_game
 from bench.game import Size
+from bench.idle import ONE_BY_ONE
+from bench.limits import LIMIT, limits
+from bench.measurement import Measurement, Ratio
 from bench.run import QUEUE
-from bench.workflow_game import WorkflowGame
+from bench.workflow_game import OneByOne, WorkflowGame
 from orchestrator.definition import Workflow, step, then
 
 LENGTH = 10
@@ -24,6 +30,30 @@ class Chain(Workflow):
 
 def chain(size: Size) -> WorkflowGame:
     """So many sequences of ten."""
-    name = f"chain of {LENGTH}"
-    inputs = [None] * size.count
-    return WorkflowGame(size, name, Chain, inputs, LENGTH * size.count, None)
+    return WorkflowGame(size, f"chain of {LENGTH}", Chain, LENGTH)
+
+
+def measurement(size: Size) -> Measurement:
+    """The chain, the same in RQ in its two ways, and the limits; and one chain at a time."""
+    one = replace(size, count=ONE_BY_ONE)
+    best, plain = rq_game.chains(size, LENGTH)
+    rq_one = rq_game.one_chain(one, LENGTH)
+    ours = chain(size)
+    our_one = OneByOne(one, "one chain at a time", Chain, LENGTH)
+    return Measurement(
+        "chain",
+        [
+            *limits(replace(size, count=size.count * LENGTH)),
+            best,
+            plain,
+            ours,
+            rq_one,
+            our_one,
+        ],
+        [
+            Ratio("of RQ's best", "per_second", [plain.name, ours.name], best.name),
+            Ratio("of the limit", "per_second", [ours.name], LIMIT),
+            Ratio("p50 of RQ's", "p50_ms", [our_one.name], rq_one.name),
+        ],
+        rq_game.START,
+    )

@@ -6,17 +6,22 @@ from collections import Counter
 from itertools import islice
 
 from django.db import connection
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Count, Exists, F, OuterRef, Sum
 
 from bench.game import BenchFailed
 from orchestrator.engine.invariants import violations
 from orchestrator.models import (
     Checkpoint,
+    CommandStatus,
+    Delivery,
+    InboxEvent,
+    IssuedCommand,
     ProcessInstance,
     Status,
     StepKind,
     StepRun,
     StepStatus,
+    Verdict,
 )
 
 MOST_PROCESSES = 50_000
@@ -89,3 +94,53 @@ def equal(what: str, found: object, expected: object) -> None:
     """
     if found != expected:
         raise BenchFailed(f"{what}: {found}, not {expected}. The figure is void.")
+
+
+def moved(name: str, source: str, sent: int, processes: int) -> None:
+    """Each event has moved a process, and the processes have made as many transitions.
+
+    Raises:
+        BenchFailed: saying what is wrong.
+    """
+    received = InboxEvent.objects.filter(source=source)
+    verdicts = Counter(received.values_list("verdict", flat=True))
+    equal(f"{name}: events by verdict", dict(verdicts), {Verdict.MOVED: sent})
+    rows = ProcessInstance.objects.filter(name=name)
+    transitions = rows.aggregate(sum=Sum("revision"), number=Count("pk"))
+    made = {"sum": sent + processes, "number": processes}
+    equal(f"{name}: transitions and processes", transitions, made)
+    causes = Checkpoint.objects.filter(instance__name=name, revision__gt=1)
+    equal(f"{name}: checkpoints after the first", causes.count(), sent)
+    visits = StepRun.objects.filter(instance__name=name)
+    statuses = Counter(visits.values_list("status", flat=True))
+    walked = {StepStatus.DONE: sent + processes, StepStatus.WAITING: processes}
+    equal(f"{name}: visits by status", dict(statuses), walked)
+    checkpoints(name)
+
+
+def received(source: str, sent: int) -> None:
+    """Each event is there and nobody has decided it.
+
+    Raises:
+        BenchFailed: saying what is wrong.
+    """
+    rows = InboxEvent.objects.filter(source=source)
+    verdicts = Counter(rows.values_list("verdict", flat=True))
+    equal("events by verdict", dict(verdicts), {Verdict.RECEIVED: sent})
+    invariants()
+
+
+def carried_out(name: str, commands: int) -> None:
+    """Each command was carried out once.
+
+    Raises:
+        BenchFailed: saying what is wrong.
+    """
+    rows = IssuedCommand.objects.filter(instance__name=name)
+    found = Counter(rows.values_list("status", "delivery", "attempt"))
+    attempts = {Delivery.IN_TRANSACTION: 0, Delivery.AFTER_COMMIT: 1}
+    each = {
+        (CommandStatus.DONE, way, attempt): commands // len(attempts)
+        for way, attempt in attempts.items()
+    }
+    equal(f"{name}: commands", dict(found), each if commands else {})

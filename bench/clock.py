@@ -7,10 +7,11 @@ from functools import cache
 from typing import Any
 
 from django.db import connection
-from django.db.models import Max, QuerySet
+from django.db.models import DateTimeField, F, Max, QuerySet
+from django.db.models.expressions import Combinable, RawSQL
 
-EXACT = "commit timestamps"
-NEAREST = "the rows' own times, taken by the database just before the commit"
+EXACT = "PostgreSQL's commit timestamps"
+NEAREST = "the rows' own times, which the database took before the commit (track_commit_timestamp is off)"
 
 
 @cache
@@ -24,21 +25,20 @@ def has_commit_timestamps() -> bool:
 
 
 def measured_by() -> str:
-    """How the end of a run is known."""
+    """How the ends of runs are known."""
     return EXACT if has_commit_timestamps() else NEAREST
 
 
-def last_commit(rows: QuerySet[Any], own: str) -> datetime:
-    """When the last of these rows was committed, or else the last of their own times."""
+def committed(rows: QuerySet[Any], own: str) -> Combinable:
+    """When each of these rows was last written: its commit, or else the time in its own column."""
     if not has_commit_timestamps():
-        latest: datetime = rows.aggregate(at=Max(own))["at"]
-        return latest
-    keys = [str(key) for key in rows.values_list("pk", flat=True)]
+        return F(own)
     table = connection.ops.quote_name(rows.model._meta.db_table)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT MAX(pg_xact_commit_timestamp(xmin)) FROM {table} WHERE id::text = ANY(%s)",  # noqa: S608  # its own name
-            [keys],
-        )
-        at: datetime = cursor.fetchone()[0]
-        return at
+    sql = f"pg_xact_commit_timestamp({table}.xmin)"
+    return RawSQL(sql, (), output_field=DateTimeField())  # noqa: S611  # its own name
+
+
+def last_commit(rows: QuerySet[Any], own: str) -> datetime:
+    """When the last of these rows was committed."""
+    at: datetime = rows.aggregate(at=Max(committed(rows, own)))["at"]
+    return at

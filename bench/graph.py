@@ -70,11 +70,10 @@ def drawn(steps: int, edges: int) -> Drawn:
 
 def graph(size: Size, steps: int, edges: int) -> WorkflowGame:
     """Processes of one such graph, one after the other or side by side, as the workers like."""
-    copies = max(1, LEAST_STEPS // steps) * size.count
-    given = drawn(steps, edges)
+    copies = replace(size, count=max(1, LEAST_STEPS // steps) * size.count)
     name = f"graph of {steps:,} steps, {edges:,} edges"
-    warm = drawn(WIDTH, 0)
-    return WorkflowGame(size, name, Layered, [given] * copies, steps * copies, warm)
+    given, warm = drawn(steps, edges), drawn(WIDTH, 0)
+    return WorkflowGame(copies, name, Layered, steps, given, warm)
 
 
 def measurement(size: Size, steps: list[int] | None = None) -> Measurement:
@@ -82,10 +81,12 @@ def measurement(size: Size, steps: list[int] | None = None) -> Measurement:
     shapes = [(n, SHAPES.get(n, 4 * n)) for n in steps or SHAPES]
     shapes += [(n, DENSE[n]) for n in steps or DENSE if n in DENSE]
     base = chain(replace(size, count=100 * size.count))
+    graphs = [graph(size, n, edges) for n, edges in shapes]
+    names = [one.name for one in graphs]
     return Measurement(
         "graph",
-        [base, *(graph(size, n, edges) for n, edges in shapes)],
-        [Ratio("of the chain", "per_second", base.name)],
+        [base, *graphs],
+        [Ratio("of the chain", "per_second", names, base.name)],
         f"Each graph is made from an input of {INPUT_BYTES // 1000} KB, of which each step reads one field. "
         f"A graph with fewer than {LEAST_STEPS:,} steps is run as often as makes so many. "
         f"The chain has {LENGTH} steps and no input.",

@@ -13,10 +13,11 @@ MAIN = "per_second"
 
 @dataclass(frozen=True)
 class Ratio:
-    """A figure of each game divided by that of another one in the same round."""
+    """A figure of some games divided by that of another one in the same round."""
 
     label: str
     figure: str
+    games: Sequence[str]
     of: str
 
 
@@ -63,9 +64,8 @@ class Measurement:
         runs = self.played[game.name]
         figures = {name: _median(runs, name) for name in runs[0]}
         for ratio in self.ratios:
-            found = self._ratios(ratio, runs)
-            if found:
-                figures[ratio.label] = statistics.median(found)
+            if game.name in ratio.games:
+                figures[ratio.label] = statistics.median(self._ratios(ratio, runs))
         main = [run[MAIN] for run in runs]
         return Row(game.name, game.unit, figures, min(main), max(main))
 
@@ -74,7 +74,6 @@ class Measurement:
         return [
             run[ratio.figure] / other[ratio.figure]
             for run, other in zip(runs, others, strict=True)
-            if ratio.figure in run and other.get(ratio.figure)
         ]
 
 

@@ -1,4 +1,4 @@
-"""A process manager that does nothing but move, for measuring."""
+"""Process managers that do nothing but move, without commands and with two of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from bench.run import QUEUE
-from orchestrator.definition import Event, ProcessManager, during, when
+from orchestrator.definition import Command, Event, ProcessManager, during, when
+from orchestrator.definition.process_manager.rows import During
+from orchestrator.registry import handles
 
 
 class Served(Event):
@@ -23,33 +25,72 @@ class Missed(Event):
     """The game is over."""
 
 
+class Score(Command):
+    """Carried out in the transition's transaction."""
+
+    game: str
+
+
+class Announce(Command):
+    """Carried out after the commit."""
+
+    game: str
+
+
+@handles(Score)
+def score(command: Score) -> None:
+    """Nothing."""
+
+
+@handles(Announce, after_commit=True, queue=QUEUE)
+def announce(command: Announce) -> None:
+    """Nothing."""
+
+
+class Side(StrEnum):
+    NOT_STARTED = "NotStarted"
+    LEFT = "Left"
+    RIGHT = "Right"
+    OVER = "Over"
+
+
+@dataclass(frozen=True)
+class Match:
+    game: str
+
+
+def rally(*commands: type[Command]) -> tuple[During, ...]:
+    """From side to side; each return issues these commands."""
+    return (
+        during(Side.NOT_STARTED, when(Served).go_to(Side.LEFT)),
+        during(
+            Side.LEFT,
+            when(Returned).issue(*commands).go_to(Side.RIGHT),
+            when(Missed).go_to(Side.OVER),
+        ),
+        during(
+            Side.RIGHT,
+            when(Returned).issue(*commands).go_to(Side.LEFT),
+            when(Missed).go_to(Side.OVER),
+        ),
+    )
+
+
 class PingPong(ProcessManager):
     """Waits on one side, then on the other."""
 
     name = "bench-ping-pong"
     queue = QUEUE
     correlation = "game"
+    Step, Data = Side, Match
+    transitions = rally()
 
-    class Step(StrEnum):
-        NOT_STARTED = "NotStarted"
-        LEFT = "Left"
-        RIGHT = "Right"
-        OVER = "Over"
 
-    @dataclass(frozen=True)
-    class Data:
-        game: str
+class AnnouncedPingPong(ProcessManager):
+    """The same, with a command in the transaction and one after the commit at each return."""
 
-    transitions = (
-        during(Step.NOT_STARTED, when(Served).go_to(Step.LEFT)),
-        during(
-            Step.LEFT,
-            when(Returned).go_to(Step.RIGHT),
-            when(Missed).go_to(Step.OVER),
-        ),
-        during(
-            Step.RIGHT,
-            when(Returned).go_to(Step.LEFT),
-            when(Missed).go_to(Step.OVER),
-        ),
-    )
+    name = "bench-announced-ping-pong"
+    queue = QUEUE
+    correlation = "game"
+    Step, Data = Side, Match
+    transitions = rally(Score, Announce)

@@ -19,7 +19,7 @@ PARENT, TIMES = 1, slice(11, 15)
 
 SESSIONS = """
     SELECT pid FROM pg_stat_activity
-    WHERE datname = current_database() OR backend_type = 'walwriter'
+    WHERE datname IN (current_database(), current_database() || '_peers') OR backend_type = 'walwriter'
 """
 HERE = "SELECT COALESCE(host(inet_server_addr()), '127.0.0.1') IN ('127.0.0.1', '::1')"
 

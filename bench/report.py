@@ -24,6 +24,13 @@ TITLES = {
     "database_cpu_ms": "CPU ms, PostgreSQL",
     "statements": "statements",
     "start_ms": "start, ms",
+    "total_ms": "total ms",
+    "gap_ms": "gap ms",
+    "p50_ms": "p50 ms",
+    "p95_ms": "p95 ms",
+    "p99_ms": "p99 ms",
+    "last_p50_ms": "last ms",
+    "after_call_p50_ms": "p50 ms after the call",
 }
 """How the figures are called at the head of a table; the others by their names."""
 

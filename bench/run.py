@@ -7,20 +7,18 @@ from contextlib import contextmanager
 
 from django.apps import apps
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 
+from bench.game import BenchFailed
 from orchestrator import registry
 from orchestrator.engine.storage import definitions
 from orchestrator.models import Definition, InboxEvent, ProcessInstance
-from orchestrator.queue import ring
+from orchestrator.queue import answers, ring
 
 QUEUE = "bench"
 HELD = "bench-held"
 """A queue that nobody works on: what is prepared waits there for the clock to start."""
 RAW_QUEUE = "bench-rq"
-RAW_HELD = "bench-rq-held"
-PATIENCE_SECONDS = 120
-"""How long a measurement waits for its work to be done."""
 
 
 @contextmanager
@@ -37,9 +35,24 @@ def running(definition: registry.Declared) -> Iterator[None]:
         definitions.forget()
 
 
+def check_ready() -> None:
+    """Looks whether there is what every measurement needs.
+
+    Raises:
+        BenchFailed: saying what is missing.
+    """
+    know_queues()
+    if Definition._meta.db_table not in connection.introspection.table_names():
+        raise BenchFailed("The database has no tables yet: python3 manage.py migrate")
+    if not answers(QUEUE):
+        raise BenchFailed(
+            f"Redis does not answer at {settings.REDIS_URL}: start it, or `up`, or set REDIS_URL."
+        )
+
+
 def know_queues() -> None:
     """Has the measurement's queues beside those of the settings."""
-    for name in (QUEUE, HELD, RAW_QUEUE, RAW_HELD):
+    for name in (QUEUE, HELD, RAW_QUEUE):
         settings.RQ_QUEUES.setdefault(name, settings.RQ_QUEUES["default"])
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from bench import checks, clock
 from bench.game import Figures, Game, Size
+from bench.idle import LOOK_SECONDS, idle_figures
 from bench.run import QUEUE, held_back, release, remove, running
 from bench.workers import Team, workers
 from orchestrator.definition import Workflow
@@ -18,24 +19,33 @@ from orchestrator.models import ProcessInstance
 
 
 class WorkflowGame(Game):
-    """Processes of one workflow, with so many calls of functions in all."""
+    """So many processes of one workflow.
+
+    Args:
+        size: `count` processes.
+        name: what it is called.
+        shape: the workflow.
+        visits: how many functions each process calls.
+        given: the input.
+        warm: the input of the processes that warm the workers; the same when None.
+    """
 
     def __init__(
         self,
         size: Size,
         name: str,
         shape: type[Workflow],
-        inputs: Sequence[Any],
         visits: int,
-        warm: Any,
+        given: Any = None,
+        warm: Any = None,
     ) -> None:
         super().__init__(size)
         self.name = name
         self.shape = shape
-        self.inputs = inputs
         self.visits = visits
-        self.warm = warm
-        """The input of the processes that warm the workers."""
+        self.given = given
+        self.warm = warm or given
+        self.started = 0
         self.team = Team([])
         self.figures: Figures = {}
 
@@ -46,30 +56,57 @@ class WorkflowGame(Game):
                 start_process(self.shape, self.warm)
             self._wait()
             remove(self.shape)
+            self.started = 0
             yield
 
     def prepare(self) -> None:
         begun = time.perf_counter()
         with held_back(self.shape):
-            for given in self.inputs:
-                start_process(self.shape, given)
-        seconds = time.perf_counter() - begun
-        self.figures = {"start_ms": seconds * 1000 / len(self.inputs)}
+            for _ in range(self.size.count):
+                self._start()
+        taken = time.perf_counter() - begun
+        self.figures = {"start_ms": taken * 1000 / self.size.count}
 
     def run(self) -> Figures:
+        units = self.visits * self.size.count
         before, begun = self.team.used(), database_now()
         release(self.size.processes)
         self._wait()
-        used = self.team.figures(before, self.visits)
+        used = self.team.figures(before, units)
         ended = clock.last_commit(self._rows(), "finished_at")
         seconds = (ended - begun).total_seconds()
-        return {"per_second": self.visits / seconds, **used, **self.figures}
+        return {"per_second": units / seconds, **used, **self.figures}
 
     def check(self) -> None:
-        checks.completed(self.shape.name, len(self.inputs), self.visits)
+        checks.completed(self.shape.name, self.started, self.visits * self.started)
+
+    def _start(self) -> Any:
+        self.started += 1
+        return start_process(self.shape, self.given)
 
     def _rows(self) -> Any:
         return ProcessInstance.objects.filter(name=self.shape.name)
 
     def _wait(self) -> None:
         self.wait(lambda: not self._rows().live().exists(), "the end of all processes")
+
+
+class OneByOne(WorkflowGame):
+    """One process at a time on workers that have nothing else to do."""
+
+    unit = "run"
+
+    def prepare(self) -> None:
+        """They are started as it goes."""
+
+    def run(self) -> Figures:
+        return idle_figures(self.size.count, self._one)
+
+    def _one(self) -> tuple[float, float]:
+        row = ProcessInstance.objects.filter(pk=self._start().process_id)
+        called = time.time()
+        ended = row.ended()
+        self.wait(ended.exists, "the end of a process", LOOK_SECONDS)
+        if clock.has_commit_timestamps():
+            return called, clock.last_commit(row, "finished_at").timestamp()
+        return called, time.time()

@@ -1,16 +1,20 @@
 """What the benches say: medians of rounds, ratios within a round, and a table between the markers of a page."""
 
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from bench import report
 from bench.game import BenchFailed, Figures, Game, Size
 from bench.graph import drawn
+from bench.live import delays_of_each, delays_on_list
 from bench.measurement import Measurement, Ratio
+from bench.sockets import Told
+from bench.steps_told import LOG, chain_figures, step, told
 
 
-class Told(Game):
+class KnownGame(Game):
     """A game whose figures are known before."""
 
     def __init__(self, name: str, *figures: float) -> None:
@@ -29,8 +33,8 @@ class Told(Game):
 
 
 def test_a_ratio_is_the_median_of_those_within_a_round() -> None:
-    ratio = Ratio("of ours", "per_second", "ours")
-    games = [Told("ours", 100, 10, 100), Told("theirs", 50, 10, 10)]
+    ratio = Ratio("of ours", "per_second", ["theirs"], "ours")
+    games = [KnownGame("ours", 100, 10, 100), KnownGame("theirs", 50, 10, 10)]
 
     ours, theirs = Measurement("x", games, [ratio]).run(3, lambda line: None)
 
@@ -40,7 +44,7 @@ def test_a_ratio_is_the_median_of_those_within_a_round() -> None:
 
 def test_rounds_are_interleaved() -> None:
     said: list[str] = []
-    games = [Told("a", 1, 1), Told("b", 1, 1)]
+    games = [KnownGame("a", 1, 1), KnownGame("b", 1, 1)]
 
     Measurement("x", games).run(2, said.append)
 
@@ -49,7 +53,7 @@ def test_rounds_are_interleaved() -> None:
 
 
 def test_a_game_that_does_not_end_says_so() -> None:
-    game = Told("ours")
+    game = KnownGame("ours")
     game.size = Size(1, patience=0)
 
     with pytest.raises(BenchFailed, match="ours: the last did not come within 0 s"):
@@ -74,3 +78,41 @@ def test_a_graph_has_as_many_edges_as_it_says(steps: int, edges: int) -> None:
 
     assert len(needed) == steps
     assert sum(len(set(found)) for found in needed) == edges
+
+
+def test_a_chain_is_told_by_its_total_and_the_median_pause_between_steps() -> None:
+    times = [(0.0, 1.0), (1.5, 2.0), (2.25, 4.0)]
+
+    figures = chain_figures(times)
+
+    assert figures == {"per_second": 0.75, "total_ms": 4000, "gap_ms": 375}
+
+
+def test_steps_write_down_when_they_ran(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(LOG, str(tmp_path / "told"))
+
+    for left in (3, 2, 1):
+        step(left, 0)
+
+    [(begun, ended)] = told(tmp_path / "told")  # the last one alone
+    assert begun <= ended
+
+
+def test_a_page_is_told_of_a_change_when_it_hears_of_it_or_of_a_later_one() -> None:
+    process, other = uuid4(), uuid4()
+    heard = [Told(0, 1.5, process, 2), Told(0, 2.5, process, 4), Told(1, 1.1, other, 9)]
+
+    delays = delays_of_each([(process, 2, 1.0), (process, 3, 2.0)], heard)
+
+    assert delays == [[0.5], [0.5]]
+    assert delays_of_each([(process, 5, 3.0)], heard) == [[None]]
+
+
+def test_a_list_is_told_of_a_change_when_it_hears_the_next_time() -> None:
+    process = uuid4()
+    heard = [Told(0, 1.5, process, 2), Told(1, 1.25, process, 2)]
+
+    assert delays_on_list([(process, 2, 1.0)], heard) == [[0.5, 0.25]]
+    assert delays_on_list([(process, 3, 1.4)], heard) == [[pytest.approx(0.1), None]]

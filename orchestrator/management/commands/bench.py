@@ -1,27 +1,44 @@
 import json
+from argparse import ArgumentTypeError
 from importlib import import_module
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-MEASUREMENTS = {
-    "events": ("bench.events", "measure", 4000),
-    "chain": ("bench.workflows", "chain", 500),
-    "fanout": ("bench.workflows", "fanout", 60),
+USUAL = {
+    "chain": 500,
+    "events": 4000,
+    "fanout": 60,
+    "graph": 1,
+    "live": 200,
+    "peers": 200,
 }
-"""What is measured: by which function, and of how many by default."""
+"""What is measured, each by its module, and of how many by default."""
 
-PLAYED = {"graph": ("bench.graph", 1)}
-"""What is played in interleaved rounds: by which module, and of how many by default."""
+MORE = {"graph": ("steps",), "live": ("changes",)}
+"""Options of one measurement alone."""
+
+
+def numbers(text: str) -> list[int]:
+    """Whole numbers with commas between them."""
+    try:
+        return [int(number) for number in text.split(",")]
+    except ValueError:
+        raise ArgumentTypeError(f"write it as 50,1000, not as {text!r}") from None
 
 
 class Command(BaseCommand):
-    help = "Measures the engine beside raw RQ on the configured database and Redis, and removes what it wrote."
+    help = (
+        "Measures the engine beside raw RQ and the limits of the configured database, in interleaved rounds, "
+        "and removes what it wrote."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("what", choices=sorted({*MEASUREMENTS, *PLAYED}))
+        parser.add_argument("what", choices=sorted(USUAL))
         parser.add_argument(
-            "--count", type=int, help="how many events, chains, fan-outs or graphs"
+            "--count",
+            type=int,
+            help="how many events, chains, fan-outs, graphs or sockets",
         )
         parser.add_argument("--processes", type=int, default=2, help="how many workers")
         parser.add_argument(
@@ -34,9 +51,10 @@ class Command(BaseCommand):
             help="seconds within which each part of a game has to be done",
         )
         parser.add_argument(
-            "--steps",
-            type=lambda text: [int(number) for number in text.split(",")],
-            help="graph: of how many steps, such as 50,1000",
+            "--steps", type=numbers, help="graph: of how many steps, such as 50,1000"
+        )
+        parser.add_argument(
+            "--changes", type=int, help="live: how many a second, usually 50"
         )
         parser.add_argument(
             "--write",
@@ -47,33 +65,22 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            import_module("bench")
+            from bench import report  # noqa: PLC0415  not in the installed package
+            from bench.game import BenchFailed, Size  # noqa: PLC0415
+            from bench.run import check_ready  # noqa: PLC0415
         except ImportError:
             raise CommandError(
                 "The benches are not part of the installed package: run them in a clone of the project."
             ) from None
-        if options["what"] in PLAYED:
-            self._play(options)
-            return
-        place, name, usual = MEASUREMENTS[options["what"]]
-        measure = getattr(import_module(place), name)
-        found = measure(options["count"] or usual, options["processes"])
-        if options["json"]:
-            self.stdout.write(json.dumps(found, indent=2))
-            return
-        for name, value in found.items():
-            self.stdout.write(f"{name.replace('_', ' ')}: {value}")
 
-    def _play(self, options: dict[str, Any]) -> None:
-        from bench import report  # noqa: PLC0415  not in the installed package
-        from bench.game import BenchFailed, Size  # noqa: PLC0415
-
-        place, usual = PLAYED[options["what"]]
+        what = options["what"]
         size = Size(
-            options["count"] or usual, options["processes"], options["patience"]
+            options["count"] or USUAL[what], options["processes"], options["patience"]
         )
-        measured = import_module(place).measurement(size, options["steps"])
+        more = {name: options[name] for name in MORE.get(what, ()) if options[name]}
         try:
+            check_ready()
+            measured = import_module(f"bench.{what}").measurement(size, **more)
             rows = measured.run(options["rounds"], self.stderr.write)
             table = report.as_markdown(measured, rows, size.processes)
             if options["write"]:

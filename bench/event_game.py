@@ -1,0 +1,199 @@
+"""Games of events, sent to process managers that wait for them."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID, uuid4
+
+from bench import checks, clock
+from bench.game import Figures, Game, Size
+from bench.idle import LOOK_SECONDS, idle_figures
+from bench.ping import Returned, Served
+from bench.run import QUEUE, held_back, release, running
+from bench.workers import Team, workers
+from orchestrator.definition import ProcessManager
+from orchestrator.engine.drain import drain
+from orchestrator.engine.processes import send_event, start_process
+from orchestrator.engine.storage.batch import database_now
+from orchestrator.models import InboxEvent, IssuedCommand
+
+SOURCE = "bench"
+
+
+class EventGame(Game):
+    """Events for waiting processes.
+
+    Args:
+        size: `count` events.
+        name: what it is called.
+        definition: the process manager.
+        commands: how many commands each event has it issue.
+    """
+
+    unit = "event"
+    has_workers = True
+    matches = 200
+    """How many processes the events are spread over."""
+
+    def __init__(
+        self,
+        size: Size,
+        name: str,
+        definition: type[ProcessManager],
+        commands: int = 0,
+    ) -> None:
+        super().__init__(size)
+        self.name = name
+        self.definition = definition
+        self.commands = commands
+        self.sent = 0
+        self.waiting: list[UUID] = []
+        self.team = Team([])
+        self.figures: Figures = {}
+
+    @contextmanager
+    def at_hand(self) -> Iterator[None]:
+        with running(self.definition):
+            self._start_matches()
+            if not self.has_workers:
+                yield
+                return
+            with workers(QUEUE, self.size.processes) as self.team:
+                self._send(self.size.processes * 20)
+                self._wait()
+                yield
+
+    def check(self) -> None:
+        checks.moved(self.definition.name, SOURCE, self.sent, self.matches)
+        checks.carried_out(self.definition.name, self.commands * self.sent)
+        checks.invariants()
+
+    def _start_matches(self) -> None:
+        self.sent = 0
+        self.waiting = [
+            start_process(self.definition, Served(uuid4().hex)).process_id
+            for _ in range(self.matches)
+        ]
+        drain(QUEUE, alone=True)
+
+    def _send(self, number: int) -> None:
+        for _ in range(number):
+            self._send_one()
+
+    def _send_one(self) -> Any:
+        match = self.waiting[self.sent % self.matches]
+        self.sent += 1
+        return send_event(
+            Returned(), id=uuid4().hex, source=SOURCE, process_id=match
+        ).number
+
+    def _events(self) -> Any:
+        return InboxEvent.objects.filter(source=SOURCE)
+
+    def _issued(self) -> Any:
+        return IssuedCommand.objects.filter(instance__name=self.definition.name)
+
+    def _wait(self) -> None:
+        self.wait(lambda: not self._is_any_left(), "the handling of all events")
+
+    def _is_any_left(self) -> bool:
+        left = self._events().filter(handled_at=None).exists()
+        return bool(left or self._issued().filter(finished_at=None).exists())
+
+    def _seconds_since(self, begun: Any) -> float:
+        ends = [clock.last_commit(self._events(), "handled_at")]
+        if self.commands:
+            ends.append(clock.last_commit(self._issued(), "finished_at"))
+        return float((max(ends) - begun).total_seconds())
+
+
+class Receiving(EventGame):
+    """Events that one sender sends one after the other while nobody handles them."""
+
+    has_workers = False
+
+    def prepare(self) -> None:
+        """They are sent as it goes."""
+
+    def run(self) -> Figures:
+        begun = time.perf_counter()
+        self._send(self.size.count)
+        return {"per_second": self.size.count / (time.perf_counter() - begun)}
+
+    def check(self) -> None:
+        checks.received(SOURCE, self.sent)
+
+
+class Handling(EventGame):
+    """Events that are there, all at once."""
+
+    def prepare(self) -> None:
+        with held_back(self.definition):
+            self._send(self.size.count)
+
+    def run(self) -> Figures:
+        before, begun = self.team.used(), database_now()
+        release(self.size.processes)
+        self._wait()
+        used = self.team.figures(before, self.size.count)
+        return {"per_second": self.size.count / self._seconds_since(begun), **used}
+
+
+class AtOnce(EventGame):
+    """One sender sends while the workers handle: as fast as it can, then at LOAD of what came of that."""
+
+    LOAD = 0.8
+
+    def prepare(self) -> None:
+        """They are sent as it goes."""
+
+    def run(self) -> Figures:
+        before, begun = self.team.used(), database_now()
+        self._send(self.size.count)
+        self._wait()
+        used = self.team.figures(before, self.size.count)
+        rate = self.size.count / self._seconds_since(begun)
+        return {"per_second": rate, **used, **self._paced(rate * self.LOAD)}
+
+    def _paced(self, rate: float) -> Figures:
+        """Milliseconds from receipt to commit at that rate."""
+        last = self._events().latest("pk").pk
+        begun = time.perf_counter()
+        for number in range(self.size.count // 2):
+            self._send_one()
+            early = begun + (number + 1) / rate - time.perf_counter()
+            time.sleep(max(early, 0))
+        self._wait()
+        rows = self._events().filter(pk__gt=last)
+        at = clock.committed(rows, "handled_at")
+        taken = [
+            (ended - received).total_seconds() * 1000
+            for received, ended in rows.values_list("received_at", at)
+        ]
+        return {
+            "p50_ms": statistics.median(taken),
+            "p99_ms": statistics.quantiles(taken, n=100)[98],
+        }
+
+
+class OneEvent(EventGame):
+    """One event at a time on workers that have nothing else to do."""
+
+    def prepare(self) -> None:
+        """They are sent as it goes."""
+
+    def run(self) -> Figures:
+        return idle_figures(self.size.count, self._one)
+
+    def _one(self) -> tuple[float, float]:
+        row = self._events().filter(pk=self._send_one())
+        called = time.time()
+        handled = row.filter(handled_at__isnull=False)
+        self.wait(handled.exists, "the handling of an event", LOOK_SECONDS)
+        if clock.has_commit_timestamps():
+            return called, clock.last_commit(row, "handled_at").timestamp()
+        return called, time.time()

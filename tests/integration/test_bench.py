@@ -1,0 +1,87 @@
+"""A figure of the benches counts only when the rows say that the work was done; nothing of it stays behind."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from bench import checks
+from bench.chain import LENGTH, Chain
+from bench.game import BenchFailed
+from bench.run import HELD, QUEUE, held_back, release, running
+from orchestrator.engine.drain import drain
+from orchestrator.engine.processes import start_process
+from orchestrator.models import (
+    Checkpoint,
+    Definition,
+    ProcessInstance,
+    StepRun,
+)
+from tests.services.invariants import undone
+from tests.services.program import run_command
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PLAY = """
+from bench.chain import LENGTH, Chain
+from bench.game import Size, play
+from bench.workflow_game import WorkflowGame
+print(sorted(play(WorkflowGame(Size(2, processes=1), "chain", Chain, LENGTH))))
+"""
+
+
+@pytest.fixture
+def chains() -> Iterator[int]:
+    """Run two chains to their end; give their number."""
+    with running(Chain):
+        for _ in range(2):
+            start_process(Chain)
+        drain(QUEUE)
+        yield 2
+
+
+def test_what_was_done_passes(chains: int) -> None:
+    checks.completed(Chain.name, chains, chains * LENGTH)
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (
+            lambda: ProcessInstance.objects.update(status="failed"),
+            r"by status: \{'failed': 2\}, not",
+        ),
+        (lambda: StepRun.objects.update(attempt=2), "visits by status and attempt"),
+        (lambda: Checkpoint.objects.all().delete(), "rows without their checkpoint"),
+    ],
+)
+def test_what_was_not_done_voids_the_figure(
+    chains: int, damage: Callable[[], object], said: str
+) -> None:
+    with undone():
+        damage()
+
+        with pytest.raises(BenchFailed, match=said):
+            checks.completed(Chain.name, chains, chains * LENGTH)
+
+
+def test_what_is_held_back_runs_when_it_is_released() -> None:
+    with running(Chain):
+        with held_back(Chain):
+            start_process(Chain)
+
+        assert drain(QUEUE) == 0
+        assert StepRun.objects.get().queue == HELD
+        release(bells=0)
+        drain(QUEUE)
+
+        checks.completed(Chain.name, 1, LENGTH)
+
+
+def test_a_game_with_real_workers_measures_and_leaves_nothing_behind() -> None:
+    played = run_command("shell", "--no-imports", "-c", PLAY)
+
+    assert played.returncode == 0, played.stderr
+    assert "'per_second'" in played.stdout
+    assert "'statements'" in played.stdout
+    assert not ProcessInstance.objects.filter(name=Chain.name).exists()
+    assert not Definition.objects.filter(name=Chain.name).exists()
