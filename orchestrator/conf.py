@@ -70,6 +70,10 @@ class Conf(BaseModel):
     """How often a worker looks for work while Redis is away."""
     SLICE_SECONDS: Annotated[float, Field(ge=0.01, le=3_600)] = 5
     """How long one bell keeps a worker busy before it rings again."""
+    CALLS_IN_FLIGHT: Annotated[int, Field(ge=1, le=10_000)] = 500
+    """How many calls that wait outside one supervisor's workers have in flight at once."""
+    BLOCKED_SECONDS: Annotated[float, Field(ge=0.5, le=3_600)] = 5
+    """How long one `async def` may hold up all others before its worker is killed."""
     PATIENCE_SECONDS: Annotated[float, Field(ge=0, le=365 * DAY)] = 60
     """How long an event may wait for its step or its process before people are told."""
     UNROUTED_SECONDS: Annotated[float, Field(ge=0, le=3_650 * DAY)] = 30 * DAY

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import cache
 
@@ -17,7 +17,7 @@ import django_rq
 from django.db import transaction
 from redis import Redis
 from redis.backoff import NoBackoff
-from redis.client import Pipeline
+from redis.client import Pipeline, PubSub
 from redis.exceptions import ConnectionError as ConnectionLost
 from redis.exceptions import RedisError
 from redis.retry import Retry
@@ -29,11 +29,31 @@ log = logging.getLogger(__name__)
 ANSWER = "orchestrator.jobs.answer"
 SILENCE_SECONDS = 1.0
 BELL_SECONDS = 600
+LISTEN_SECONDS = 1.0
+"""How long who listens for a bell of calls waits before looking around."""
 ANSWER_SECONDS = 1
 """How long Redis may take to answer. A connection can fall silent: nothing answers, and nobody is told."""
 
+CALLS = ":calls"
+"""What the name of a queue ends with whose work waits outside: a worker has many of its calls in flight at once."""
+
 _silent = {"until": 0.0}
 _answering: set[str] = set()
+
+
+def calls_of(queue: str) -> str:
+    """The queue of the work that waits outside, beside the one of that name."""
+    return queue if is_of_calls(queue) else queue + CALLS
+
+
+def is_of_calls(queue: str) -> bool:
+    """Whether a queue's work waits outside."""
+    return queue.endswith(CALLS)
+
+
+def plain(queue: str) -> str:
+    """The queue beside which one of calls is; of another one itself."""
+    return queue.removesuffix(CALLS)
 
 
 def ring_after_commit(queue: str, *, others: bool = False) -> None:
@@ -71,6 +91,9 @@ def ring(queue: str, *, others: bool = False) -> None:
     """
     if time.monotonic() < _silent["until"] or (queue in _answering and not others):
         return
+    if is_of_calls(queue):
+        _call(queue)
+        return
     try:
         bell = _bell(queue, os.getpid())
         with bell.connection.pipeline(transaction=False) as pipe:
@@ -89,6 +112,34 @@ def ring(queue: str, *, others: bool = False) -> None:
     except (RedisError, OSError) as error:
         _is_out_of_reach()
         log.warning("the doorbell is out of reach, workers poll: %s", error)
+
+
+def _call(queue: str) -> None:
+    """Tells all who have calls of a queue in flight that there is more; each takes as many as it has room for."""
+    try:
+        _bell(plain(queue), os.getpid()).connection.publish(_channel(queue), "")
+    except (RedisError, OSError) as error:
+        _is_out_of_reach()
+        log.warning("the doorbell is out of reach, workers poll: %s", error)
+
+
+def heard(queue: str) -> Iterator[bool]:
+    """Listens for the bells of a queue of calls, for ever: whether one was heard, or a second has passed without.
+
+    Raises:
+        RedisError, OSError: Redis is out of reach.
+    """
+    listening = django_rq.get_queue(plain(queue)).connection
+    be_impatient(listening, LISTEN_SECONDS + ANSWER_SECONDS)
+    pubsub: Callable[..., PubSub] = listening.pubsub  # redis-py's is not typed
+    with pubsub(ignore_subscribe_messages=True) as bells:
+        bells.subscribe(_channel(queue))
+        while True:
+            yield bells.get_message(timeout=LISTEN_SECONDS) is not None
+
+
+def _channel(queue: str) -> str:
+    return f"procession:bell:{queue}"
 
 
 def _is_out_of_reach() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Protocol, TypeVar, overload
 from uuid import UUID
+
+from asgiref.sync import async_to_sync
 
 from orchestrator.definition import Command, Event, ProcessManager, Workflow
 from orchestrator.definition.invalid import is_asynchronous
@@ -70,6 +72,16 @@ class Registers(Protocol[M]):
         self, function: Callable[[M, CommandContext], R], /
     ) -> Callable[[M, CommandContext], R]: ...
 
+    @overload
+    def __call__(
+        self, function: Callable[[M], Coroutine[Any, Any, R]], /
+    ) -> Callable[[M], Coroutine[Any, Any, R]]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[[M, CommandContext], Coroutine[Any, Any, R]], /
+    ) -> Callable[[M, CommandContext], Coroutine[Any, Any, R]]: ...
+
 
 @dataclass(frozen=True)
 class Handler:
@@ -81,21 +93,42 @@ class Handler:
     attempts: int
     timeout: float
     queue: str
+    threads: int | None = None
 
     @property
     def name(self) -> str:
         return f"{self.function.__module__}.{self.function.__qualname__}"
 
+    @property
+    def is_call(self) -> bool:
+        """Whether it waits outside: a worker has many such calls in flight at once."""
+        return self.threads is not None or is_asynchronous(self.function)
+
     def __call__(self, message: Command | Event, context: CommandContext) -> Answer:
+        returned = self.returned(message, context)
+        if inspect.iscoroutine(returned):
+            returned = async_to_sync(_awaited)(returned)
+        return answered(returned)
+
+    def returned(self, message: Command | Event, context: CommandContext) -> Any:
+        """What its function gives back; of an asynchronous one a coroutine."""
         function = in_use(self.function)
         wanted = len(inspect.signature(function).parameters)
-        returned = function(message, context) if wanted > 1 else function(message)
-        if isinstance(returned, Answer):
-            return returned
-        if returned is None:
-            return Answer("")
-        many = isinstance(returned, list | tuple | Iterator)
-        return Answer("", *(returned if many else [returned]))
+        return function(message, context) if wanted > 1 else function(message)
+
+
+async def _awaited(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    return await coroutine
+
+
+def answered(returned: Any) -> Answer:
+    """What a handler's function has given back, as an answer."""
+    if isinstance(returned, Answer):
+        return returned
+    if returned is None:
+        return Answer("")
+    many = isinstance(returned, list | tuple | Iterator)
+    return Answer("", *(returned if many else [returned]))
 
 
 Declared = type[ProcessManager] | type[Workflow]
@@ -127,6 +160,7 @@ def handles(
     attempts: int = 4,
     timeout: float = 300,
     queue: str = "default",
+    threads: int | None = None,
 ) -> Registers[C]:
     """Registers the handler of a command.
 
@@ -137,13 +171,17 @@ def handles(
         attempts: how often an after-commit handler is tried in all.
         timeout: seconds an after-commit handler may take before its worker is killed.
         queue: the queue whose workers run an after-commit handler.
+        threads: how many calls of an after-commit handler that waits outside one worker has in flight at once, each in
+            a thread of its own, beside other work. An `async def` needs none.
 
     Raises:
-        InvalidDefinition: the function is asynchronous, or a number makes no sense.
+        InvalidDefinition: the function waits inside the commit, or a number makes no sense.
     """
 
     def register(function: Any) -> Any:
-        handler = Handler(function, command, after_commit, attempts, timeout, queue)
+        handler = Handler(
+            function, command, after_commit, attempts, timeout, queue, threads
+        )
         _check(handler)
         command_handlers[command.__name__].append(handler)
         return function
@@ -162,6 +200,9 @@ def reacts_to(
 
     def register(function: Any) -> Any:
         handler = Handler(function, event, True, attempts, timeout, queue)
+        if is_asynchronous(function):
+            reason = "it is asynchronous, and runs inside a transaction, where nothing may wait: write a plain function"
+            raise InvalidDefinition(name_of(function), "", reason)
         _check(handler)
         reactions[event.__name__].append(handler)
         return function
@@ -180,8 +221,18 @@ def _check(handler: Handler) -> None:
 
 
 def _reasons(handler: Handler) -> Iterator[str]:
-    if is_asynchronous(handler.function):
-        yield "it is asynchronous: handlers run in workers, so write a plain function"
+    if inspect.isasyncgenfunction(handler.function):
+        yield "it is asynchronous and yields: a handler returns its events"
+    if handler.is_call and not handler.after_commit:
+        what = "is asynchronous" if handler.threads is None else "has threads"
+        yield (
+            f"it {what}, and runs inside the commit, where nothing may wait: "
+            "write a plain function, or say after_commit=True"
+        )
+    elif handler.threads is not None and is_asynchronous(handler.function):
+        yield f"it is asynchronous and needs no threads: leave threads={handler.threads!r} out"
+    if handler.threads is not None and handler.threads < 1:
+        yield f"threads={handler.threads!r} must be a whole number from 1"
     if handler.attempts < 1:
         yield f"attempts={handler.attempts!r} must be a whole number from 1"
     if not handler.timeout > 0:

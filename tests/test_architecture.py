@@ -57,6 +57,7 @@ def modules(*packages: str) -> Iterator[Path]:
 def test_the_language_is_this_list_of_names() -> None:
     assert definition.__all__ == [
         "ANY",
+        "AsyncStepContext",
         "Command",
         "Decision",
         "Event",

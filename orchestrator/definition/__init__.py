@@ -12,7 +12,11 @@ from orchestrator.definition.process_manager.rows import (
     reject,
     when,
 )
-from orchestrator.definition.workflow.context import Failure, StepContext
+from orchestrator.definition.workflow.context import (
+    AsyncStepContext,
+    Failure,
+    StepContext,
+)
 from orchestrator.definition.workflow.rows import (
     case,
     catch,
@@ -31,6 +35,7 @@ from orchestrator.definition.workflow.workflow import Workflow
 
 __all__ = [
     "ANY",
+    "AsyncStepContext",
     "Command",
     "Decision",
     "Event",

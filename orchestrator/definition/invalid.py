@@ -52,15 +52,19 @@ def is_delay(value: object) -> bool:
 
 
 def is_asynchronous(function: object) -> bool:
-    """Whether calling a function gives no value yet: workers call plain ones."""
-    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+    """Whether a function is an `async def`, whose calls a worker awaits."""
+    return inspect.iscoroutinefunction(function)
 
 
 def gives_later(function: object) -> str:
     """Why calling a function gives no value yet, "" when it does: what it gives would be taken for true."""
-    if is_asynchronous(function):
-        return "is asynchronous"
-    return "yields" if inspect.isgeneratorfunction(function) else ""
+    return "is asynchronous" if is_asynchronous(function) else yields(function)
+
+
+def yields(function: object) -> str:
+    """Why a function has no one value, not even when it is awaited; "" when it has."""
+    generates = inspect.isgeneratorfunction(function)
+    return "yields" if generates or inspect.isasyncgenfunction(function) else ""
 
 
 def unnamed(value: object, role: str) -> str:

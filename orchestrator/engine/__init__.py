@@ -2,7 +2,8 @@
 
 The rooms, each standing on those below it:
 
-    processes | drain | operations    starting and sending; running what is ready; what operators do
+    processes | drain | in_flight | operations    starting and sending; running what is ready, one piece at a time or
+                                      beside others where it waits outside; what operators do
     events                            delivering an event, carrying out a command, firing a deadline
     steps                             the visits of a workflow's steps that one worker runs in a row
     failures                          what a failed attempt leads to

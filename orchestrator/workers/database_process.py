@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 NAME = "procession-db"
 STORED, REFUSED = b"stored", b"refused"
+STORED_AND_CALLS = b"stored, and calls are to be made"
 ANSWER_SECONDS = 5.0
 """A process that has not stored a report by then is killed and replaced."""
 LOCK_SECONDS = 0.5
@@ -40,6 +41,8 @@ class DatabaseProcess:
         self._line: Connection[Any, Any] | None = None
         self._report: WorkerReport | None = None
         self._since = 0.0
+        self.calls = False
+        """Whether it has seen work that waits outside."""
 
     @property
     def busy(self) -> bool:
@@ -89,11 +92,13 @@ class DatabaseProcess:
 
     def _heard(self, line: Connection[Any, Any]) -> bool:
         try:
-            return line.recv_bytes() == STORED
+            said = line.recv_bytes()
         except (EOFError, OSError):
             log.error("process %s, which writes to the database, is gone", self._pid)
             self.end()
             return False
+        self.calls = self.calls or said == STORED_AND_CALLS
+        return said != REFUSED
 
     def _start(self) -> Connection[Any, Any]:
         self._line, its = Pipe()
@@ -113,17 +118,16 @@ def _run(line: Connection[Any, Any]) -> None:
             report = decode(WorkerReport, json.loads(line.recv_bytes()))
         except EOFError:
             return
-        line.send_bytes(STORED if _stored(report) else REFUSED)
+        line.send_bytes(_stored(report))
 
 
-def _stored(report: WorkerReport) -> bool:
+def _stored(report: WorkerReport) -> bytes:
     try:
-        report.store()
+        return STORED_AND_CALLS if report.store() else STORED
     except DatabaseError as error:
         log.warning("the database refused the supervisor, trying again: %s", error)
         connections.close_all()
-        return False
-    return True
+        return REFUSED
 
 
 def _be_impatient(connection: BaseDatabaseWrapper, **signal: object) -> None:

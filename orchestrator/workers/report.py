@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby
+from operator import itemgetter
 
 from django.conf import settings
 
@@ -28,12 +29,14 @@ class LivingWorker:
         age: seconds that it has lived.
         holds: whether what stands in its name is its own to go on with. What a worker that is at nothing has was left
             by a commit whose answer was lost, and one that stands still goes on with nothing.
+        calls: whether it is one that keeps calls in flight.
     """
 
     owner: str
     pid: int
     age: float
     holds: bool
+    calls: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,15 +45,15 @@ class LostWorker:
 
     Args:
         owner: its boot id.
-        work: the name of the work that it was at; "" where that is innocent.
-        lost: how.
+        in_hand: the names of the work that it was at, with how it was lost; without what is innocent.
         returned: the results that it held, as they were shown.
+        calls: whether it was one that keeps calls in flight.
     """
 
     owner: str
-    work: str = ""
-    lost: Lost = Lost.DIED
+    in_hand: tuple[tuple[str, Lost], ...] = ()
     returned: str = ""
+    calls: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,34 +74,47 @@ class WorkerReport:
     lost: list[LostWorker] = field(default_factory=list)
     sweep: bool = False
 
-    def store(self) -> None:
+    def store(self) -> bool:
         """Frees what lost workers held, renews what living ones hold, and rings for what is due.
+
+        Returns:
+            Whether work is due that waits outside.
 
         Raises:
             DatabaseError: it could not be stored, or only in part; storing it again does no harm.
         """
-        if self.lost:
-            for one in self.lost:
-                send(take_over.returned(one.owner, results_of(one.returned)))
-            in_hand = {lost.work: lost.lost for lost in self.lost if lost.work}
-            leases.end(self.queue, [lost.owner for lost in self.lost], in_hand=in_hand)
+        for one in self.lost:
+            send(take_over.returned(one.owner, results_of(one.returned)))
+            its_queue = self._queue_of(one)
+            leases.end(its_queue, [one.owner], in_hand=dict(one.in_hand))
         if self.living is not None:
             self._store_living(self.living)
-        if self.sweep or self.lost:
-            sweep(self.queue)
-            mine = Worker.objects.filter(supervisor=self.supervisor)
-            mine.update(swept_at=database_now())
+        if not (self.sweep or self.lost):
+            return False
+        sweep(self.queue)
+        calls = sweep(doorbell.calls_of(self.queue))
+        mine = Worker.objects.filter(supervisor=self.supervisor)
+        mine.update(swept_at=database_now())
+        return calls
+
+    def _queue_of(self, worker: LivingWorker | LostWorker) -> str:
+        return doorbell.calls_of(self.queue) if worker.calls else self.queue
 
     def _store_living(self, living: list[LivingWorker]) -> None:
         now = database_now()
-        leases.renew(self.queue, [worker.owner for worker in living if worker.holds])
+        holding = sorted(
+            (self._queue_of(one), one.owner) for one in living if one.holds
+        )
+        for its_queue, workers in groupby(holding, itemgetter(0)):
+            leases.renew(its_queue, [owner for _, owner in workers])
         owners = [worker.owner for worker in living]
         if Worker.objects.filter(id__in=owners).update(seen_at=now) < len(owners):
             rows = (self._row(worker, now) for worker in living)
             Worker.objects.bulk_create(rows, ignore_conflicts=True)
         gone = list(Worker.objects.gone(self.supervisor, owners, now))
         Worker.objects.filter(id__in=[worker.id for worker in gone]).delete()
-        self._tell_the_doorbell(owners, gone)
+        listening = [worker.owner for worker in living if not worker.calls]
+        self._tell_the_doorbell(listening, gone)
 
     def _row(self, worker: LivingWorker, now: datetime) -> Worker:
         return Worker(
@@ -106,7 +122,7 @@ class WorkerReport:
             supervisor=self.supervisor,
             host=socket.gethostname(),
             pid=worker.pid,
-            queue=self.queue,
+            queue=self._queue_of(worker),
             started_at=now - timedelta(seconds=worker.age),
             seen_at=now,
         )

@@ -21,11 +21,13 @@ from orchestrator.conf import conf
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.models import Lost
-from orchestrator.workers import group
+from orchestrator.queue import calls_of
+from orchestrator.workers import caller, group
 from orchestrator.workers.current import Current
 from orchestrator.workers.database_process import DatabaseProcess
 from orchestrator.workers.held import SharedHeld
 from orchestrator.workers.report import LivingWorker, LostWorker, WorkerReport
+from orchestrator.workers.shared_calls import SharedCalls
 from orchestrator.workers.taking_over import TakingOverProcess
 from orchestrator.workers.worker import run
 
@@ -50,12 +52,19 @@ class WorkerProcess:
     pid: int
     worker: Current
     held: SharedHeld = field(default_factory=SharedHeld)
+    calls: SharedCalls | None = None
+    """What it has in flight, if it is one that keeps calls in flight."""
     born: float = field(default_factory=time.monotonic)
     killed: Lost | None = None
     still: float = 0.0
     """Seconds for which it has been seen standing still."""
+    guilty: dict[str, Lost] = field(default_factory=dict)
+    """The work for which it was killed."""
     _until: float = 0.0
     _late: float = 0.0
+    _turning: float = 0.0
+    _blocked: float = 0.0
+    """Seconds for which its event loop has been seen at the same call."""
 
     def look(self, passed: float) -> None:
         """Notes what it does, and kills it if it overruns its time or stands still for a lease.
@@ -70,32 +79,67 @@ class WorkerProcess:
         if self.killed is not None:
             return
         if 0 < until < time.monotonic() - self._late:
-            self._kill(Lost.TIMED_OUT, "overran its time")
+            self._kill([self.worker.slot.work], "overran its time")
+        elif (work := self._held_up_by(passed - late)) is not None:
+            self._kill([work], f"is held up by {work}")
+        elif overdue := self._overdue():
+            self._kill(overdue, f"goes on with {', '.join(overdue[:5])}")
         elif self.still > conf().LEASE_SECONDS:
-            self._kill(Lost.DIED, "stands still")
+            self._kill([], "stands still")
 
-    def _kill(self, lost: Lost, why: str) -> None:
+    def _held_up_by(self, passed: float) -> str | None:
+        """The call that has held up all others of its event loop for too long."""
+        since, work = self.calls.turning if self.calls is not None else (0.0, "")
+        same = since and since == self._turning and not self.still
+        self._blocked = self._blocked + passed if same else 0.0
+        self._turning = since
+        return work if self._blocked > conf().BLOCKED_SECONDS else None
+
+    def _overdue(self) -> list[str]:
+        """The calls that should have been over long ago."""
+        now = time.monotonic() - self._late
+        return [call.work for call in self.calls or () if call.until < now]
+
+    def _kill(self, guilty: list[str], why: str) -> None:
         log.error("worker %s %s and is killed", self.pid, why)
-        self.killed = lost
+        self.killed = Lost.TIMED_OUT if guilty else Lost.DIED
+        self.guilty = dict.fromkeys(guilty, Lost.TIMED_OUT)
         group.kill(self.pid)
 
     @property
     def living(self) -> LivingWorker:
         """It, as a worker that lives."""
-        holds = bool(self.worker.slot.work) and not self.still and not self.killed
+        busy = bool(self.worker.slot.work) or (
+            self.calls is not None and self.calls.any
+        )
+        holds = busy and not self.still and not self.killed
         age = time.monotonic() - self.born
-        return LivingWorker(self.worker.owner, self.pid, age, holds)
+        calls = self.calls is not None
+        return LivingWorker(self.worker.owner, self.pid, age, holds, calls)
 
     @property
     def ended(self) -> LostWorker:
         """It, as a worker that was asked to stop."""
-        return LostWorker(self.worker.owner, returned=self.held.results_text())
+        returned, calls = self.held.results_text(), self.calls is not None
+        return LostWorker(self.worker.owner, returned=returned, calls=calls)
 
     @property
     def lost(self) -> LostWorker:
-        """It, as a worker that is gone."""
-        work, returned = self.worker.slot.work, self.held.results_text()
-        return LostWorker(self.worker.owner, work, self.killed or Lost.DIED, returned)
+        """It, as a worker that is gone.
+
+        Where it is known which call was to blame for that, the idempotent ones beside it are innocent.
+        """
+        work, calls = self.worker.slot.work, list(self.calls or ())
+        in_hand = {work: self.killed or Lost.DIED} if work else {}
+        in_hand |= {
+            call.work: Lost.DIED
+            for call in calls
+            if not (self.guilty and call.idempotent)
+        }
+        in_hand |= self.guilty
+        returned = self.held.results_text()
+        known = tuple(in_hand.items())
+        return LostWorker(self.worker.owner, known, returned, self.calls is not None)
 
 
 class Supervisor:
@@ -123,6 +167,7 @@ class Supervisor:
         while not self.stopping:
             self._reap()
             self._spawn()
+            self._spawn_caller()
             self._have_taken_over()
             self._look()
             self._tell()
@@ -144,7 +189,7 @@ class Supervisor:
 
     def _spawn(self) -> None:
         now = time.monotonic()
-        while len(self.children) < self.processes and now >= self._spawn_at:
+        while len(self._plain) < self.processes and now >= self._spawn_at:
             held = SharedHeld(self.taking_over.wake)
             worker = Current(held=held)
             pid = group.fork(lambda worker=worker: run(self.queue, worker))  # type: ignore[misc]
@@ -152,10 +197,27 @@ class Supervisor:
             self.taking_over.end()  # it does not know of this one
             self._beat_at = 0.0
 
+    def _spawn_caller(self) -> None:
+        """Has calls made, once any of this queue's work waits outside."""
+        if not self.database.calls or time.monotonic() < self._spawn_at:
+            return
+        if any(child.calls is not None for child in self.children.values()):
+            return
+        queue, worker = calls_of(self.queue), Current()
+        calls = SharedCalls(conf().CALLS_IN_FLIGHT)
+        pid = group.fork(lambda: caller.run(queue, worker, calls))
+        self.children[pid] = WorkerProcess(pid, worker, calls=calls)
+        self._beat_at = 0.0
+
     def _have_taken_over(self) -> None:
         if self.children and self.taking_over.is_gone:
-            held = {child.worker.owner: child.held for child in self.children.values()}
+            held = {child.worker.owner: child.held for child in self._plain}
             self.taking_over.start(held)
+
+    @property
+    def _plain(self) -> list[WorkerProcess]:
+        """The workers that are at one piece of work at a time."""
+        return [child for child in self.children.values() if child.calls is None]
 
     def _look(self) -> None:
         now = time.monotonic()

@@ -244,15 +244,33 @@ async def note(event: MoneyPaid) -> Any:
     yield 1
 
 
+async def look(event: MoneyPaid) -> None:
+    pass
+
+
+def plainly(command: Send) -> None:
+    pass
+
+
 @pytest.mark.parametrize(
-    ("registers", "function"), [(handles(Send), send), (reacts_to(MoneyPaid), note)]
+    ("registers", "function", "reason"),
+    [
+        (handles(Send), send, "runs inside the commit, where nothing may wait"),
+        (handles(Send, threads=2), plainly, "has threads, and runs inside the commit"),
+        (reacts_to(MoneyPaid), look, "inside a transaction, where nothing may wait"),
+        (reacts_to(MoneyPaid), note, "asynchronous and yields: a handler returns"),
+        (handles(Send, after_commit=True, threads=2), send, "and needs no threads"),
+        (handles(Send, after_commit=True, threads=0), plainly, "a whole number from 1"),
+    ],
 )
-def test_an_asynchronous_handler_is_refused_when_it_is_registered(
-    registers: Any, function: Any
+def test_a_handler_waits_only_outside_after_the_commit(
+    registers: Any, function: Any, reason: str
 ) -> None:
-    with pytest.raises(InvalidDefinition, match="is asynchronous: handlers run in"):
+    before = len(registry.command_handlers["Send"])
+    with pytest.raises(InvalidDefinition, match=reason):
         registers(function)
     assert not registry.reactions.get("MoneyPaid")
+    assert len(registry.command_handlers["Send"]) == before
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from django.contrib.auth.models import Group
 from django.db import connection, transaction
 
 from orchestrator import start_process
-from orchestrator.definition import Workflow, then
+from orchestrator.definition import Workflow
 from orchestrator.engine.drain import drain
 from orchestrator.exceptions import (
     ConflictingEvent,
@@ -182,14 +182,6 @@ def test_a_result_of_another_type_than_declared_is_told_at_once(
     assert incident.step in ("wrong_type", "wrong_field")
     assert f"the result of {incident.step}" in incident.message
     assert "valid integer" in incident.message or "`int`" in incident.message
-
-
-def test_an_asynchronous_step_is_refused_when_it_is_declared() -> None:
-    with pytest.raises(InvalidDefinition, match="later is asynchronous"):
-
-        class Awaiting(Workflow):
-            Input = p.Number
-            flow = (then(p.same, unstorable.later),)
 
 
 # Inputs

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 import psutil
 
 from orchestrator.models import Worker
-from orchestrator.workers import database_process, taking_over
+from orchestrator.workers import caller, database_process, taking_over
 from tests.services.patience import wait_for
 from tests.services.program import Program, management_command
 
@@ -29,7 +29,7 @@ class Workers:
         return found
 
     def _unnamed(self) -> list[int]:
-        beside = (database_process.NAME, taking_over.NAME)
+        beside = (database_process.NAME, taking_over.NAME, caller.NAME)
         return [pid for pid, name in self._children() if name not in beside]
 
     def _children(self) -> Iterator[tuple[int, str]]:
@@ -48,6 +48,11 @@ class Workers:
     def taking_over_process(self) -> int | None:
         """Process id of the one that takes over what busy workers hold; None while it is replaced."""
         return self._beside(taking_over.NAME)
+
+    @property
+    def caller(self) -> int | None:
+        """Process id of the one that keeps calls in flight; None as long as nothing has had to wait outside."""
+        return self._beside(caller.NAME)
 
     def _beside(self, name: str) -> int | None:
         return next((pid for pid, told in self._children() if told == name), None)

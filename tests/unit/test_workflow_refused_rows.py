@@ -1,6 +1,6 @@
 """What a row or a step cannot be, said at import with class, row and reason. One rule a test case."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -60,6 +60,10 @@ class Choice(StrEnum):
 
 async def later() -> int:
     return 1
+
+
+async def endless() -> AsyncIterator[int]:
+    yield 1
 
 
 def many() -> Iterator[int]:
@@ -207,7 +211,11 @@ STEPS: list[tuple[Any, str]] = [
     (step(work, backoff=0), "backoff=0 must be seconds"),
     (step(work, concurrency=0), "concurrency=0 must be a whole number from 1"),
     (step(work, queue=None), "queue=None must be the name of a queue"),  # type: ignore[arg-type]
-    (step(later), "later is asynchronous"),
+    (step(later, transactional=True), "it is asynchronous and transactional: nothing"),
+    (step(work, threads=2, transactional=True), "threads and transactional: nothing"),
+    (step(later, threads=2), "later is asynchronous and needs no threads"),
+    (step(work, threads=0), "threads=0 must be a whole number from 1"),
+    (step(endless), "endless yields: a step returns one result"),
     (step(many), "many yields: a step returns one result"),
     (step(anonymous, "x"), "a step is a named function"),
     (wait(Inquiry), "is not an Event class"),  # type: ignore[arg-type]

@@ -30,8 +30,8 @@ class Failure:
     child: ChildFailure | None = None
 
 
-class StepContext(ABC):
-    """A step function gets it by declaring a parameter of this type.
+class AttemptContext(ABC):
+    """What both kinds of context have in common.
 
     Attributes:
         process_id: the process.
@@ -57,6 +57,10 @@ class StepContext(ABC):
     ) -> None:
         """Shows how far the step is, live, and tells that it is alive. Cheap to call often."""
 
+
+class StepContext(AttemptContext):
+    """A step function gets it by declaring a parameter of this type."""
+
     @abstractmethod
     def save(self, data: Any) -> None:
         """Stores a checkpoint inside the step: the next attempt finds it in `saved`.
@@ -68,4 +72,16 @@ class StepContext(ABC):
 
     @abstractmethod
     def still_mine(self) -> bool:
+        """Whether this attempt still holds the step; ask before an effect that cannot be taken back."""
+
+
+class AsyncStepContext(AttemptContext):
+    """An asynchronous step function gets it by declaring a parameter of this type."""
+
+    @abstractmethod
+    async def save(self, data: Any) -> None:
+        """Stores a checkpoint inside the step, as `StepContext.save` does."""
+
+    @abstractmethod
+    async def still_mine(self) -> bool:
         """Whether this attempt still holds the step; ask before an effect that cannot be taken back."""

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from orchestrator.definition.codec import encode_as
 from orchestrator.definition.guards import Stored
-from orchestrator.definition.invalid import invalid
+from orchestrator.definition.invalid import invalid, is_asynchronous
 from orchestrator.definition.typing import (
     MISSING,
     Unknown,
@@ -26,7 +26,11 @@ from orchestrator.definition.typing import (
 )
 from orchestrator.definition.words import name_of
 from orchestrator.definition.workflow.certainty import Certainty
-from orchestrator.definition.workflow.context import Failure, StepContext
+from orchestrator.definition.workflow.context import (
+    AsyncStepContext,
+    Failure,
+    StepContext,
+)
 from orchestrator.definition.workflow.plan import Binding, Plan, Vertex
 from orchestrator.definition.workflow.rows import name as step_name
 from orchestrator.definition.workflow.signatures import (
@@ -106,6 +110,10 @@ class _Parameters:
         if step.guards:
             self.vertex.guard_bindings = tuple(self._guarded(step))
         if undo is not None:
+            if undo.is_call and self.vertex.undo_policy.transactional:
+                self._invalid(
+                    f"{undo} waits outside and undoes a transactional step, inside the commit: write a plain function"
+                )
             self.undoes, self.args = True, dict(undo.args)
             found = self._bound(taken(undo), name_of(undo.function))
             self.vertex.undo_bindings = found
@@ -151,7 +159,8 @@ class _Parameters:
         name, annotation = parameter.name, without_none(parameter.annotation)
         if name in self.args:
             return self._chosen(parameter, self.args[name], "args")
-        if annotation is StepContext:
+        if annotation in (StepContext, AsyncStepContext):
+            self._check_context(name, annotation)
             return Binding(name, "context")
         if annotation is Failure:
             return Binding(name, "error")
@@ -160,6 +169,17 @@ class _Parameters:
         if (found := self._named(parameter, Stored(name))) is not None:
             return found
         return Binding(name, "whole_input") if name == "input" else None
+
+    def _check_context(self, parameter: str, annotation: type[Any]) -> None:
+        """Refuses a context that would have to be awaited where nothing is, or would hold up whoever waits beside."""
+        step = self.vertex.undo if self.undoes else self.vertex.step
+        function = step.function if step is not None else None
+        wanted = AsyncStepContext if is_asynchronous(function) else StepContext
+        if annotation is not wanted:
+            how = "asynchronous" if wanted is AsyncStepContext else "a plain function"
+            self._invalid(
+                f"{name_of(function)} is {how}: annotate {parameter} with {wanted.__name__}"
+            )
 
     def _named(self, parameter: Parameter, source: object) -> Binding | None:
         """What a parameter gets from an earlier result, or field of Input; None when there is no such."""

@@ -14,6 +14,7 @@ from orchestrator.definition.invalid import (
     is_asynchronous,
     is_delay,
     unnamed,
+    yields,
 )
 from orchestrator.definition.messages import Event
 from orchestrator.definition.process_definition import ProcessDefinition
@@ -45,6 +46,7 @@ def reasons(step: Step) -> Iterator[str]:
     if step.function is not None:
         yield from _function(step.function)
     yield from _policy(step.policy)
+    yield from _call(step)
     if step.kind == "wait" and not is_class(step.event, Event):
         yield f"{step.event!r} is not an Event class"
     if step.kind == "ask" and not (
@@ -70,10 +72,20 @@ def _names(step: Step) -> Iterator[str]:
 def _function(function: Callable[..., Any]) -> Iterator[str]:
     if getattr(function, "__name__", "") == "<lambda>":
         yield unnamed(function, "a step")
-    elif is_asynchronous(function):
-        yield f"{name_of(function)} is asynchronous: steps run in threads of workers, so write a plain function"
-    elif inspect.isgeneratorfunction(function):
+    elif yields(function):
         yield f"{name_of(function)} yields: a step returns one result"
+
+
+def _call(step: Step) -> Iterator[str]:
+    """What is wrong with a step that waits outside."""
+    policy, threads = step.policy, step.policy.threads
+    if threads is not None and not whole(threads, 1):
+        yield f"threads={threads!r} must be a whole number from 1"
+    elif is_asynchronous(step.function) and threads is not None:
+        yield f"{name_of(step.function)} is asynchronous and needs no threads: leave threads={threads} out"
+    elif step.is_call and policy.transactional:
+        what = "threads" if threads is not None else "asynchronous"
+        yield f"it is {what} and transactional: nothing may wait inside the commit, so write a plain function without"
 
 
 def _policy(policy: Any) -> Iterator[str]:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from orchestrator.definition.guards import Guard, guards_of
+from orchestrator.definition.invalid import is_asynchronous
 from orchestrator.definition.messages import Event
 from orchestrator.definition.process_definition import ProcessDefinition
 from orchestrator.definition.words import name_of, spoken_delay
@@ -43,6 +44,8 @@ class Policy:
         concurrency: how many runs of this step, of all processes, may go on at once.
         transactional: run inside the transaction that stores its result.
         idempotent: whether it may run again when a worker died in the middle of it; if not, people are asked.
+        threads: how many of its runs one worker has in flight at once, each in a thread of its own, beside other work;
+            None for one that is not run so. An `async def` needs none.
     """
 
     retries: Retries = RETRIES
@@ -53,6 +56,7 @@ class Policy:
     concurrency: int | None = None
     transactional: bool = False
     idempotent: bool = True
+    threads: int | None = None
 
     def attempts(self, error: BaseException | None = None) -> int:
         """How often the step is tried in all when it fails with this error."""
@@ -91,6 +95,11 @@ class Step:
     def result_name(self) -> str:
         return self.gives or self.name
 
+    @property
+    def is_call(self) -> bool:
+        """Whether its function waits outside: a worker has many such calls in flight at once."""
+        return self.policy.threads is not None or is_asynchronous(self.function)
+
     def __str__(self) -> str:
         return self.name
 
@@ -112,6 +121,7 @@ def step(
     concurrency: int | None = None,
     transactional: bool = False,
     idempotent: bool = True,
+    threads: int | None = None,
     args: Mapping[str, Any] | None = None,
 ) -> Step:
     """A function with a name or a policy of its own; the same function may serve several steps under different names.
@@ -134,6 +144,7 @@ def step(
         concurrency,
         transactional,
         idempotent,
+        threads,
     )
     named = name or name_of(function)
     bound = tuple((args or {}).items())

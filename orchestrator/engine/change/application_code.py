@@ -12,9 +12,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import contextmanager
 from typing import Any
 
+from asgiref.sync import async_to_sync
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from orchestrator.definition.invalid import is_asynchronous
 from orchestrator.engine.storage.passing_errors import stood_idle
 from orchestrator.exceptions import (
     ExitRefused,
@@ -40,7 +42,30 @@ def call(function: Callable[..., Any], arguments: Mapping[str, Any], name: str) 
         Exception: whatever it raises.
     """
     with contained(name):
-        result = function(**arguments)
+        here = async_to_sync(function) if is_asynchronous(function) else function
+        result = here(**arguments)
+    return _value(result, name)
+
+
+async def awaited(
+    function: Callable[..., Awaitable[Any]], arguments: Mapping[str, Any], name: str
+) -> Any:
+    """Awaits the asynchronous function of the step of that name, in an event loop in which others are awaited too.
+
+    Raises:
+        Exception: as `call`. One that is cancelled ends with ExitRefused, unless it pays no heed to that.
+    """
+    with contained(name):
+        result = await function(**arguments)
+    return _value(result, name)
+
+
+def _value(result: Any, name: str) -> Any:
+    """What a function has given back, if that is a value.
+
+    Raises:
+        InvalidMessage: it is still to be computed.
+    """
     if isinstance(result, LAZY):
         _let_go(result)
         raise InvalidMessage(

@@ -38,7 +38,7 @@ from orchestrator.models import (
     StepStatus,
     command_id,
 )
-from orchestrator.queue import ring_after_commit
+from orchestrator.queue import calls_of, ring_after_commit
 from orchestrator.registry import CommandContext
 
 
@@ -103,7 +103,7 @@ class ManagerChange(ProcessChange):
             if handler.after_commit
             else Delivery.IN_TRANSACTION,
             status=CommandStatus.READY if handler.after_commit else CommandStatus.DONE,
-            queue=handler.queue,
+            queue=calls_of(handler.queue) if handler.is_call else handler.queue,
             issued_at=self.now,
         )
         self.issued.append(row)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from orchestrator.definition.workflow.plan import Plan
+from orchestrator.engine.change.visits import queue_of
 from orchestrator.models import Blocked, ProcessInstance, StepKind, StepRun, StepStatus
 
 
@@ -53,7 +54,7 @@ def undo_of(
         element=run.element,
         round=run.round,
         status=StepStatus.READY if begins else StepStatus.WAITING,
-        queue=plan[run.node].undo_policy.queue or run.queue,
+        queue=queue_of(plan[run.node].undo, run.queue),
         wake_at=now if begins else None,
         entered=revision,
         started_at=now,

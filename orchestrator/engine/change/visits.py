@@ -9,7 +9,9 @@ from uuid import UUID
 from orchestrator.definition.codec import encode_as
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.rows import Each
+from orchestrator.definition.workflow.steps import Step
 from orchestrator.models import StepKind, StepRun, StepStatus
+from orchestrator.queue import calls_of, plain
 
 KINDS = {
     "step": StepKind.STEP,
@@ -18,6 +20,14 @@ KINDS = {
     "sleep": StepKind.SLEEP,
     "run": StepKind.RUN,
 }
+
+
+def queue_of(step: Step | None, queue: str) -> str:
+    """The queue of a visit in which a step's function runs, given what another one of its process has."""
+    if step is None:
+        return queue
+    queue = step.policy.queue or plain(queue)
+    return calls_of(queue) if step.is_call else queue
 
 
 def visit(
@@ -30,7 +40,7 @@ def visit(
         node=vertex.name,
         kind=StepKind.MAP if vertex.each else KINDS[step.kind],
         status=StepStatus.READY,
-        queue=step.policy.queue or queue,
+        queue=queue_of(step, queue),
         wake_at=now,
         entered=revision,
         started_at=now,

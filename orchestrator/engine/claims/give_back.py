@@ -21,6 +21,7 @@ from orchestrator.engine.storage.batch import Statement, database_now, send
 from orchestrator.engine.storage.tables import table_of
 from orchestrator.exceptions import Interrupted
 from orchestrator.models import StepRun, StepStatus, Work
+from orchestrator.queue import ring
 
 log = logging.getLogger(__name__)
 
@@ -48,9 +49,15 @@ def soon(least: float, most: float) -> datetime:
     return database_now() + timedelta(seconds=pause)
 
 
-def wait_for_room(run: StepRun) -> None:
-    """Gives a step back for a moment because others of its kind are running."""
-    send([given_back(run, soon(0.05, 0.3))])
+def wait_for_room(work: Work) -> None:
+    """Gives work back for a moment because others of its kind are running."""
+    send([given_back(work, soon(0.05, 0.3))])
+
+
+def to_queue(work: Work, queue: str) -> None:
+    """Gives work back that belongs to another queue in the running code."""
+    send([given_back(work, database_now(), queue=queue)])
+    ring(queue)
 
 
 def refused(work: Work, refusal: Exception, **noted: Any) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,7 +18,7 @@ from orchestrator.engine.storage.batch import (
     database_now,
     send,
 )
-from orchestrator.engine.storage.table import Table
+from orchestrator.engine.storage.table import ALL, Condition, Table
 from orchestrator.engine.storage.tables import commands, events, step_runs
 from orchestrator.models import Lost, StepStatus
 
@@ -64,21 +65,30 @@ def in_doubt() -> bool:
     return os.getpid() in _doubtful
 
 
-def end_doubtful(queue: str, owner: str) -> bool:
-    """Frees what may have been left in a worker's name without its knowing; it must have nothing in hand.
+def end_doubtful(queue: str, owner: str, besides: Collection[str] = ()) -> bool:
+    """Frees what may have been left in a worker's name without its knowing.
+
+    Args:
+        queue: the worker's queue.
+        owner: its boot id.
+        besides: the names of what it has in hand.
 
     Returns:
         Whether there was a doubt.
     """
     if not in_doubt():
         return False
-    end(queue, [owner])
+    end(queue, [owner], besides=besides)
     _doubtful.discard(os.getpid())
     return True
 
 
 def end(
-    queue: str, owners: Sequence[str], *, in_hand: Mapping[str, Lost] | None = None
+    queue: str,
+    owners: Sequence[str],
+    *,
+    in_hand: Mapping[str, Lost] | None = None,
+    besides: Collection[str] = (),
 ) -> None:
     """Frees at once what workers held that are gone.
 
@@ -87,22 +97,48 @@ def end(
         owners: their boot ids.
         in_hand: the names of the work that they were at, with how they were lost: it may have killed them,
             so the attempt counts. What they had only claimed is innocent.
+        besides: the names of what they go on with.
     """
     now = database_now()
-    charged = [
-        statement
-        for work, happened in (in_hand or {}).items()
-        for owner in owners
-        for statement in _charged(*named(work), owner, happened, now)
-    ]
     sets = "owner = '', wake_at = %s, attempt = attempt - 1"
     free = [
         _held(
-            table, queue, owners, sets + UNBEGUN * (table is step_runs), [_stored(now)]
+            table,
+            queue,
+            owners,
+            sets + UNBEGUN * (table is step_runs),
+            [_stored(now)],
+            but_for(table, besides),
         )
         for table in TABLES
     ]
-    send([*charged, *free])
+    send([*charged(owners, in_hand or {}, now), *free])
+
+
+def charged(
+    owners: Sequence[str], lost: Mapping[str, Lost], now: datetime
+) -> Iterator[Statement]:
+    """Frees work at which its workers were lost, or which was taken from them: the attempt counts.
+
+    Args:
+        owners: the workers' boot ids.
+        lost: the names of the work, with how it was lost.
+        now: the database's time.
+    """
+    by_kind = defaultdict[tuple[Table[Any], Lost], list[Any]](list)
+    for work, happened in lost.items():
+        table, pk = named(work)
+        by_kind[table, happened].append(pk)
+    for (table, happened), keys in by_kind.items():
+        for owner in owners:
+            yield from _charged(table, keys, owner, happened, now)
+
+
+def but_for(table: Table[Any], works: Collection[str]) -> Condition:
+    """What is said of all rows of a table but for some, by their names."""
+    found = [named(work) for work in works]
+    keys = [pk for its_table, pk in found if its_table is table]
+    return table.keyed(keys, but_for=True) if keys else ALL
 
 
 UNBEGUN = ", status = CASE WHEN status = 'running' THEN 'ready' ELSE status END"
@@ -110,12 +146,12 @@ UNBEGUN = ", status = CASE WHEN status = 'running' THEN 'ready' ELSE status END"
 
 
 def _charged(
-    table: Table[Any], pk: Any, owner: str, happened: Lost, now: datetime
+    table: Table[Any], keys: list[Any], owner: str, happened: Lost, now: datetime
 ) -> list[Statement]:
-    mine = {"id": pk, "owner": owner}
+    mine, these = {"owner": owner}, table.keyed(keys)
     freed = {"owner": "", "wake_at": now}
     if table is not step_runs:
-        return [table.update(freed, mine, None)]
+        return [table.update(freed, mine, None, these)]
     # A process manager's visit only waits for its deadline; a workflow's has lost an attempt.
     lost = {
         **freed,
@@ -125,7 +161,10 @@ def _charged(
         "given_back": 0,
     }
     running = {**mine, "status": StepStatus.RUNNING}
-    return [table.update(lost, running, None), table.update(freed, mine, None)]
+    return [
+        table.update(lost, running, None, these),
+        table.update(freed, mine, None, these),
+    ]
 
 
 def named(work: str) -> tuple[Table[Any], Any]:
@@ -141,11 +180,12 @@ def _held(
     owners: Sequence[str],
     sets: str,
     params: list[object],
+    which: Condition = ALL,
 ) -> Statement:
     marks = ", ".join(["%s"] * len(owners))
     return Statement(
-        f"UPDATE {table.name} SET {sets} WHERE queue = %s AND wake_at IS NOT NULL AND owner IN ({marks})",  # noqa: S608  # names are ours
-        [*params, queue, *owners],
+        f"UPDATE {table.name} SET {sets} WHERE queue = %s AND wake_at IS NOT NULL AND owner IN ({marks}){which.sql}",  # noqa: S608  # names are ours
+        [*params, queue, *owners, *which.params],
         Touched(table.model._meta.db_table, "condition"),
     )
 

@@ -15,6 +15,7 @@ from orchestrator.engine.change import incidents, turns
 from orchestrator.engine.change.application_code import applications, kept_waiting
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.status import TROUBLED
+from orchestrator.engine.claims import give_back
 from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.failures import of_work
 from orchestrator.engine.storage.batch import Statement, database_now, send
@@ -28,7 +29,7 @@ from orchestrator.models import (
     InboxEvent,
     IssuedCommand,
 )
-from orchestrator.queue import ring_after_commit
+from orchestrator.queue import calls_of, is_of_calls, ring_after_commit
 from orchestrator.registry import Answer, CommandContext, Handler
 
 log = logging.getLogger(__name__)
@@ -37,17 +38,34 @@ log = logging.getLogger(__name__)
 def carry_out(command: IssuedCommand) -> None:
     """Runs a claimed command's handler and stores the outcome; nothing is raised for a failing handler."""
     handler = handler_of(command)
-    attempts = handler.attempts if handler else 1
     try:
-        if handler is None:
-            raise HandlerMissing(f"no handler for {command.type} in the running code")
-        if command.attempt > attempts:
-            raise WorkerDied(
-                f"the worker died or was killed in each of {command.attempt - 1} attempts"
-            )
-        _carry_out(command, handler)
+        if handler is not None and handler.is_call and not is_of_calls(command.queue):
+            give_back.to_queue(command, calls_of(command.queue))
+            return
+        _carry_out(command, checked(command, handler))
     except Exception as error:  # noqa: BLE001  # a handler may raise anything
-        of_work.of_command(command, error, attempts)
+        of_work.of_command(command, error, attempts_of(handler))
+
+
+def checked(command: IssuedCommand, handler: Handler | None) -> Handler:
+    """The handler of a command that may be tried now.
+
+    Raises:
+        HandlerMissing: the running code has none.
+        WorkerDied: it has ended a worker in each of its attempts.
+    """
+    if handler is None:
+        raise HandlerMissing(f"no handler for {command.type} in the running code")
+    if command.attempt > handler.attempts:
+        raise WorkerDied(
+            f"the worker died or was killed in each of {command.attempt - 1} attempts"
+        )
+    return handler
+
+
+def attempts_of(handler: Handler | None) -> int:
+    """How often a command is tried in all."""
+    return handler.attempts if handler else 1
 
 
 def handler_of(command: IssuedCommand) -> Handler | None:
@@ -58,9 +76,7 @@ def handler_of(command: IssuedCommand) -> Handler | None:
 
 
 def _carry_out(command: IssuedCommand, handler: Handler) -> None:
-    message: Any = decode(handler.message, command.body)
-    key = command.instance.correlation_key if command.instance else ""
-    context = CommandContext(command.instance_id, command.pk, command.attempt, key)
+    message, context = given(command, handler)
     if command.delivery == Delivery.REACTION:
         with transaction.atomic(durable=True):
             with kept_waiting(command.type):
@@ -69,8 +85,20 @@ def _carry_out(command: IssuedCommand, handler: Handler) -> None:
     else:
         with applications():
             answer = handler(message, context)
-        with transaction.atomic(durable=True):
-            _settle(command, answer)
+        settle(command, answer)
+
+
+def given(command: IssuedCommand, handler: Handler) -> tuple[Any, CommandContext]:
+    """What a command's handler is called with."""
+    key = command.instance.correlation_key if command.instance else ""
+    context = CommandContext(command.instance_id, command.pk, command.attempt, key)
+    return decode(handler.message, command.body), context
+
+
+def settle(command: IssuedCommand, answer: Answer) -> None:
+    """Stores what the handler of a command has answered after its commit."""
+    with transaction.atomic(durable=True):
+        _settle(command, answer)
 
 
 def _settle(command: IssuedCommand, answer: Answer) -> None:

@@ -7,6 +7,7 @@ from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.claims.leases import TOLD
 from orchestrator.exceptions import Interrupted, TimedOut, WorkerDied
 from orchestrator.models import Lost, StepKind, StepRun, StepStatus
+from orchestrator.queue import calls_of, is_of_calls
 
 
 def policy_of(run: StepRun, vertex: Vertex | None) -> Policy:
@@ -14,6 +15,16 @@ def policy_of(run: StepRun, vertex: Vertex | None) -> Policy:
     if vertex is None:
         return Policy()
     return vertex.undo_policy if run.kind == StepKind.UNDO else vertex.step.policy
+
+
+def other_queue(run: StepRun, vertex: Vertex) -> str:
+    """The queue to which a visit belongs whose function waits outside in the running code and did not before.
+
+    "" for one that is where it belongs. One that waits no more is run where it is.
+    """
+    step = vertex.undo if run.kind == StepKind.UNDO else vertex.step
+    calls = step is not None and step.is_call and not is_of_calls(run.queue)
+    return calls_of(run.queue) if calls else ""
 
 
 def check_attempts(run: StepRun, policy: Policy) -> None:
@@ -38,10 +49,11 @@ def check_attempts(run: StepRun, policy: Policy) -> None:
     raise WorkerDied(f"the worker died or was killed in each of {before} attempts")
 
 
-def has_room(run: StepRun, name: str, policy: Policy) -> bool:
+def has_room(run: StepRun, name: str, policy: Policy, mine: int = 0) -> bool:
     """Whether the step may run now, if only so many of its runs, of all processes of this name, may go on at once.
 
     A worker runs one step at a time, so what counts is how many other workers hold one; each says so before it asks.
+    Of steps that wait outside a worker has several in flight: all that others hold count, and `mine` that it has begun.
     """
     if policy.concurrency is None:
         return True
@@ -53,4 +65,6 @@ def has_room(run: StepRun, name: str, policy: Policy) -> bool:
         status=StepStatus.RUNNING,
         instance__name=name,
     ).exclude(owner__in=["", run.owner])
+    if is_of_calls(run.queue):
+        return held.count() + mine < policy.concurrency
     return held.values("owner").distinct().count() < policy.concurrency

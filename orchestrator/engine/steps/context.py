@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid5
 
 from orchestrator.definition.codec import encode_as, seal
-from orchestrator.definition.workflow.context import StepContext
+from orchestrator.definition.workflow.context import (
+    AsyncStepContext,
+    AttemptContext,
+    StepContext,
+)
 from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.change.application_code import engines
 from orchestrator.engine.claims.worker_slice import Reporting
 from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
+
+log = logging.getLogger(__name__)
 
 SHOWN_SECONDS = 0.25
 """Progress is stored and shown no more often than this; it tells that the step is alive each time."""
@@ -83,3 +92,62 @@ class RunningStep(StepContext):
     def _fence(self) -> dict[str, Any]:
         run = self._run
         return {"id": run.pk, "owner": run.owner, "attempt": run.attempt}
+
+
+Elsewhere = Callable[[Callable[..., Any]], Callable[..., Awaitable[Any]]]
+"""Makes a function one that is awaited while it is called in the thread that has the engine's connection."""
+
+
+class AwaitedStep(AsyncStepContext):
+    """The context of an attempt whose function is awaited: what asks the database does so in another thread.
+
+    Args:
+        step: the same attempt, in that thread.
+        elsewhere: calls a function there.
+    """
+
+    def __init__(self, step: RunningStep, elsewhere: Elsewhere) -> None:
+        self._step, self._elsewhere = step, elsewhere
+        self._news: tuple[float, float | None, str] | None = None
+        self._telling: asyncio.Task[None] | None = None
+        for name in AttemptContext.__annotations__:
+            setattr(self, name, getattr(step, name))
+
+    def progress(
+        self, done: float, total: float | None = None, message: str = ""
+    ) -> None:
+        self._news = done, total, message
+        if self._telling is None or self._telling.done():
+            self._telling = asyncio.ensure_future(self._tell())
+            self._telling.add_done_callback(_told)
+
+    async def _tell(self) -> None:
+        """Shows the latest of what the step says faster than it can be stored."""
+        while self._news is not None:
+            news, self._news = self._news, None
+            await self._elsewhere(self._step.progress)(*news)
+
+    async def save(self, data: Any) -> None:
+        await self._elsewhere(self._step.save)(data)
+        self.saved = self._step.saved
+
+    async def still_mine(self) -> bool:
+        return bool(await self._elsewhere(self._step.still_mine)())
+
+    def around(self, function: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
+        """The function, whose call is over when all that it has said is stored."""
+
+        async def call(**arguments: Any) -> Any:
+            try:
+                return await function(**arguments)
+            finally:
+                if self._telling is not None:
+                    await asyncio.wait([self._telling])
+
+        return call
+
+
+def _told(telling: asyncio.Task[None]) -> None:
+    """Notes what kept a step from being shown: the fence of its result says what matters."""
+    if not telling.cancelled() and (error := telling.exception()) is not None:
+        log.info("what a step said is not shown: %s", error)

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.db import IntegrityError, transaction
 from uuid6 import uuid7
 
 from orchestrator.conf import conf
 from orchestrator.definition.codec import decode
+from orchestrator.definition.invalid import is_asynchronous
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import (
@@ -33,9 +36,14 @@ from orchestrator.engine.claims.held import HOLD_SECONDS
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.failures import of_step
 from orchestrator.engine.steps import subprocesses
-from orchestrator.engine.steps.attempts import check_attempts, has_room, policy_of
+from orchestrator.engine.steps.attempts import (
+    check_attempts,
+    has_room,
+    other_queue,
+    policy_of,
+)
 from orchestrator.engine.steps.clock import Clock
-from orchestrator.engine.steps.context import RunningStep
+from orchestrator.engine.steps.context import AwaitedStep, Elsewhere, RunningStep
 from orchestrator.engine.steps.quick_results import (
     HeldResult,
     QuickResults,
@@ -117,6 +125,9 @@ class Session:
         try:
             if vertex is None:
                 raise HandlerMissing(f"{self.instance.name} has no step {run.node} now")
+            if queue := other_queue(run, vertex):
+                give_back.to_queue(run, queue)
+                return None
             check_attempts(run, policy)
             check_branches(run, vertex)
             if not has_room(run, self.instance.name, policy):
@@ -129,9 +140,10 @@ class Session:
                     return self._run_subprocess(run, vertex)
                 return self._run_function(run, vertex, policy)
         except Exception as error:  # noqa: BLE001  # a step may raise anything
-            return self._failed(run, error, policy)
+            return self.failed(run, error, policy)
 
-    def _failed(self, run: StepRun, error: Exception, policy: Policy) -> StepRun | None:
+    def failed(self, run: StepRun, error: Exception, policy: Policy) -> StepRun | None:
+        """Stores what a failed attempt leads to, and gives the visit that this worker goes on with."""
         if isinstance(error, Skip):
             return self._settled_alone(run, error.result, skip=error)
         self.results.forget()
@@ -175,6 +187,14 @@ class Session:
         if run.kind == StepKind.ITEM and quick and not run.error and not run.redo:
             held = HeldResult(run, result, result_columns(run, vertex.returns, result))
             return self._store_held() if self.quick.hold(held) else None
+        return self.returned(run, result)
+
+    def returned(self, run: StepRun, result: Any) -> StepRun | None:
+        """Settles a visit whose function has returned, and gives the visit that this worker goes on with.
+
+        Raises:
+            Exception: no way on fits the result, or the database refused.
+        """
         if self._is_alone(run):
             try:
                 return self._settle(run, result, alone=True)
@@ -201,23 +221,48 @@ class Session:
         Raises:
             Exception: whatever it raises, or the outcome that it returns.
         """
-        undo = run.kind == StepKind.UNDO
-        step = vertex.undo if undo else vertex.step
-        function = step.function if step is not None else None
-        bindings = vertex.undo_bindings if undo else vertex.bindings
-        if function is None:
-            raise HandlerMissing(f"nothing runs for {run.node} in the running code")
         work = leases.name_of(step_runs, run.pk)
         with self.worker_slice.watch(
             policy.timeout, work, policy.heartbeat
         ) as reporting:
             with reporting():  # the function has nothing to report before it is called
                 context = RunningStep(self.instance, run, policy.timeout, reporting)
-                arguments = self.results.arguments(bindings, run, context)
-            result = application_code.call(in_use(function), arguments, run.node)
+                function, arguments = self.bound(run, vertex, context)
+            result = application_code.call(function, arguments, run.node)
         if isinstance(result, Outcome):
             raise result
         return result
+
+    def bound(
+        self,
+        run: StepRun,
+        vertex: Vertex,
+        context: RunningStep,
+        elsewhere: Elsewhere = sync_to_async,
+    ) -> tuple[Callable[..., Any], dict[str, Any]]:
+        """The function of a visit, and its arguments.
+
+        Args:
+            run: the claimed visit.
+            vertex: its step.
+            context: of the attempt.
+            elsewhere: how an asynchronous function's context reaches the thread that has the engine's connection.
+
+        Raises:
+            HandlerMissing: the running code has none.
+            CorruptInput, InvalidMessage: as `Results.arguments`.
+        """
+        undo = run.kind == StepKind.UNDO
+        step = vertex.undo if undo else vertex.step
+        if step is None or step.function is None:
+            raise HandlerMissing(f"nothing runs for {run.node} in the running code")
+        bindings = vertex.undo_bindings if undo else vertex.bindings
+        function = in_use(step.function)
+        if is_asynchronous(function):
+            awaited = AwaitedStep(context, elsewhere)
+            arguments = self.results.arguments(bindings, run, awaited)
+            return awaited.around(function), arguments
+        return function, self.results.arguments(bindings, run, context)
 
     # Sub-processes
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from orchestrator.definition.codec import decode, digest, encode_as, seal
 from orchestrator.definition.typing import MISSING, takes_none
-from orchestrator.definition.workflow.context import Failure, StepContext
+from orchestrator.definition.workflow.context import AttemptContext, Failure
 from orchestrator.definition.workflow.plan import Binding, Plan, Vertex
 from orchestrator.definition.workflow.signatures import FROM_FACTORY, taken
 from orchestrator.engine.storage.definitions import workflow_of
@@ -42,7 +42,7 @@ class Results:
         self._known.clear()
 
     def arguments(
-        self, bindings: Iterable[Binding], run: StepRun, context: StepContext | None
+        self, bindings: Iterable[Binding], run: StepRun, context: AttemptContext | None
     ) -> dict[str, Any]:
         """The arguments of a function for one visit.
 
@@ -64,7 +64,7 @@ class Results:
         return found
 
     def _value(
-        self, binding: Binding, run: StepRun, context: StepContext | None
+        self, binding: Binding, run: StepRun, context: AttemptContext | None
     ) -> Any:
         match binding.source:
             case "result":

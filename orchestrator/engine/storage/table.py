@@ -277,6 +277,20 @@ class Table(Generic[M]):
         ]
         return self._update(sets, nulls) + which.sql, [*params, *which.params]
 
+    def keyed(self, keys: Sequence[Any], *, but_for: bool = False) -> Condition:
+        """What is said of the rows with these keys, or of all but for them."""
+        marks = ", ".join(["%s"] * len(keys))
+        sql = f" AND {self.key} {'NOT ' * but_for}IN ({marks})"
+        return Condition(sql, tuple(self._param(self._pk, key) for key in keys))
+
+    def but_for(self, field: str, values: Sequence[Any]) -> Condition:
+        """What is said of all rows but for those whose field has one of these values."""
+        if not values:
+            return ALL
+        marks = ", ".join(["%s"] * len(values))
+        sql = f" AND {self._column(self.fields[field])} NOT IN ({marks})"
+        return Condition(sql, tuple(values))
+
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
     def _update(
         self,

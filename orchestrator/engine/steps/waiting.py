@@ -1,0 +1,138 @@
+"""Visits of steps that wait outside: each is prepared, called beside many others, and settled in its session.
+
+As in a session, in this order: 1. read what the function needs; 2. it is called, watched; 3. in one commit: the visit
+is settled under its fence, what follows is carried out, and of the steps that start one that waits outside is taken.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from orchestrator.conf import conf
+from orchestrator.definition.invalid import is_asynchronous
+from orchestrator.definition.workflow.plan import Vertex
+from orchestrator.definition.workflow.steps import Policy
+from orchestrator.engine.change import application_code
+from orchestrator.engine.change.announcements import announce
+from orchestrator.engine.change.joins import check_branches
+from orchestrator.engine.claims import give_back, leases
+from orchestrator.engine.claims.calls import Begun, Call
+from orchestrator.engine.claims.worker_slice import WorkerSlice
+from orchestrator.engine.steps.attempts import check_attempts, has_room, policy_of
+from orchestrator.engine.steps.context import RunningStep
+from orchestrator.engine.steps.session import Session
+from orchestrator.engine.storage.passing_errors import passes
+from orchestrator.engine.storage.tables import step_runs
+from orchestrator.exceptions import HandlerMissing, Outcome
+from orchestrator.models import StepKind, StepRun, StepStatus
+from orchestrator.queue import is_of_calls, plain
+
+
+class StepCall(Call):
+    """A visit whose function waits outside.
+
+    Args:
+        session: in which it is settled.
+        run: the claimed visit.
+        vertex: its step.
+        policy: how it is run.
+        begun: what else is in flight here.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        run: StepRun,
+        vertex: Vertex,
+        policy: Policy,
+        begun: Begun,
+    ) -> None:
+        super().__init__(
+            run,
+            leases.name_of(step_runs, run.pk),
+            timeout=policy.timeout,
+            heartbeat=policy.heartbeat,
+            idempotent=policy.idempotent,
+            threads=policy.threads,
+            kind=kind_of(session, run),
+        )
+        self.session, self.run, self.policy, self.begun = session, run, policy, begun
+        context = RunningStep(session.instance, run, policy.timeout, self.reporting)
+        self.function, self.arguments = session.bound(
+            run, vertex, context, lambda function: partial(self.elsewhere, function)
+        )
+        if is_asynchronous(self.function):
+            self.threads = None
+        elif self.threads is None:
+            self.threads = 1  # a plain function stands in for an asynchronous one
+
+    def call(self) -> Any:
+        return application_code.call(self.function, self.arguments, self.run.node)
+
+    async def wait(self) -> Any:
+        awaited = application_code.awaited
+        return await awaited(self.function, self.arguments, self.run.node)
+
+    def returned(self, result: Any) -> Call | None:
+        if isinstance(result, Outcome):
+            return self.failed(result)
+        with self._watched():
+            try:
+                following = self.session.returned(self.run, result)
+            except Exception as error:
+                if passes(error):  # what it has given is not given up for that
+                    give_back.doubt()
+                    raise
+                following = self.session.failed(self.run, error, self.policy)
+        return call_of(self.session, following, self.begun)
+
+    def failed(self, error: Exception) -> Call | None:
+        with self._watched():
+            following = self.session.failed(self.run, error, self.policy)
+        return call_of(self.session, following, self.begun)
+
+    def _watched(self) -> Any:
+        return self.session.worker_slice.watch(conf().EVENT_TIMEOUT, self.name)
+
+
+def kind_of(session: Session, run: StepRun) -> tuple[str, str, str]:
+    """What a visit has in common with the others of its step, of all processes."""
+    return session.instance.name, run.node, "undo" * (run.kind == StepKind.UNDO)
+
+
+def begin(run: StepRun, worker_slice: WorkerSlice, begun: Begun) -> Call | None:
+    """Prepares the call of a claimed visit; None when there is none now, which is stored."""
+    with worker_slice.watch(conf().EVENT_TIMEOUT, leases.name_of(step_runs, run.pk)):
+        session = Session.of(run, worker_slice)
+        if session is None:
+            return None
+        if run.kind != StepKind.ITEM:  # live pages are told that it runs
+            announce(session.instance, {run.node: StepStatus.RUNNING}, "")
+        return call_of(session, run, begun)
+
+
+def call_of(session: Session, run: StepRun | None, begun: Begun) -> Call | None:
+    """Prepares the call of a visit of this session; None when there is none now, which is stored."""
+    while run is not None:
+        vertex = session.plan.vertices.get(run.node)
+        policy = policy_of(run, vertex)
+        try:
+            if vertex is None:
+                name = session.instance.name
+                raise HandlerMissing(f"{name} has no step {run.node} now")
+            step = vertex.undo if run.kind == StepKind.UNDO else vertex.step
+            if is_of_calls(run.queue) and (step is None or not step.is_call):
+                give_back.to_queue(run, plain(run.queue))
+                return None
+            check_attempts(run, policy)
+            check_branches(run, vertex)
+            mine = sum(call.kind == kind_of(session, run) for call in begun())
+            has_thread = policy.threads is None or mine < policy.threads
+            if not has_thread or not has_room(run, session.instance.name, policy, mine):
+                give_back.wait_for_room(run)
+                return None
+            return StepCall(session, run, vertex, policy, begun)
+        except Exception as error:  # noqa: BLE001  # as when a session runs it
+            run = session.failed(run, error, policy)
+    return None

@@ -1,0 +1,249 @@
+"""A worker process that keeps calls in flight: work that waits outside, many at once.
+
+One thread, the first, does all that concerns the database: it claims, prepares, stores what comes of the calls, and
+asks what they want to know. Another one is the event loop. A third one listens for bells.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue as queues
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from django.db import DatabaseError, InterfaceError, connections
+from redis.exceptions import RedisError
+
+from orchestrator.conf import conf
+from orchestrator.engine.claims import leases
+from orchestrator.engine.claims.calls import Call
+from orchestrator.engine.claims.worker_slice import WorkerSlice
+from orchestrator.engine.in_flight import CallsToMake, still_mine
+from orchestrator.engine.storage.batch import database_now, send
+from orchestrator.engine.storage.passing_errors import passes
+from orchestrator.models import Lost
+from orchestrator.queue import heard, ring
+from orchestrator.workers import group
+from orchestrator.workers.current import Current
+from orchestrator.workers.event_loop import Came, EventLoop, Flight
+from orchestrator.workers.shared_calls import SharedCalls
+
+log = logging.getLogger(__name__)
+
+NAME = "procession-call"
+
+IDLE_SECONDS = 1.0
+"""How long it waits for anything before it looks around."""
+AGAIN_SECONDS = 0.3
+"""About how long after the database has refused something is tried again."""
+DEAF_SECONDS = 2.0
+"""How long it polls before it tries Redis again."""
+
+Act = Callable[[], None]
+
+
+class Caller:
+    """Keeps calls of one queue in flight.
+
+    Args:
+        queue: whose work waits outside.
+        worker: its boot id and slot.
+        shared: where it shows its supervisor what is in flight.
+    """
+
+    def __init__(self, queue: str, worker: Current, shared: SharedCalls) -> None:
+        self.queue, self.worker, self.shared = queue, worker, shared
+        self.flights: dict[Call, Flight] = {}
+        self.again: list[tuple[float, Act]] = []
+        """What the database has refused, and when it is tried again."""
+        self.leaving = False
+        """Whether a call goes on although its time is over: this worker begins nothing more, and ends."""
+        self.deaf = True
+        """Whether no bells are heard."""
+        self._acts: queues.SimpleQueue[Act] = queues.SimpleQueue()
+        self._looked_at = time.monotonic()
+        self._claim_at = 0.0
+        worker_slice = WorkerSlice(queue, worker.owner, self._over, worker.slot.watch)
+        self.to_make = CallsToMake(worker_slice, lambda: self.flights)
+        self.loop = EventLoop(self._tell, shared.turn, shared.turned)
+
+    def run(self) -> None:
+        """Runs until it is asked to stop by SIGTERM or SIGINT, or must be replaced."""
+        signal.signal(signal.SIGTERM, self._ask_to_stop)
+        signal.signal(signal.SIGINT, self._ask_to_stop)
+        threading.Thread(target=self._listen, name="bells", daemon=True).start()
+        while self.flights or not self._over():
+            try:
+                self._go_on()
+            except (DatabaseError, InterfaceError) as error:
+                log.warning("the database refused, trying again: %s", error)
+                leases.doubt()
+                connections.close_all()
+                self._claim_at = time.monotonic() + AGAIN_SECONDS
+        connections.close_all()
+        sys.exit(0)
+
+    def _over(self) -> bool:
+        return self.worker.stopping() or self.leaving
+
+    def _ask_to_stop(self, signum: int, frame: Any) -> None:
+        self.worker.stopping = lambda: True
+        self._acts.put(_nothing)
+
+    def _go_on(self) -> None:
+        names = [call.name for call in self.flights]
+        leases.end_doubtful(self.queue, self.worker.owner, names)
+        for act in self._due_acts():
+            act()
+        if time.monotonic() - self._looked_at > conf().HEARTBEAT_SECONDS:
+            self._looked_at = time.monotonic()
+            self._let_go_of_lost()
+        if not self._over() and self.shared.room and self._may_claim():
+            self._claim()
+
+    def _due_acts(self) -> list[Act]:
+        """What there is to do, waiting for it if there is nothing."""
+        now = time.monotonic()
+        found = [act for due, act in self.again if due <= now]
+        self.again = [(due, act) for due, act in self.again if due > now]
+        try:
+            if not found:
+                found.append(self._acts.get(timeout=self._pause(now)))
+            while True:
+                found.append(self._acts.get_nowait())
+        except queues.Empty:
+            return found
+
+    def _pause(self, now: float) -> float:
+        if self.to_make.more and self.shared.room and not self._over():
+            return max(0.0, min(self._claim_at - now, IDLE_SECONDS))
+        ends = [due for due, _ in self.again]
+        if self.deaf:
+            ends.append(self._claim_at)
+        return max(0.0, min([*ends, now + IDLE_SECONDS]) - now)
+
+    def _may_claim(self) -> bool:
+        now = time.monotonic()
+        return now >= self._claim_at and (self.to_make.more or self.deaf)
+
+    # Beginning calls
+
+    def _claim(self) -> None:
+        found = self.to_make.claim(self.shared.room)
+        if self.deaf and not self.to_make.more:
+            self._claim_at = time.monotonic() + conf().POLL_SECONDS
+        for work in found:
+            if self._over():
+                break  # its supervisor gives back what is not begun
+            self._begin(self.to_make.prepared(work))
+
+    def _begin(self, call: Call | None) -> None:
+        if call is None:
+            return
+        until = time.monotonic() + call.timeout + conf().EVENT_TIMEOUT
+        place = self.shared.begin(call.name, until, idempotent=call.idempotent)
+        flight = self.flights[call] = Flight(call, place)
+        call.ask = self._asked
+        self.loop.begin(flight)
+
+    async def _asked(self, function: Callable[[], Any]) -> Any:
+        """Has the first thread call a function, in the event loop's."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._acts.put(partial(self._answer, future, function))
+        return await future
+
+    def _answer(self, future: asyncio.Future[Any], function: Callable[[], Any]) -> None:
+        try:
+            self.loop.answer(future, function(), None)
+        except Exception as error:  # noqa: BLE001  # the one who asks is told
+            if passes(error):
+                leases.doubt()
+                connections.close_all()
+            self.loop.answer(future, None, error)
+
+    # What comes of them
+
+    def _tell(self, came: Came) -> None:
+        self._acts.put(partial(self._settle, came))
+
+    def _settle(self, came: Came) -> None:
+        """Stores what came of a call; what the database refuses is tried again as long as the call is held."""
+        call = came.call
+        if came.goes_on and not self.leaving:
+            log.error("%s pays no heed to its end: the worker is replaced", call.name)
+            self.leaving = True
+        flight = self.flights.get(call)
+        if flight is None:
+            return  # somebody else has it
+        self.shared.be_over_by(flight.place, float("inf"))
+        following: Call | None = None
+        try:
+            if came.late:
+                lost = {call.name: Lost.TIMED_OUT}
+                send(leases.charged([self.worker.owner], lost, database_now()))
+                self.to_make.more = True
+                ring(self.queue)
+            elif came.error is not None:
+                following = call.failed(came.error)
+            else:
+                following = call.returned(came.result)
+        except (DatabaseError, InterfaceError) as error:
+            log.warning("what came of %s is kept, trying again: %s", call.name, error)
+            pause = AGAIN_SECONDS * random.uniform(0.5, 1.5)  # noqa: S311  # spread, not secrecy
+            self.again.append((time.monotonic() + pause, partial(self._settle, came)))
+            leases.doubt()
+            connections.close_all()
+            return
+        self._let_go(flight)
+        self._begin(following)
+
+    def _let_go(self, flight: Flight) -> None:
+        del self.flights[flight.call]
+        self.shared.end(flight.place)
+
+    def _let_go_of_lost(self) -> None:
+        """Ends the calls that others have taken over, or whose processes were cancelled."""
+        if not self.flights:
+            return
+        mine = still_mine(self.worker.owner, self.flights)
+        for call in self.flights.keys() - mine:
+            log.info("%s was settled by somebody else", call.name)
+            flight = self.flights[call]
+            self.loop.cancel(flight)
+            self._let_go(flight)
+
+    # Bells
+
+    def _listen(self) -> None:
+        """Hears bells, in a thread of its own."""
+        while True:
+            try:
+                for rang in heard(self.queue):
+                    self.deaf = False
+                    if rang:
+                        self._acts.put(self._look_for_more)
+            except (RedisError, OSError) as error:
+                log.warning("Redis is out of reach, polling the database: %s", error)
+                self.deaf = True
+                self._acts.put(self._look_for_more)
+                time.sleep(DEAF_SECONDS)
+
+    def _look_for_more(self) -> None:
+        self.to_make.more = True
+
+
+def _nothing() -> None:
+    """Wakes who waits for something to do."""
+
+
+def run(queue: str, worker: Current, shared: SharedCalls) -> None:
+    """Runs a worker that keeps calls of a queue in flight in this process."""
+    group.call(NAME)
+    Caller(queue, worker, shared).run()

@@ -1,0 +1,239 @@
+"""The thread in which a worker's calls are awaited, and timed; blocking ones have threads of their own.
+
+None of them touches the engine's connection. What comes of a call is told to the worker, which stores it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Coroutine, Generator
+from contextvars import ContextVar, copy_context
+from typing import Any, NamedTuple
+
+from django.db import close_old_connections, connections
+
+from orchestrator.engine.claims.calls import Call
+from orchestrator.exceptions import ExitRefused
+
+log = logging.getLogger(__name__)
+
+CANCEL_SECONDS = 1.0
+"""How long a coroutine that was cancelled may take to end."""
+
+
+class Came(NamedTuple):
+    """What came of a call.
+
+    Args:
+        call: which.
+        result: what its function has given.
+        error: what it has raised.
+        late: whether its time was over before that.
+        goes_on: whether it pays no heed to that, and goes on.
+    """
+
+    call: Call
+    result: Any = None
+    error: Exception | None = None
+    late: bool = False
+    goes_on: bool = False
+
+
+class Flight:
+    """One call while it is in flight."""
+
+    def __init__(self, call: Call, place: int) -> None:
+        self.call, self.place = call, place
+        self.task: asyncio.Task[Any] | None = None
+        self.tasks: set[asyncio.Task[Any]] = set()
+        """What it has begun beside itself in the event loop; it ends with the call."""
+        self.late = False
+        self.over = False
+        """Whether it was told of."""
+
+
+_flight: ContextVar[Flight] = ContextVar("flight")
+
+
+class EventLoop:
+    """Awaits calls until the process ends.
+
+    Args:
+        tell: told what came of a call, in whatever thread.
+        turn: told at which place of `SharedCalls` is the call that it goes on with.
+        turned: told that it goes on with none.
+    """
+
+    def __init__(
+        self,
+        tell: Callable[[Came], None],
+        turn: Callable[[int], None],
+        turned: Callable[[], None],
+    ) -> None:
+        self._tell, self._turn, self._turned = tell, turn, turned
+        self._loop = asyncio.new_event_loop()
+        made: Any = (
+            self._task
+        )  # its protocol names parameters that not all versions give
+        self._loop.set_task_factory(made)
+        threading.Thread(target=self._run, name="calls", daemon=True).start()
+
+    def begin(self, flight: Flight) -> None:
+        """Begins a call."""
+        flight.call.begin()
+        if flight.call.threads is None:
+            self._loop.call_soon_threadsafe(self._await, flight)
+        else:
+            self._loop.call_soon_threadsafe(self._look, flight)
+            context = copy_context()
+            threading.Thread(
+                target=context.run,
+                args=(self._call, flight),
+                name=flight.call.name,
+                daemon=True,
+            ).start()
+
+    def cancel(self, flight: Flight) -> None:
+        """Ends a call of which nobody needs the result any more, if it can be ended."""
+        self._loop.call_soon_threadsafe(self._cancel, flight)
+
+    def answer(self, future: asyncio.Future[Any], result: Any, error: Any) -> None:
+        """Gives a coroutine of a call what it has asked for."""
+
+        def set_() -> None:
+            if future.done():
+                return  # it was cancelled meanwhile
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+
+        self._loop.call_soon_threadsafe(set_)
+
+    # In its thread
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def _await(self, flight: Flight) -> None:
+        _flight.set(flight)  # the context is this callback's own
+        flight.task = self._loop.create_task(self._awaited(flight))
+        self._look(flight)
+
+    async def _awaited(self, flight: Flight) -> None:
+        try:
+            result = await flight.call.wait()
+        except Exception as error:  # noqa: BLE001  # a step may raise anything
+            self._over(flight, error=error)
+        else:
+            self._over(flight, result=result)
+        finally:
+            for task in flight.tasks - {flight.task}:
+                task.cancel()
+
+    def _look(self, flight: Flight) -> None:
+        """Ends a call whose time is over, and looks again when it may be."""
+        if flight.over:
+            return
+        left = flight.call.due - time.monotonic()
+        if left <= 0:
+            self._be_late(flight)
+            return
+        heartbeat = flight.call.heartbeat or left
+        self._loop.call_later(min(left, heartbeat), self._look, flight)
+
+    def _be_late(self, flight: Flight) -> None:
+        flight.late = True
+        if flight.task is None:
+            self._over(flight, goes_on=True)
+        else:
+            self._cancel(flight)
+
+    def _cancel(self, flight: Flight) -> None:
+        if flight.task is not None:
+            flight.task.cancel()
+            self._loop.call_later(CANCEL_SECONDS, self._over, flight, None, None, True)
+
+    def _over(
+        self,
+        flight: Flight,
+        result: Any = None,
+        error: Exception | None = None,
+        goes_on: bool = False,
+    ) -> None:
+        if flight.over:
+            return
+        flight.over = True
+        self._tell(Came(flight.call, result, error, flight.late, goes_on))
+
+    def _task(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        coroutine: Coroutine[Any, Any, Any],
+        **given: Any,
+    ) -> asyncio.Task[Any]:
+        """A task that shows whose it is whenever the loop goes on with it."""
+        flight = _flight.get(None)
+        if flight is None:
+            return asyncio.Task(coroutine, loop=loop, **given)
+        shown = _Shown(coroutine, flight.place, self._turn, self._turned)
+        task = asyncio.Task(shown, loop=loop, **given)
+        flight.tasks.add(task)
+        task.add_done_callback(flight.tasks.discard)
+        return task
+
+    # In a thread of the call's own
+
+    def _call(self, flight: Flight) -> None:
+        came: dict[str, Any] = {}
+        try:
+            close_old_connections()
+            came["result"] = flight.call.call()
+        except Exception as error:  # noqa: BLE001  # a step may raise anything
+            came["error"] = error
+        finally:
+            connections.close_all()
+        self._loop.call_soon_threadsafe(lambda: self._over(flight, **came))
+
+
+class _Shown(Coroutine[Any, Any, Any]):
+    """A coroutine of a call's: while it runs, and holds up all others, it is shown that it does."""
+
+    def __init__(
+        self,
+        coroutine: Coroutine[Any, Any, Any],
+        place: int,
+        turn: Callable[[int], None],
+        turned: Callable[[], None],
+    ) -> None:
+        self._coroutine, self._place = coroutine, place
+        self._turn, self._turned = turn, turned
+        self.__name__ = getattr(coroutine, "__name__", "coroutine")
+        self.__qualname__ = getattr(coroutine, "__qualname__", "coroutine")
+
+    def send(self, value: Any) -> Any:
+        return self._step(self._coroutine.send, value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._step(self._coroutine.throw, *error)
+
+    def close(self) -> None:
+        self._coroutine.close()
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._coroutine.__await__()
+
+    def _step(self, step: Callable[..., Any], *given: Any) -> Any:
+        self._turn(self._place)
+        try:
+            return step(*given)
+        except (SystemExit, KeyboardInterrupt) as ending:
+            # It would end the loop and all calls in it.
+            raised = f"{self.__name__} raised {type(ending).__name__}"
+            raise ExitRefused(f"{raised}, which ends programs") from ending
+        finally:
+            self._turned()

@@ -1,0 +1,140 @@
+"""How a call spends its time, and the journal of what has begun and ended."""
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from django.conf import settings
+
+
+class Entry(NamedTuple):
+    """Something that happened to a call, in a process."""
+
+    what: str
+    name: str
+    worker: int
+
+
+async def spend(name: str, how: str) -> str:
+    """Spend time as one is told: at once, or in one of the ways."""
+    note("begin", name)
+    way, _, given = how.partition(" ")
+    try:
+        await WAYS[way](given)
+    except asyncio.CancelledError:
+        note("cancelled", name)
+        raise
+    note("end", name)
+    return name
+
+
+async def at_once(given: str) -> None:
+    """Take no time."""
+
+
+async def wait(seconds: str) -> None:
+    await asyncio.sleep(float(seconds))
+
+
+async def gate(name: str) -> None:
+    """Wait until a gate is open."""
+    while not is_open(name):  # noqa: ASYNC110  # another process opens it
+        await asyncio.sleep(0.02)
+
+
+async def block(name: str) -> None:
+    """Hold up all others, the first time only."""
+    if not is_open(name):
+        open_gate(name)
+        time.sleep(300)  # noqa: ASYNC251  # that is what it is for
+
+
+async def deaf(given: str) -> None:
+    """Pay no heed to being cancelled, the first time only."""
+    if is_open(given):
+        return
+    open_gate(given)
+    while True:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.02)
+
+
+async def fail(times: str) -> None:
+    raise ValueError("it did not work")
+
+
+async def leave(given: str) -> None:
+    raise SystemExit(3)
+
+
+async def leave_in_a_task(given: str) -> None:
+    await asyncio.gather(asyncio.create_task(leave(given)))
+
+
+WAYS: dict[str, Callable[[str], Awaitable[None]]] = {
+    "": at_once,
+    "wait": wait,
+    "gate": gate,
+    "block": block,
+    "deaf": deaf,
+    "fail": fail,
+    "leave": leave,
+    "leave_in_a_task": leave_in_a_task,
+}
+
+
+def spend_thread(name: str, how: str) -> str:
+    """Spend time in a thread: at once, or until a gate is open."""
+    note("begin", name)
+    way, _, given = how.partition(" ")
+    while way == "gate" and not is_open(given):
+        time.sleep(0.02)
+    if way == "fail":
+        raise ValueError("it did not work")
+    note("end", name)
+    return name
+
+
+def is_open(name: str) -> bool:
+    """Whether a gate is open."""
+    return gate_file(name).exists()
+
+
+def open_gate(name: str) -> None:
+    """Let all go on that wait for a gate."""
+    gate_file(name).touch()
+
+
+def gate_file(name: str) -> Path:
+    path: Path = settings.DATA_DIR / f"waiting_calls.{name}.gate"
+    return path
+
+
+def note(what: str, name: str) -> None:
+    """Write an entry, which nothing rolls back."""
+    with journal().open("a") as file:
+        file.write(f"{what}\t{name}\t{os.getpid()}\n")
+
+
+def entries(what: str = "begin", name: str = "") -> list[Entry]:
+    """Return what has begun, or ended, in order."""
+    lines = journal().read_text().splitlines() if journal().exists() else []
+    found = [line.split("\t") for line in lines]
+    rows = [Entry(kind, its, int(worker)) for kind, its, worker in found]
+    return [row for row in rows if row.what == what and name in ("", row.name)]
+
+
+def journal() -> Path:
+    """Return where the journal is."""
+    path: Path = settings.DATA_DIR / "waiting_calls.journal"
+    return path
+
+
+def forget() -> None:
+    """Close all gates and empty the journal."""
+    for path in settings.DATA_DIR.glob("waiting_calls.*"):
+        path.unlink(missing_ok=True)

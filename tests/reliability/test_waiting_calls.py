@@ -1,0 +1,124 @@
+"""Work that waits outside: many calls in flight in one worker, each with an attempt, a lease and a time of its own."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from orchestrator import start_process
+from orchestrator.models import (
+    CommandStatus,
+    IssuedCommand,
+    ProcessInstance,
+    Status,
+    StepRun,
+    StepStatus,
+)
+from tests.apps.waiting_calls import processes as p
+from tests.apps.waiting_calls.fixtures import (
+    Begin,
+    begin,
+    forgotten,
+    said,
+    waiting_calls,
+)
+from tests.apps.waiting_calls.ways import entries, open_gate
+from tests.services.patience import wait_for
+from tests.services.sizes import size
+from tests.services.workers import Workers
+
+__all__ = ["begin", "forgotten", "waiting_calls"]
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("waiting_calls"),
+    pytest.mark.timeout(300),
+]
+
+
+def started(definition: Any, *given: Any) -> ProcessInstance:
+    receipt = start_process(definition, definition.Input(*given))
+    return ProcessInstance.objects.get(pk=receipt.process_id)
+
+
+def until(ready: Callable[[], bool], workers: Workers) -> None:
+    wait_for(ready, 30, lambda: f"{list(StepRun.objects.values())}{said(workers)}")
+
+
+def all_ended() -> bool:
+    return not ProcessInstance.objects.filter(finished_at=None).exists()
+
+
+def visits(**which: Any) -> list[StepRun]:
+    return list(StepRun.objects.filter(**which).order_by("pk"))
+
+
+def test_many_calls_are_in_flight_at_once_in_one_process(begin: Begin) -> None:
+    number = size(20, full=200)
+    workers = begin()
+    for index in range(number):
+        started(p.OneCall, f"call-{index}", "gate all")
+    until(lambda: len(entries()) == number, workers)
+    begun = visits(status=StepStatus.RUNNING)
+    open_gate("all")
+    until(all_ended, workers)
+
+    assert len(begun) == number
+    assert {run.attempt for run in begun} == {1}
+    assert {entry.worker for entry in entries()} == {workers.caller}
+    assert ProcessInstance.objects.filter(status=Status.COMPLETED).count() == number
+
+
+def test_plain_steps_and_such_that_wait_follow_each_other(begin: Begin) -> None:
+    workers = begin()
+    process = started(p.Mixed, "a")
+    until(all_ended, workers)
+
+    assert [run.result for run in visits(instance=process)] == ["A", "A", "A!", "A!!"]
+
+
+def test_the_elements_of_a_map_are_in_flight_at_once(begin: Begin) -> None:
+    number = size(20, full=300)
+    workers = begin()
+    process = started(p.ManyCalls, [f"item-{i}" for i in range(number)], "gate all")
+    until(lambda: len(entries()) == number, workers)
+    open_gate("all")
+    until(all_ended, workers)
+
+    assert visits(instance=process, node="together")[0].result == number
+    assert len(entries()) == number
+
+
+# Commands
+
+
+def test_commands_after_the_commit_wait_outside_in_their_order(begin: Begin) -> None:
+    workers = begin()
+    start_process(p.Calling, p.Wanted("a", "gate all"))
+    until(lambda: bool(entries(name="a")), workers)
+    first, second = IssuedCommand.objects.order_by("type")
+    open_gate("all")
+    until(all_ended, workers)
+
+    assert (first.type, first.status) == ("CallInThread", CommandStatus.DONE)
+    assert (second.status, second.attempt) == (CommandStatus.RUNNING, 1)
+    assert ProcessInstance.objects.get().step == "Called"
+
+
+# Threads
+
+
+def test_so_many_blocking_calls_are_in_flight_as_their_step_has_threads(
+    begin: Begin,
+) -> None:
+    workers = begin()
+    for name in "abcd":
+        started(p.InThread, name, "gate all")
+    until(lambda: len(entries()) == 2, workers)
+    begun = len(entries())
+    open_gate("all")
+    until(all_ended, workers)
+
+    assert begun == 2
+    assert len(entries()) == 4
+    assert {run.attempt for run in visits()} == {1}
