@@ -1,0 +1,97 @@
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from itertools import repeat
+from typing import Any, BinaryIO
+
+import click
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError
+
+from orchestrator import strict_json
+from orchestrator.definition.codec import MAX_BYTES
+from orchestrator.engine.processes import Envelope, send_events
+from orchestrator.engine.storage.receipts import MANY
+from orchestrator.exceptions import EventRefused, ProcessionError
+from orchestrator.written_events import read_of_many
+
+
+class Command(BaseCommand):
+    """Sends a set of lines at a time; a run that was cut off is made good by another of the same lines."""
+
+    help = 'Sends many events: one {"id": "1", "type": "OrderCreated", "data": {…}} a line, on standard input.'
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--source", default="command line", help="who sends them")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        given = sys.stdin.buffer
+        counts = {"sent": 0, "repeated": 0}
+        # Of a pipe nobody knows how much there is: then the bar only shows that it goes on.
+        with click.progressbar(
+            repeat(None), length=_size(given), label="Sending", file=sys.stderr
+        ) as bar:
+            for lines in _sets(given, bar.update):
+                self._send(lines, options["source"], counts)
+        self.stdout.write(
+            "sent {sent:,}, received before {repeated:,}".format(**counts)
+        )
+
+    def _send(
+        self, lines: list[tuple[int, bytes]], source: str, counts: dict[str, int]
+    ) -> None:
+        envelopes: list[Envelope] = []
+        error: ProcessionError | None = None
+        for _, line in lines:
+            try:
+                envelopes.append(read_of_many(strict_json.parse(line), source))
+            except ProcessionError as unreadable:
+                error = unreadable
+                break
+        try:
+            receipts = send_events(envelopes)
+        except EventRefused as refused:
+            receipts, error = list(refused.receipts), refused.reason
+        except DatabaseError as lost:
+            said = " ".join(str(lost).split())
+            raise CommandError(
+                f"line {lines[0][0]} and after it: {said}; send all lines again, those that are stored are repeats"
+            ) from None
+        counts["repeated"] += (again := sum(one.repeated for one in receipts))
+        counts["sent"] += len(receipts) - again
+        if error is not None:
+            number, _ = lines[len(receipts)]
+            stored = sum(counts.values())
+            raise CommandError(
+                f"line {number} not sent: {error}; the {stored:,} events before it are stored:"
+                " correct it and send all lines again"
+            )
+
+
+def _sets(
+    given: BinaryIO, read: Callable[[int], None]
+) -> Iterator[list[tuple[int, bytes]]]:
+    """The lines that are not empty with their numbers, so many together as one statement takes."""
+    found: list[tuple[int, bytes]] = []
+    number = size = 0
+    while line := given.readline(MAX_BYTES + 2):
+        number, size = number + 1, size + len(line)
+        if line.strip():
+            found.append((number, line.strip()))
+        if len(found) == MANY:
+            yield found
+            read(size)
+            found, size = [], 0
+    if found:
+        yield found
+        read(size)
+
+
+def _size(given: BinaryIO) -> int | None:
+    """How many bytes there are, if it is a file."""
+    try:
+        about = os.fstat(given.fileno())
+    except OSError:
+        return None
+    return about.st_size if stat.S_ISREG(about.st_mode) else None
