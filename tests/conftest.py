@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import Permission, User
+from django.db import connection
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from monitoring.broadcaster import broadcaster
 from orchestrator.engine import drain as draining
+from orchestrator.engine.claims.held import Unseen, UnstoredResult
 from orchestrator.engine.failures import backoff
 from orchestrator.engine.storage import definitions
 from tests.services import chromium, emptying
@@ -59,6 +61,18 @@ settings.PROCESSION = {**settings.PROCESSION, "BACKOFF_SECONDS": 30.0}
 draining.BEGIN_SECONDS = 30.0  # type: ignore[attr-defined]  # it is that of another module
 # Files are the live site's to serve; a client of this process would look for them all anew each time.
 settings.SERVESTATIC_USE_FINDERS = settings.SERVESTATIC_USE_STATIC_ROOT = False
+
+
+class InGroups(Unseen):
+    """Nobody supervises this worker, and results are held and stored in groups as if somebody did."""
+
+    def returned(self, result: UnstoredResult) -> bool:
+        return True
+
+
+# Workers of this process hold results on one database and store each at once on the other: both ways are tested.
+if connection.vendor == "postgresql":
+    draining.UNSEEN = InGroups()  # type: ignore[attr-defined]  # it is that of another module
 
 
 def folder(path: Path) -> str:

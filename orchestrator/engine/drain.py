@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -31,7 +31,7 @@ def drain(
     seconds: float | None = None,
     stop: Callable[[], bool] = lambda: False,
     watch: Watch = nobody,
-    held: Held = UNSEEN,
+    held: Held | None = None,
     alone: bool = False,
 ) -> int:
     """Runs ready work until there is none, or the time slice ends and another bell is rung.
@@ -42,7 +42,7 @@ def drain(
         seconds: the time slice; None for as long as there is work.
         stop: asked between pieces of work; what is claimed but not begun is given back uncharged.
         watch: told of each piece of work and the seconds it may take.
-        held: where it is shown what is claimed and not begun, and which results are not stored yet.
+        held: where it is shown what is claimed and not begun, and which results are not stored yet; None for nowhere.
         alone: nobody else runs this work, so that what is claimed is begun here, however long that takes.
 
     Returns:
@@ -51,7 +51,7 @@ def drain(
     owner = owner or uuid4().hex
     ends = time.monotonic() + seconds if seconds is not None else float("inf")
     worker_slice = WorkerSlice(
-        queue, owner, lambda: stop() or time.monotonic() >= ends, watch, held
+        queue, owner, lambda: stop() or time.monotonic() >= ends, watch, held or UNSEEN
     )
     ready = ReadyWork(worker_slice, stop, alone=alone)
     with answering(queue):
@@ -151,12 +151,26 @@ class ReadyWork:
             ring(here.queue, others=True)
         moved = self._put_off(lines.early)
         done = self._run_in_time(kind, lines, asked)
+        if kind.table is step_runs:
+            done += self._go_on()
         if done:
             taken = time.monotonic() - asked
             self.sizes[kind.table] = self._next_size(kind, done, taken)
-        self.steps.finish()
         self.done += done
         return bool(lines.mine) or moved
+
+    def _go_on(self) -> int:
+        """Stores what steps have given and runs what follows, round by round. Returns how many were run."""
+        steps, done = self.steps, 0
+        while steps.store():
+            if time.monotonic() - steps.since > conf().LEASE_SECONDS / 2:
+                leases.doubt()  # others may have taken it over before the answer came
+                break
+            asked, following = steps.since, steps.take()
+            lines = Lines([Claimed(run) for run in following])
+            done += self._run_in_time(self.kinds[-1], lines, asked)
+        steps.forget()
+        return done
 
     def _put_off(self, early: list[Claimed[Any]]) -> bool:
         """Gives back what is too early; whether any of it is not in the hands of others."""
@@ -172,44 +186,57 @@ class ReadyWork:
 
     def _run_in_time(self, kind: WorkKind, lines: Lines, asked: float) -> int:
         """Runs claimed work in its order; what cannot be begun in time is for others. Returns how many were run."""
-        held, begun = self.worker_slice.held, 0
+        held, mine, begun, shown = self.worker_slice.held, lines.mine, 0, 0
         early = list[Claimed[Any]]()
-        held.claimed(_claims(kind.table, lines), asked)
+        held.claimed(_claims(kind.table, mine, lines), asked)
         try:
-            for number, item in enumerate(lines.mine):
-                if number and not self._may_begin(number, item.work, asked):
+            for number, item in enumerate(mine):
+                if number and not self._may_begin(number - shown, asked):
                     break
                 if not lines.has(item):
                     early.append(item)
                 elif kind.run(item.work) is False:
                     lines.stop(item)
                 begun += 1
+                if self.steps.are_due and self.steps.store():
+                    shown = number  # with what follows, which is begun after the others
+                    held.claimed(self._unbegun_steps(mine[number:]), asked)
         finally:
             held.let_go()
         if not leases.in_doubt():
             self._put_off(early)
-            if lines.mine[begun:]:
-                works = [item.work for item in lines.mine[begun:]]
-                self._let_others(kind.table, works)
+            works = [item.work for item in mine[begun:]]
+            if works or self._is_late(asked):
+                works += self.steps.take()
+            self._let_others(kind.table, works)
         return begun - len(early)
 
-    def _may_begin(self, number: int, work: Any, asked: float) -> bool:
+    def _unbegun_steps(self, mine: Sequence[Claimed[StepRun]]) -> list[Claim]:
+        runs = [*(item.work for item in mine), *self.steps.following]
+        return [Claim(leases.name_of(step_runs, run.pk), "") for run in runs]
+
+    def _is_late(self, asked: float) -> bool:
+        return not self.alone and time.monotonic() - asked > BEGIN_SECONDS
+
+    def _may_begin(self, number: int, asked: float) -> bool:
         """Whether claimed work is begun now; nobody else may begin it then."""
-        self.steps.make_way(work)
         self.worker_slice.held.begun(number)  # first: who sees it later leaves it alone
-        late = not self.alone and time.monotonic() - asked > BEGIN_SECONDS
-        return not (late or self.stop() or leases.in_doubt())
+        return not (self._is_late(asked) or self.stop() or leases.in_doubt())
 
     def _let_others(self, table: Table[Any], works: list[Any]) -> None:
+        if not works:
+            return
         here = self.worker_slice
         names = [leases.name_of(table, work.pk) for work in works]
         take_over.unbegun(here.queue, here.owner, names)
         ring(here.queue, others=True)
 
 
-def _claims(table: Table[Any], lines: Lines) -> list[Claim]:
+def _claims(
+    table: Table[Any], mine: Sequence[Claimed[Any]], lines: Lines
+) -> list[Claim]:
     """Claimed work, as it is shown to a supervisor."""
     return [
         Claim(leases.name_of(table, item.work.pk), str(lines.line_of(item)))
-        for item in lines.mine
+        for item in mine
     ]

@@ -17,6 +17,7 @@ from orchestrator.engine.claims import leases, take_over
 from orchestrator.engine.claims.held import (
     BEGIN_SECONDS,
     TAKE_SECONDS,
+    UNSEEN,
     Claim,
     UnstoredResult,
 )
@@ -284,9 +285,10 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "HOLD_SECONDS", 30)
 
 
-def test_without_a_supervisor_a_result_is_stored_before_the_next_element_begins() -> (
-    None
-):
+def test_without_a_supervisor_a_result_is_stored_before_the_next_element_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(draining, "UNSEEN", UNSEEN)
     process = long_map(**dict.fromkeys(NAMES, AT_ONCE))
     seen: list[list[str]] = []
     ACTIONS["d"] = lambda: seen.append([run.status for run in elements(process)])

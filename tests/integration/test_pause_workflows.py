@@ -30,6 +30,7 @@ from orchestrator.engine.operations import (
     unpause,
 )
 from orchestrator.engine.operations.circumstances import UNDOING
+from orchestrator.engine.steps.quick_results import QuickResults
 from orchestrator.engine.steps.running import CLAIMED
 from orchestrator.engine.steps.session import Session
 from orchestrator.engine.storage.tables import step_runs
@@ -570,11 +571,10 @@ def test_a_step_that_was_claimed_just_before_starts_no_sub_process(asked: Ask) -
     process = launch(apps.Middle)
     slice_ = WorkerSlice("default", "worker")
     [claimed] = step_runs.claim("default", "worker", 1, 30, **CLAIMED)
-    session = Session.of(claimed.work, slice_)
+    session = Session.of(claimed.work, slice_, QuickResults(slice_.held))
     assert session is not None
     paused(process, asked)
     session.go_through(claimed.work)
-    session.finish()
 
     run = visit(process, "bottom")
     assert (run.status, run.owner, run.attempt, run.child) == ("ready", "", 0, None)

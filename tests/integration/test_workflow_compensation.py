@@ -8,7 +8,6 @@ import pytest
 from orchestrator import CorruptInput, Permanent
 from orchestrator.definition import Workflow
 from orchestrator.engine.claims import leases
-from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.drain import drain
 from orchestrator.engine.invariants import violations
 from orchestrator.engine.operations import cancel, redo, retry, skip
@@ -402,10 +401,10 @@ def test_a_step_that_was_just_claimed_when_its_process_is_cancelled(
     process = launch(workflow, "Nara", 2)
     usual = Session.of
 
-    def late(run: StepRun, worker_slice: WorkerSlice) -> Session | None:
+    def late(run: StepRun, *more: Any) -> Session | None:
         if run.kind != "undo":
             cancel(process.pk, request=asked())
-        return usual(run, worker_slice)
+        return usual(run, *more)
 
     monkeypatch.setattr(Session, "of", late)
     process = go_on(process)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from uuid import UUID
+
 from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.steps import waits
+from orchestrator.engine.steps.group import store
+from orchestrator.engine.steps.quick_results import QuickResults
 from orchestrator.engine.steps.session import Session
 from orchestrator.engine.storage.table import Raw
-from orchestrator.models import Lost, StepKind, StepRun, StepStatus, Work
+from orchestrator.models import Lost, StepKind, StepRun, StepStatus
 
 CLAIMED = {
     "status": Raw(
@@ -27,7 +32,14 @@ class StepRunner:
 
     def __init__(self, worker_slice: WorkerSlice) -> None:
         self.worker_slice = worker_slice
-        self.session: Session | None = None
+        self.quick = QuickResults(worker_slice.held)
+        self.following: list[StepRun] = []
+        """Visits that were taken up with the results that were stored, and are not begun."""
+        self.since = 0.0
+        """The monotonic time before which the first of them was not taken up."""
+        self._sessions: dict[UUID, Session] = {}
+        self._taken_up = set[int]()
+        """The visits that the change told of with which they began."""
 
     def run(self, run: StepRun) -> None:
         """Runs a claimed visit, and those that follow it here. Nothing is raised for a failing step."""
@@ -35,21 +47,49 @@ class StepRunner:
         if run.kind == StepKind.SLEEP or (asleep and run.kind in waits.OF_OTHERS):
             waits.run_late(run)
             return
-        if self.session is None:
-            self.session = Session.of(run, self.worker_slice)
-        if self.session is None:
+        session = self._session(run)
+        if session is None:
             return
-        if run.kind != StepKind.ITEM:  # live pages are told that it runs
-            announce(self.session.instance, {run.node: StepStatus.RUNNING}, "")
-        self.session.go_through(run)
+        if run.pk in self._taken_up:
+            self._taken_up.remove(run.pk)
+        elif run.kind != StepKind.ITEM:  # live pages are told that it runs
+            announce(session.instance, {run.node: StepStatus.RUNNING}, "")
+        session.go_through(run)
 
-    def make_way(self, work: Work) -> None:
-        """Comes to an end with what was run before, unless another piece of work is an element of the same map."""
-        if self.session is not None and not self.session.goes_with(work):
-            self.finish()
+    def _session(self, run: StepRun) -> Session | None:
+        """The session of its process; None where the visit cannot be run here."""
+        known = self._sessions.get(run.instance_id)
+        if known is not None and known.goes_on:
+            return known
+        found = Session.of(run, self.worker_slice, self.quick)
+        if found is not None:
+            self._sessions[run.instance_id] = found
+        return found
 
-    def finish(self) -> None:
-        """Stores what is still held of a map's elements, and goes on with what follows."""
-        if self.session is not None:
-            self.session.finish()
-        self.session = None
+    @property
+    def are_due(self) -> bool:
+        """Whether the results that are held are to be stored before another function is called."""
+        return self.quick.are_due
+
+    def store(self) -> bool:
+        """Stores the results that are held; whether this worker has visits to go on with then."""
+        if not self.following:
+            self.since = time.monotonic()
+        try:
+            found = store(self.quick.take()) if self.quick else []
+        finally:
+            self.worker_slice.held.stored()
+        self._taken_up |= {run.pk for run in found}
+        self.following += found
+        return bool(self.following)
+
+    def take(self) -> list[StepRun]:
+        """What follows, to be run or given back now."""
+        found, self.following = self.following, []
+        return found
+
+    def forget(self) -> None:
+        """Reads processes anew: nothing of them is in hand any more."""
+        self._sessions.clear()
+        self._taken_up.clear()
+        self.following.clear()

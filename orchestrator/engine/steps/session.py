@@ -1,13 +1,13 @@
 """The visits of one process that one worker runs one after another.
 
 1. read what the function needs; 2. call it, watched; 3. in one commit: lock the process, settle the visit under its
-fence, carry out what follows, and take one of the steps that start; 4. go on with that one. Whatever goes wrong is
-stored with the visit (`failures.of_step`).
+fence, carry out what follows, and take one of the steps that start; 4. go on with that one. The result of a quick
+function is held instead of 3., and stored together with others' (`group`). Whatever goes wrong is stored with the visit
+(`failures.of_step`).
 """
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -24,7 +24,6 @@ from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import (
     application_code,
-    maps,
     retrying,
     settling,
     starting,
@@ -44,14 +43,9 @@ from orchestrator.engine.steps.attempts import (
 )
 from orchestrator.engine.steps.clock import Clock
 from orchestrator.engine.steps.context import AwaitedStep, Elsewhere, RunningStep
-from orchestrator.engine.steps.quick_results import (
-    HeldResult,
-    QuickResults,
-    still_mine,
-)
+from orchestrator.engine.steps.quick_results import HeldResult, QuickResults
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import send
-from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.engine.storage.results import (
     Results,
     intact,
@@ -73,29 +67,37 @@ from orchestrator.models import (
     StepKind,
     StepRun,
     StepStatus,
-    Work,
 )
 from orchestrator.registry import in_use
 
-log = logging.getLogger(__name__)
+HELD = (StepKind.STEP, StepKind.ITEM)
+"""The visits whose results may be held, and so be stored by others."""
 
 
 class Session:
     """The visits of one process that one worker runs one after another."""
 
     def __init__(
-        self, instance: ProcessInstance, plan: Plan, worker_slice: WorkerSlice
+        self,
+        instance: ProcessInstance,
+        plan: Plan,
+        worker_slice: WorkerSlice,
+        quick: QuickResults,
     ) -> None:
         self.instance = instance
         self.plan = plan
         self.worker_slice = worker_slice
         self.results = Results(instance, plan)
-        self.quick = QuickResults(worker_slice.held)
+        self.quick = quick
         self.workflow = definitions.workflow_of(instance)
         self.clock = Clock()
+        self.troubled = False
+        """Whether something went wrong here, which others have written down: what is known of the process is old."""
 
     @classmethod
-    def of(cls, run: StepRun, worker_slice: WorkerSlice) -> Session | None:
+    def of(
+        cls, run: StepRun, worker_slice: WorkerSlice, quick: QuickResults
+    ) -> Session | None:
         """The session of a claimed visit; None when its process has ended, or cannot be run here, which is stored."""
         instance, now = instances.read(run.instance_id)
         clock = Clock(now)  # before the plan is made, which may take its time
@@ -105,7 +107,7 @@ class Session:
             _put_to_rest(run)
             return None
         try:
-            session = cls(instance, plan_of(instance), worker_slice)
+            session = cls(instance, plan_of(instance), worker_slice, quick)
             session.clock = clock
             return session
         except Exception as error:  # noqa: BLE001  # the running code may have no such definition
@@ -145,20 +147,23 @@ class Session:
     def failed(self, run: StepRun, error: Exception, policy: Policy) -> StepRun | None:
         """Stores what a failed attempt leads to, and gives the visit that this worker goes on with."""
         if isinstance(error, Skip):
-            return self._settled_alone(run, error.result, skip=error)
-        self.results.forget()
+            return self.settle_singly(run, error.result, skip=error)
+        self.forget()
         of_step.of_step(run, error, self.plan, policy)
         return None
 
-    def _settled_alone(
+    def settle_singly(
         self, run: StepRun, result: Any, skip: Skip | None = None
     ) -> StepRun | None:
-        """Settles a visit in a transaction of its own; what goes wrong with that is stored."""
+        """Settles a visit in a transaction of its own, and gives the one that this worker goes on with.
+
+        What goes wrong with that is stored.
+        """
         try:
             with transaction.atomic(durable=True):
                 return self._settle(run, result, skip=skip)
         except Exception as error:  # noqa: BLE001  # no way on may fit
-            self.results.forget()
+            self.forget()
             policy = policy_of(run, self.plan.vertices.get(run.node))
             of_step.of_step(run, error, self.plan, policy)
         return None
@@ -182,11 +187,11 @@ class Session:
             if _has_returned(run)
             else self._call(run, vertex, policy)
         )
-        quick = time.monotonic() - begun < HOLD_SECONDS and policy.idempotent
-        quick = quick and vertex.undo is None  # what was done must be known to undo it
-        if run.kind == StepKind.ITEM and quick and not run.error and not run.redo:
-            held = HeldResult(run, result, result_columns(run, vertex.returns, result))
-            return self._store_held() if self.quick.hold(held) else None
+        quick = time.monotonic() - begun < HOLD_SECONDS
+        if quick and self._may_be_held(run, vertex, policy):
+            given = result_columns(run, vertex.returns, result)
+            self.quick.hold(HeldResult(self, run, result, given))
+            return None
         return self.returned(run, result)
 
     def returned(self, run: StepRun, result: Any) -> StepRun | None:
@@ -195,7 +200,7 @@ class Session:
         Raises:
             Exception: no way on fits the result, or the database refused.
         """
-        if self._is_alone(run):
+        if self.is_alone(run):
             try:
                 return self._settle(run, result, alone=True)
             except LeaseLost:
@@ -203,7 +208,21 @@ class Session:
         with transaction.atomic(durable=True):
             return self._settle(run, result)
 
-    def _is_alone(self, run: StepRun) -> bool:
+    def _may_be_held(self, run: StepRun, vertex: Vertex, policy: Policy) -> bool:
+        """Whether a result may wait for others: what follows is the engine's alone to decide, and brief.
+
+        What was done must be known to undo it, and what must not be done twice is stored at once.
+        """
+        if not policy.idempotent or vertex.undo is not None:
+            return False
+        if run.error or run.redo or run.blocked:
+            return False
+        if run.kind == StepKind.ITEM:
+            return True
+        spreads = any(self.plan[link.target].each for link in vertex.links)
+        return run.kind in HELD and not vertex.decides and not spreads
+
+    def is_alone(self, run: StepRun) -> bool:
         """Whether this visit is all that is open, as far as this session knows; the revision will tell."""
         instance = self.instance
         return bool(
@@ -275,14 +294,14 @@ class Session:
         if child is None or run.status == StepStatus.FAILED:
             with transaction.atomic(durable=True):
                 what = ("wait", run.attempt, self.instance.revision)
-                change = self._lock(run, *what)
+                change = self.lock(run, *what)
                 retrying.wait_on(change, run)
                 change.write()
             return None
         body = subprocesses.result_of(child)
         with transaction.atomic(durable=True):
             result = subprocesses.read(run, vertex, body)
-            return self._store(self._lock(run), run, result, sealed(body))
+            return self._store(self.lock(run), run, result, sealed(body))
 
     def _start_subprocess(self, run: StepRun, vertex: Vertex) -> None:
         definition = subprocesses.definition_of(vertex)
@@ -291,7 +310,7 @@ class Session:
         pin = starting.pinned(definition, given)
         try:
             with transaction.atomic(durable=True):
-                change = self._lock(run, "child", pk)
+                change = self.lock(run, "child", pk)
                 if change.paused:  # meanwhile: nothing new starts
                     send([give_back.rested(run)])
                     return
@@ -300,48 +319,6 @@ class Session:
         except IntegrityError:
             subprocesses.explain(definition, given)
             raise
-
-    # A map's quick elements
-
-    def goes_with(self, work: Work) -> bool:
-        """Whether a piece of work is another element of the map whose results are held."""
-        return self.quick.goes_with(work)
-
-    def finish(self) -> None:
-        """Stores what is held, and goes on with what follows."""
-        while self.quick:  # what follows may be a map again
-            following = self._store_held()
-            if following is not None:
-                self.go_through(following)
-
-    def _store_held(self) -> StepRun | None:
-        """Stores the results that are held, all in one commit; one by one where that cannot be."""
-        held = self.quick.take()
-        if not held:
-            self.worker_slice.held.stored()
-            return None
-        try:
-            with transaction.atomic(durable=True):
-                return self._store_together(held)
-        except Exception as error:  # noqa: BLE001  # each by itself tells whose it is
-            log.info("%s elements could not be stored together: %s", len(held), error)
-            if passes(error):
-                give_back.doubt()  # they may have been, and what follows taken up
-            following = [
-                self._settled_alone(one.run, one.result) for one in still_mine(held)
-            ]
-            return next(filter(None, following), None)
-        finally:
-            self.worker_slice.held.stored()
-
-    def _store_together(self, held: list[HeldResult]) -> StepRun | None:
-        first = held[0].run
-        change = self._lock(first)
-        for one in held:
-            change.close(one.run, StepStatus.DONE, **one.given)
-        maps.count(change, first, {one.run.item or 0: one.result for one in held})
-        change.write()
-        return change.mine
 
     # Settling
 
@@ -358,8 +335,7 @@ class Session:
         given = result_columns(
             run, Any if anything else self.plan[run.node].returns, result
         )
-        change = self._change(run, self.clock.now()) if alone else self._lock(run)
-        change.alone = alone
+        change = self.change_alone(run) if alone else self.lock(run)
         return self._store(change, run, result, given, skip)
 
     def _store(
@@ -376,11 +352,29 @@ class Session:
         change.close(run, status, **given, error=error)
         settling.follow(change, run, result, status)
         change.write()
-        if run.kind in (StepKind.STEP, StepKind.RUN):
-            self.results.learn(run.node, given["result"])
+        self._learn(run, given)
         return change.mine
 
-    def _lock(self, run: StepRun, *what: object) -> WorkflowChange:
+    def learn(self, stored: HeldResult) -> None:
+        """Notes a result that was held and is stored now."""
+        self._learn(stored.run, stored.given)
+
+    def _learn(self, run: StepRun, given: dict[str, Any]) -> None:
+        if run.kind in (StepKind.STEP, StepKind.RUN):
+            self.results.learn(run.node, given["result"])
+
+    def forget(self) -> None:
+        """Reads anew what was stored: something noted of it may have been rolled back."""
+        self.results.forget()
+        self.troubled = True
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether another visit of the process can be begun by what is known of it."""
+        over = self.instance.finished_at is not None
+        return not (over or self.troubled or self.instance.paused_at is not None)
+
+    def lock(self, run: StepRun, *what: object) -> WorkflowChange:
         """A change of the locked process, caused by this visit; `what` tells several changes of one visit apart.
 
         Raises:
@@ -390,14 +384,20 @@ class Session:
         if instance is None or instance.finished_at is not None:
             raise LeaseLost("the process has ended")
         self.instance = self.results.instance = instance
-        return self._change(run, now, *what)
+        return self.change(run, now, *what)
+
+    def change_alone(self, run: StepRun) -> WorkflowChange:
+        """A change of a process of which nothing else is open, and which is not locked."""
+        change = self.change(run, self.clock.now())
+        change.alone = True
+        return change
 
     def _owner(self) -> str:
         """Who goes on with a step that starts: this worker, unless its time is over or the process stands still."""
         over = self.worker_slice.over() or self.instance.paused_at is not None
         return "" if over else self.worker_slice.owner
 
-    def _change(self, run: StepRun, now: datetime, *what: object) -> WorkflowChange:
+    def change(self, run: StepRun, now: datetime, *what: object) -> WorkflowChange:
         """A change of the process, as this session knows it, caused by this visit."""
         return WorkflowChange(
             self.instance,
@@ -411,8 +411,8 @@ class Session:
 
 
 def _has_returned(run: StepRun) -> bool:
-    """Whether an element's function has given its result before, and only that was stored."""
-    given = run.kind == StepKind.ITEM and run.checksum and not run.error
+    """Whether a function has given its result before, and only that was stored."""
+    given = run.kind in HELD and run.checksum and not run.error
     return bool(given) and intact(run)
 
 

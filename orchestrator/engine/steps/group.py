@@ -1,0 +1,128 @@
+"""Storing the results that are held: those of one process in one transaction, single ones of many in a group commit.
+
+Whatever cannot be stored with others is stored by itself, which tells whose mistake it is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from django.db import transaction
+
+from orchestrator.engine.change import maps, settling
+from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.claims import give_back
+from orchestrator.engine.steps.quick_results import HeldResult, still_mine
+from orchestrator.engine.storage import group_commit
+from orchestrator.engine.storage.batch import Statement
+from orchestrator.engine.storage.passing_errors import passes
+from orchestrator.models import StepKind, StepRun, StepStatus
+
+log = logging.getLogger(__name__)
+
+Group = Sequence[HeldResult]
+"""Some results."""
+
+Following = list[StepRun | None]
+"""The visits that this worker goes on with; None where a result leads to none."""
+
+
+def store(held: Group) -> list[StepRun]:
+    """Stores results, and returns the visits that this worker goes on with."""
+    single, following = list[HeldResult](), Following()
+    for group in _split(held, lambda one: one.run.instance_id):
+        if len(group) == 1 and group[0].session.is_alone(group[0].run):
+            single += group
+        else:
+            following += _stored(group, _of_one_process)
+    if single:
+        following += _stored(single, _of_many_processes)
+    return [run for run in following if run is not None]
+
+
+def _stored(group: Group, together: Callable[[Group], Following]) -> Following:
+    """Stores results together, or where that cannot be one by one."""
+    try:
+        return together(group)
+    except Exception as error:  # noqa: BLE001  # each by itself tells whose it is
+        log.info("%s results could not be stored together: %s", len(group), error)
+        if passes(error):
+            give_back.doubt()  # they may have been, and what follows taken up
+        return [_singly(one) for one in still_mine(group)]
+
+
+def _singly(one: HeldResult) -> StepRun | None:
+    one.session.forget()
+    return one.session.settle_singly(one.run, one.result)
+
+
+def _of_one_process(group: Group) -> Following:
+    """Stores them in one transaction: elements of one map in one change, a step in one of its own."""
+    session, following = group[0].session, Following()
+    with transaction.atomic(durable=True):
+        now = session.lock(group[0].run).now
+        for same in _split(group, _map_of):
+            change = session.change(same[0].run, now)
+            _settle(change, same)
+            change.write()
+            session.learn(same[0])
+            following.append(change.mine)
+    return following
+
+
+def _of_many_processes(group: Group) -> Following:
+    """Stores one result of each process in a group commit, and those alone that it leaves out."""
+    changes, writes = list[WorkflowChange](), list[list[Statement]]()
+    ready, left_out = list[HeldResult](), list[HeldResult]()
+    for one in group:
+        change = one.session.change_alone(one.run)
+        try:
+            _settle(change, [one])
+            writes.append(change.prepared())
+        except Exception:  # noqa: BLE001  # by itself it is stored with what is wrong
+            left_out.append(one)
+            continue
+        changes.append(change)
+        ready.append(one)
+    following = Following()
+    for one, change, written in zip(
+        ready, changes, group_commit.commit(writes), strict=True
+    ):
+        if not written:
+            left_out.append(one)
+            continue
+        change.written()
+        one.session.learn(one)
+        following.append(change.mine)
+    return [*following, *map(_singly, left_out)]
+
+
+def _settle(change: WorkflowChange, same: Group) -> None:
+    """Settles the visit of a step, or those of one map's elements."""
+    first = same[0].run
+    for one in same:
+        change.close(one.run, StepStatus.DONE, **one.given)
+    if first.kind == StepKind.ITEM:
+        maps.count(change, first, {one.run.item or 0: one.result for one in same})
+    else:
+        settling.follow(change, first, same[0].result)
+
+
+def _map_of(one: HeldResult) -> object:
+    """What elements of one map have in common."""
+    run = one.run
+    element = run.kind == StepKind.ITEM
+    return (run.node, run.visit, run.round) if element else run.pk
+
+
+def _split(
+    group: Iterable[HeldResult], by: Callable[[HeldResult], Any]
+) -> Iterable[list[HeldResult]]:
+    """The results in parts that have something in common, in their order."""
+    parts = defaultdict[Any, list[HeldResult]](list)
+    for one in group:
+        parts[by(one)].append(one)
+    return parts.values()
