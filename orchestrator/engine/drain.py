@@ -13,11 +13,12 @@ from orchestrator.engine.claims import leases, take_over
 from orchestrator.engine.claims.held import BEGIN_SECONDS, UNSEEN, Claim, Held
 from orchestrator.engine.claims.lines import InOtherHands, Lines, put_off
 from orchestrator.engine.claims.worker_slice import Watch, WorkerSlice, nobody
-from orchestrator.engine.events import deadlines, delivery, outbox
+from orchestrator.engine.events import deadlines, outbox
+from orchestrator.engine.events.running import EventRunner
 from orchestrator.engine.steps.running import CLAIMED, StepRunner
 from orchestrator.engine.storage.table import ALL, Claimed, Table
 from orchestrator.engine.storage.tables import commands, events, step_runs
-from orchestrator.models import CommandStatus, InboxEvent, IssuedCommand, StepRun
+from orchestrator.models import CommandStatus, IssuedCommand, StepRun
 from orchestrator.queue import answering, ring
 
 FEW = 4
@@ -68,8 +69,7 @@ class WorkKind:
     """One kind of ready work: where it is claimed, in batches of how many, and how it is run."""
 
     table: Table[Any]
-    run: Callable[[Any], bool | None]
-    """Says False when it is not settled, so that what comes after it must wait."""
+    run: Callable[[Any], object]
     batch: int
     claimed: dict[str, Any]
 
@@ -89,6 +89,7 @@ class ReadyWork:
         self.alone = alone
         self.done = 0
         """How many pieces of work were run."""
+        self.events = EventRunner(worker_slice)
         self.steps = StepRunner(worker_slice)
         self.elsewhere = InOtherHands()
         self._passed_over = False
@@ -96,7 +97,7 @@ class ReadyWork:
         self.sizes = {events: FEW, commands: FEW, step_runs: FEW}
         """How many pieces of each kind are claimed next."""
         self.kinds = (
-            WorkKind(events, self._deliver, 64, {}),
+            WorkKind(events, self.events.run, 64, {}),
             WorkKind(commands, self._carry_out, 8, {"status": CommandStatus.RUNNING}),
             WorkKind(step_runs, self._step, 16, CLAIMED),
         )
@@ -116,19 +117,16 @@ class ReadyWork:
             return True
         return False
 
-    def _deliver(self, event: InboxEvent) -> bool:
-        name = leases.name_of(events, event.pk)
-        with self.worker_slice.watch(conf().EVENT_TIMEOUT, name):
-            return delivery.deliver(event)
-
-    def _carry_out(self, command: IssuedCommand) -> None:
+    def _carry_out(self, item: Claimed[IssuedCommand]) -> None:
+        command = item.work
         handler = outbox.handler_of(command)
         limit = handler.timeout if handler else conf().EVENT_TIMEOUT
         name = leases.name_of(commands, command.pk)
         with self.worker_slice.watch(limit, name):
             outbox.carry_out(command)
 
-    def _step(self, run: StepRun) -> None:
+    def _step(self, item: Claimed[StepRun]) -> None:
+        run = item.work
         if run.kind:
             self.steps.run(run)
             return
@@ -189,18 +187,22 @@ class ReadyWork:
         held, mine, begun, shown = self.worker_slice.held, lines.mine, 0, 0
         early = list[Claimed[Any]]()
         held.claimed(_claims(kind.table, mine, lines), asked)
+        if kind.table is events:
+            self.events.begin(lines)
         try:
             for number, item in enumerate(mine):
                 if number and not self._may_begin(number - shown, asked):
                     break
-                if not lines.has(item):
+                self.events.make_way(item)
+                if lines.has(item):
+                    kind.run(item)
+                else:
                     early.append(item)
-                elif kind.run(item.work) is False:
-                    lines.stop(item)
                 begun += 1
                 if self.steps.are_due and self.steps.store():
                     shown = number  # with what follows, which is begun after the others
                     held.claimed(self._unbegun_steps(mine[number:]), asked)
+            self.events.finish()
         finally:
             held.let_go()
         if not leases.in_doubt():
@@ -220,7 +222,9 @@ class ReadyWork:
 
     def _may_begin(self, number: int, asked: float) -> bool:
         """Whether claimed work is begun now; nobody else may begin it then."""
-        self.worker_slice.held.begun(number)  # first: who sees it later leaves it alone
+        free = number if self.events.holds else 0
+        # First: who sees it later leaves it alone.
+        self.worker_slice.held.begun(number, free)
         return not (self._is_late(asked) or self.stop() or leases.in_doubt())
 
     def _let_others(self, table: Table[Any], works: list[Any]) -> None:

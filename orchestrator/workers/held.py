@@ -31,6 +31,9 @@ CLAIMS_SECONDS = BEGIN_SECONDS + 0.01
 """When a supervisor looks: so much later that what the worker wrote in its own time is seen."""
 
 
+FREE = 1 << 16
+"""How the page of claims has two numbers in one, which is written at once: more than can be claimed together."""
+
 CALLING = 1
 """The number on the page of results while the worker is at a function."""
 
@@ -66,8 +69,8 @@ class SharedHeld:
         if len(claims) > 1 and self._claims.write(json.dumps(claims), asked, 1):
             self._wake(asked + CLAIMS_SECONDS)
 
-    def begun(self, number: int) -> None:
-        self._claims.set_number(number + 1)
+    def begun(self, number: int, free: int = 0) -> None:
+        self._claims.set_number(free * FREE + number + 1)
 
     def let_go(self) -> None:
         self._claims.clear()
@@ -107,11 +110,12 @@ class SharedHeld:
 
     def unbegun(self) -> Unbegun:
         """What is claimed and not begun; without what must not overtake the work that the worker is at."""
-        since, number, text = self._claims.read()
+        since, numbers, text = self._claims.read()
+        free, number = divmod(numbers, FREE)
         claims = [Claim(*claim) for claim in json.loads(text or "[]")]
-        ahead = {claim.order for claim in claims[:number]} - {""}
-        free = [claim.work for claim in claims[number:] if claim.order not in ahead]
-        return Unbegun(since, free)
+        ahead = {claim.order for claim in claims[free:number]} - {""}
+        others = (*claims[:free], *claims[number:])
+        return Unbegun(since, [one.work for one in others if one.order not in ahead])
 
     def unstored(self) -> Unstored:
         """The results that are held while the worker is at a function."""

@@ -121,10 +121,8 @@ class ManagerChange(ProcessChange):
         self._cause_events(answer.events, row.id)
 
     def _line_up(self, decision: Decision) -> None:
-        """Lets the commands after the commit be carried out in their order, and has the first ones' queues rung."""
+        """Lets the commands after the commit be carried out in their order."""
         turns.line_up(self.issued, decision.at_once)
-        for queue in {row.queue for row in self.issued if row.wake_at is not None}:
-            ring_after_commit(queue)
 
     def _cause_events(self, happened: Sequence[Event], command_id: UUID) -> None:
         """Puts the events that a handler returned into the inbox of this same commit."""
@@ -219,3 +217,8 @@ class ManagerChange(ProcessChange):
 
     def prepared(self) -> list[Statement]:
         return [*super().prepared(), *self._outgoing()]
+
+    def written(self) -> None:
+        super().written()
+        for queue in {row.queue for row in self.issued if row.wake_at is not None}:
+            ring_after_commit(queue)

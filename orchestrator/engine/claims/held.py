@@ -58,8 +58,13 @@ class Held(Protocol):
     def claimed(self, claims: Sequence[Claim], asked: float) -> None:
         """Shows what was claimed at a monotonic time, in the order in which it is begun; the first of it is."""
 
-    def begun(self, number: int) -> None:
-        """Shows that the worker has come to another one. Only then it looks whether it may still begin it."""
+    def begun(self, number: int, free: int = 0) -> None:
+        """Shows that the worker has come to another one. Only then it looks whether it may still begin it.
+
+        Args:
+            number: which, counted from 0.
+            free: so many of the first may be taken over all the same: they are only decided.
+        """
 
     def let_go(self) -> None:
         """Shows that nothing of what was claimed is waiting any more."""
@@ -82,7 +87,7 @@ class Unseen:
 
     def claimed(self, claims: Sequence[Claim], asked: float) -> None: ...
 
-    def begun(self, number: int) -> None: ...
+    def begun(self, number: int, free: int = 0) -> None: ...
 
     def let_go(self) -> None: ...
 

@@ -211,7 +211,12 @@ def _start(event: InboxEvent, definition: type[ProcessManager], now: datetime) -
 
 
 def _settle(event: InboxEvent, move: ProcessChange, outcome: Verdict) -> None:
+    settle(event, move, outcome)
+    move.write()
+
+
+def settle(event: InboxEvent, move: ProcessChange, outcome: Verdict) -> None:
+    """Has an event settled with the change that it leads to."""
     move.instance.parked -= event.verdict == Verdict.PARKED
     move.mark(verdict(event, outcome, move.now, move.instance, revision=move.revision))
     move.mark(*cleared(event, move.instance, move.now))
-    move.write()

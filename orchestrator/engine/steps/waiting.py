@@ -21,6 +21,7 @@ from orchestrator.engine.claims.calls import Begun, Call
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.steps.attempts import check_attempts, has_room, policy_of
 from orchestrator.engine.steps.context import RunningStep
+from orchestrator.engine.steps.quick_results import QuickResults
 from orchestrator.engine.steps.session import Session
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.engine.storage.tables import step_runs
@@ -104,7 +105,7 @@ def kind_of(session: Session, run: StepRun) -> tuple[str, str, str]:
 def begin(run: StepRun, worker_slice: WorkerSlice, begun: Begun) -> Call | None:
     """Prepares the call of a claimed visit; None when there is none now, which is stored."""
     with worker_slice.watch(conf().EVENT_TIMEOUT, leases.name_of(step_runs, run.pk)):
-        session = Session.of(run, worker_slice)
+        session = Session.of(run, worker_slice, QuickResults(worker_slice.held))
         if session is None:
             return None
         if run.kind != StepKind.ITEM:  # live pages are told that it runs

@@ -28,8 +28,12 @@ from orchestrator.engine.storage.batch import (
     Statement,
     prepared_cursor,
 )
-from orchestrator.engine.storage.table import ALL, Insert, Table, Update, plain_text
+from orchestrator.engine.storage.new_rows import plain_text
+from orchestrator.engine.storage.table import ALL, Insert, Table, Update
 from orchestrator.exceptions import LeaseLost
+
+FEW = 8
+"""How many new rows of one table a change may have that goes with others."""
 
 Writes = Sequence[Statement]
 """All writes of one change; the first is that of its process's row."""
@@ -42,7 +46,7 @@ class Column(NamedTuple):
     text: str | None
 
 
-class Part(NamedTuple):
+class WriteForm(NamedTuple):
     """One write of a form."""
 
     table: Table[Any]
@@ -65,6 +69,7 @@ def commit(changes: Sequence[Writes]) -> list[bool]:
     Raises:
         DatabaseError: the database refused; whether any was written is not known.
     """
+    changes = [[*_row_by_row(writes)] for writes in changes]
     written = [False] * len(changes)
     if connection.vendor != "postgresql":
         with transaction.atomic(durable=True):
@@ -94,6 +99,15 @@ def _by_form(changes: Sequence[Writes]) -> Iterable[list[int]]:
         if all(map(_fits, writes)) and Batch(writes).meeting() is None:
             forms[tuple(map(_form, writes))].append(place)
     return forms.values()
+
+
+def _row_by_row(writes: Writes) -> Iterable[Statement]:
+    """The writes, with each of a few new rows by itself."""
+    for write in writes:
+        if isinstance(write, Insert) and 1 < len(write.items) <= FEW:
+            yield from (write.table.insert(item) for item in write.items)
+        else:
+            yield write
 
 
 def _fits(write: Statement) -> bool:
@@ -134,7 +148,7 @@ def _sent(changes: Sequence[Writes]) -> list[int]:
     return [place for place, *_ in found]
 
 
-def _part(number: int, writes: Sequence[Any], rows: list[dict[str, Any]]) -> Part:
+def _part(number: int, writes: Sequence[Any], rows: list[dict[str, Any]]) -> WriteForm:
     """What the changes' writes of one place have in common; what they have not is put into their rows."""
     first = writes[0]
     if isinstance(first, Insert):
@@ -143,12 +157,16 @@ def _part(number: int, writes: Sequence[Any], rows: list[dict[str, Any]]) -> Par
             fields = first.table.columns
         values = [[getattr(w.items[0], f.attname) for f in fields] for w in writes]
         sets = _columns(f"s{number}_", fields, values, rows)
-        return Part(first.table, "insert", sets, (), fenced=False, known=first.known)
+        return WriteForm(
+            first.table, "insert", sets, (), fenced=False, known=first.known
+        )
     fields = [first.table.fields[name] for name in first.values]
     sets = _columns(f"s{number}_", fields, [[*w.values.values()] for w in writes], rows)
     fields = [first.table.fields[name] for name in first.where]
     where = _columns(f"w{number}_", fields, [[*w.where.values()] for w in writes], rows)
-    return Part(first.table, "update", sets, where, fenced=first.rows == 1, known=False)
+    return WriteForm(
+        first.table, "update", sets, where, fenced=first.rows == 1, known=False
+    )
 
 
 def _columns(
@@ -186,7 +204,7 @@ def _written(value: Any) -> Any:
 
 
 @lru_cache(SHAPES)
-def _whole(parts: tuple[Part, ...]) -> str:
+def _whole(parts: tuple[WriteForm, ...]) -> str:
     """The statement for changes of one form; the key of the first row locked is that of the process."""
     types, joins, steps = ["place int"], [], []
     for number, part in enumerate(parts):
@@ -215,14 +233,14 @@ def _whole(parts: tuple[Part, ...]) -> str:
 
 
 def _named(
-    what: Literal["s", "w"], number: int, part: Part
+    what: Literal["s", "w"], number: int, part: WriteForm
 ) -> list[tuple[str, Column]]:
     """The columns that a write sets, or its conditions, with their names in the JSON text."""
     columns = part.sets if what == "s" else part.where
     return [(f"{what}{number}_{place}", one) for place, one in enumerate(columns)]
 
 
-def _step(number: int, part: Part) -> str:
+def _step(number: int, part: WriteForm) -> str:
     """One write, for all changes whose rows are locked."""
     values = [
         (_quoted(column), column.text or f"ok.{name}")
@@ -242,7 +260,7 @@ def _step(number: int, part: Part) -> str:
     return f"UPDATE {part.table.name} AS u{number} SET {sets} FROM ok WHERE {which}"  # noqa: S608  # names are the model's
 
 
-def _conditions(alias: str, number: int, part: Part, given: str) -> str:
+def _conditions(alias: str, number: int, part: WriteForm, given: str) -> str:
     return " AND ".join(
         f"{alias}{number}.{_quoted(column)}"
         + (

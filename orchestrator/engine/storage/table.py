@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -336,6 +336,23 @@ class Table(Generic[M]):
         if row is None:
             return None, database_now()
         return self._object(row), row[-1] if postgresql else database_now()
+
+    def read_many(self, pks: Collection[Any]) -> tuple[dict[Any, M], datetime]:
+        """Those of the rows that there are, not locked, by their keys, and the database's time."""
+        if connection.vendor != "postgresql":
+            found = self.model._default_manager.filter(pk__in=pks)
+            return {row.pk: row for row in found}, database_now()
+        with connection.cursor() as cursor:
+            cursor.execute(self._read_many(), [list(pks)])
+            rows = cursor.fetchall()
+        known = {item.pk: item for item in map(self._object, rows)}
+        return known, rows[0][-1] if rows else database_now()
+
+    @cache  # noqa: B019  # there is one Table a model, for the life of the process
+    def _read_many(self) -> str:
+        return (
+            f"SELECT {self._listed}, {NOW} FROM {self.name} WHERE {self.key} = ANY(%s)"  # noqa: S608  # names are the model's
+        )
 
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
     def _read(self, vendor: str) -> str:

@@ -1,0 +1,223 @@
+"""Changes of several processes in one statement: what cannot be written is left out, and nothing of it stays."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection, connections, transaction
+from django.test.utils import CaptureQueriesContext
+from uuid6 import uuid7
+
+from orchestrator.engine.storage import group_commit
+from orchestrator.engine.storage.batch import Statement
+from orchestrator.engine.storage.table import Insert
+from orchestrator.engine.storage.tables import checkpoints, instances, step_runs
+from orchestrator.models import Checkpoint, Definition, ProcessInstance, StepRun
+
+pytestmark = pytest.mark.django_db(transaction=True)
+NOW = datetime(2026, 11, 1, 12, 30, 15, 123456, tzinfo=UTC)
+
+
+@pytest.fixture
+def runs() -> Iterator[list[StepRun]]:
+    """Give the claimed visits of five processes."""
+    row = Definition.objects.create(name="grouped", version=1, fingerprint="", graph={})
+    found = []
+    for number in range(5):
+        process = ProcessInstance.objects.create(
+            id=uuid7(),
+            definition=row,
+            name=row.name,
+            status="running",
+            revision=3,
+            started_at=NOW,
+            changed_at=NOW,
+        )
+        run = StepRun.objects.create(
+            instance=process,
+            node=f"step {number}",
+            kind="step",
+            status="running",
+            owner="me",
+            attempt=1,
+            started_at=NOW,
+        )
+        found.append(run)
+    yield found
+    ProcessInstance.objects.filter(name=row.name).delete()
+    row.delete()
+
+
+def change(run: StepRun, result: Any = None, **fence: Any) -> list[Statement]:
+    """Give the writes that settle a visit and begin the next one."""
+    held = {"id": run.pk, "owner": "me", "attempt": 1} | fence
+    following = StepRun(
+        instance_id=run.instance_id, node="next", kind="step", started_at=NOW
+    )
+    checkpoint = Checkpoint(
+        instance_id=run.instance_id,
+        revision=4,
+        cause=f"step:{run.pk}",
+        steps=[run.node],
+        data={},
+        at=NOW,
+    )
+    return [
+        instances.update(
+            {"revision": 4, "step": "next"}, {"id": run.instance_id, "revision": 3}
+        ),
+        step_runs.update(
+            {"status": "done", "result": result, "finished_at": NOW, "owner": ""}, held
+        ),
+        step_runs.insert_known(following),
+        checkpoints.insert(checkpoint),
+    ]
+
+
+def following(writes: list[Statement]) -> StepRun:
+    """Give the visit that a change begins."""
+    insert = writes[2]
+    assert isinstance(insert, Insert)
+    [item] = insert.items
+    assert isinstance(item, StepRun)
+    return item
+
+
+def written(runs: list[StepRun]) -> list[bool]:
+    """Tell of each visit whether it is settled, with all that belongs to it or nothing of it."""
+    found = []
+    for run in runs:
+        run.refresh_from_db()
+        process = ProcessInstance.objects.get(pk=run.instance_id)
+        done = run.status == "done"
+        assert process.revision == 4 - (not done)
+        assert process.step_runs.filter(node="next").count() == done
+        assert process.checkpoints.count() == done
+        found.append(done)
+    return found
+
+
+def test_all_are_written_and_know_what_they_have_begun(runs: list[StepRun]) -> None:
+    changes = [change(run) for run in runs]
+    assert group_commit.commit(changes) == [True] * 5
+    assert written(runs) == [True] * 5
+    for run, writes in zip(runs, changes, strict=True):
+        begun = StepRun.objects.get(pk=following(writes).pk)
+        assert (begun.instance_id, begun.node) == (run.instance_id, "next")
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite is sent in order")
+def test_it_takes_one_statement_however_many_there_are(runs: list[StepRun]) -> None:
+    texts = []
+    for some in (runs[:2], runs[2:]):
+        with CaptureQueriesContext(connection) as queries:
+            group_commit.commit([change(run) for run in some])
+        [query] = queries
+        texts.append(query["sql"].partition("json_to_recordset(")[0])
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda run: StepRun.objects.filter(pk=run.pk).update(owner="another"),
+        lambda run: ProcessInstance.objects.filter(pk=run.instance_id).update(
+            status="waiting", revision=4
+        ),
+    ],
+    ids=["another worker has the visit", "the process was changed"],
+)
+def test_who_comes_too_late_is_left_out(
+    runs: list[StepRun], spoil: Callable[[StepRun], object]
+) -> None:
+    spoil(runs[1])
+    assert group_commit.commit([change(run) for run in runs]) == [
+        *(True, False, True, True, True)
+    ]
+    process = ProcessInstance.objects.get(pk=runs[1].instance_id)
+    assert process.checkpoints.count() == 0
+    assert process.step_runs.count() == 1
+    assert StepRun.objects.get(pk=runs[1].pk).status == "running"
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer")
+def test_what_others_have_locked_is_left_out_and_not_waited_for(
+    runs: list[StepRun],
+) -> None:
+    with transaction.atomic():
+        ProcessInstance.objects.select_for_update().get(pk=runs[0].instance_id)
+        StepRun.objects.select_for_update().get(pk=runs[3].pk)
+        found = in_another_session(
+            lambda: group_commit.commit([change(run) for run in runs])
+        )
+    assert found == [False, True, True, False, True]
+    assert written(runs) == found
+
+
+def test_changes_of_other_forms_go_beside_each_other(runs: list[StepRun]) -> None:
+    """One of them ends its process, and one has a write that goes with none: it is sent by itself."""
+    changes = [change(run) for run in runs]
+    del changes[1][2], changes[2][2]
+    alone = Statement("SELECT 1", [], changes[0][0].touched)
+    found = group_commit.commit([*changes[:4], [*changes[4], alone]])
+    assert found[:4] == [True] * 4
+    rows = ProcessInstance.objects.filter(revision=4, name="grouped")
+    assert rows.count() == 4 + found[4]
+    assert StepRun.objects.filter(node="next").count() == 2 + found[4]
+
+
+AWKWARD = {
+    "text": "\U0001f600 ' \" \\ \u2028 %s {} $1",
+    "numbers": [0, -1, 10**30, 0.1, 1e-7, True, None],
+    "deep": {"": [[], {}, [None]]},
+}
+
+
+def test_values_arrive_as_if_sent_singly(runs: list[StepRun]) -> None:
+    results: list[Any] = [AWKWARD, [], "text", None, 0.1]
+    group_commit.commit(
+        [change(run, result) for run, result in zip(runs, results, strict=True)]
+    )
+    stored = [StepRun.objects.get(pk=run.pk) for run in runs]
+    assert [run.result for run in stored] == results
+    assert {run.finished_at for run in stored} == {NOW}
+    assert StepRun.objects.filter(pk=runs[3].pk, result__isnull=True).exists()
+    assert not any(Checkpoint.objects.exclude(data={}).filter(revision=4))
+
+
+def test_columns_of_every_kind_arrive(runs: list[StepRun]) -> None:
+    kinds: list[dict[str, Any]] = [
+        {"remaining": timedelta(days=-3, microseconds=7), "wake_at": NOW, "redo": True},
+        {"remaining": None, "wake_at": None, "redo": False},
+    ]
+    changes = [change(run) for run in runs[:2]]
+    for writes, values in zip(changes, kinds, strict=True):
+        for name, value in values.items():
+            setattr(following(writes), name, value)
+    assert group_commit.commit(changes) == [True, True]
+    for writes, values in zip(changes, kinds, strict=True):
+        begun = StepRun.objects.get(pk=following(writes).pk)
+        assert {name: getattr(begun, name) for name in values} == values
+
+
+def test_what_the_database_refuses_leaves_nothing(runs: list[StepRun]) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite takes a text of any length")
+    changes = [change(run) for run in runs]
+    following(changes[2]).node = "n" * 101
+    with pytest.raises(DatabaseError):
+        group_commit.commit(changes)
+    assert written(runs) == [False] * 5
+
+
+def in_another_session(act: Callable[[], list[bool]]) -> list[bool]:
+    def run() -> list[bool]:
+        try:
+            return act()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(run).result()
