@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 KEPT = 5_000
 """Subjects with an unsent hint; beyond them the oldest hint is dropped."""
 
-PAUSE = {"instance": 0.0, "definition": 0.2, "overview": 0.2, "events": 0.2}
+PAUSE = {"instance": 0.0, "definition": 0.05, "overview": 0.05, "events": 0.05}
 """Seconds between two hints to the same group, by kind of group."""
 
 EDGES = 100
@@ -54,6 +54,8 @@ class Broadcaster:
     def put(self, change: Change) -> None:
         """Leaves hints about a change to be sent; returns at once."""
         groups = [group for group in groups_of(change) if self._watchers.hear(group)]
+        if not groups:
+            return
         message = {"type": "live.change", **as_hint(change)}
         with self._changed:
             new = False
@@ -117,7 +119,7 @@ class Broadcaster:
         layer = get_channel_layer()
         if layer is not None:
             for group, message in due:
-                await layer.group_send(group, message)
+                await layer.group_send(group, {**message, "group": group})
 
     def _complain(self, error: Exception) -> None:
         if self._ending:
@@ -142,7 +144,7 @@ def as_hint(change: Change) -> Hint:
 
 def merged(older: Hint | None, newer: Hint) -> Hint:
     """One hint for two about the same instance: nothing of the path is lost when only one of them is sent."""
-    if older is None or not newer["id"] or older["id"] != newer["id"]:
+    if older is None or not newer.get("id") or older.get("id") != newer["id"]:
         return newer
     if older["revision"] > newer["revision"]:
         older, newer = newer, older

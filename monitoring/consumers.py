@@ -1,34 +1,28 @@
 """The socket of an open page: says that something changed, never what the data is.
 
-It holds at most one unsent hint for each subject, so a slow page costs no memory. Every `CHECK` seconds it looks again
-at session and permission, joins its groups again, and sends itself a canary through the channel layer: a socket that
-the layer has forgotten closes, and the page connects anew.
+It holds at most one unsent hint for each subject, so a slow page costs no memory and holds nobody else up.
 """
 
 import asyncio
 import contextlib
 import json
-from collections.abc import Iterator
+import logging
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 from urllib.parse import parse_qs
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from channels.db import database_sync_to_async
-from channels.exceptions import StopConsumer
-from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.contrib.auth import get_user
 from django.http import HttpRequest
 from django.utils.module_loading import import_string
 
 from monitoring.access import may_view
-from monitoring.broadcaster import merged
+from monitoring.audience import FORBIDDEN, MALFORMED, RESTART, SIGNED_OUT, audience
+from monitoring.broadcaster import Hint, merged
 
-CHECK = 15.0
-"""Seconds between two looks at session, permission and channel layer."""
-
-CANARY = 5.0
-"""Seconds that a message to oneself may take through the layer."""
+logger = logging.getLogger(__name__)
 
 SLOW = 15.0
 """Seconds a page may take to read a hint before it is let go."""
@@ -36,124 +30,119 @@ SLOW = 15.0
 SUBJECTS = 8
 """Subjects that one page may watch."""
 
-SIGNED_OUT, FORBIDDEN, RESTART, MALFORMED = 4401, 4403, 1012, 4400
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
-class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels has no types
+async def live(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     """`/ws/live/?watch=instance:<uuid>&watch=definition:<name>&watch=overview&watch=events`"""
+    with contextlib.suppress(OSError):  # the page went away while it was written to
+        await OpenPage(scope, send).serve(receive)
 
-    async def connect(self) -> None:
-        self.groups_joined: list[str] = []
-        self.unsent: dict[str, dict[str, Any]] = {}
-        self.wake = asyncio.Event()
-        self.canary = asyncio.Event()
-        self.canary_id = ""
-        self.loops: list[asyncio.Task[None]] = []
+
+class OpenPage:
+    """One socket, for as long as it is open."""
+
+    def __init__(self, scope: dict[str, Any], send: Send) -> None:
+        self.session: str | None = scope["session"].session_key
         try:
-            wanted = list(groups_wanted(self.scope["query_string"].decode("latin-1")))
+            self.groups = list(groups_wanted(scope["query_string"].decode("latin-1")))
         except ValueError:
-            wanted = []
-        if code := await self.close_code(wanted) or (0 if wanted else MALFORMED):
-            await self.accept()  # only so does the page learn the reason
-            await self.close(code)
+            self.groups = []
+        self._send = send
+        self._unsent: dict[str, tuple[Hint, str]] = {}
+        self._wake = asyncio.Event()
+        self._open = True
+        self._code = 0
+
+    @property
+    def of_events(self) -> bool:
+        return "events" in self.groups
+
+    def hear(self, subject: str, hint: Hint, text: str) -> None:
+        """Is told `hint`, which `text` says; with what is unsent of its subject it becomes one."""
+        if subject in self._unsent:
+            hint = merged(self._unsent[subject][0], hint)
+            text = json.dumps(hint)
+        self._unsent[subject] = hint, text
+        self._wake.set()
+
+    def let_go(self, code: int = 0) -> None:
+        """Is closed with `code`; without one it has gone by itself."""
+        self._open, self._code = False, code
+        self._wake.set()
+
+    async def serve(self, receive: Receive) -> None:
+        """Tells the page what it follows until it goes, or may not stay.
+
+        Raises:
+            OSError: it went while it was written to, or did not read for `SLOW` seconds.
+        """
+        await receive()  # that it wants to connect
+        if code := await self._code_now():
+            await self._refuse(code)
             return
-        await self.join(wanted)
-        # The page fetches when it is accepted; from here on it misses nothing.
-        await self.accept()
-        self.loops = [
-            asyncio.create_task(self.send_hints()),
-            asyncio.create_task(self.guard()),
-        ]
+        followed = audience(close_code)
+        try:
+            await followed.join(self)
+        except Exception as error:  # noqa: BLE001  the channel layer is away, which can be of many kinds
+            logger.warning("An open page is to connect anew: %r", error)
+            await self._refuse(RESTART)
+            return
+        reading = asyncio.create_task(self._read(receive))
+        try:
+            # It fetches when it is accepted; from here on it misses nothing.
+            await self._say("websocket.accept")
+            await self._tell()
+        finally:
+            reading.cancel()
+            await followed.leave(self)
 
-    async def disconnect(self, code: int) -> None:
-        for loop in self.loops:
-            loop.cancel()
-        # The layer may be away, and forgets by itself.
-        with contextlib.suppress(Exception):
-            for group in self.groups_joined:
-                await self.channel_layer.group_discard(group, self.channel_name)
-        raise StopConsumer
+    async def _refuse(self, code: int) -> None:
+        await self._say("websocket.accept")  # only so does the page learn the reason
+        await self._say("websocket.close", code=code)
 
-    async def receive(
-        self, text_data: str | None = None, bytes_data: bytes | None = None
-    ) -> None:
-        """A page has nothing to say here; what it sends is not looked at."""
+    async def _read(self, receive: Receive) -> None:
+        """Waits until the page has gone. It has nothing to say here; what it sends is not looked at."""
+        while (await receive())["type"] != "websocket.disconnect":
+            pass
+        self.let_go()
 
-    async def join(self, wanted: list[str]) -> None:
-        for group in wanted:
-            await self.channel_layer.group_add(group, self.channel_name)
-        self.groups_joined = wanted
+    async def _tell(self) -> None:
+        while self._open:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._unsent and self._open:
+                _, text = self._unsent.pop(next(iter(self._unsent)))
+                await self._say("websocket.send", text=text)
+        if self._code:
+            await self._say("websocket.close", code=self._code)
 
-    async def live_change(self, message: dict[str, Any]) -> None:
-        """A hint from the broadcaster; the newest for a subject replaces an unsent one."""
-        hint = {key: value for key, value in message.items() if key != "type"}
-        subject = hint.get("id") or hint.get("name") or "events"
-        self.unsent[subject] = merged(self.unsent.get(subject), hint)
-        while len(self.unsent) > SUBJECTS * 8:
-            self.unsent.pop(next(iter(self.unsent)))
-        self.wake.set()
+    async def _say(self, what: str, **about: Any) -> None:
+        async with asyncio.timeout(SLOW):
+            await self._send({"type": what, **about})
 
-    async def live_canary(self, message: dict[str, Any]) -> None:
-        if message.get("canary") == self.canary_id:
-            self.canary.set()
-
-    async def send_hints(self) -> None:
-        while True:
-            await self.wake.wait()
-            self.wake.clear()
-            while self.unsent:
-                hint = self.unsent.pop(next(iter(self.unsent)))
-                try:
-                    await asyncio.wait_for(self.send(json.dumps(hint)), SLOW)
-                except TimeoutError:
-                    await self.close(RESTART)
-                    return
-
-    async def guard(self) -> None:
-        while True:
-            await asyncio.sleep(CHECK)
-            if code := await self.close_code(self.groups_joined):
-                await self.close(code)
-                return
-            try:
-                await asyncio.wait_for(self.prove_connection(), CANARY)
-                await asyncio.wait_for(self.send('{"beat": true}'), SLOW)
-            except Exception:  # noqa: BLE001  a new connection is the cure for all
-                await self.close(RESTART)
-                return
-
-    async def prove_connection(self) -> None:
-        """Joins the groups again, and waits for a message to oneself to come back through the layer."""
-        await self.join(self.groups_joined)
-        self.canary.clear()
-        self.canary_id = uuid4().hex
-        await self.channel_layer.send(
-            self.channel_name, {"type": "live.canary", "canary": self.canary_id}
-        )
-        await self.canary.wait()
-
-    async def close_code(self, groups: list[str]) -> int:
-        """The code to close with, as session and permissions stand in the database now; 0 when they are good."""
-        key = self.scope["session"].session_key
-        allowed = await current_user(key, "events" in groups)
-        if allowed is None:
-            return SIGNED_OUT
-        return 0 if allowed else FORBIDDEN
+    async def _code_now(self) -> int:
+        """What it must be closed with; 0 if it may be open."""
+        try:
+            code = await close_code(self.session, self.of_events)
+        except Exception as error:  # noqa: BLE001  whatever it was, it may be over when the page comes again
+            logger.warning("An open page is to connect anew: %r", error)
+            return RESTART
+        return code or (0 if self.groups else MALFORMED)
 
 
 @database_sync_to_async  # type: ignore[untyped-decorator]  # channels has no types
-def current_user(session_key: str | None, events: bool) -> bool | None:
-    """None without a session that is signed in, else whether its user may watch, events too if those are wanted."""
-    if not session_key:
-        return None
+def close_code(session: str | None, of_events: bool) -> int:
+    """The code to close a page with, as session and permissions stand in the database now; 0 when they are good."""
+    if not session:
+        return SIGNED_OUT
     request = HttpRequest()
-    request.session = import_string(f"{settings.SESSION_ENGINE}.SessionStore")(
-        session_key
-    )
+    request.session = import_string(f"{settings.SESSION_ENGINE}.SessionStore")(session)
     user = get_user(request)
     if not (user.is_authenticated and user.is_active):
-        return None
-    return may_view(user, events=events)
+        return SIGNED_OUT
+    return 0 if may_view(user, events=of_events) else FORBIDDEN
 
 
 def groups_wanted(query: str) -> Iterator[str]:

@@ -1,7 +1,10 @@
-"""The console's WebSocket."""
+"""The console's WebSocket, and the turns of its open pages' requests."""
 
 from django.urls import path
 
-from monitoring.consumers import LiveConsumer
+from monitoring.consumers import live
+from monitoring.turns import InTurn
 
-websocket_urlpatterns = [path("ws/live/", LiveConsumer.as_asgi())]
+__all__ = ["InTurn", "websocket_urlpatterns"]
+
+websocket_urlpatterns = [path("ws/live/", live)]  # type: ignore[arg-type]  # no view

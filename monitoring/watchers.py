@@ -1,4 +1,4 @@
-"""Which processes open pages watch, so that no hint is sent that nobody would hear.
+"""What open pages follow, so that no hint is sent that nobody would hear.
 
 A busy system commits hundreds of transitions a second, and few of them are looked at. The channel layer's own
 subscriptions say which; they are asked once a second. A page that opens in between fetches when it connects and once
@@ -13,14 +13,11 @@ from django.conf import settings
 from redis.asyncio import Redis
 
 ASK_EVERY = 1.0
-"""Seconds between two questions."""
-
-KNOWN_FOR = 3.0
-"""Seconds after which an answer is too old to leave a hint unsent."""
+"""Seconds between two questions. An older answer leaves no hint unsent; the next one that is sent asks again."""
 
 
 class Watchers:
-    """The groups of processes that somebody listens to; everything counts as watched while that is not known."""
+    """The groups that somebody listens to; everything counts as watched while that is not known."""
 
     def __init__(self) -> None:
         self._groups: frozenset[str] = frozenset()
@@ -29,13 +26,15 @@ class Watchers:
 
     def hear(self, group: str) -> bool:
         """Whether a hint for this group may be heard."""
-        if not group.startswith("instance."):
-            return True
-        return group in self._groups or time.monotonic() > self._asked_at + KNOWN_FOR
+        return group in self._groups or self._due
+
+    @property
+    def _due(self) -> bool:
+        return time.monotonic() >= self._asked_at + ASK_EVERY
 
     async def ask(self) -> None:
-        """Looks again, when the last answer is a second old and the layer is one that can be asked."""
-        if time.monotonic() < self._asked_at + ASK_EVERY or not _on_redis():
+        """Looks again, when that is due and the layer is one that can be asked."""
+        if not self._due or not _on_redis():
             return
         config = _layer().get("CONFIG", {})
         if not self._clients:
@@ -45,7 +44,7 @@ class Watchers:
         found = [
             channel.decode().removeprefix(marker)
             for client in self._clients
-            for channel in await client.pubsub_channels(f"{marker}instance.*")
+            for channel in await client.pubsub_channels(f"{marker}*")
         ]
         self._groups, self._asked_at = frozenset(found), time.monotonic()
 

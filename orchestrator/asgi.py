@@ -8,20 +8,20 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "orchestrator.settings")
 if not settings.configured:
     os.environ["PROCESSION_WEB"] = "1"
 
-from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
+from channels.sessions import SessionMiddlewareStack
 from django.core.asgi import get_asgi_application
 
 http = get_asgi_application()  # sets Django up, which what follows relies on
 
-from monitoring.routing import websocket_urlpatterns  # noqa: E402
+from monitoring.routing import InTurn, websocket_urlpatterns  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
-        "http": http,
+        "http": InTurn(http),
         "websocket": AllowedHostsOriginValidator(
-            AuthMiddlewareStack(URLRouter(websocket_urlpatterns))
+            SessionMiddlewareStack(URLRouter(websocket_urlpatterns))
         ),
     }
 )

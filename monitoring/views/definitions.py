@@ -11,6 +11,7 @@ from monitoring.queries.definitions import overview
 from monitoring.queries.instances import Filters
 from monitoring.views.listing import listing
 from monitoring.views.page import page, shown_rows
+from monitoring.views.sharing import shared
 
 FEW = 20
 """Instances below a definition's map."""
@@ -18,6 +19,7 @@ FEW = 20
 
 @require_safe
 @for_viewers
+@shared
 def index(request: HttpRequest) -> HttpResponse:
     """All definitions with their live counts."""
     tiles = overview()
@@ -27,6 +29,7 @@ def index(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 @for_viewers
+@shared
 def detail(request: HttpRequest, name: str) -> HttpResponse:
     """One definition: its map, the instances in the chosen step, its transition table."""
     filters = Filters.from_query(request.GET, request.user, definition=name)

@@ -6,10 +6,12 @@ from monitoring.buttons import event_dialogs
 from monitoring.queries.events import event_page
 from monitoring.queries.failures import open_incidents
 from monitoring.views.page import page
+from monitoring.views.sharing import shared
 
 
 @require_safe
 @for_event_viewers
+@shared
 def index(request: HttpRequest) -> HttpResponse:
     """Events that no process took, and those still waiting for a process to take them."""
     query = request.GET
@@ -21,6 +23,7 @@ def index(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 @for_viewers
+@shared
 def failures(request: HttpRequest) -> HttpResponse:
     """Everything that needs a person now."""
     incidents, older = open_incidents(request.GET.get("before", ""))

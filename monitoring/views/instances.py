@@ -1,3 +1,4 @@
+from functools import partial
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
@@ -11,12 +12,14 @@ from monitoring.queries.instances import Filters
 from monitoring.views.definitions import svg_file
 from monitoring.views.listing import listing
 from monitoring.views.page import page
+from monitoring.views.sharing import shared
 from orchestrator.engine.operations import Circumstances
 from orchestrator.models import Definition, Status, StepRun
 
 
 @require_safe
 @for_viewers
+@shared
 def index(request: HttpRequest) -> HttpResponse:
     """Instances, narrowed by what the URL says."""
     filters = Filters.from_query(request.GET, request.user)
@@ -35,6 +38,7 @@ def index(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 @for_viewers
+@shared
 def detail(request: HttpRequest, pk: UUID) -> HttpResponse:
     """One instance, live; `?before=` pages back in its history."""
     return page(request, "instance", **instance_context(request, pk))
@@ -82,6 +86,7 @@ def instance_context(request: HttpRequest, pk: UUID) -> dict[str, object]:
         "workflow": shown.workflow,
         "drawing": shown.drawing,
         "before": before,
-        "dialogs": dialogs_of(Circumstances(shown.instance), request.user),
+        # Not for an open page, which has them.
+        "dialogs": partial(dialogs_of, Circumstances(shown.instance), request.user),
         "redrawn": "undrawn" in request.GET and not shown.drawing.pending,
     }

@@ -17,6 +17,7 @@ from orchestrator.conf import SettingRefused
 
 LARGEST_SOCKET_MESSAGE = 65_536  # bytes a browser may send at once over its WebSocket
 GRACE = 2  # seconds that open requests have at the end
+SWITCH = 0.001  # seconds after which a thread gives way: what pages fetch must not hold up what they are told
 
 
 def serve(descriptor: int) -> None:
@@ -36,8 +37,10 @@ def serve(descriptor: int) -> None:
         # Who may say on whose behalf a request comes; uvicorn by itself would believe anybody on this host.
         forwarded_allow_ips=settings.TRUSTED_PROXIES,
         ws_max_size=LARGEST_SOCKET_MESSAGE,
+        ws_per_message_deflate=False,  # hints are short, and each socket would pack them anew
         timeout_graceful_shutdown=GRACE,
     )
+    sys.setswitchinterval(SWITCH)
     uvicorn.Server(configuration).run(sockets=[socket.socket(fileno=descriptor)])
 
 

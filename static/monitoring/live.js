@@ -8,16 +8,21 @@ const SILENCE = 50_000;
 const FRESH = 15_000;
 const SETTLED = 1_500; // by then every worker knows that this page listens
 const DRAWING = 700; // between two looks whether a large diagram has been laid out
+const QUICK = 120; // between two fetches of a process's page when the process has changed
+const LIST = 700; // of a list when anything has
+const BESIDE = 2_000; // of a process's page when others have changed, of which it shows no more than counts
 const CLOSED = [4401, 4403];
 
 const light = document.getElementById("live");
-const quick = Boolean(document.getElementById("state")?.dataset.id);
+const own = document.getElementById("state")?.dataset.id;
 let socket = null;
 let failures = 0;
 let heard = Date.now();
 let fresh = new Date();
 let timer = null;
+let due = 0;
 let last = 0;
+let pace = 0; // what the server asks every page to leave between two fetches, the more the more are open
 
 function show(state) {
   if (!light || light.dataset.state === state) return;
@@ -28,10 +33,13 @@ function show(state) {
 }
 
 /** Fetches soon: at once after a quiet time, else after a pause: a busy process costs a few requests a second. */
-function soon() {
-  if (timer || document.hidden) return;
-  const pause = quick ? 120 : 700;
-  timer = setTimeout(catchUp, Math.max(0, last + pause - Date.now()));
+function soon(pause = own ? QUICK : LIST) {
+  const now = Date.now();
+  const when = Math.max(now, last + Math.max(pause, pace));
+  if (document.hidden || (timer && due <= when)) return;
+  clearTimeout(timer);
+  due = when;
+  timer = setTimeout(catchUp, when - now);
 }
 
 async function catchUp() {
@@ -41,7 +49,7 @@ async function catchUp() {
   const answer = await refresh();
   last += Date.now() - begun; // a page that is long to fetch is fetched less often
   if (answer === "fresh") fresh = new Date();
-  if (answer !== "closed" && undrawn()) setTimeout(soon, DRAWING);
+  if (answer !== "closed" && undrawn()) setTimeout(() => soon(), DRAWING);
   if (answer === "closed") close();
   else if (answer === "failed") show("stale");
   else show(socket?.readyState === WebSocket.OPEN ? "live" : "reconnecting");
@@ -68,14 +76,15 @@ function connect() {
     heard = Date.now();
     show("live");
     soon();
-    setTimeout(soon, SETTLED);
+    setTimeout(() => soon(), SETTLED);
   });
   mine.addEventListener("message", (event) => {
     heard = Date.now();
     const change = JSON.parse(event.data);
+    if ("pace" in change) pace = change.pace * 1000;
     if (document.hidden || !("revision" in change)) return;
     hint(change);
-    soon();
+    soon(own && change.id !== own ? BESIDE : undefined);
   });
   mine.addEventListener("close", (event) => {
     if (mine !== socket) return;

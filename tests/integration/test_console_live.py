@@ -9,17 +9,19 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 from asgiref.sync import sync_to_async
-from channels.layers import get_channel_layer
+from channels.layers import InMemoryChannelLayer, get_channel_layer
 from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import Permission, User
 from django.db import connections
 from django.test import Client
 
-from monitoring import consumers
+from monitoring import audience, consumers
 from monitoring.broadcaster import Broadcaster, as_hint, merged
+from monitoring.turns import need
 from orchestrator.asgi import application
 from orchestrator.signals import Change
 from tests.services.patience import A_MINUTE
+from tests.services.valkey import ValkeyServer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
@@ -112,7 +114,7 @@ async def test_events_are_watched_only_by_those_who_may_look_at_events(
 async def test_losing_the_permission_for_events_closes_the_socket_of_their_page(
     viewer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consumers, "CHECK", 0.1)
+    monkeypatch.setattr(audience, "CHECK", 0.1)
     socket, _ = await opened(viewer, "watch=events")
 
     look = await Permission.objects.aget(codename="view_inboxevent")
@@ -164,6 +166,7 @@ async def test_a_viewer_is_told_of_changes_and_of_nothing_else(viewer: User) -> 
         "steps": {"A": "done"},
         "edges": ["e1"],
         "at": 1.5,
+        "pace": need.pace(1),
     }
     assert await socket.receive_nothing()
     await socket.disconnect()
@@ -172,7 +175,7 @@ async def test_a_viewer_is_told_of_changes_and_of_nothing_else(viewer: User) -> 
 async def test_signing_out_elsewhere_closes_the_socket(
     viewer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consumers, "CHECK", 0.1)
+    monkeypatch.setattr(audience, "CHECK", 0.1)
     socket, _ = await opened(viewer, "watch=overview")
 
     await sync_to_async(viewer.set_password)("another-password-1")
@@ -184,7 +187,7 @@ async def test_signing_out_elsewhere_closes_the_socket(
 async def test_a_withdrawn_permission_closes_the_socket(
     viewer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consumers, "CHECK", 0.1)
+    monkeypatch.setattr(audience, "CHECK", 0.1)
     socket, _ = await opened(viewer, "watch=overview")
 
     await sync_to_async(viewer.user_permissions.clear)()
@@ -195,8 +198,8 @@ async def test_a_withdrawn_permission_closes_the_socket(
 async def test_a_socket_that_the_layer_has_forgotten_closes(
     viewer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consumers, "CHECK", 0.1)
-    monkeypatch.setattr(consumers, "CANARY", 0.2)
+    monkeypatch.setattr(audience, "CHECK", 0.1)
+    monkeypatch.setattr(audience, "ANSWER", 0.2)
     socket, _ = await opened(viewer, "watch=overview")
 
     async def lost(*_: object) -> None:
@@ -210,10 +213,10 @@ async def test_a_socket_that_the_layer_has_forgotten_closes(
 async def test_an_open_socket_shows_that_it_is_alive(
     viewer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consumers, "CHECK", 0.1)
+    monkeypatch.setattr(audience, "CHECK", 0.1)
     socket, _ = await opened(viewer, "watch=overview")
 
-    assert await told(socket) == {"beat": True}
+    assert await told(socket) == {"beat": True, "pace": need.pace(1)}
     await socket.disconnect()
 
 
@@ -266,3 +269,143 @@ async def test_a_dead_channel_layer_never_reaches_the_code_that_commits(
 
     assert flushed
     assert sum("not told" in line for line in caplog.messages) == 1
+
+
+async def test_all_pages_of_a_web_server_have_one_subscription(
+    viewer: User, valkey: ValkeyServer
+) -> None:
+    sockets = [(await opened(viewer, "watch=overview"))[0] for _ in range(3)]
+
+    with valkey.client() as client:
+        channels = [name.decode() for name in client.pubsub_channels("asgi*")]
+        [(_, followers)] = client.pubsub_numsub("asgi__group__overview")
+    Broadcaster().put(change(revision=4))
+    hints = [await told(socket) for socket in sockets]
+
+    assert len(channels) == 2  # its own, and the group's
+    assert followers == 1
+    assert [hint["revision"] for hint in hints] == [4, 4, 4]
+    for socket in sockets:
+        await socket.disconnect()
+
+
+async def test_with_its_last_page_the_subscription_ends(
+    viewer: User, valkey: ValkeyServer
+) -> None:
+    sockets = [(await opened(viewer, "watch=overview"))[0] for _ in range(2)]
+
+    for socket in sockets:
+        await socket.disconnect()
+
+    with valkey.client() as client:
+        assert client.pubsub_channels("asgi*") == []
+    again, _ = await opened(viewer, "watch=overview")
+    assert await stays_open(again)
+    await again.disconnect()
+
+
+async def test_many_changes_are_few_hints_of_which_the_last_is_the_last_state(
+    viewer: User,
+) -> None:
+    socket, _ = await opened(viewer, "watch=overview")
+    broadcaster = Broadcaster()
+    for revision in range(1, 501):
+        broadcaster.put(change(revision=revision))
+
+    revisions = [0]
+    while revisions[-1] < 500:
+        revisions.append((await told(socket))["revision"])
+
+    assert len(revisions) < 50
+    assert revisions == sorted(revisions)
+    await socket.disconnect()
+
+
+class Layer(InMemoryChannelLayer):  # type: ignore[misc]  # channels has no types
+    """The channel layer of one event loop, as a project without Redis has it."""
+
+
+@pytest.fixture
+def in_memory(settings: Any) -> None:
+    settings.CHANNEL_LAYERS = {
+        "default": {"BACKEND": f"{Layer.__module__}.{Layer.__name__}"}
+    }
+
+
+async def test_pages_are_told_through_a_layer_in_memory(
+    viewer: User, in_memory: None
+) -> None:
+    sockets = [(await opened(viewer, "watch=overview"))[0] for _ in range(2)]
+
+    hint = {"type": "live.change", "group": "overview", **as_hint(change(revision=2))}
+    await get_channel_layer().group_send("overview", hint)
+
+    assert [(await told(socket))["revision"] for socket in sockets] == [2, 2]
+    for socket in sockets:
+        await socket.disconnect()
+
+
+async def test_a_layer_that_does_not_answer_lets_no_page_wait(
+    viewer: User, in_memory: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audience, "ANSWER", 0.1)
+
+    async def silent(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Layer, "group_add", silent)
+
+    socket, _ = await opened(viewer, "watch=overview")
+
+    assert await closed(socket) == 1012
+
+
+async def test_only_the_pages_of_the_session_that_ended_are_closed(
+    viewer: User, operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audience, "CHECK", 0.1)
+    mine, _ = await opened(viewer, "watch=overview")
+    others, _ = await opened(operator, "watch=overview")
+
+    await sync_to_async(viewer.set_password)("another-password-1")
+    await sync_to_async(viewer.save)()
+
+    assert await closed(mine) == 4401
+    assert (await told(others))["beat"] is True
+    await others.disconnect()
+
+
+async def test_a_page_that_does_not_read_holds_nobody_up_and_is_let_go(
+    viewer: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, frozen = asyncio.Event(), asyncio.Event()
+
+    async def send(message: dict[str, Any]) -> None:
+        if message["type"] == "websocket.send":
+            frozen.set()
+            await reading.wait()
+
+    inbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    inbox.put_nowait({"type": "websocket.connect"})
+    session = (await sync_to_async(cookie)(viewer))[0][1].decode()
+    headers = [(b"host", b"127.0.0.1"), (b"origin", b"http://127.0.0.1")]
+    scope = {
+        "type": "websocket",
+        "path": "/ws/live/",
+        "query_string": b"watch=overview",
+        "headers": [*headers, (b"cookie", session.encode())],
+    }
+    slow = asyncio.create_task(application(scope, inbox.get, send))
+    quick, _ = await opened(viewer, "watch=overview")
+    broadcaster = Broadcaster()
+    broadcaster.put(change(revision=1))
+    await asyncio.wait_for(frozen.wait(), A_MINUTE)
+
+    broadcaster.put(change(revision=2))
+
+    assert [(await told(quick))["revision"] for _ in range(2)] == [1, 2]
+    monkeypatch.setattr(consumers, "SLOW", 0.1)
+    reading.set()  # and reads no more from here on
+    reading.clear()
+    await asyncio.wait_for(slow, A_MINUTE)
+    await quick.disconnect()

@@ -1,0 +1,193 @@
+"""What open pages ask for at once is computed once, and given only to those who would get the same."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from django.middleware.csrf import get_token
+from django.test import Client, RequestFactory
+from django.utils import translation
+
+from examples.order_listing.messages import Destination
+from examples.order_listing.orders import place_order
+from monitoring.views import sharing
+from monitoring.views.sharing import ARRIVED, SharedAnswers, shared
+from orchestrator.engine.drain import drain
+from orchestrator.models import ProcessInstance
+from tests.conftest import person
+
+pytestmark = pytest.mark.django_db
+
+View = Callable[[HttpRequest], HttpResponse]
+
+
+@pytest.fixture(autouse=True)
+def no_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SharedAnswers to other tests are none."""
+    monkeypatch.setattr(sharing, "_answers", SharedAnswers())
+
+
+def asking(user: User, arrived: float = 0.0, path: str = "/?since=1") -> HttpRequest:
+    """A request of an open page, which has waited for its turn since `arrived`."""
+    request: Any = RequestFactory().get(path, headers={"host": "127.0.0.1"})
+    request.user, request.session, request.htmx = user, {"own": "mine"}, True
+    request.scope = {ARRIVED: arrived}
+    return request  # type: ignore[no-any-return]  # which it is
+
+
+def counted(about: Callable[[Any], object]) -> View:
+    """A view that says how often it was computed, and something about its request."""
+    computed: list[HttpRequest] = []
+
+    @shared
+    def view(request: HttpRequest) -> HttpResponse:
+        computed.append(request)
+        return HttpResponse(f"{len(computed)} {about(request)}")
+
+    return view
+
+
+def answers(view: View, *requests: HttpRequest) -> list[str]:
+    return [view(request).content.decode() for request in requests]
+
+
+def test_pages_that_ask_at_once_are_answered_by_one_computing(viewer: User) -> None:
+    view = counted(lambda request: "")
+
+    assert answers(view, *[asking(viewer) for _ in range(199)]) == ["1 "] * 199
+
+
+def test_who_asks_after_the_computing_began_gets_a_newer_answer(viewer: User) -> None:
+    view = counted(lambda request: "")
+    early = asking(viewer)
+    answers(view, early)
+
+    assert answers(view, asking(viewer, arrived=time.monotonic())) == ["2 "]
+    assert answers(view, early) == ["2 "]
+
+
+def test_a_page_that_is_loaded_shares_nothing(viewer: User) -> None:
+    view = counted(lambda request: "")
+
+    assert answers(view, *[asking(viewer, path="/") for _ in range(2)]) == ["1 ", "2 "]
+
+
+def test_only_those_who_may_do_the_same_share(
+    viewer: User, operator: User, administrator: User
+) -> None:
+    view = counted(lambda it: it.user.has_perm("orchestrator.retry_processinstance"))
+    people = [viewer, operator, administrator, viewer]
+
+    found = answers(view, *map(asking, people))
+
+    assert found == ["1 False", "2 True", "2 True", "1 False"]
+
+
+def test_a_flag_is_compared_and_names_no_one(
+    viewer: User, operator: User, administrator: User
+) -> None:
+    view = counted(lambda request: request.user.is_staff)
+
+    found = answers(view, *map(asking, [viewer, operator, administrator]))
+
+    assert found == ["1 False", "1 False", "2 True"]
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        lambda request: request.user.pk,
+        lambda request: str(request.user),
+        lambda request: request.user.get_username(),
+        lambda request: request.session["own"],
+        lambda request: request.COOKIES.get("theme"),
+        lambda request: request.user.has_perm("a.b", request),
+        lambda request: User.objects.filter(pk=request.user.pk).get(),
+    ],
+)
+def test_what_belongs_to_one_person_is_shared_by_their_own_pages_alone(
+    about: Callable[[Any], object], viewer: User, operator: User
+) -> None:
+    view = counted(about)
+
+    first, other, again = answers(view, *map(asking, [viewer, operator, viewer]))
+
+    assert (first[0], other[0], again) == ("1", "2", first)
+
+
+def test_a_form_with_a_token_is_shared_by_nobody(viewer: User) -> None:
+    view = counted(get_token)
+
+    first, again = answers(view, asking(viewer), asking(viewer))
+
+    assert first[0] != again[0]
+
+
+def test_another_language_or_address_is_another_answer(viewer: User) -> None:
+    view = counted(lambda request: "")
+    answers(view, asking(viewer))
+
+    with translation.override("ja"):
+        assert answers(view, asking(viewer)) == ["2 "]
+    assert answers(view, asking(viewer, path="/?since=1&status=failed")) == ["3 "]
+    assert answers(view, asking(viewer, path="/?since=2")) == ["1 "]
+
+
+def test_the_request_is_as_before_when_it_was_answered(viewer: User) -> None:
+    request = asking(viewer)
+    before = request.user, request.session, request.COOKIES
+
+    answers(counted(lambda request: request.user.pk), request)
+
+    assert request.user is before[0]
+    assert request.session is before[1]
+    assert request.COOKIES is before[2]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/",
+        "/definitions/order-listing/",
+        "/processes/",
+        "/processes/{order}/",
+        "/decisions/",
+        "/events/",
+        "/failures/",
+    ],
+)
+def test_what_an_open_page_gets_says_nothing_about_its_reader_but_what_they_may(
+    address: str, client: Client, operator: User
+) -> None:
+    order = place_order(Destination.BOTH, "50 MWh")
+    drain()
+    client.force_login(operator)
+
+    client.get(
+        f"{address.format(order=order.process_id)}?since=0",
+        headers={"HX-Request": "true"},
+    )
+
+    [answer] = sharing._answers._kept
+    assert {kind for kind, _ in answer.asked} <= {"may", "is"}
+    assert ("is", "pk") not in answer.asked
+
+
+def test_a_list_of_ones_own_processes_is_not_anothers(
+    client: Client, operator: User
+) -> None:
+    order = place_order(Destination.BOTH, "50 MWh")
+    drain()
+    ProcessInstance.objects.filter(pk=order.process_id).update(owner=operator)
+    address = f"/processes/?owner=me&since=0&rows={order.process_id}"
+    client.force_login(operator)
+
+    client.get(address, headers={"HX-Request": "true"})
+
+    [answer] = sharing._answers._kept
+    other = person("other", "view_processinstance", "view_inboxevent")
+    assert answer.fits(operator)
+    assert not answer.fits(other)
