@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import is_dataclass
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from enum import Enum
 from typing import (
     Annotated,
@@ -22,6 +23,7 @@ from typing import (
     get_type_hints,
     is_typeddict,
 )
+from uuid import UUID
 
 from pydantic import PydanticUserError, TypeAdapter
 
@@ -343,3 +345,54 @@ def without_json_form(annotation: Any) -> str:
     except (PydanticUserError, NameError, TypeError) as error:
         return str(error).splitlines()[0]
     return ""
+
+
+# What may be handed to several functions
+
+
+FIXED = (
+    str,
+    bytes,
+    int,
+    float,
+    bool,
+    complex,
+    type(None),
+    Decimal,
+    datetime,
+    date,
+    time,
+    timedelta,
+    UUID,
+)
+"""Classes whose values nobody can change."""
+
+
+def never_changes(annotation: Any) -> bool:
+    """Whether nobody can change a value of an annotation: all who are given it may have the same one."""
+    waiting, seen = [annotation], set[int]()
+    while waiting:
+        hint = plain(waiting.pop())
+        if id(hint) in seen:
+            continue
+        seen.add(id(hint))
+        parts = _parts(hint)
+        if parts is None:
+            return False
+        waiting += parts
+    return True
+
+
+def _parts(hint: Any) -> Sequence[Any] | None:
+    """The annotations of what a value holds that nobody can put another thing into; None of any other."""
+    kind = get_origin(hint) or hint
+    if hint is None or kind is Literal or kind in FIXED:
+        return ()
+    if kind in UNIONS or kind in (tuple, frozenset):
+        return _arguments(hint) or None
+    if not isinstance(kind, type):
+        return None
+    if issubclass(kind, Enum):
+        return ()
+    frozen = is_dataclass(kind) and kind.__dataclass_params__.frozen  # type: ignore[attr-defined]  # what dataclass notes
+    return _annotations(kind) or None if frozen and kind is hint else None

@@ -1,6 +1,7 @@
 """Plans made from inputs are kept as far as there is room, the largest counted as what they take."""
 
 import tracemalloc
+from datetime import UTC, datetime
 from uuid import uuid4
 
 from orchestrator.definition import Workflow, needs, step
@@ -69,7 +70,8 @@ def test_the_same_plan_again_takes_no_more_room() -> None:
 
 def test_of_so_many_processes_the_checksums_are_known() -> None:
     plans = Plans(processes=2)
-    first, second, third = uuid4(), uuid4(), uuid4()
+    now = datetime.now(UTC)
+    first, second, third = ((uuid4(), now) for _ in range(3))
     for process in (first, second, third):
         plans.note(process, "sum")
 

@@ -14,7 +14,8 @@ from orchestrator.definition.codec import decode, digest, encode, seal
 from orchestrator.definition.graph import Graph
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.engine.storage import idle_limit
-from orchestrator.engine.storage.plans import Plans
+from orchestrator.engine.storage.inputs import Input, Inputs
+from orchestrator.engine.storage.plans import Began, Plans
 from orchestrator.exceptions import UnknownDefinition
 from orchestrator.models import Definition, ProcessInstance
 from orchestrator.registry import Declared
@@ -22,6 +23,7 @@ from orchestrator.registry import Declared
 _rows: dict[Declared, int] = {}
 _known: dict[int, tuple[int, str]] = {}
 _plans = Plans()
+_inputs = Inputs()
 
 STORED_AS = f"SELECT version, kind FROM {Definition._meta.db_table} WHERE id = %s"  # noqa: S608  # its own name
 
@@ -81,7 +83,7 @@ def plan_of(instance: ProcessInstance) -> Plan:
     Raises:
         UnknownDefinition: the running code no longer has it.
     """
-    definition, process = workflow_of(instance), instance.pk
+    definition, process = workflow_of(instance), _began(instance)
     if definition.static is not None:
         return definition.static
     checksum = _plans.checksum_of(process)
@@ -99,6 +101,31 @@ def _made(definition: type[Workflow], checksum: str, input: Callable[[], Any]) -
         plan = definition.plan(input())
         _plans.keep((definition, checksum), plan)
     return plan
+
+
+def input_of(instance: ProcessInstance) -> Input:
+    """The input of an instance of a workflow, which never changes: it is read once, as long as there is room for it.
+
+    Raises:
+        UnknownDefinition: the running code no longer has the workflow.
+        InvalidMessage: the input does not have the form that the running code declares.
+    """
+    process = _began(instance)
+    known = _inputs.get(process)
+    if known is None:
+        known = found = Input(workflow_of(instance).Input, instance.data)
+        _once_committed(lambda: _inputs.keep(process, found))
+    return known
+
+
+def read_again(instance: ProcessInstance) -> None:
+    """Has the input of a process read anew: something has failed, and somebody may have mended the row."""
+    _inputs.drop(_began(instance))
+
+
+def _began(instance: ProcessInstance) -> Began:
+    """What one process is known by for as long as workers live: after it was removed another may have its id."""
+    return instance.pk, instance.started_at
 
 
 def definition_of(instance: ProcessInstance) -> Declared:
@@ -173,6 +200,7 @@ def forget() -> None:
     """Drops what is remembered of the tables; for a database that was emptied."""
     _rows.clear()
     _plans.clear()
+    _inputs.clear()
     _known.clear()
 
 

@@ -16,7 +16,7 @@ from orchestrator.definition.typing import MISSING, takes_none
 from orchestrator.definition.workflow.context import AttemptContext, Failure
 from orchestrator.definition.workflow.plan import Binding, Plan, Vertex
 from orchestrator.definition.workflow.signatures import FROM_FACTORY, taken
-from orchestrator.engine.storage.definitions import workflow_of
+from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import CorruptInput, InvalidMessage
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 
@@ -31,7 +31,6 @@ class Results:
         self.instance = instance
         self.plan = plan
         self._known: dict[str, Any] = {}
-        self._input: Any = None
 
     def learn(self, step: str, result: Any) -> None:
         """Notes a result that this session has just stored, as JSON values."""
@@ -40,6 +39,7 @@ class Results:
     def forget(self) -> None:
         """Reads everything anew."""
         self._known.clear()
+        definitions.read_again(self.instance)
 
     def arguments(
         self, bindings: Iterable[Binding], run: StepRun, context: AttemptContext | None
@@ -71,9 +71,9 @@ class Results:
                 read = _is_read(run, binding)
                 return self.result(binding.name) if read else self._own(run)
             case "input":
-                return getattr(self.input, binding.name)
+                return definitions.input_of(self.instance).field(binding.name)
             case "whole_input":
-                return self.input
+                return definitions.input_of(self.instance).whole()
             case "context":
                 return context
             case "constant":
@@ -82,14 +82,6 @@ class Results:
                 return self._failure(run.node)
             case "item":
                 return self._element(binding, run)
-
-    @property
-    def input(self) -> Any:
-        """The process's input."""
-        if self._input is None:
-            form = workflow_of(self.instance).Input
-            self._input = decode(form, self.instance.data)
-        return self._input
 
     def result(self, step: str) -> Any:
         """The result of a step that has one, as its type; it must have been read before.

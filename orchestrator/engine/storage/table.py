@@ -461,12 +461,16 @@ class Table(Generic[M]):
         return field.get_db_prep_save(value, connection)
 
     def _object(self, row: Sequence[Any]) -> M:
+        return self.model.from_db(DEFAULT_DB_ALIAS, self._attnames, self._values(row))
+
+    def _values(self, row: Sequence[Any]) -> list[Any]:
+        """The values of a row's columns as the model has them."""
         db = connections[DEFAULT_DB_ALIAS]
         values = list(row[: len(self.columns)])
         for place, expression, converters in self._converters(db.vendor):
             for convert in converters:
                 values[place] = convert(values[place], expression, db)
-        return self.model.from_db(db.alias, self._attnames, values)
+        return values
 
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
     def _converters(self, vendor: str) -> list[tuple[int, Any, list[Any]]]:

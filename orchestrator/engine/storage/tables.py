@@ -7,16 +7,16 @@ from typing import Any
 from django.db.models import Model
 
 from orchestrator.engine.storage.event_table import EventTable
+from orchestrator.engine.storage.instance_table import InstanceTable
 from orchestrator.engine.storage.table import Table
 from orchestrator.models import (
     Checkpoint,
     Incident,
     IssuedCommand,
-    ProcessInstance,
     StepRun,
 )
 
-instances = Table(ProcessInstance)
+instances = InstanceTable()
 step_runs = Table(StepRun)
 checkpoints = Table(Checkpoint)
 commands = Table(IssuedCommand)

@@ -42,6 +42,31 @@ def nothing() -> None:
     return None
 
 
+@dataclass(frozen=True)
+class Shelf:
+    name: str
+    labels: list[str]
+    boxes: tuple[File, ...] = ()
+
+
+def relabel(name: str, labels: list[str], input: Shelf) -> int:
+    """Changes what it was given; returns how many labels that were."""
+    found = len(labels) + len(input.labels)
+    labels.append(name)
+    input.labels.append(name)
+    return found
+
+
+class Relabelling(Workflow):
+    """Several steps are given the same list."""
+
+    Input = Shelf
+
+    @staticmethod
+    def flow(input: Shelf) -> list[FlowRow]:
+        return [then(*(step(relabel, f"r{n}") for n in range(len(input.boxes))))]
+
+
 ACTIONS: dict[str, Callable[..., str]] = {
     "copy": copy,
     "delete": delete,

@@ -1,0 +1,102 @@
+"""The inputs of workflows, as far as this process of the system keeps them: read and checked once, not at each step."""
+
+from __future__ import annotations
+
+import json
+from threading import Lock
+from typing import Any
+
+from orchestrator.definition.codec import decode, decode_text
+from orchestrator.definition.typing import hints, never_changes
+from orchestrator.engine.storage.latest import Latest
+from orchestrator.engine.storage.plans import Began
+from orchestrator.exceptions import InvalidMessage
+
+BYTES = 100_000_000
+"""How much memory the inputs take in all, about. The one used last is kept whatever it takes."""
+
+SPREAD = 8
+"""A byte of JSON text takes about so many in memory, read and as text."""
+
+LEAST_BYTES = 2_000
+
+
+class Input:
+    """The input of one process, of which each step is given what nobody else can change.
+
+    What cannot be changed at all is handed out as it is, everything else is read anew from the text of that field.
+
+    Args:
+        form: the workflow's `Input`.
+        body: as JSON values.
+
+    Raises:
+        InvalidMessage: it does not have the declared form.
+    """
+
+    def __init__(self, form: type[Any], body: Any) -> None:
+        self._form = form
+        self._value = decode(form, body)
+        self._text = json.dumps(body)
+        self._fixed: dict[str, bool] = {}
+        self._texts: dict[str, str | None] = {}
+        self.size = LEAST_BYTES + SPREAD * len(self._text)
+        """About how many bytes it takes in memory."""
+
+    def whole(self) -> Any:
+        """All of it."""
+        if never_changes(self._form):
+            return self._value
+        return decode_text(self._form, self._text)
+
+    def field(self, name: str) -> Any:
+        """One field of it."""
+        hint = hints(self._form)[name]
+        if name not in self._fixed:
+            self._fixed[name] = never_changes(hint)
+        if self._fixed[name]:
+            return getattr(self._value, name)
+        if name not in self._texts:
+            self._texts[name] = self._text_of(name, hint)
+        text = self._texts[name]
+        return getattr(self.whole(), name) if text is None else decode_text(hint, text)
+
+    def _text_of(self, name: str, hint: Any) -> str | None:
+        """The text of a field; None where the class itself makes something else of it."""
+        body = json.loads(self._text)
+        if name not in body:
+            return None
+        text = json.dumps(body[name])
+        try:
+            alike = decode_text(hint, text) == getattr(self._value, name)
+        except InvalidMessage:
+            return None
+        return text if alike else None
+
+
+class Inputs:
+    """The inputs of processes. Threads may share it."""
+
+    def __init__(self, room: int = BYTES) -> None:
+        self._inputs = Latest[Began, Input](room)
+        self._lock = Lock()
+
+    def get(self, process: Began) -> Input | None:
+        """The input of a process, if it is still kept."""
+        with self._lock:
+            return self._inputs.get(process)
+
+    def keep(self, process: Began, input: Input) -> None:
+        """Keeps the input of a process, and drops others that were not used for long."""
+        with self._lock:
+            self._inputs.keep(process, input, input.size)
+
+    def drop(self, process: Began) -> None:
+        """Drops the input of one process: it is read anew, should it be asked for."""
+        with self._lock:
+            self._inputs.drop(process)
+
+    def clear(self) -> None:
+        """Drops everything."""
+        with self._lock:
+            self._inputs.clear()

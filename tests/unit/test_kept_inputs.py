@@ -1,0 +1,119 @@
+"""An input is read once, and each step is given what no other step can change."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Literal
+from uuid import uuid4
+
+import pytest
+
+from orchestrator.definition.codec import encode
+from orchestrator.definition.typing import never_changes
+from orchestrator.engine.storage.inputs import Input, Inputs
+from orchestrator.exceptions import InvalidMessage
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+@dataclass(frozen=True)
+class Part:
+    name: str
+    colours: frozenset[Colour] = frozenset()
+
+
+@dataclass(frozen=True)
+class Order:
+    key: str
+    parts: tuple[Part, ...]
+    notes: list[Part]
+    first: Part | None = None
+
+
+@dataclass
+class Loose:
+    name: str
+
+
+@dataclass(frozen=True)
+class Sorted:
+    names: list[str]
+    count: int = field(default=0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", sorted(self.names))
+
+
+ORDER = Order("O-1", (Part("bolt", frozenset({Colour.RED})),), [Part("nut")])
+
+
+@pytest.mark.parametrize(
+    ("annotation", "fixed"),
+    [
+        (str, True),
+        (int | None, True),
+        (Literal["a", 1], True),
+        (Colour, True),
+        (Part, True),
+        (tuple[Part, ...], True),
+        (frozenset[tuple[int, str]], True),
+        (Order, False),
+        (Loose, False),
+        (list[int], False),
+        (dict[str, int], False),
+        (tuple[list[int], ...], False),
+        (tuple, False),
+        (Any, False),
+        (object, False),
+    ],
+)
+def test_what_never_changes(annotation: Any, fixed: bool) -> None:
+    assert never_changes(annotation) is fixed
+
+
+def test_what_cannot_be_changed_is_the_same_for_all() -> None:
+    kept = Input(Order, encode(ORDER))
+
+    assert kept.field("parts") is kept.field("parts")
+    assert (kept.field("parts"), kept.field("first")) == (ORDER.parts, None)
+
+
+def test_what_can_be_changed_is_everyones_own() -> None:
+    kept = Input(Order, encode(ORDER))
+    kept.field("notes").clear()
+    kept.whole().notes.clear()
+
+    assert kept.field("notes") == ORDER.notes
+    assert kept.whole() == ORDER
+
+
+def test_what_the_class_itself_makes_of_a_field_is_what_steps_are_given() -> None:
+    kept = Input(Sorted, {"names": ["b", "a"], "count": 2})
+
+    kept.field("names").append("c")
+    assert kept.field("names") == ["a", "b"]
+
+
+def test_a_field_that_was_not_there_yet_has_its_default() -> None:
+    kept = Input(Sorted, {"names": []})
+
+    assert (kept.field("count"), kept.field("names")) == (0, [])
+
+
+def test_an_input_of_another_form_is_refused_whatever_is_asked_of_it() -> None:
+    with pytest.raises(InvalidMessage):
+        Input(Order, {**encode(ORDER), "notes": [{"name": 1}]})
+
+
+def test_as_many_are_kept_as_there_is_room_for() -> None:
+    kept = Input(Order, encode(ORDER))
+    inputs, now = Inputs(room=2 * kept.size), datetime.now(UTC)
+    first, second, third = ((uuid4(), now) for _ in range(3))
+    for process in (first, second, third):
+        inputs.keep(process, kept)
+    inputs.drop(third)
+
+    found = [inputs.get(process) for process in (first, second, third)]
+    assert found == [None, kept, None]
