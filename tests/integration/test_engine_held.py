@@ -29,9 +29,8 @@ from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.table import Table
 from orchestrator.engine.storage.tables import commands, events, step_runs
 from orchestrator.models import ProcessInstance, Status, StepKind, StepRun, StepStatus
-from orchestrator.workers.current import Current
 from orchestrator.workers.held import RESULTS_ROOM, SharedHeld
-from orchestrator.workers.taking_over import GLANCE_SECONDS, TakingOver
+from orchestrator.workers.taking_over import GLANCE_SECONDS
 from tests.apps.long_work.fixtures import long_work, written
 from tests.apps.long_work.processes import (
     AT_ONCE,
@@ -41,6 +40,7 @@ from tests.apps.long_work.processes import (
     LongStep,
 )
 from tests.apps.long_work.ways import ACTIONS, entries
+from tests.services.supervised import Supervised
 
 __all__ = ["long_work", "written"]
 
@@ -58,20 +58,6 @@ def errand(name: str) -> None:
 
 def long_step(name: str) -> None:
     start_process(LongStep, LongStep.Input(name))
-
-
-class Supervised(Current):
-    """A worker of this process, and who looks after what it holds; the work itself lets it look."""
-
-    def __init__(self) -> None:
-        self.shown = SharedHeld()
-        super().__init__(held=self.shown)
-        self.others = TakingOver("default", {self.owner: self.shown})
-
-    def look(self) -> None:
-        """Let what is held be looked at when it is time."""
-        time.sleep(BEGIN_SECONDS + 0.05)
-        self.others.look()
 
 
 @pytest.fixture(autouse=True)

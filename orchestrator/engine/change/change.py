@@ -16,6 +16,7 @@ from orchestrator.engine.change import incidents, offering, pausing
 from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.change.status import TROUBLED, status_of
 from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.alike import together
 from orchestrator.engine.storage.batch import Batch, Statement, send
 from orchestrator.engine.storage.tables import (
     checkpoints,
@@ -104,7 +105,7 @@ class ProcessChange:
         Raises:
             LeaseLost: somebody else moved the process or settled the cause; roll back.
         """
-        self.send(Batch(self.prepared()))
+        self.send(Batch(together(self.prepared())))
         self.written()
 
     def prepared(self) -> list[Statement]:

@@ -6,7 +6,7 @@ itself when enough have arrived.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from orchestrator.definition.workflow.advance import (
@@ -22,7 +22,6 @@ from orchestrator.engine.change.application_code import contained
 from orchestrator.engine.change.visits import elements
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.storage import idle_limit
-from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import NoCase
 from orchestrator.models import StepKind, StepRun, StepStatus
 
@@ -37,14 +36,14 @@ def go_on(change: WorkflowChange, settled: Settled) -> None:
 
 
 class Following:
-    """What follows in one change: the joins it has read, and the maps it has begun that are empty."""
+    """What follows a settled visit in one change, and the maps that it has begun and that are empty."""
 
     def __init__(self, change: WorkflowChange) -> None:
         self.change = change
         self.emptied: list[StepRun] = []
         """Maps without elements: they are over at once."""
         self._result: Any = None
-        self._joins: dict[str, StepRun] = {}
+        self._joins = change.joins
 
     def go_on(self, settled: Settled) -> None:
         """Carries out what follows when a visit is settled.
@@ -91,14 +90,21 @@ class Following:
 
     def look(self, names: Sequence[str]) -> dict[str, Arrivals]:
         """How joins stand, as stored and as this change has made them."""
-        unknown = [name for name in names if name not in self._joins]
-        if unknown and not self.change.new:
-            self._joins |= joins.stored(self.change.instance.pk, unknown)
+        self.read(names)
         return {
             name: joins.arrivals_of(row, over=self._is_over(row))
             for name in names
             if (row := self._joins.get(name)) is not None
         }
+
+    def read(self, names: Iterable[str]) -> None:
+        """Reads the joins of these steps that this change does not know yet."""
+        unknown = [name for name in names if name not in self._joins]
+        if not unknown:
+            return
+        self._joins |= dict.fromkeys(unknown)
+        if not self.change.new:
+            self._joins |= joins.stored(self.change.instance.pk, unknown)
 
     def _is_over(self, row: StepRun) -> bool:
         """Whether a join can start no more: it has, or it was cancelled while it waited."""
@@ -112,8 +118,8 @@ class Following:
             row = self._joins[name] = self.change.new_visit(self.change.plan[name])
             row.kind, row.status, row.wake_at = StepKind.JOIN, StepStatus.WAITING, None
             self.change.add(row)
-        elif row not in self.change.fresh:
-            self.change.mark(step_runs.update(counts, {"id": row.pk}))
+        elif row.pk is not None:
+            self.change.count(row, counts)
         for column, value in counts.items():
             setattr(row, column, value)
 
@@ -165,8 +171,7 @@ class Following:
         """The stored row of a join that waited becomes the visit itself."""
         row.pk = waiting.pk
         values = {name: getattr(row, name) for name in FIRED}
-        where = {"id": row.pk, "kind": StepKind.JOIN}
-        self.change.mark(step_runs.update(values, where))
+        self.change.count(row, values, kind=StepKind.JOIN)
         self.change.touch(row, row.status)
         self.change.wake(row)
 

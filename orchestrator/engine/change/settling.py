@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from orchestrator.definition.workflow.advance import Settled
 from orchestrator.engine.change import incidents, maps, redoing
-from orchestrator.engine.change.following import go_on
+from orchestrator.engine.change.following import Following, go_on
 from orchestrator.engine.change.undoing import is_undone_later
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.models import Incident, StepKind, StepRun, StepStatus
+
+Visited = tuple[StepRun, Any, Mapping[str, Any]]
+"""A claimed visit, what its function gave, as the step's type, and the columns in which that is stored."""
 
 
 def follow(
@@ -40,6 +44,23 @@ def follow(
         maps.count(change, run, {run.item or 0: result})
     else:
         go_on(change, Settled(run.node, run.visit, "done", result))
+
+
+def follow_together(change: WorkflowChange, visits: Iterable[Visited]) -> None:
+    """Settles visits of several steps and carries out what follows, in the order in which a history tells it again.
+
+    Raises:
+        NoCase: no way on fits one of the results.
+    """
+    ordered = sorted(visits, key=lambda visit: visit[0].pk)
+    links = (link for run, *_ in ordered for link in change.plan[run.node].links)
+    targets = {link.target for link in links}
+    joins = [name for name in targets if change.plan[name].ways_in > 1]
+    if len(ordered) > 1:
+        Following(change).read(sorted(joins))
+    for run, result, given in ordered:
+        change.close(run, StepStatus.DONE, **given)
+        follow(change, run, result)
 
 
 def came_to_its_end(change: WorkflowChange, run: StepRun, status: StepStatus) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,6 +16,7 @@ from orchestrator.engine.change.undoing import comes_to_its_end, done_visits, un
 from orchestrator.engine.change.visits import visit
 from orchestrator.engine.storage import definitions, idle_limit
 from orchestrator.engine.storage.batch import Batch, Statement, database_now
+from orchestrator.engine.storage.table import Update
 from orchestrator.engine.storage.tables import instances, step_runs
 from orchestrator.exceptions import InvalidDefinition, InvalidMessage
 from orchestrator.models import (
@@ -66,6 +67,10 @@ class WorkflowChange(ProcessChange):
         self.round = 1
         """That of the visit that is settled; what follows from it has the same."""
         self.closed: set[int] = set()
+        self.joins: dict[str, StepRun | None] = {}
+        """The joins as this change has read or made them, by their steps; None for one that had no row."""
+        self.counted: dict[int, Update] = {}
+        """What it writes of the joins that were stored before, by their keys: each is written once."""
         self.revived: set[str] = set()
         """The steps whose failure holds nothing back any more."""
 
@@ -165,6 +170,20 @@ class WorkflowChange(ProcessChange):
         idle_limit.allow_rows(len(names))
         runs = self.instance.step_runs.filter(node__in=names, finished_at=None)
         return [run for run in runs if run.pk not in self.closed]
+
+    # Joins
+
+    def count(self, row: StepRun, values: Mapping[str, Any], **where: Any) -> None:
+        """Writes how a stored join stands now, or the visit that it has become; all this change knows, as one write."""
+        found = self.counted.get(row.pk)
+        if found is None:
+            self.counted[row.pk] = step_runs.update(values, {"id": row.pk, **where})
+            self.mark(self.counted[row.pk])
+        else:
+            found.values, found.where = (
+                {**found.values, **values},
+                {**found.where, **where},
+            )
 
     # New visits
 
@@ -267,6 +286,10 @@ class WorkflowChange(ProcessChange):
             self.look_again()
         elif self.instance.status not in TROUBLED:
             self.instance.status = Status.RUNNING
+
+    def look_again(self) -> None:
+        super().look_again()
+        self.counted.clear()  # it has been sent
 
     def columns(self) -> dict[str, Any]:
         return {"open_steps": self.instance.open_steps}

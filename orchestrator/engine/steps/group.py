@@ -60,15 +60,21 @@ def _singly(one: HeldResult) -> StepRun | None:
 
 
 def _of_one_process(group: Group) -> Following:
-    """Stores them in one transaction: elements of one map in one change, a step in one of its own."""
+    """Stores them in one transaction: elements of one map in one change, and steps that do not depend on their order.
+
+    What follows several steps is claimed like all else that is ready, and so together again.
+    """
     session, following = group[0].session, Following()
     with transaction.atomic(durable=True):
         now = session.lock(group[0].run).now
-        for same in _split(group, _map_of):
+        for same in _split(group, _change_of):
             change = session.change(same[0].run, now)
+            if len(same) > 1 and same[0].run.kind != StepKind.ITEM:
+                change.owner = ""
             _settle(change, same)
             change.write()
-            session.learn(same[0])
+            for one in same:
+                session.learn(one)
             following.append(change.mine)
     return following
 
@@ -101,21 +107,26 @@ def _of_many_processes(group: Group) -> Following:
 
 
 def _settle(change: WorkflowChange, same: Group) -> None:
-    """Settles the visit of a step, or those of one map's elements."""
+    """Settles the visits of steps, or those of one map's elements."""
     first = same[0].run
+    if first.kind != StepKind.ITEM:
+        visits = [(one.run, one.result, one.given) for one in same]
+        settling.follow_together(change, visits)
+        return
     for one in same:
         change.close(one.run, StepStatus.DONE, **one.given)
-    if first.kind == StepKind.ITEM:
-        maps.count(change, first, {one.run.item or 0: one.result for one in same})
-    else:
-        settling.follow(change, first, same[0].result)
+    maps.count(change, first, {one.run.item or 0: one.result for one in same})
 
 
-def _map_of(one: HeldResult) -> object:
-    """What elements of one map have in common."""
+def _change_of(one: HeldResult) -> object:
+    """What is settled in one change has this in common.
+
+    Where a join gives up what it needs no more, it matters which step comes first: each has a change of its own.
+    """
     run = one.run
-    element = run.kind == StepKind.ITEM
-    return (run.node, run.visit, run.round) if element else run.pk
+    if run.kind == StepKind.ITEM:
+        return run.node, run.visit, run.round
+    return run.pk if one.session.plan.cancelling else run.kind
 
 
 def _split(

@@ -7,7 +7,7 @@ of the transaction stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -40,13 +40,13 @@ class Later:
 
 
 class Touched(NamedTuple):
-    """Which rows a statement writes: new ones, the one of a key, or whichever meet a condition.
+    """Which rows a statement writes: new ones, the one of a key, those of a set of keys, or whichever meet a condition.
 
     One that takes a lock writes none, but what comes after it must see what was committed before.
     """
 
     table: str
-    how: Literal["insert", "key", "condition", "lock"]
+    how: Literal["insert", "key", "keys", "condition", "lock"]
     key: object = None
 
 
@@ -173,21 +173,22 @@ class Batch:
         for statement in self.statements:
             table, how, key = touched = statement.touched
             seen = before.setdefault(table, set())
-            mine = key if how == "key" else how
+            mine = key if how == "keys" else {key if how == "key" else how}
+            assert isinstance(mine, Set)  # noqa: S101  # see Touched
             if _meet(seen, how, mine):
                 return touched
-            seen |= {mine, *statement.new_keys}
+            seen |= {*mine, *statement.new_keys}
         return None
 
 
-def _meet(seen: set[object], how: str, mine: object) -> bool:
+def _meet(seen: set[object], how: str, mine: Set[object]) -> bool:
     """Whether a write meets an earlier one of its table; new rows meet none, since they are not there before.
 
     A lock meets whatever there is.
     """
     if how in ("insert", "lock"):
         return how == "lock"
-    return bool(seen) if how == "condition" else bool({mine, "condition"} & seen)
+    return bool(seen) if how == "condition" else bool({*mine, "condition"} & seen)
 
 
 def send(statements: Iterable[Statement]) -> None:
@@ -242,7 +243,8 @@ def _send_message(cursor: Any, statements: Sequence[Statement]) -> None:
 def _send_as_one(statements: Sequence[Statement]) -> None:
     """One prepared statement: PostgreSQL reads and plans it once a connection."""
     params = [param for statement in statements for param in statement.params]
-    shape = tuple((s.sql, s.rows, s.receive is not None) for s in statements)
+    params += [s.rows for s in statements if s.rows not in (None, 1)]
+    shape = tuple((s.sql, _number(s.rows), s.receive is not None) for s in statements)
     try:
         with prepared_cursor() as cursor:
             cursor.execute(_whole(shape), params)
@@ -256,8 +258,13 @@ def _send_as_one(statements: Sequence[Statement]) -> None:
         receive([[value] for value in values])
 
 
+def _number(rows: int | None) -> str:
+    """How the number of rows that a statement must hit is written; "" where it may hit any."""
+    return "" if rows is None else "1" if rows == 1 else "%s"
+
+
 @lru_cache(SHAPES)
-def _whole(shape: tuple[tuple[str, int | None, bool], ...]) -> str:
+def _whole(shape: tuple[tuple[str, str, bool], ...]) -> str:
     """One statement of several: a write that hits another number of rows than it must divides by zero."""
     parts, picked, checked = [], [], []
     for number, (sql, rows, receives) in enumerate(shape):
@@ -265,7 +272,7 @@ def _whole(shape: tuple[tuple[str, int | None, bool], ...]) -> str:
         parts.append(f"w{number} AS ({sql}{returning})")
         if receives:
             picked.append(f"ARRAY(SELECT * FROM w{number})")  # noqa: S608  # our own names
-        if rows is not None:
+        if rows:
             count = f"(SELECT COUNT(*) FROM w{number})"  # noqa: S608  # our own names
             checked.append(f"1 / CASE WHEN {count} = {rows} THEN 1 ELSE 0 END")
     return f"WITH {', '.join(parts)} SELECT {', '.join([*picked, *checked]) or 1}"  # our own statements

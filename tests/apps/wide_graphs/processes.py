@@ -1,10 +1,11 @@
 """Many branches at once, and graphs with many edges; their steps do nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
-from orchestrator.definition import Workflow, fork, join, needs, start, step
+from orchestrator.definition import Workflow, fork, join, needs, route, start, step
 from orchestrator.definition.workflow.rows import FlowRow
 
 
@@ -75,4 +76,53 @@ class Dense(Workflow):
             before = now
 
 
-WORKFLOWS = (Broad, Fan, Dense)
+class Way(StrEnum):
+    ON = "on"
+
+
+done: list[str] = []
+"""Which steps have run, in this order."""
+
+ACTIONS: dict[str, Callable[[], object]] = {}
+"""What a step does beside, by its name."""
+
+
+@dataclass(frozen=True)
+class Names:
+    names: tuple[str, ...]
+
+
+def act(name: str) -> str:
+    done.append(name)
+    ACTIONS.get(name, nothing)()
+    return name
+
+
+def choose(name: str) -> Way:
+    done.append(name)
+    return Way.ON
+
+
+class Beside(Workflow):
+    """Named steps beside each other, which come together; after one whose name begins with "choose" a route decides."""
+
+    name = "wide-beside"
+    Input = Names
+
+    @staticmethod
+    def flow(input: Names) -> Iterator[FlowRow]:
+        ends = []
+        for name in input.names:
+            chooses = name.startswith("choose")
+            one = step(
+                choose if chooses else act, name, args={"name": name}, backoff=0.01
+            )
+            yield start(one)
+            if chooses:
+                chosen = step(nothing, f"{name}_on")
+                yield route(one, on="", to={Way.ON: chosen})
+            ends.append(chosen if chooses else one)
+        yield join(*ends, into=last)
+
+
+WORKFLOWS = (Broad, Fan, Dense, Beside)

@@ -1,0 +1,184 @@
+"""Quick steps of one process that a worker has claimed together share a commit; each still stands for itself."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from orchestrator import start_process
+from orchestrator.engine import drain as draining
+from orchestrator.engine.claims.held import TAKE_SECONDS
+from orchestrator.engine.drain import drain
+from orchestrator.engine.operations import cancel
+from orchestrator.engine.steps import quick_results, session
+from orchestrator.models import ProcessInstance, Status, StepRun, StepStatus
+from orchestrator.testing import registered
+from tests.apps.compensation.fixtures import Ask, asked
+from tests.apps.patterns.desk import go_on
+from tests.apps.wide_graphs.processes import (
+    ACTIONS,
+    WORKFLOWS,
+    Beside,
+    Dense,
+    Mesh,
+    Names,
+    done,
+)
+from tests.services.supervised import Supervised
+
+__all__ = ["asked"]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+NAMES = ("a", "b", "c", "d")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def known() -> Iterator[None]:
+    with registered(*WORKFLOWS):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let four steps be claimed together, and be quick also on a machine that has much else to do."""
+    done.clear()
+    monkeypatch.setattr(draining, "FEW", 4)
+    monkeypatch.setattr(draining, "BEGIN_SECONDS", 30)
+    for module in (session, quick_results):
+        monkeypatch.setattr(module, "HOLD_SECONDS", 30)
+    yield
+    ACTIONS.clear()
+
+
+@pytest.fixture
+def worker() -> Supervised:
+    return Supervised()
+
+
+def beside(*names: str) -> ProcessInstance:
+    receipt = start_process(Beside, Names(names))
+    return ProcessInstance.objects.get(pk=receipt.process_id)
+
+
+def visits(process: ProcessInstance) -> dict[str, StepRun]:
+    process.refresh_from_db()
+    return {run.node: run for run in process.step_runs.all()}
+
+
+def test_steps_that_were_claimed_together_share_a_commit(worker: Supervised) -> None:
+    process = beside(*NAMES)
+    worker.drain("default")
+
+    found = visits(process)
+    assert {found[name].left for name in NAMES} == {2}
+    assert {found[name].result for name in NAMES} == set(NAMES)
+    assert (found["last"].arrived, found["last"].entered) == (4, 2)
+    assert (process.status, process.revision) == (Status.COMPLETED, 3)
+    causes = process.checkpoints.values_list("revision", "edge")
+    assert dict(causes)[2].count(",") == 3
+
+
+def test_without_a_supervisor_each_is_stored_before_the_next_begins() -> None:
+    process = beside(*NAMES)
+    seen: list[list[str]] = []
+    ACTIONS["d"] = lambda: seen.append([visits(process)[name].status for name in NAMES])
+    drain()
+
+    assert seen == [["done", "done", "done", "running"]]
+    assert visits(process)["last"].status == StepStatus.DONE
+
+
+@pytest.mark.parametrize("layers", [5, 20])
+def test_a_step_of_a_dense_graph_takes_few_statements(
+    worker: Supervised, layers: int
+) -> None:
+    start_process(Dense, Mesh(16, layers))
+    with CaptureQueriesContext(connection) as queries:
+        worker.drain("default")
+
+    process = ProcessInstance.objects.get()
+    assert process.status == Status.COMPLETED
+    assert process.revision < 16 * layers / 4
+    if connection.vendor == "postgresql":
+        assert len(queries) < 1.5 * 16 * layers
+
+
+def test_a_step_that_fails_holds_nobody_back(worker: Supervised) -> None:
+    def fail() -> None:
+        if done.count("b") == 1:
+            raise ConnectionError("once")
+
+    process = beside(*NAMES)
+    ACTIONS["b"] = fail
+    worker.drain("default")
+    go_on(process)
+
+    found = visits(process)
+    assert process.status == Status.COMPLETED
+    assert found["b"].attempt == 2
+    assert len({found[name].left for name in NAMES}) == 2
+    assert sorted(done) == sorted([*NAMES, "b"])
+
+
+def test_one_that_is_no_longer_its_workers_leaves_the_others_as_they_are(
+    worker: Supervised,
+) -> None:
+    process = beside(*NAMES)
+    another = {"owner": "another worker", "attempt": 2}
+    ACTIONS["d"] = lambda: process.step_runs.filter(node="a").update(**another)
+    worker.drain("default")
+
+    found = visits(process)
+    assert (found["a"].status, found["a"].owner) == ("running", "another worker")
+    assert [found[name].status for name in NAMES[1:]] == ["done"] * 3
+    assert (found["last"].kind, found["last"].arrived) == ("join", 3)
+    process.step_runs.filter(node="a").update(owner=worker.owner)
+    drain(owner="another")
+
+
+def test_one_after_which_the_application_decides_goes_alone(worker: Supervised) -> None:
+    process = beside("a", "choose_b", "choose_c", "d")
+    worker.drain("default")
+
+    found = visits(process)
+    assert process.status == Status.COMPLETED
+    assert found["a"].left == found["d"].left
+    left = {found[name].left for name in ("a", "choose_b", "choose_c")}
+    assert len(left) == 3
+
+
+def test_results_that_are_held_while_another_step_runs_are_stored_by_others(
+    worker: Supervised,
+) -> None:
+    process = beside(*NAMES)
+    seen: list[list[tuple[str, object]]] = []
+
+    def look() -> None:
+        time.sleep(TAKE_SECONDS)
+        worker.others.look()
+        found = visits(process)
+        seen.append([(found[name].status, found[name].result) for name in NAMES])
+
+    ACTIONS["d"] = look
+    worker.drain("default")
+
+    stored = [("ready", "a"), ("ready", "b"), ("ready", "c")]
+    assert seen == [[*stored, ("running", None)]]
+    assert visits(process)["last"].status == StepStatus.DONE
+    assert process.status == Status.COMPLETED
+    assert done == list(NAMES)
+    assert {run.attempt for run in visits(process).values()} == {1}
+
+
+def test_a_process_that_was_cancelled_meanwhile_takes_none(
+    worker: Supervised, asked: Ask
+) -> None:
+    process = beside(*NAMES)
+    ACTIONS["d"] = lambda: cancel(process.pk, request=asked())
+    worker.drain("default")
+
+    assert {visits(process)[name].result for name in NAMES} == {None}
+    assert process.status == Status.CANCELLED
