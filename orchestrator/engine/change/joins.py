@@ -18,8 +18,14 @@ from orchestrator.exceptions import Permanent
 from orchestrator.models import StepKind, StepRun, StepStatus
 
 TABLE = StepRun._meta.db_table
+COLUMNS = (
+    "id, instance_id, node, kind, visit, item, round, redo, status, arrived, taken, progress, error, child_id,"
+    " finished_at"
+)
+"""Without what its step was given or has found, should it have started: that may be large."""
+
 FOUND = (
-    f"SELECT * FROM {TABLE} WHERE instance_id = %s AND visit = 1 AND item IS NULL"  # noqa: S608  # names are the model's
+    f"SELECT {COLUMNS} FROM {TABLE} WHERE instance_id = %s AND visit = 1 AND item IS NULL"  # noqa: S608  # names are the model's
     f" AND NOT redo AND kind <> '{StepKind.UNDO}' AND status <> '{StepStatus.SUPERSEDED}'"
 )
 
