@@ -22,7 +22,7 @@ from orchestrator.engine.storage.new_rows import plain_text
 from orchestrator.engine.storage.table import ALL, Insert, Table, Update
 
 
-class Column(NamedTuple):
+class JsonColumn(NamedTuple):
     """A column that is set or compared: its field, and the text of its value if that is the same in all rows."""
 
     field: Field[Any, Any]
@@ -97,14 +97,14 @@ def _columns(
     fields: Sequence[Field[Any, Any]],
     values: Sequence[Sequence[Any]],
     rows: list[dict[str, Any]],
-) -> tuple[Column, ...]:
+) -> tuple[JsonColumn, ...]:
     """The columns; values that differ are put into the rows."""
     found = []
     for place, field in enumerate(fields):
         given = [row[place] for row in values]
         texts = {plain_text(field, value) for value in given}
         text = texts.pop() if len(texts) == 1 else None
-        found.append(Column(field, text))
+        found.append(JsonColumn(field, text))
         if text is None:
             as_json = isinstance(field, JSONField)
             for row, value in zip(rows, given, strict=True):
@@ -126,7 +126,7 @@ def _written(value: Any) -> Any:
 
 
 @lru_cache(SHAPES)
-def _insert(table: Table[Any], columns: tuple[Column, ...]) -> str:
+def _insert(table: Table[Any], columns: tuple[JsonColumn, ...]) -> str:
     named = _named("s", columns)
     names = ", ".join(_quoted(column) for _, column in named)
     values = ", ".join(column.text or f"v.{name}" for name, column in named)
@@ -135,7 +135,7 @@ def _insert(table: Table[Any], columns: tuple[Column, ...]) -> str:
 
 @lru_cache(SHAPES)
 def _update(
-    table: Table[Any], sets: tuple[Column, ...], where: tuple[Column, ...]
+    table: Table[Any], sets: tuple[JsonColumn, ...], where: tuple[JsonColumn, ...]
 ) -> str:
     new, old = _named("s", sets), _named("w", where)
     values = ", ".join(
@@ -149,12 +149,12 @@ def _update(
     return f"UPDATE {table.name} AS u SET {values} FROM {_given([*new, *old])} WHERE {conditions}"  # noqa: S608  # names are the model's
 
 
-def _named(prefix: str, columns: Iterable[Column]) -> list[tuple[str, Column]]:
+def _named(prefix: str, columns: Iterable[JsonColumn]) -> list[tuple[str, JsonColumn]]:
     """The columns with their names in the JSON text."""
     return [(f"{prefix}{place}", column) for place, column in enumerate(columns)]
 
 
-def _given(columns: Sequence[tuple[str, Column]]) -> str:
+def _given(columns: Sequence[tuple[str, JsonColumn]]) -> str:
     types = ", ".join(
         f"{name} {column.field.cast_db_type(connection)}"
         for name, column in columns
@@ -163,5 +163,5 @@ def _given(columns: Sequence[tuple[str, Column]]) -> str:
     return f"json_to_recordset(%s::json) AS v({types})"
 
 
-def _quoted(column: Column) -> str:
+def _quoted(column: JsonColumn) -> str:
     return connection.ops.quote_name(str(column.field.column))
