@@ -17,7 +17,12 @@ from bench.run import QUEUE, held_back, release, running
 from bench.workers import Team, workers
 from orchestrator.definition import ProcessManager
 from orchestrator.engine.drain import drain
-from orchestrator.engine.processes import send_event, start_process
+from orchestrator.engine.processes import (
+    Envelope,
+    send_event,
+    send_events,
+    start_process,
+)
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import InboxEvent, IssuedCommand
 
@@ -32,6 +37,7 @@ class EventGame(Game):
         name: what it is called.
         definition: the process manager.
         commands: how many commands each event has it issue.
+        batch: how many one sender sends together; 1 sends them one by one.
     """
 
     unit = "event"
@@ -45,11 +51,13 @@ class EventGame(Game):
         name: str,
         definition: type[ProcessManager],
         commands: int = 0,
+        batch: int = 1,
     ) -> None:
         super().__init__(size)
         self.name = name
         self.definition = definition
         self.commands = commands
+        self.batch = batch
         self.sent = 0
         self.waiting: list[UUID] = []
         self.team = Team([])
@@ -63,7 +71,7 @@ class EventGame(Game):
                 yield
                 return
             with workers(QUEUE, self.size.processes) as self.team:
-                self._send(self.size.processes * 20)
+                self._send_together(self.size.processes * 20)
                 self._wait()
                 yield
 
@@ -81,15 +89,26 @@ class EventGame(Game):
         drain(QUEUE, alone=True)
 
     def _send(self, number: int) -> None:
-        for _ in range(number):
-            self._send_one()
+        """Sends so many, as the game does."""
+        for left in range(number, 0, -self.batch):
+            if self.batch == 1:
+                self._send_one()
+            else:
+                self._send_together(min(self.batch, left))
 
-    def _send_one(self) -> Any:
+    def _send_together(self, number: int) -> None:
+        send_events(self._envelope() for _ in range(number))
+
+    def _send_one(self) -> int:
+        sent = self._envelope()
+        return send_event(
+            sent.event, id=sent.id, source=SOURCE, process_id=sent.process_id
+        ).number
+
+    def _envelope(self) -> Envelope:
         match = self.waiting[self.sent % self.matches]
         self.sent += 1
-        return send_event(
-            Returned(), id=uuid4().hex, source=SOURCE, process_id=match
-        ).number
+        return Envelope(Returned(), id=uuid4().hex, source=SOURCE, process_id=match)
 
     def _events(self) -> Any:
         return InboxEvent.objects.filter(source=SOURCE)
@@ -112,7 +131,7 @@ class EventGame(Game):
 
 
 class Receiving(EventGame):
-    """Events that one sender sends one after the other while nobody handles them."""
+    """Events that one sender sends while nobody handles them."""
 
     has_workers = False
 
@@ -133,7 +152,7 @@ class Handling(EventGame):
 
     def prepare(self) -> None:
         with held_back(self.definition):
-            self._send(self.size.count)
+            self._send_together(self.size.count)
 
     def run(self) -> Figures:
         before, begun = self.team.used(), database_now()
@@ -147,6 +166,8 @@ class AtOnce(EventGame):
     """One sender sends while the workers handle: as fast as it can, then at LOAD of what came of that."""
 
     LOAD = 0.8
+    TOGETHER_SECONDS = 0.02
+    """Those of so long are sent together then, if they are sent together at all."""
 
     def prepare(self) -> None:
         """They are sent as it goes."""
@@ -162,10 +183,11 @@ class AtOnce(EventGame):
     def _paced(self, rate: float) -> Figures:
         """Milliseconds from receipt to commit at that rate."""
         last = self._events().latest("pk").pk
+        together = min(self.batch, max(1, round(rate * self.TOGETHER_SECONDS)))
         begun = time.perf_counter()
-        for number in range(self.size.count // 2):
-            self._send_one()
-            early = begun + (number + 1) / rate - time.perf_counter()
+        for sent in range(0, self.size.count // 2, together):
+            self._send(together)
+            early = begun + (sent + together) / rate - time.perf_counter()
             time.sleep(max(early, 0))
         self._wait()
         rows = self._events().filter(pk__gt=last)

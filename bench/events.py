@@ -12,6 +12,9 @@ from bench.limits import LIMIT, limits
 from bench.measurement import Measurement, Ratio
 from bench.ping import AnnouncedPingPong, PingPong
 
+BATCH = 100
+"""How many events are sent together where they are."""
+
 
 def measurement(size: Size) -> Measurement:
     """Receiving, handling without and with commands, both at once, and one event at a time."""
@@ -21,7 +24,10 @@ def measurement(size: Size) -> Measurement:
     handled = [
         Handling(size, "handled", PingPong),
         Handling(half, commanding, AnnouncedPingPong, commands=2),
-        AtOnce(half, "sent and handled at once", PingPong),
+        AtOnce(half, "sent one by one and handled at once", PingPong),
+        AtOnce(
+            half, f"sent {BATCH} together and handled at once", PingPong, batch=BATCH
+        ),
     ]
     names = [game.name for game in handled]
     return Measurement(
@@ -30,6 +36,7 @@ def measurement(size: Size) -> Measurement:
             *limits(size),
             rq,
             Receiving(half, "received, one by one", PingPong),
+            Receiving(size, f"received, {BATCH} together", PingPong, batch=BATCH),
             *handled,
             OneEvent(one, "one event at a time", PingPong),
         ],
