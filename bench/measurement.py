@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -43,6 +44,8 @@ class Measurement:
     absent: Sequence[str] = ()
     """What could have been compared and is not there, in words."""
     played: dict[str, list[Figures]] = field(default_factory=dict)
+    busy: float = field(default_factory=lambda: os.getloadavg()[0])
+    """How many processes wanted a processor in the minute before: figures of a busy machine are void."""
 
     def run(self, rounds: int, say: Callable[[str], object]) -> list[Row]:
         """Plays all games in each round, and gives their medians.
@@ -58,6 +61,10 @@ class Measurement:
                     raise BenchFailed(f"{game.name}: nothing was done")
                 self.played.setdefault(game.name, []).append(figures)
                 say(f"    {figures[MAIN]:,.0f} {game.unit}s a second")
+        return self.rows()
+
+    def rows(self) -> list[Row]:
+        """The medians of what was played."""
         return [self._row(game) for game in self.games]
 
     def _row(self, game: Game) -> Row:

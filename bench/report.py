@@ -37,11 +37,12 @@ TITLES = {
 SETTINGS = "SELECT name, setting FROM pg_settings WHERE name IN ('server_version', 'synchronous_commit')"
 
 
-def machine() -> dict[str, str]:
-    """What it was measured on."""
+def machine(busy: float) -> dict[str, str]:
+    """What it was measured on, and how busy that was before."""
     found = {
         "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "cores": str(os.cpu_count()),
+        "load before": f"{busy:.1f}",
         "python": platform.python_version(),
         "database": connection.vendor,
         "ends measured by": clock.measured_by(),
@@ -59,7 +60,7 @@ def as_json(measured: Measurement, rows: Sequence[Row]) -> dict[str, Any]:
     """All figures, and those of each round."""
     return {
         "what": measured.name,
-        "machine": machine(),
+        "machine": machine(measured.busy),
         "games": {
             row.name: {
                 "unit": row.unit,
@@ -86,7 +87,9 @@ def as_markdown(measured: Measurement, rows: Sequence[Row], processes: int) -> s
         lines.append([f"{row.name} ({row.unit}s)", _with_spread(row), *cells[1:]])
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     rounds = len(measured.played[rows[0].name])
-    how = ", ".join(f"{name}: {value}" for name, value in machine().items())
+    how = ", ".join(
+        f"{name}: {value}" for name, value in machine(measured.busy).items()
+    )
     said = [
         f"Medians of {rounds} interleaved rounds, {processes} workers; lowest and highest in brackets. {how}.",
         measured.note,

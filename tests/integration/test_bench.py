@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from bench import checks
+from bench import checks, report
 from bench.chain import LENGTH, Chain
-from bench.game import BenchFailed
+from bench.game import BenchFailed, Size
+from bench.measurement import Measurement
 from bench.run import HELD, QUEUE, held_back, release, running
+from bench.workflow_game import WorkflowGame
 from orchestrator.engine.drain import drain
 from orchestrator.engine.processes import start_process
 from orchestrator.models import (
@@ -85,3 +87,14 @@ def test_a_game_with_real_workers_measures_and_leaves_nothing_behind() -> None:
     assert "'statements'" in played.stdout
     assert not ProcessInstance.objects.filter(name=Chain.name).exists()
     assert not Definition.objects.filter(name=Chain.name).exists()
+
+
+def test_a_table_says_how_busy_the_machine_was_before() -> None:
+    game = WorkflowGame(Size(1), "ours", Chain, LENGTH)
+    measured = Measurement("x", [game], busy=3.5)
+    measured.played["ours"] = [{"per_second": 1234}]
+
+    table = report.as_markdown(measured, measured.rows(), 2)
+
+    assert "load before: 3.5" in table
+    assert "| ours (steps) | 1,234 (1,234-1,234) |" in table

@@ -17,6 +17,8 @@ from bench.steps_told import LOG, chain_figures, step, told
 class KnownGame(Game):
     """A game whose figures are known before."""
 
+    unit = "unit"
+
     def __init__(self, name: str, *figures: float) -> None:
         super().__init__(Size(1))
         self.name = name
