@@ -1,0 +1,243 @@
+"""Removing processes that ended long ago: whole trees, a few at a time, so that nobody waits for it.
+
+A tree is a process with its sub-processes. It goes when all of it ended before the limit of its definition, nothing of
+it is left to be done and it needs nobody; what is locked is passed over, and found by the next run. Each set of trees
+is one short transaction: lock, export, delete, audit. So a run may be cut off at any moment, and two may run at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, BinaryIO
+from uuid import UUID, uuid4
+
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import transaction
+from django.db.models import Model, Q, QuerySet
+
+from orchestrator.engine.storage.batch import database_now
+from orchestrator.models import (
+    Checkpoint,
+    InboxEvent,
+    Incident,
+    IssuedCommand,
+    OperatorAction,
+    ProcessInstance,
+    StepRun,
+)
+
+ALL_OTHERS = "*"
+"""Stands for the definitions that are not named."""
+
+FEWEST, MOST = 5, 250
+"""How many trees one transaction takes."""
+LONG = 0.2
+"""Seconds after which a transaction has taken too much; a quarter of it is short."""
+REST = 4
+"""How many times as long as it worked it pauses: the slower the database is, the longer."""
+
+PARTS: Mapping[str, tuple[type[Model], str]] = {
+    "visits": (StepRun, "instance_id"),
+    "checkpoints": (Checkpoint, "instance_id"),
+    "events": (InboxEvent, "process_id"),
+    "commands": (IssuedCommand, "instance_id"),
+    "incidents": (Incident, "instance_id"),
+    "operator_actions": (OperatorAction, "instance_id"),
+}
+"""What belongs to a process, as the export calls it: the table, and its column with the process id."""
+
+
+class Pruning:
+    """One run.
+
+    Args:
+        keep: how long the ended processes of each definition are kept; ALL_OTHERS stands for those not named.
+        actor: who runs it, for the audit.
+        export: the file that gets each process as a line of JSON before it is deleted.
+        rest: how many times as long as it worked it pauses.
+    """
+
+    def __init__(
+        self,
+        keep: Mapping[str, timedelta],
+        actor: str,
+        export: BinaryIO | None = None,
+        rest: float = REST,
+    ) -> None:
+        self.keep, self.actor, self.export, self.rest = keep, actor, export, rest
+        self.key, self.now = uuid4(), database_now()
+        self.pruned: Counter[str] = Counter()
+        self._size = FEWEST
+
+    def due(self) -> QuerySet[ProcessInstance]:
+        """The processes with whose trees it is time, if all of the tree agrees."""
+        others = self.keep.get(ALL_OTHERS)
+        wanted = Q(pk__in=())
+        for name, time_ in self.keep.items():
+            if name != ALL_OTHERS:
+                wanted |= Q(name=name, finished_at__lt=self.now - time_)
+        if others is not None:
+            old = Q(finished_at__lt=self.now - others)
+            wanted |= old & ~Q(name__in=list(self.keep))
+        return ProcessInstance.objects.filter(wanted, parent=None)
+
+    def run(self, tell: Callable[[int], None] = lambda trees: None) -> Counter[str]:
+        """Removes what may go, once through; how many processes of each definition that were.
+
+        Args:
+            tell: is given the number of trees that were looked at.
+        """
+        last = UUID(int=0)
+        while True:
+            ids = self.due().filter(pk__gt=last).order_by("pk").values_list("pk")
+            roots = [pk for (pk,) in ids[: self._size]]
+            if not roots:
+                return self.pruned
+            begun = time.monotonic()
+            self._prune(roots)
+            took = time.monotonic() - begun
+            if took > LONG:
+                self._size = max(FEWEST, self._size // 2)
+            elif took < LONG / 4:
+                self._size = min(MOST, self._size * 2)
+            last = roots[-1]
+            tell(len(roots))
+            time.sleep(took * self.rest)
+
+    def _prune(self, roots: list[UUID]) -> None:
+        with transaction.atomic():
+            trees = self._free_trees(roots)
+            ids = [pk for tree in trees for pk in tree]
+            if not ids:
+                return
+            if self.export is not None:
+                _write(self.export, ids)
+            names = _delete(ids)
+            found = self.pruned + names
+            OperatorAction.objects.update_or_create(
+                key=self.key,
+                defaults={
+                    "action": "prune",
+                    "actor_name": self.actor[:150],
+                    "reason": f"kept for {self._kept()}",
+                    "after": {"processes": dict(sorted(found.items()))},
+                    "result": OperatorAction.Result.DONE,
+                    "at": self.now,
+                },
+            )
+        self.pruned = found
+
+    def _kept(self) -> str:
+        said = (f"{name} {time_.days:,} days" for name, time_ in self.keep.items())
+        return ", ".join(sorted(said))
+
+    def _limit(self, name: str) -> datetime:
+        return self.now - self.keep.get(name, self.keep.get(ALL_OTHERS, timedelta.max))
+
+    def _free_trees(self, roots: list[UUID]) -> list[list[UUID]]:
+        """The trees of which all may go, locked."""
+        found = _locked(self.due().filter(pk__in=roots))
+        root_of = {pk: pk for pk, _, _ in found}
+        limits = {pk: self._limit(name) for pk, _, name in found}
+        kept: set[UUID] = set()
+        level = list(root_of)
+        while level:
+            children = ProcessInstance.objects.filter(parent__in=level)
+            there = list(children.values_list("pk", "parent_id", "finished_at"))
+            locked = {pk for pk, _, _ in _locked(children)}
+            level = []
+            for pk, parent, ended in there:
+                root = root_of[pk] = root_of[parent]
+                level.append(pk)
+                if pk not in locked or ended is None or ended >= limits[root]:
+                    kept.add(root)
+        kept |= {root_of[pk] for pk in _unsettled(root_of)}
+        trees: dict[UUID, list[UUID]] = defaultdict(list)
+        for pk, root in root_of.items():
+            if root not in kept:
+                trees[root].append(pk)
+        return list(trees.values())
+
+
+def _write(export: BinaryIO, ids: list[UUID]) -> None:
+    """Writes each process as a line, and has the disk keep them."""
+    parts: dict[str, dict[UUID, list[Any]]] = {}
+    for part, (model, column) in PARTS.items():
+        parts[part] = defaultdict(list)
+        rows = model._default_manager.filter(**{f"{column}__in": ids})
+        for row in rows.order_by("pk").values():
+            parts[part][row[column]].append(row)
+    whole = ProcessInstance.objects.filter(pk__in=ids).order_by("pk")
+    versions = dict(whole.values_list("pk", "definition__version"))
+    for process in whole.values():
+        pk = process["id"]
+        line: dict[str, Any] = {"process": {**process, "version": versions[pk]}}
+        line |= {part: of_all[pk] for part, of_all in parts.items()}
+        text = json.dumps(line, cls=DjangoJSONEncoder, ensure_ascii=False)
+        export.write(f"{text}\n".encode())
+    export.flush()
+    os.fsync(export.fileno())
+
+
+def _locked(
+    rows: QuerySet[ProcessInstance],
+) -> list[tuple[UUID, datetime | None, str]]:
+    free = rows.select_for_update(skip_locked=True, of=("self",)).order_by("pk")
+    return list(free.values_list("pk", "finished_at", "name"))
+
+
+def _unsettled(ids: Iterable[UUID]) -> set[UUID]:
+    """The processes with work that is left, or with something that a person has to look at."""
+    ids = list(ids)
+    open_ = (
+        (
+            IssuedCommand.objects.exclude(status__in=IssuedCommand.SETTLED),
+            "instance_id",
+        ),
+        (InboxEvent.objects.filter(wake_at__isnull=False), "process_id"),
+        (StepRun.objects.filter(wake_at__isnull=False), "instance_id"),
+        (Incident.objects.open(), "instance_id"),
+    )
+    found: set[UUID] = set()
+    for rows, column in open_:
+        of_these = rows.filter(**{f"{column}__in": ids})
+        found.update(of_these.values_list(column, flat=True))
+    return found
+
+
+def _delete(ids: list[UUID]) -> Counter[str]:
+    """Deletes processes with all that belongs to them; how many of each definition."""
+    processes = ProcessInstance.objects.filter(pk__in=ids)
+    names = Counter(processes.values_list("name", flat=True))
+    visits = StepRun.objects.filter(instance__in=ids)
+    # One that has come since we looked is left: it finds no process, and people are told.
+    events = InboxEvent.objects.filter(process__in=ids, wake_at__isnull=True)
+    issued = IssuedCommand.objects.filter(instance__in=ids)
+    causing = issued.filter(follow_ups__gt=0).values_list("pk", "follow_ups")
+    caused = [f"{pk}:{place}" for pk, number in causing for place in range(number or 0)]
+    of_these = (
+        Q(instance__in=ids)
+        | Q(event__in=events)
+        | Q(command__in=issued)
+        | Q(step_run__in=visits)
+    )
+    for rows in (
+        Incident.objects.filter(of_these),
+        OperatorAction.objects.filter(Q(instance__in=ids) | Q(event__in=events)),
+        events,
+        Checkpoint.objects.filter(instance__in=ids),
+        visits,
+        issued,
+        processes,
+    ):
+        # Django would look for what refers to each row; all of that is here.
+        rows._raw_delete("default")
+    if caused:
+        others = InboxEvent.objects.filter(source="command", event_id__in=caused)
+        others.update(caused_by=None)
+    return names

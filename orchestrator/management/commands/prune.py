@@ -1,0 +1,95 @@
+import getpass
+import os
+import sys
+from argparse import ArgumentTypeError
+from collections import Counter
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from orchestrator.engine.pruning import ALL_OTHERS, REST, Pruning
+
+
+class Command(BaseCommand):
+    """Removes processes that ended long ago."""
+
+    help = "Removes processes that ended long ago, with all that belongs to them."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--keep",
+            action="append",
+            type=kept,
+            required=True,
+            metavar="[NAME=]DAYS",
+            help="for how many days the ended processes of a definition are kept, or of all that are not named",
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="only tell how many would go"
+        )
+        parser.add_argument(
+            "--export", metavar="FILE", help="append each process as a line of JSON"
+        )
+        parser.add_argument(
+            "--hurry",
+            action="store_true",
+            help="make no pauses: nobody else is at work",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        keep = dict(options["keep"])
+        if len(keep) < len(options["keep"]):
+            raise CommandError("--keep names a definition twice")
+        with ExitStack() as stack:
+            export = None
+            if options["export"] and not options["dry_run"]:
+                export = stack.enter_context(_opened(options["export"]))
+            rest = 0 if options["hurry"] else REST
+            pruning = Pruning(keep, getpass.getuser(), export, rest)
+            if options["dry_run"]:
+                names = pruning.due().values_list("name", flat=True)
+                self._say(
+                    Counter(names.iterator()), "would go with their sub-processes"
+                )
+                return
+            with click.progressbar(
+                length=pruning.due().count(), label="Pruning", file=sys.stderr
+            ) as bar:
+                pruning.run(bar.update)
+        self._say(pruning.pruned, "removed")
+
+    def _say(self, found: Counter[str], what: str) -> None:
+        for name, number in sorted(found.items()):
+            self.stdout.write(f"{name}: {number:,}")
+        self.stdout.write(f"{found.total():,} processes {what}")
+
+
+def _opened(path: str) -> BinaryIO:
+    """The file, to be added to; half a line of a run that was cut off is ended."""
+    try:
+        file = Path(path).open("ab+")  # noqa: SIM115  # the caller closes it
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                file.write(b"\n")
+    except OSError as error:
+        raise CommandError(f"cannot write to {path}: {error.strerror}") from None
+    return file
+
+
+def kept(text: str) -> tuple[str, timedelta]:
+    """A definition's name and how long its processes are kept.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    name, _, days = text.rpartition("=")
+    if not days.isdecimal() or not 1 <= int(days) <= 36_500:
+        raise ArgumentTypeError(
+            f"{text!r} does not say how long: 90 or order-listing=90, in days from 1 to 36500"
+        )
+    return name or ALL_OTHERS, timedelta(days=int(days))

@@ -1,0 +1,286 @@
+"""Processes that ended long ago are removed, whole, and nothing else is."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection, connections, transaction
+from django.db.models import Model
+
+from orchestrator import send_event, start_process
+from orchestrator.engine import pruning
+from orchestrator.models import (
+    Checkpoint,
+    InboxEvent,
+    Incident,
+    IssuedCommand,
+    OperatorAction,
+    ProcessInstance,
+    StepRun,
+    Verdict,
+)
+from orchestrator.testing import run
+from orchestrator.testing.clock import age
+from tests.apps.process_managers.desk import place, tell, underway
+from tests.apps.process_managers.fixtures import known
+from tests.apps.process_managers.messages import (
+    Courier,
+    ParcelDelivered,
+    ParcelOrdered,
+    ParcelScanned,
+)
+from tests.apps.process_managers.together import raised, together
+from tests.apps.subprocess_maps.processes import Fleet, Order, Passage
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels", "fleets")]
+
+TABLES: tuple[type[Model], ...] = (
+    ProcessInstance,
+    StepRun,
+    Checkpoint,
+    IssuedCommand,
+    InboxEvent,
+    Incident,
+)
+YEAR = timedelta(days=365)
+
+
+@pytest.fixture(scope="module")
+def fleets() -> Iterator[None]:
+    """Let the running code have workflows with sub-processes."""
+    yield from known(Fleet, Passage)
+
+
+def delivered(parcel_id: str = "P-1", ago: timedelta = YEAR) -> ProcessInstance:
+    """Bring a parcel to its receiver; it ended so long ago."""
+    parcel = underway(parcel_id, Courier.PARTNER)
+    tell(parcel, ParcelScanned(parcel_id, "Nagoya"))
+    tell(parcel, ParcelDelivered(parcel_id))
+    age(ago, [parcel.pk])
+    return parcel
+
+
+def prune(*options: str) -> str:
+    out = StringIO()
+    call_command("prune", *options, "--hurry", stdout=out)
+    return out.getvalue()
+
+
+def rows() -> dict[str, int]:
+    return {table.__name__: table._default_manager.count() for table in TABLES}
+
+
+def test_an_old_process_goes_with_all_that_belongs_to_it() -> None:
+    place("P-2")
+    before = rows()
+    delivered("P-1")
+
+    said = prune("--keep", "30")
+
+    assert "1 processes removed" in said
+    assert rows() == before
+
+
+def test_what_ended_later_or_goes_on_stays() -> None:
+    delivered("P-1", ago=timedelta(days=29))
+    underway("P-2")
+    before = rows()
+
+    prune("--keep", "shipping=30", "--keep", "1000")
+
+    assert rows() == before
+
+
+def test_each_definition_is_kept_for_its_own_time() -> None:
+    delivered("P-1", ago=timedelta(days=50))
+    fleet = start_process(Fleet, Order(0)).process_id
+    run()
+    age(timedelta(days=50), [fleet])
+
+    prune("--keep", "shipping=100", "--keep", "10")
+
+    assert [process.name for process in ProcessInstance.objects.all()] == ["shipping"]
+
+
+def test_definitions_that_are_not_named_stay_unless_all_others_are() -> None:
+    delivered("P-1")
+
+    assert "0 processes" in prune("--keep", "fleet=1")
+
+
+def test_sub_processes_go_with_their_parent_and_never_without_it() -> None:
+    fleet = start_process(Fleet, Order(3)).process_id
+    run()
+    children = ProcessInstance.objects.filter(parent=fleet)
+    assert children.count() == 3
+    age(YEAR, list(children.values_list("pk", flat=True)))
+
+    assert "0 processes" in prune("--keep", "30")  # the parent is too young
+    age(YEAR, [fleet])
+    assert "4 processes" in prune("--keep", "30")
+    assert not ProcessInstance.objects.exists()
+    assert not StepRun.objects.exists()
+
+
+def test_a_tree_with_a_young_part_stays_whole() -> None:
+    fleet = start_process(Fleet, Order(2)).process_id
+    run()
+    age(YEAR, [fleet])
+
+    assert "0 processes" in prune("--keep", "30")
+    assert ProcessInstance.objects.count() == 3
+
+
+def test_what_needs_a_person_or_a_worker_stays() -> None:
+    parcels = [delivered(f"P-{number}") for number in range(3)]
+    Incident.objects.create(
+        kind=Incident.Kind.COMMAND_FAILED,
+        instance=parcels[0],
+        message="look",
+        opened_at=parcels[0].started_at,
+    )
+    send_event(ParcelScanned("P-1", "late"), id="late", process_id=parcels[1].pk)
+
+    assert "1 processes" in prune("--keep", "30")
+    left = set(ProcessInstance.objects.values_list("pk", flat=True))
+    assert left == {parcels[0].pk, parcels[1].pk}
+    Incident.objects.all().delete()
+    run()
+
+
+def test_an_event_that_comes_afterwards_is_shown_as_one_without_a_process() -> None:
+    parcel = delivered("P-1")
+    prune("--keep", "30")
+    send_event(ParcelScanned("P-1", "late"), id="late", process_id=parcel.pk)
+    run()
+
+    assert InboxEvent.objects.get(event_id="late").verdict == Verdict.UNROUTED
+
+
+def test_a_dry_run_tells_what_would_go_and_removes_nothing() -> None:
+    delivered("P-1")
+    before = rows()
+
+    said = prune("--keep", "30", "--dry-run")
+
+    assert "shipping: 1" in said
+    assert rows() == before
+    assert not OperatorAction.objects.exists()
+
+
+def test_it_is_audited() -> None:
+    for number in range(12):
+        delivered(f"P-{number}")
+    prune("--keep", "shipping=30")
+
+    audit = OperatorAction.objects.get()
+    assert (audit.action, audit.after) == ("prune", {"processes": {"shipping": 12}})
+    assert "shipping 30 days" in audit.reason
+    assert audit.actor_name
+
+
+def test_each_process_is_exported_whole_before_it_goes(tmp_path: Path) -> None:
+    fleet = start_process(Fleet, Order(1)).process_id
+    run()
+    age(YEAR, None)
+    parcel = delivered("P-1")
+    file = tmp_path / "ended.jsonl"
+    file.write_text('{"half of a li')
+    counts = rows()
+
+    prune("--keep", "30", "--export", str(file))
+
+    lines = file.read_text().splitlines()
+    whole = {one["process"]["id"]: one for one in map(json.loads, lines[1:])}
+    assert str(fleet) in whole
+    one = whole[str(parcel.pk)]
+    assert (one["process"]["name"], one["process"]["version"]) == ("shipping", 1)
+    assert one["process"]["data"]["parcel_id"] == "P-1"
+    for part, table in (
+        ("visits", StepRun),
+        ("checkpoints", Checkpoint),
+        ("events", InboxEvent),
+        ("commands", IssuedCommand),
+    ):
+        assert sum(len(of[part]) for of in whole.values()) == counts[table.__name__]
+    assert [row["type"] for row in one["events"]][:2] == [
+        "ParcelOrdered",
+        "ParcelPacked",
+    ]
+
+
+def test_when_the_export_cannot_be_written_nothing_is_removed(tmp_path: Path) -> None:
+    delivered("P-1")
+    before = rows()
+
+    with pytest.raises(CommandError, match="cannot write"):
+        prune("--keep", "30", "--export", str(tmp_path / "no" / "folder"))
+    with pytest.raises(OSError, match="No space left"):
+        prune("--keep", "30", "--export", "/dev/full")
+    assert rows() == before
+
+
+@pytest.mark.parametrize("keep", ["", "0", "x", "shipping=", "shipping=-1", "1.5"])
+def test_how_long_is_said_in_whole_days(keep: str) -> None:
+    with pytest.raises(CommandError, match="in days from 1 to 36500"):
+        prune("--keep", keep)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite locks it all")
+def test_nobody_is_waited_for() -> None:
+    parcels = [delivered(f"P-{number}") for number in range(2)]
+    held, done = Event(), Event()
+
+    def hold() -> None:
+        with transaction.atomic():
+            ProcessInstance.objects.select_for_update().get(pk=parcels[0].pk)
+            held.set()
+            done.wait(60)
+        connections.close_all()
+
+    holder = Thread(target=hold)
+    holder.start()
+    held.wait(60)
+    try:
+        assert "1 processes" in prune("--keep", "30")
+        assert ProcessInstance.objects.get().pk == parcels[0].pk
+    finally:
+        done.set()
+        holder.join()
+    assert "1 processes" in prune("--keep", "30")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_runs_at_once_remove_each_process_once() -> None:
+    for number in range(8):
+        delivered(f"P-{number}")
+
+    def one() -> int:
+        keep = {pruning.ALL_OTHERS: timedelta(days=30)}
+        return pruning.Pruning(keep, "tests", rest=0).run().total()
+
+    results = together(one, one)
+
+    assert raised(results) == []
+    assert sum(results) == 8
+    assert not ProcessInstance.objects.exists()
+
+
+def test_the_statements_of_a_set_do_not_grow_with_its_processes(
+    django_assert_max_num_queries: object,
+) -> None:
+    for number in range(pruning.FEWEST):
+        delivered(f"P-{number}")
+
+    with django_assert_max_num_queries(32):  # type: ignore[operator]
+        prune("--keep", "30")
+    assert connection.queries is not None
+    assert not ProcessInstance.objects.exists()
+    start_process("shipping", ParcelOrdered("P-1"))
+    run()
