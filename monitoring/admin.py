@@ -5,24 +5,30 @@ from typing import Any
 from uuid import UUID, uuid4, uuid5
 
 from django.contrib import admin, messages
-from django.db.models import Model, QuerySet
+from django.contrib.admin.views.main import ORDER_VAR, ChangeList
+from django.core.paginator import Paginator
+from django.db.models import Model, QuerySet, UUIDField
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from monitoring.actions import MOST_REVISION
+from monitoring.queries.instances import Filters
 from orchestrator.definition.graph import Graph
 from orchestrator.engine.operations import OPERATIONS, ActionRequest, Operation
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (
     Checkpoint,
     Definition,
+    Delivery,
     InboxEvent,
     Incident,
     IssuedCommand,
     OperatorAction,
     ProcessInstance,
+    Status,
     StepRun,
     Worker,
 )
@@ -31,11 +37,52 @@ MOST = 100
 """Rows that one action takes on."""
 
 
+LOOKED_AT = 2_000
+"""Rows that a list looks at when it is narrowed, and that it pages through: the newest."""
+
+
+class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # not subscriptable at run time
+    """Counts no more rows than anybody pages through."""
+
+    @cached_property
+    def count(self) -> int:
+        rows: Any = self.object_list
+        return int(rows[:LOOKED_AT].count())
+
+
+class NewestFirst(ChangeList):
+    """A list in its one order: another one would sort the whole table."""
+
+    def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
+        self.params.pop(ORDER_VAR, None)
+        return super().get_ordering(request, queryset)
+
+
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable at run time
-    """Shows rows; the engine alone writes them."""
+    """Shows rows; the engine alone writes them.
+
+    Its lists stay quick whatever the size of the tables: filters look at the newest rows, a search goes by an index,
+    and columns are not sorted by.
+    """
 
     list_per_page = 50
     show_full_result_count = False
+    paginator = BoundedPaginator
+    sortable_by = ()
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> Any:
+        return NewestFirst
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = self.listed(request)
+        named = {parameter.partition("__")[0] for parameter in request.GET}
+        if named & {_field_of(one) for one in self.list_filter}:
+            return _newest(rows.order_by(*self.ordering or ["-pk"]))
+        return rows
+
+    def listed(self, request: HttpRequest) -> QuerySet[Any]:
+        """The rows that the list is about."""
+        return super().get_queryset(request)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -49,6 +96,86 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscrip
         self, request: HttpRequest, obj: Model | None = None
     ) -> bool:
         return False
+
+
+class OfProcessesAdmin(ReadOnlyAdmin):
+    """A table whose rows are found by their process."""
+
+    process_field = "instance"
+    search_help_text = gettext_lazy("A process id or the beginning of a key.")
+
+    def get_search_fields(self, request: HttpRequest) -> list[str]:
+        return [self.process_field]
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Finds the rows of the processes that are named; a number is that of a row."""
+        text = search_term.replace("\0", "").strip()
+        if not text:
+            return queryset, False
+        if text.isdecimal() and not isinstance(self.opts.pk, UUIDField):
+            return queryset.filter(pk=int(text[:18])), False
+        found = Filters(q=text).applied().order_by("-pk")
+        keys = list(found.values_list("pk", flat=True)[:MOST])
+        return queryset.filter(**{f"{self.process_field}__in": keys}), False
+
+
+def _newest(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """No more than the newest rows, for conditions that no index knows."""
+    keys = rows.values("pk")[:LOOKED_AT]
+    return rows.filter(pk__in=keys)
+
+
+def _field_of(one: Any) -> str:
+    """What the parameter of a filter begins with."""
+    return str(one if isinstance(one, str) else one.parameter_name)
+
+
+class KnownValues(admin.SimpleListFilter):
+    """A filter whose values are known without asking the table."""
+
+    field = ""
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        return queryset.filter(**{self.field: value}) if value else queryset
+
+
+class DefinitionName(KnownValues):
+    title = gettext_lazy("definition")
+    parameter_name = field = "name"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        names = Definition.objects.order_by("name").values_list("name", flat=True)
+        return [(name, name) for name in names.distinct()]
+
+
+class Escalated(admin.SimpleListFilter):
+    title = gettext_lazy("escalated")
+    parameter_name = "escalation_level"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("1", gettext_lazy("Yes"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(escalation_level__gt=0) if self.value() else queryset
+
+
+class StatusThen(KnownValues):
+    title = gettext_lazy("status")
+    parameter_name = field = "status"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return list(Status.choices)
+
+
+class ActionName(KnownValues):
+    title = gettext_lazy("action")
+    parameter_name = field = "action"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [(name, operation.label) for name, operation in OPERATIONS.items()]
 
 
 def with_reason(
@@ -101,7 +228,7 @@ def _carry_out(
     return None
 
 
-class OperatedAdmin(ReadOnlyAdmin):
+class OperatedAdmin(OfProcessesAdmin):
     """Offers for chosen rows the operators' actions that can be done to many."""
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
@@ -138,8 +265,9 @@ class ProcessInstanceAdmin(OperatedAdmin):
         "revision",
         "changed_at",
     ]
-    list_filter = ["name", "status", "escalation_level"]
-    search_fields = ["=id", "correlation_key__startswith"]
+    list_filter = [DefinitionName, "status", Escalated]
+    list_select_related = ["owner"]
+    process_field = "pk"
     ordering = ["-id"]
 
 
@@ -154,8 +282,8 @@ class InboxEventAdmin(OperatedAdmin):
         "attempt",
         "received_at",
     ]
-    list_filter = ["verdict", "type", "source"]
-    search_fields = ["=event_id", "=correlation_key", "=process__id"]
+    list_filter = ["verdict"]
+    process_field = "process"
     ordering = ["-id"]
 
 
@@ -167,7 +295,7 @@ class DefinitionAdmin(ReadOnlyAdmin):
 
 
 @admin.register(StepRun)
-class StepRunAdmin(ReadOnlyAdmin):
+class StepRunAdmin(OfProcessesAdmin):
     list_display = [
         "node",
         "kind",
@@ -182,15 +310,13 @@ class StepRunAdmin(ReadOnlyAdmin):
         "finished_at",
     ]
     list_filter = ["status", "kind"]
-    search_fields = ["=instance__id", "=instance__correlation_key", "=node"]
     ordering = ["-id"]
 
 
 @admin.register(Checkpoint)
-class CheckpointAdmin(ReadOnlyAdmin):
+class CheckpointAdmin(OfProcessesAdmin):
     list_display = ["instance_id", "revision", "moved_by", "status", "at"]
-    list_filter = ["status"]
-    search_fields = ["=instance__id", "=instance__correlation_key"]
+    list_filter = [StatusThen]
     ordering = ["-id"]
     fields = readonly_fields = (
         "instance",
@@ -223,7 +349,7 @@ class CheckpointAdmin(ReadOnlyAdmin):
 
 
 @admin.register(IssuedCommand)
-class IssuedCommandAdmin(ReadOnlyAdmin):
+class IssuedCommandAdmin(OfProcessesAdmin):
     list_display = [
         "type",
         "instance_id",
@@ -233,13 +359,21 @@ class IssuedCommandAdmin(ReadOnlyAdmin):
         "attempt",
         "issued_at",
     ]
-    list_filter = ["status", "delivery", "type"]
-    search_fields = ["=id", "=instance__id", "=instance__correlation_key"]
-    ordering = ["-issued_at"]
+    list_filter = ["status", "delivery"]
+    ordering = ["-instance", "-revision"]
+
+    def listed(self, request: HttpRequest) -> QuerySet[Any]:
+        """Those of processes, unless the others are asked for: they have no place in the order of processes."""
+        rows = super().listed(request)
+        match = request.resolver_match
+        others = request.GET.get("delivery__exact") == Delivery.REACTION
+        if others or (match is not None and match.kwargs):
+            return rows
+        return rows.filter(instance__isnull=False)
 
 
 @admin.register(Incident)
-class IncidentAdmin(ReadOnlyAdmin):
+class IncidentAdmin(OfProcessesAdmin):
     list_display = [
         "message",
         "kind",
@@ -249,12 +383,11 @@ class IncidentAdmin(ReadOnlyAdmin):
         "resolution",
     ]
     list_filter = ["kind", "resolved_at"]
-    search_fields = ["message", "=instance__id", "=instance__correlation_key"]
     ordering = ["-id"]
 
 
 @admin.register(OperatorAction)
-class OperatorActionAdmin(ReadOnlyAdmin):
+class OperatorActionAdmin(OfProcessesAdmin):
     list_display = [
         "action",
         "actor_name",
@@ -264,8 +397,7 @@ class OperatorActionAdmin(ReadOnlyAdmin):
         "reason",
         "at",
     ]
-    list_filter = ["action", "result"]
-    search_fields = ["actor_name", "reason", "=instance__id", "=key"]
+    list_filter = [ActionName, "result"]
     ordering = ["-at"]
 
 

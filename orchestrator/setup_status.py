@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, Max, Q
+from django.db.models import Max, Q
 
 from orchestrator import registry
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import (
+    Definition,
     InboxEvent,
     IssuedCommand,
     ProcessInstance,
@@ -17,6 +19,9 @@ from orchestrator.models import (
     Worker,
 )
 from orchestrator.queue import depth
+
+MOST = 10_000
+"""Rows that one count looks at."""
 
 
 def status() -> dict[str, Any]:
@@ -33,25 +38,38 @@ def status() -> dict[str, Any]:
 
 
 def definitions() -> list[dict[str, Any]]:
-    """For each definition how many of its processes have which status, and where the live ones stand."""
-    statuses = ProcessInstance.objects.values_list(
-        "name", "definition__version", "status"
-    )
-    steps = ProcessInstance.objects.live().values_list(
-        "name", "definition__version", "step"
-    )
-    found: dict[tuple[str, int], dict[str, Any]] = {
-        key: {"name": key[0], "version": key[1], "statuses": {}, "steps": {}}
-        for key in registry.definitions
-    }
-    for noun, rows in (("statuses", statuses), ("steps", steps)):
-        for name, version, value, count in rows.annotate(n=Count("id")).order_by():
-            row = found.setdefault(
-                (name, version),
-                {"name": name, "version": version, "statuses": {}, "steps": {}},
-            )
-            row[noun][value] = count
-    return [found[key] for key in sorted(found)]
+    """For each definition how many of its processes have which status, and where the live ones stand.
+
+    Of each definition no more than MOST live ones and MOST that have ended are looked at, the newest first; `at_least`
+    says which of the two were more: "live", "ended".
+    """
+    rows = Definition.objects.values_list("name", "version", "pk")
+    keys: dict[tuple[str, int], list[int]] = {key: [] for key in registry.definitions}
+    for name, version, pk in rows:
+        keys.setdefault((name, version), []).append(pk)
+    several = Counter(name for name, _ in keys)
+    return [
+        _counted(name, version, keys[name, version] if several[name] > 1 else None)
+        for name, version in sorted(keys)
+    ]
+
+
+def _counted(name: str, version: int, stored: list[int] | None) -> dict[str, Any]:
+    """The counts of one version of a definition; its rows, unless it is the only one of its name."""
+    counts: dict[str, Counter[str]] = {"statuses": Counter(), "steps": Counter()}
+    more = []
+    of_name = ProcessInstance.objects.filter(name=name).order_by("-pk")
+    for noun, rows in (("live", of_name.live()), ("ended", of_name.ended())):
+        read = rows.values_list("definition_id", "status", "step")[:MOST]
+        found = list(read)
+        more += [noun] if len(found) == MOST else []
+        for definition, status, step in found:
+            if stored is None or definition in stored:
+                counts["statuses"][status] += 1
+                if noun == "live":
+                    counts["steps"][step] += 1
+    plain = {noun: dict(counted) for noun, counted in counts.items()}
+    return {"name": name, "version": version, **plain, "at_least": more}
 
 
 def queue(name: str) -> dict[str, Any]:
@@ -69,7 +87,7 @@ def queue(name: str) -> dict[str, Any]:
         if row
     ]
     return {
-        "due": sum(row.count() for row in rows),
+        "due": sum(row[:MOST].count() for row in rows),
         "oldest_seconds": (now - min(oldest)).total_seconds() if oldest else 0.0,
         "bells": depth(name),
     }

@@ -27,7 +27,7 @@ class OrderAdmin(ReadOnlyAdmin):
     """Orders, newest first."""
 
     list_display = ["order_id", "description", "destination", "notice", "created_at"]
-    list_filter = ["destination", "notice"]
+    list_filter = ["destination"]
     search_fields = ["=order_id", "=external_id", "=process_id"]
     ordering = ["-created_at"]
     show_full_result_count = False

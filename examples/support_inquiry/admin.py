@@ -9,7 +9,7 @@ class TicketAdmin(ReadOnlyAdmin):
     """Tickets, newest first."""
 
     list_display = ["ticket", "customer", "status", "agent", "message", "created_at"]
-    list_filter = ["status", "agent"]
+    list_filter = ["status"]
     search_fields = ["=ticket", "=customer", "=process_id"]
     ordering = ["-created_at"]
     show_full_result_count = False

@@ -3,11 +3,20 @@
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from monitoring.diagrams import DiagramState, Drawing, NodeState, drawing_of
 from monitoring.diagrams.sketch import Part, Sketch
-from monitoring.queries.counts import MANY, Capped, capped, grouped, none, short
+from monitoring.queries.counts import (
+    CAP,
+    FEW,
+    MANY,
+    Capped,
+    capped,
+    grouped,
+    none,
+    short,
+)
 from monitoring.queries.graphs import graph_of
 from monitoring.statuses import look
 from orchestrator.models import (
@@ -17,6 +26,7 @@ from orchestrator.models import (
     StepKind,
     StepRun,
 )
+from orchestrator.models.process_instance import ProcessInstanceQuerySet
 
 SHOWN = (Status.RUNNING, Status.WAITING, Status.RETRYING, Status.FAILED)
 
@@ -31,6 +41,10 @@ class Counts:
     )
     completed: Capped = field(default_factory=none)
     escalated: Capped = field(default_factory=none)
+    unsure: set[str] = field(default_factory=set)
+    """Of which statuses there may be more than was counted."""
+    some: bool = False
+    """Not all live ones were looked at for where they are."""
 
     @property
     def live(self) -> int:
@@ -39,11 +53,27 @@ class Counts:
     def by_status(self) -> list[tuple[str, int | Capped]]:
         """Pairs of status and number, in the order they are shown."""
         pairs: list[tuple[str, int | Capped]] = [
-            (name, self.statuses.get(name, 0)) for name in SHOWN
+            (name, self._number(name)) for name in SHOWN
         ]
         if self.statuses.get(Status.PAUSED):
-            pairs.append((Status.PAUSED, self.statuses[Status.PAUSED]))
+            pairs.append((Status.PAUSED, self._number(Status.PAUSED)))
         return [*pairs, (Status.COMPLETED, self.completed)]
+
+    def _number(self, status: str) -> int | Capped:
+        number = self.statuses.get(status, 0)
+        return Capped(number, number) if status in self.unsure else number
+
+    def add(self, status: str, step: str, number: int) -> None:
+        """Adds instances that are in a step with a status."""
+        self.statuses[status] += number
+        self.steps[step][status] += number
+
+    def limit(self, cap: int) -> None:
+        """Says of what there may be more, as so many were looked at: of each part, and for the steps of a workflow."""
+        for part in PARTS:
+            if sum(self.statuses.get(status, 0) for status in part) >= cap:
+                self.unsure |= set(part)
+                self.some = True
 
     @property
     def needs_a_person(self) -> int:
@@ -76,56 +106,87 @@ def _newest() -> list[tuple[Definition, Counts]]:
         "name", "version", "pk"
     ):
         newest[definition.name] = definition
-    counts: dict[str, Counts] = defaultdict(Counts)
-    live = ProcessInstance.objects.live()
-    for name, status, step, number in grouped(live, "name", "status", "step"):
-        counts[name].statuses[status] += number
-        if newest[name].kind != Definition.Kind.WORKFLOW:
-            counts[name].steps[step][status] += number
-    for name, node, status, number in grouped(
-        current_runs().annotate(of=F("instance__name")), "of", "node", "status"
-    ):
-        counts[name].steps[node][status] += number
-    return [
-        (definition, _with_ended(counts[name], name))
-        for name, definition in newest.items()
+    counts: dict[str, Counts] = {name: Counts() for name in newest}
+    cap = max(CAP // max(len(newest), 1), FEW)
+    live = [part for name in newest for part in _live_parts(_of(name))]
+    for name, status, step, number in grouped(live, "name", "status", "step", cap=cap):
+        counts[name].add(status, step, number)
+    workflows = [n for n, d in newest.items() if d.kind == Definition.Kind.WORKFLOW]
+    few = max(LOOKED_INTO // max(len(workflows), 1), 100)
+    for name in workflows:
+        counts[name].steps.clear()
+    visits = [
+        _visits(_of(name), few).annotate(of=F("instance__name")) for name in workflows
     ]
+    for name, node, status, number in grouped(visits, "of", "node", "status", cap=MANY):
+        counts[name].steps[node][status] += number
+    for name in newest:
+        counts[name].limit(cap)
+        counts[name].some |= name in workflows and counts[name].live > few
+    completed = [_completed(name, ProcessInstance.objects.all()) for name in newest]
+    for name, number in grouped(completed, "name", cap=cap):
+        counts[name].completed = Capped(number, cap)
+    for name, number in grouped(ProcessInstance.objects.escalated(), "name", cap=cap):
+        counts[name].escalated = Capped(number, cap)
+    return [(definition, counts[name]) for name, definition in newest.items()]
 
 
-def current_runs() -> QuerySet[StepRun]:
-    """The visits that live workflows are at; a join that still waits for branches, or one element, is none."""
-    rows = StepRun.objects.filter(finished_at=None, item=None).exclude(kind="")
-    rows = rows.exclude(kind=StepKind.JOIN)
-    return rows.filter(instance__finished_at=None)
+PARTS = (
+    (Status.FAILED, Status.RETRYING, Status.PAUSED),
+    (Status.RUNNING, Status.WAITING),
+)
+"""Live ones are counted in two parts, that many of one do not hide the few of the other."""
+
+LOOKED_INTO = 1_000
+"""Live workflows that are asked for the steps they are at: each may have many."""
+
+
+def _of(name: str) -> ProcessInstanceQuerySet:
+    return ProcessInstance.objects.filter(name=name)
+
+
+def _live_parts(rows: ProcessInstanceQuerySet) -> list[ProcessInstanceQuerySet]:
+    return [rows.live().filter(status__in=part) for part in PARTS]
+
+
+def _completed(name: str, rows: ProcessInstanceQuerySet) -> ProcessInstanceQuerySet:
+    """Newest first along the index on name and id, so a cap is reached after as many rows."""
+    # A range of one, or PostgreSQL would look for them among all processes.
+    rows = rows.filter(name__range=(name, name), status=Status.COMPLETED)
+    return rows.order_by("name", "-pk")
+
+
+def _visits(rows: ProcessInstanceQuerySet, number: int) -> QuerySet[StepRun]:
+    """The visits that some live workflows are at; a join that waits for branches, or one element, is none."""
+    some = rows.live().order_by("name", "status", "-pk").values("pk")[:number]
+    runs = StepRun.objects.filter(instance__in=some, finished_at=None, item=None)
+    return runs.exclude(kind="").exclude(kind=StepKind.JOIN)
 
 
 def counts_of(name: str, version: Definition | None = None) -> Counts:
     """Counts of one definition, or of one of its versions."""
-    rows = ProcessInstance.objects.live().filter(name=name)
+    rows, every = _of(name), ProcessInstance.objects.all()
     if version is not None:
-        rows = rows.filter(definition__version=version.version)
-    counts, steps = Counts(), Counts().steps
-    for status, step, number in grouped(rows, "status", "step"):
-        counts.statuses[status] += number
-        steps[step][status] += number
-    runs = current_runs().filter(instance__name=name)
-    if version is not None:
-        runs = runs.filter(instance__definition__version=version.version)
-    for node, status, number in grouped(runs, "node", "status"):
+        of_version = Q(definition__in=_rows_of(name, version.version))
+        rows, every = rows.filter(of_version), every.filter(of_version)
+    counts = Counts()
+    for status, step, number in grouped(_live_parts(rows), "status", "step"):
+        counts.add(status, step, number)
+    counts.limit(CAP)
+    visits = grouped(_visits(rows, LOOKED_INTO), "node", "status", cap=MANY)
+    if visits:
+        counts.steps.clear()
+        counts.some |= counts.live > LOOKED_INTO
+    for node, status, number in visits:
         counts.steps[node][status] += number
-    if not counts.steps:
-        counts.steps = steps
-    return _with_ended(counts, name, version)
-
-
-def _with_ended(counts: Counts, name: str, version: Definition | None = None) -> Counts:
-    rows = ProcessInstance.objects.filter(name=name)
-    if version is not None:
-        rows = rows.filter(definition__version=version.version)
-    # Newest first along the index on name and id, so a cap is reached after as many rows.
-    counts.completed = capped(rows.filter(status=Status.COMPLETED), MANY)
+    counts.completed = capped(_completed(name, every), CAP)
     counts.escalated = capped(rows.escalated())
     return counts
+
+
+def _rows_of(name: str, version: int) -> list[int]:
+    found = Definition.objects.filter(name=name, version=version)
+    return list(found.values_list("pk", flat=True))
 
 
 def map_state(sketch: Sketch, counts: Counts, chosen: str = "") -> DiagramState:
@@ -151,7 +212,10 @@ def _on_map(
     part: Part, steps: dict[str, int], counts: Counts, chosen: str
 ) -> NodeState:
     failed, final = steps.get(Status.FAILED, 0), part.shape == "final"
-    number = str(counts.completed) if final else short(sum(steps.values()))
+    live = short(sum(steps.values()))
+    number = str(counts.completed) if final else live
+    if counts.some and not final and live != "0":
+        number = f"{live}+"
     classes = (_tone(steps, final, counts), "is-chosen" if part.id == chosen else "")
     said = ", ".join(f"{look(s).word} {n}" for s, n in steps.items() if n)
     return NodeState(

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from monitoring.queries.counts import Capped, capped
 from orchestrator.models import InboxEvent
@@ -24,20 +24,26 @@ class EventPage:
 
 def event_page(tab: str, before: str = "", q: str = "") -> EventPage:
     """A page of one tab; the tab "all" holds everything that needs a person."""
-    rows = _matching(tab).select_related("process")
-    if q:
-        rows = (
-            rows.filter(event_id=q)
-            | rows.filter(correlation_key=q)
-            | rows.filter(type=q)
-        )
-    if before.isdecimal():
-        rows = rows.filter(pk__lt=int(before[:18]))
-    found = list(rows.order_by("-pk")[: PAGE + 1])
+    found: dict[int, InboxEvent] = {}
+    for rows in _parts(tab):
+        if q:
+            rows = rows.filter(Q(event_id=q) | Q(correlation_key=q) | Q(type=q))
+        if before.isdecimal():
+            rows = rows.filter(pk__lt=int(before[:18]))
+        shown = rows.select_related("process").order_by("-pk")[: PAGE + 1]
+        found |= {event.pk: event for event in shown}
+    ordered = [found[pk] for pk in sorted(found, reverse=True)]
+    older = ordered[PAGE - 1].pk if len(ordered) > PAGE else None
     counts = [(name, capped(_matching(name))) for name in ("all", *TABS)]
-    return EventPage(
-        tab, found[:PAGE], found[PAGE - 1].pk if len(found) > PAGE else None, counts
-    )
+    return EventPage(tab, ordered[:PAGE], older, counts)
+
+
+def _parts(tab: str) -> list[QuerySet[InboxEvent]]:
+    """A tab as parts that an index finds from the newest to the oldest."""
+    if tab in TABS:
+        return [_matching(tab)]
+    needing = InboxEvent.objects.needing_a_person()
+    return [needing.filter(verdict=name) for name in TABS]
 
 
 def _matching(tab: str) -> QuerySet[InboxEvent]:

@@ -148,6 +148,20 @@ class InboxEvent(Work):
                 ),
                 name="kept_events",
             ),
+            # The same, newest first.
+            models.Index(
+                fields=["verdict", "-id"],
+                condition=Q(
+                    verdict__in=[
+                        "parked",
+                        "unrouted",
+                        "unexpected",
+                        "rejected",
+                        "failed",
+                    ]
+                ),
+                name="kept_newest_first",
+            ),
             # A starting process looks for events of its key that came early.
             models.Index(
                 fields=["target", "correlation_key"],

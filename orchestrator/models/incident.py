@@ -70,9 +70,9 @@ class Incident(models.Model):
         verbose_name = _("incident")
         verbose_name_plural = _("incidents")
         indexes = [
-            # What needs a person now, oldest first.
+            # What needs a person now, newest first.
             models.Index(
-                fields=["opened_at"],
+                fields=["-id"],
                 condition=Q(resolved_at__isnull=True),
                 name="open_incidents",
             )

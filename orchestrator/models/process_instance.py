@@ -97,12 +97,28 @@ class ProcessInstance(models.Model):
         indexes = [
             # The instance list of one definition, newest change first.
             models.Index(fields=["name", "-id"], name="instances_by_name"),
-            # Counts and lists of what is still going on. Without the step: most transitions change nothing else that
-            # is indexed, so PostgreSQL can update the row in place (HOT).
+            # Counts and lists of what is still going on, of one definition and of all. Without the step: most
+            # transitions change nothing else that is indexed, so PostgreSQL can update the row in place (HOT).
             models.Index(
-                fields=["name", "status"],
+                fields=["name", "status", "-id"],
                 condition=Q(finished_at__isnull=True),
                 name="live_instances",
+            ),
+            models.Index(
+                fields=["status", "-id"],
+                condition=Q(finished_at__isnull=True),
+                name="live_by_status",
+            ),
+            # The few that were cancelled, among the many that completed.
+            models.Index(
+                fields=["-id"],
+                condition=Q(status="cancelled"),
+                name="cancelled_instances",
+            ),
+            models.Index(
+                fields=["-id"],
+                condition=Q(finished_at__isnull=True, escalation_level__gt=0),
+                name="escalated_instances",
             ),
             # The parts of one process, and the processes of one person.
             models.Index(
@@ -111,13 +127,14 @@ class ProcessInstance(models.Model):
                 name="instances_by_parent",
             ),
             models.Index(
-                fields=["owner"],
+                fields=["owner", "-id"],
                 condition=Q(owner__isnull=False),
                 name="instances_by_owner",
             ),
-            # Finding an ended process by its key.
+            # Finding a process by its key or the beginning of it, also one that has ended.
             models.Index(
                 fields=["correlation_key", "name"],
+                opclasses=["varchar_pattern_ops", "varchar_ops"],
                 condition=~Q(correlation_key=""),
                 name="instances_by_key",
             ),

@@ -112,6 +112,18 @@ class StepRun(Work):
                 condition=Q(wake_at__isnull=False),
                 name="due_step_runs",
             ),
+            # The decisions that are wanted, oldest first.
+            models.Index(
+                fields=["id"],
+                condition=Q(kind="ask", finished_at__isnull=True),
+                name="open_questions",
+            ),
+            # Which processes are at a step now; not the elements of maps, of which there are many.
+            models.Index(
+                fields=["node", "-instance"],
+                condition=Q(finished_at__isnull=True, item__isnull=True),
+                name="open_visits",
+            ),
             # Whom the end of a sub-process concerns.
             models.Index(
                 fields=["child"],

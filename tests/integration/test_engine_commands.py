@@ -53,6 +53,7 @@ def test_status_counts_processes_by_status_and_step() -> None:
         "version": 1,
         "statuses": {"waiting": 2, "completed": 1},
         "steps": {"Packing": 1, "OnTheWay": 1},
+        "at_least": [],
     }
 
 

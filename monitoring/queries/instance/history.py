@@ -218,13 +218,17 @@ def actions(
     instance: ProcessInstance, since: datetime | None, until: datetime | None
 ) -> list[Entry]:
     """What operators did in a span of time."""
-    rows = OperatorAction.objects.filter(
-        Q(instance=instance) | Q(event__process=instance.pk)
+    # Each part has an index; both in one condition have none.
+    own, of_events = (
+        OperatorAction.objects.filter(instance=instance),
+        OperatorAction.objects.filter(event__process=instance.pk),
     )
+    span = Q()
     if since is not None:
-        rows = rows.filter(at__gte=since)
+        span &= Q(at__gte=since)
     if until is not None:
-        rows = rows.filter(at__lt=until)
+        span &= Q(at__lt=until)
+    rows = own.filter(span).union(of_events.filter(span))
     return list(map(_action_entry, rows.order_by("-at")[:PAGE]))
 
 

@@ -3,7 +3,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from orchestrator.setup_status import status
+from orchestrator.setup_status import MOST, status
 
 
 class Command(BaseCommand):
@@ -24,6 +24,11 @@ class Command(BaseCommand):
                     f"{name} {n}" for name, n in sorted(row[noun].items())
                 )
                 self.stdout.write(f"  {noun}: {counts or 'none'}")
+            if row["at_least"]:
+                kinds = " and ".join(row["at_least"])
+                self.stdout.write(
+                    f"  counted among the newest {MOST:,} of those that are {kinds}"
+                )
         for name, queue in found["queues"].items():
             bells = (
                 "Redis is away"
