@@ -18,7 +18,7 @@ from orchestrator.models import (
     StepRun,
     Worker,
 )
-from orchestrator.queue import depth
+from orchestrator.queue import calls_of, depth
 
 MOST = 10_000
 """Rows that one count looks at."""
@@ -75,7 +75,7 @@ def _counted(name: str, version: int, stored: list[int] | None) -> dict[str, Any
 def queue(name: str) -> dict[str, Any]:
     """A queue's due work, the age of the oldest of it in seconds, and the bells that are out (None: Redis is away)."""
     now = database_now()
-    due = Q(queue=name, wake_at__lte=now)
+    due = Q(queue__in=[name, calls_of(name)], wake_at__lte=now)
     tables: tuple[Any, ...] = (InboxEvent, IssuedCommand, StepRun)
     rows = [table.objects.filter(due) for table in tables]
     oldest = [

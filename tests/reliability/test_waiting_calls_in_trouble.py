@@ -1,0 +1,282 @@
+"""What becomes of calls in flight when a worker, a call, or a person puts an end to them."""
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from orchestrator import start_process
+from orchestrator.engine import operations
+from orchestrator.models import (
+    CommandStatus,
+    Incident,
+    IssuedCommand,
+    ProcessInstance,
+    Status,
+    StepRun,
+    StepStatus,
+)
+from orchestrator.testing.process import Anybody
+from tests.apps.waiting_calls import processes as p
+from tests.apps.waiting_calls.fixtures import (
+    Begin,
+    begin,
+    forgotten,
+    said,
+    waiting_calls,
+)
+from tests.apps.waiting_calls.ways import entries, open_gate
+from tests.services.patience import wait_for
+from tests.services.sizes import size
+from tests.services.workers import Workers
+
+__all__ = ["begin", "forgotten", "waiting_calls"]
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("waiting_calls"),
+    pytest.mark.timeout(300),
+]
+
+
+def started(definition: Any, *given: Any) -> ProcessInstance:
+    receipt = start_process(definition, definition.Input(*given))
+    return ProcessInstance.objects.get(pk=receipt.process_id)
+
+
+def until(ready: Callable[[], bool], workers: Workers) -> None:
+    wait_for(ready, 30, lambda: f"{list(StepRun.objects.values())}{said(workers)}")
+
+
+def all_ended() -> bool:
+    return not ProcessInstance.objects.filter(finished_at=None).exists()
+
+
+def ended(process: ProcessInstance) -> bool:
+    return ProcessInstance.objects.get(pk=process.pk).finished_at is not None
+
+
+def needs_people(process: ProcessInstance) -> bool:
+    open_ones = Incident.objects.filter(instance=process, resolved_at=None)
+    return open_ones.exists()
+
+
+def visit(process: ProcessInstance) -> StepRun:
+    return StepRun.objects.get(instance=process)
+
+
+def begun(*names: str) -> bool:
+    """Whether all of these calls have begun."""
+    return set(names) <= {entry.name for entry in entries()}
+
+
+# The worker
+
+
+def test_each_call_in_flight_is_charged_once_when_its_worker_is_killed(
+    begin: Begin,
+) -> None:
+    number = size(10, full=100)
+    workers = begin()
+    again = [started(p.OneCall, f"again-{i}", "gate all") for i in range(number)]
+    once = [started(p.OnceOnly, f"once-{i}", "gate all") for i in range(number)]
+    until(lambda: len(entries()) == 2 * number, workers)
+    os.kill(workers.caller or 0, signal.SIGKILL)
+    until(lambda: all(map(needs_people, once)), workers)
+    open_gate("all")
+    until(lambda: all(map(ended, again)), workers)
+
+    assert {visit(process).attempt for process in again} == {2}
+    assert {visit(process).status for process in once} == {StepStatus.FAILED}
+    assert set(Counter(e.name for e in entries()).values()) == {1, 2}
+    assert len(entries()) == 3 * number
+
+
+def test_a_stop_gives_calls_in_flight_back_uncharged(begin: Begin) -> None:
+    workers = begin()
+    process = started(p.OneCall, "a", "gate all")
+    until(lambda: begun("a"), workers)
+    assert workers.stop() == 0
+
+    run = visit(process)
+    assert (run.status, run.attempt, run.owner) == (StepStatus.READY, 0, "")
+    open_gate("all")
+    others = begin()
+    until(all_ended, others)
+    assert visit(process).attempt == 1
+
+
+def test_what_a_call_gives_after_its_lease_was_lost_is_not_stored(begin: Begin) -> None:
+    workers = begin()
+    process = started(p.OneCall, "a", "gate all")
+    until(lambda: begun("a"), workers)
+    StepRun.objects.update(owner="somebody else", attempt=7)
+    until(lambda: bool(entries("cancelled")), workers)
+    open_gate("all")
+    StepRun.objects.update(owner="", attempt=0, status=StepStatus.READY)
+    until(all_ended, workers)
+
+    assert (visit(process).attempt, len(entries("end"))) == (1, 1)
+
+
+# The call
+
+
+def test_a_call_whose_time_is_over_is_cancelled_and_tried_again(begin: Begin) -> None:
+    workers = begin()
+    process = started(p.ShortCall, "a", "gate all")
+    until(lambda: needs_people(process), workers)
+
+    assert len(entries("cancelled")) == len(entries()) == 2
+    assert len({entry.worker for entry in entries()}) == 1
+    incident = Incident.objects.get(resolved_at=None)
+    assert incident.message.startswith("TimedOut: it ran longer than it may")
+
+
+def test_a_call_that_is_not_heard_of_is_cancelled(begin: Begin) -> None:
+    workers = begin()
+    process = started(p.Silent, "a", "gate all")
+    until(all_ended, workers)
+
+    assert len(entries("cancelled")) == 1
+    assert visit(process).attempt == 2
+
+
+@pytest.mark.parametrize(("kind", "how"), [("call", "deaf once"), ("thread", "gate a")])
+def test_a_call_that_goes_on_after_its_time_is_fenced_and_its_worker_replaced(
+    begin: Begin, kind: str, how: str
+) -> None:
+    workers = begin()
+    other = started(p.OneCall, "other", "gate all")
+    until(lambda: begun("other"), workers)
+    definition = p.ShortCall if kind == "call" else p.ShortThread
+    late = started(definition, "late", how)
+    until(lambda: visit(late).lost != "", workers)
+    assert visit(other).status == StepStatus.RUNNING  # it is waited for
+    first = {entry.worker for entry in entries()}
+    open_gate("all")
+    until(lambda: ended(other), workers)
+    if kind == "thread":
+        open_gate("a")
+    until(all_ended, workers)
+
+    assert len(first) == 1
+    assert visit(other).attempt == 1
+    assert visit(late).attempt == 2
+    assert {entry.worker for entry in entries(name="late")} > first
+
+
+def test_a_call_that_holds_up_all_others_is_charged_and_no_idempotent_one(
+    begin: Begin,
+) -> None:
+    workers = begin()
+    neighbour = started(p.OneCall, "neighbour", "gate all")
+    once = started(p.OnceOnly, "once", "gate all")
+    until(lambda: begun("neighbour", "once"), workers)
+    guilty = started(p.OneCall, "guilty", "block once")
+    until(lambda: needs_people(once), workers)
+    until(lambda: len(entries(name="neighbour")) == 2, workers)
+    open_gate("all")
+    until(lambda: ended(guilty) and ended(neighbour), workers)
+
+    assert visit(guilty).attempt == 2
+    assert visit(neighbour).attempt == 1
+    assert visit(once).status == StepStatus.FAILED
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ("fail", "ValueError: it did not work"),
+        ("leave", "ExitRefused: call raised SystemExit: 3"),
+        ("leave_in_a_task", "ExitRefused: leave raised SystemExit"),
+    ],
+)
+def test_a_call_fails_as_a_plain_step_does(begin: Begin, how: str, says: str) -> None:
+    workers = begin()
+    process = started(p.OneCall, "a", how)
+    until(lambda: needs_people(process), workers)
+
+    assert Incident.objects.get(resolved_at=None).message.startswith(says)
+    assert visit(process).attempt == 3
+    assert len({entry.worker for entry in entries()}) == 1
+
+
+def test_a_command_whose_call_fails_is_for_people_after_its_attempts(
+    begin: Begin,
+) -> None:
+    workers = begin()
+    start_process(p.Calling, p.Wanted("a", "fail"))
+    until(lambda: Incident.objects.filter(resolved_at=None).exists(), workers)
+
+    command = IssuedCommand.objects.get(type="CallOutside")
+    assert (command.status, command.attempt) == (CommandStatus.FAILED, 2)
+
+
+# What they say
+
+
+def test_a_call_reports_saves_and_goes_on_from_there(begin: Begin) -> None:
+    workers = begin()
+    process = started(p.Reports, "a")
+    until(all_ended, workers)
+
+    run = visit(process)
+    assert (run.result, run.attempt, run.saved) == (2, 3, 2)
+    assert run.progress == {"done": 3, "total": 3, "message": "page 3"}
+
+
+def test_a_call_in_a_thread_reports_and_saves(begin: Begin) -> None:
+    workers = begin()
+    process = started(p.ThreadReports, "a")
+    until(all_ended, workers)
+
+    run = visit(process)
+    assert (run.result, run.saved, run.progress["message"]) == (1, 1, "page 2")
+
+
+# People
+
+
+def test_a_process_is_cancelled_while_its_call_is_in_flight(begin: Begin) -> None:
+    workers = begin()
+    process = started(p.OneCall, "a", "gate all")
+    until(lambda: begun("a"), workers)
+    operations.cancel(process.pk, request=request())
+    until(lambda: bool(entries("cancelled")), workers)
+
+    assert ProcessInstance.objects.get().status == Status.CANCELLED
+    assert visit(process).status == StepStatus.CANCELLED
+
+
+def test_a_process_is_paused_while_its_call_is_in_flight(begin: Begin) -> None:
+    workers = begin()
+    process = started(p.Mixed, "a", "gate all")
+    until(lambda: begun("A"), workers)
+    operations.pause(process.pk, request=request())
+    open_gate("all")
+    until(
+        lambda: StepRun.objects.filter(result="A", node="ask_model").exists(), workers
+    )
+    paused = StepRun.objects.get(node="ask_again")
+    assert (paused.status, paused.wake_at) == (StepStatus.READY, None)
+    operations.unpause(process.pk, request=request())
+    until(all_ended, workers)
+
+
+def test_what_was_done_is_undone_by_a_call(begin: Begin) -> None:
+    workers = begin()
+    process = started(p.Undone, "a", "gate all")
+    until(lambda: begun("a"), workers)
+    operations.cancel(process.pk, request=request())
+    until(all_ended, workers)
+
+    assert [entry.name for entry in entries("undone")] == ["a"]
+
+
+def request() -> Any:
+    return operations.ActionRequest(Anybody(), key=uuid4(), reason="a test")
