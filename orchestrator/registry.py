@@ -106,7 +106,7 @@ class Handler:
 
     def __call__(self, message: Command | Event, context: CommandContext) -> Answer:
         returned = self.returned(message, context)
-        if inspect.iscoroutine(returned):
+        if self.after_commit and inspect.iscoroutine(returned):
             returned = async_to_sync(_awaited)(returned)
         return answered(returned)
 

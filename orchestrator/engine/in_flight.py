@@ -73,11 +73,18 @@ class CallsToMake:
             return table.but_for("type", sorted(x for x in full if type(x) is str))
         return table.but_for("node", sorted(x[1] for x in full if type(x) is tuple))
 
-    def prepared(self, work: StepRun | IssuedCommand) -> Call | None:
-        """Makes a claimed piece of work ready to be called; None when it is not to be now, which is stored."""
+    def prepared(
+        self, work: StepRun | IssuedCommand, before: Call | None
+    ) -> Call | None:
+        """Makes a claimed piece of work ready to be called; None when it is not to be now, which is stored.
+
+        Args:
+            work: the claimed row.
+            before: what was prepared of the same claim just before.
+        """
         if isinstance(work, IssuedCommand):
             return waiting_commands.begin(work, self.worker_slice, self.begun)
-        return waiting_steps.begin(work, self.worker_slice, self.begun)
+        return waiting_steps.begin(work, self.worker_slice, self.begun, before)
 
 
 def still_mine(owner: str, calls: Collection[Call]) -> set[Call]:

@@ -14,7 +14,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
 
@@ -43,6 +44,8 @@ IDLE_SECONDS = 1.0
 """How long it waits for anything before it looks around."""
 AGAIN_SECONDS = 0.3
 """About how long after the database has refused something is tried again."""
+MOST = 50
+"""How many results one commit stores at most."""
 DEAF_SECONDS = 2.0
 """How long it polls before it tries Redis again."""
 
@@ -67,7 +70,7 @@ class Caller:
         """Whether a call goes on although its time is over: this worker begins nothing more, and ends."""
         self.deaf = True
         """Whether no bells are heard."""
-        self._acts: queues.SimpleQueue[Act] = queues.SimpleQueue()
+        self._acts: queues.SimpleQueue[Act | Came] = queues.SimpleQueue()
         self._looked_at = time.monotonic()
         self._claim_at = 0.0
         worker_slice = WorkerSlice(queue, worker.owner, self._over, worker.slot.watch)
@@ -100,18 +103,21 @@ class Caller:
     def _go_on(self) -> None:
         names = [call.name for call in self.flights]
         leases.end_doubtful(self.queue, self.worker.owner, names)
-        for act in self._due_acts():
-            act()
+        found = self._due()
+        for act in found:
+            if not isinstance(act, Came):
+                act()
+        self._settle_all([act for act in found if isinstance(act, Came)])
         if time.monotonic() - self._looked_at > conf().HEARTBEAT_SECONDS:
             self._looked_at = time.monotonic()
             self._let_go_of_lost()
         if not self._over() and self.shared.room and self._may_claim():
             self._claim()
 
-    def _due_acts(self) -> list[Act]:
+    def _due(self) -> list[Act | Came]:
         """What there is to do, waiting for it if there is nothing."""
         now = time.monotonic()
-        found = [act for due, act in self.again if due <= now]
+        found: list[Act | Came] = [act for due, act in self.again if due <= now]
         self.again = [(due, act) for due, act in self.again if due > now]
         try:
             if not found:
@@ -139,19 +145,24 @@ class Caller:
         found = self.to_make.claim(self.shared.room)
         if self.deaf and not self.to_make.more:
             self._claim_at = time.monotonic() + conf().POLL_SECONDS
-        for work in found:
-            if self._over():
-                break  # its supervisor gives back what is not begun
-            self._begin(self.to_make.prepared(work))
+        begun, call = list[Flight](), None
+        try:
+            for work in found:
+                if self._over():
+                    break  # its supervisor gives back what is not begun
+                call = self.to_make.prepared(work, call)
+                if call is not None:
+                    begun.append(self._shown(call))
+        finally:  # the database may have refused one of them
+            self.loop.begin(begun)
 
-    def _begin(self, call: Call | None) -> None:
-        if call is None:
-            return
+    def _shown(self, call: Call) -> Flight:
+        """A call that is about to begin; its supervisor knows of it from now on."""
         until = time.monotonic() + call.timeout + conf().EVENT_TIMEOUT
         place = self.shared.begin(call.name, until, idempotent=call.idempotent)
         flight = self.flights[call] = Flight(call, place)
         call.ask = self._asked
-        self.loop.begin(flight)
+        return flight
 
     async def _asked(self, function: Callable[[], Any]) -> Any:
         """Has the first thread call a function, in the event loop's."""
@@ -171,38 +182,63 @@ class Caller:
     # What comes of them
 
     def _tell(self, came: Came) -> None:
-        self._acts.put(partial(self._settle, came))
+        self._acts.put(came)
 
-    def _settle(self, came: Came) -> None:
-        """Stores what came of a call; what the database refuses is tried again as long as the call is held."""
-        call = came.call
-        if came.goes_on and not self.leaving:
-            log.error("%s pays no heed to its end: the worker is replaced", call.name)
-            self.leaving = True
-        flight = self.flights.get(call)
-        if flight is None:
-            return  # somebody else has it
-        self.shared.be_over_by(flight.place, float("inf"))
-        following: Call | None = None
-        try:
-            if came.late:
-                lost = {call.name: Lost.TIMED_OUT}
-                send(leases.charged([self.worker.owner], lost, database_now()))
-                self.to_make.more = True
-                ring(self.queue)
-            elif came.error is not None:
-                following = call.failed(came.error)
+    def _settle_all(self, came: Sequence[Came]) -> None:
+        """Stores what came of calls, in one commit where they go together."""
+        sets = defaultdict[Hashable, list[Came]](list)
+        for one in came:
+            good = one.error is None and not one.late
+            together = one.call.together if good else None
+            if together is None:
+                self._settle([one])
             else:
-                following = call.returned(came.result)
+                sets[together].append(one)
+        for found in sets.values():
+            for begin in range(0, len(found), MOST):
+                self._settle(found[begin : begin + MOST])
+
+    def _settle(self, came: Sequence[Came]) -> None:
+        """Stores what came of calls; what the database refuses is tried again as long as they are held."""
+        for one in came:
+            if one.goes_on and not self.leaving:
+                log.error("%s does not end: the worker is replaced", one.call.name)
+                self.leaving = True
+        came = [one for one in came if one.call in self.flights]  # else others have it
+        flights = [self.flights[one.call] for one in came]
+        for flight in flights:
+            self.shared.be_over_by(flight.place, float("inf"))
+        try:
+            following = self._stored(came)
         except (DatabaseError, InterfaceError) as error:
-            log.warning("what came of %s is kept, trying again: %s", call.name, error)
+            log.warning("what came of calls is kept, trying again: %s", error)
             pause = AGAIN_SECONDS * random.uniform(0.5, 1.5)  # noqa: S311  # spread, not secrecy
-            self.again.append((time.monotonic() + pause, partial(self._settle, came)))
+            again = partial(self._settle, came)
+            self.again.append((time.monotonic() + pause, again))
             leases.doubt()
             connections.close_all()
             return
-        self._let_go(flight)
-        self._begin(following)
+        for flight in flights:
+            self._let_go(flight)
+        self.loop.begin([self._shown(call) for call in following])
+
+    def _stored(self, came: Sequence[Came]) -> list[Call]:
+        """Stores what came of one call, or of several that go together; gives the calls that follow."""
+        if not came:
+            return []
+        if len(came) > 1:
+            given = [(one.call, one.result) for one in came]
+            return came[0].call.all_returned(given)
+        [one] = came
+        if one.late:
+            lost = {one.call.name: Lost.TIMED_OUT}
+            send(leases.charged([self.worker.owner], lost, database_now()))
+            self.to_make.more = True
+            ring(self.queue)
+            return []
+        call, error = one.call, one.error
+        following = call.failed(error) if error else call.returned(one.result)
+        return [] if following is None else [following]
 
     def _let_go(self, flight: Flight) -> None:
         del self.flights[flight.call]

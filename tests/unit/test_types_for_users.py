@@ -177,7 +177,7 @@ def test_an_app_without_mistakes_has_none(
 
 
 def test_the_app_could_run() -> None:
-    assert processes.Review.plan().ends() == ["close", "paid", "give_up"]
+    assert processes.Review.plan().ends() == ["close", "blocks", "give_up"]
     assert processes.Order.starting_events() == {"OrderPlaced"}
 
 

@@ -12,11 +12,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import contextmanager
 from typing import Any
 
-from asgiref.sync import async_to_sync
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from orchestrator.definition.invalid import is_asynchronous
 from orchestrator.engine.storage.passing_errors import stood_idle
 from orchestrator.exceptions import (
     ExitRefused,
@@ -42,8 +40,7 @@ def call(function: Callable[..., Any], arguments: Mapping[str, Any], name: str) 
         Exception: whatever it raises.
     """
     with contained(name):
-        here = async_to_sync(function) if is_asynchronous(function) else function
-        result = here(**arguments)
+        result = function(**arguments)
     return _value(result, name)
 
 

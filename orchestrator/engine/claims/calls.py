@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from contextlib import contextmanager
 from typing import Any
 
@@ -65,6 +72,20 @@ class Call(ABC):
         Raises:
             DatabaseError: the database refused, and nothing is stored; it may be tried again.
         """
+
+    @property
+    def together(self) -> Hashable | None:
+        """What it has in common with calls whose results are stored in one commit with its own; None for no others."""
+        return None
+
+    def all_returned(self, given: Sequence[tuple[Call, Any]]) -> list[Call]:
+        """Stores what several that go together have given, this one among them, and gives the calls that follow.
+
+        Raises:
+            DatabaseError: the database refused; it may be tried again.
+        """
+        following = [call.returned(result) for call, result in given]
+        return [call for call in following if call is not None]
 
     @abstractmethod
     def failed(self, error: Exception) -> Call | None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid5
+
+from asgiref.sync import async_to_sync
 
 from orchestrator.definition.codec import encode_as, seal
 from orchestrator.definition.workflow.context import (
@@ -134,20 +137,37 @@ class AwaitedStep(AsyncStepContext):
     async def still_mine(self) -> bool:
         return bool(await self._elsewhere(self._step.still_mine)())
 
-    def around(self, function: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
-        """The function, whose call is over when all that it has said is stored."""
-
-        async def call(**arguments: Any) -> Any:
-            try:
-                return await function(**arguments)
-            finally:
-                if self._telling is not None:
-                    await asyncio.wait([self._telling])
-
-        return call
+    async def end(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """What the function gives; its call is over when all that it has said is stored."""
+        try:
+            return await coroutine
+        finally:
+            if self._telling is not None:
+                await asyncio.wait([self._telling])
 
 
 def _told(telling: asyncio.Task[None]) -> None:
     """Notes what kept a step from being shown: the fence of its result says what matters."""
     if not telling.cancelled() and (error := telling.exception()) is not None:
         log.info("what a step said is not shown: %s", error)
+
+
+def awaiting(function: Callable[..., Any], step: AwaitedStep) -> Callable[..., Any]:
+    """An asynchronous function, which may be stood in for by a plain one, with all that its context has to say."""
+
+    async def call(**arguments: Any) -> Any:
+        result = function(**arguments)
+        return await step.end(result) if inspect.iscoroutine(result) else result
+
+    return call
+
+
+def waited_for(function: Callable[..., Any], step: AwaitedStep) -> Callable[..., Any]:
+    """The same as a plain function."""
+
+    def call(**arguments: Any) -> Any:
+        result = function(**arguments)
+        waits = inspect.iscoroutine(result)
+        return async_to_sync(step.end)(result) if waits else result
+
+    return call

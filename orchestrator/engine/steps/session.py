@@ -42,7 +42,13 @@ from orchestrator.engine.steps.attempts import (
     policy_of,
 )
 from orchestrator.engine.steps.clock import Clock
-from orchestrator.engine.steps.context import AwaitedStep, Elsewhere, RunningStep
+from orchestrator.engine.steps.context import (
+    AwaitedStep,
+    Elsewhere,
+    RunningStep,
+    awaiting,
+    waited_for,
+)
 from orchestrator.engine.steps.quick_results import HeldResult, QuickResults
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import send
@@ -188,7 +194,7 @@ class Session:
             else self._call(run, vertex, policy)
         )
         quick = time.monotonic() - begun < HOLD_SECONDS
-        if quick and self._may_be_held(run, vertex, policy):
+        if quick and self.may_be_held(run, vertex, policy):
             given = result_columns(run, vertex.returns, result)
             self.quick.hold(HeldResult(self, run, result, given))
             return None
@@ -208,7 +214,7 @@ class Session:
         with transaction.atomic(durable=True):
             return self._settle(run, result)
 
-    def _may_be_held(self, run: StepRun, vertex: Vertex, policy: Policy) -> bool:
+    def may_be_held(self, run: StepRun, vertex: Vertex, policy: Policy) -> bool:
         """Whether a result may wait for others: what follows is the engine's alone to decide, and brief.
 
         What was done must be known to undo it, and what must not be done twice is stored at once.
@@ -257,7 +263,7 @@ class Session:
         run: StepRun,
         vertex: Vertex,
         context: RunningStep,
-        elsewhere: Elsewhere = sync_to_async,
+        elsewhere: Elsewhere | None = None,
     ) -> tuple[Callable[..., Any], dict[str, Any]]:
         """The function of a visit, and its arguments.
 
@@ -265,7 +271,8 @@ class Session:
             run: the claimed visit.
             vertex: its step.
             context: of the attempt.
-            elsewhere: how an asynchronous function's context reaches the thread that has the engine's connection.
+            elsewhere: how an asynchronous function's context reaches the thread that has the engine's connection; None
+                to have it awaited here, alone.
 
         Raises:
             HandlerMissing: the running code has none.
@@ -277,10 +284,11 @@ class Session:
             raise HandlerMissing(f"nothing runs for {run.node} in the running code")
         bindings = vertex.undo_bindings if undo else vertex.bindings
         function = in_use(step.function)
-        if is_asynchronous(function):
-            awaited = AwaitedStep(context, elsewhere)
+        if is_asynchronous(step.function) or is_asynchronous(function):
+            awaited = AwaitedStep(context, elsewhere or sync_to_async)
             arguments = self.results.arguments(bindings, run, awaited)
-            return awaited.around(function), arguments
+            wait = waited_for if elsewhere is None else awaiting
+            return wait(function, awaited), arguments
         return function, self.results.arguments(bindings, run, context)
 
     # Sub-processes

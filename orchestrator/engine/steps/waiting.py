@@ -6,8 +6,10 @@ is settled under its fence, what follows is carried out, and of the steps that s
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from orchestrator.conf import conf
 from orchestrator.definition.invalid import is_asynchronous
@@ -19,13 +21,15 @@ from orchestrator.engine.change.joins import check_branches
 from orchestrator.engine.claims import give_back, leases
 from orchestrator.engine.claims.calls import Begun, Call
 from orchestrator.engine.claims.worker_slice import WorkerSlice
+from orchestrator.engine.steps import group
 from orchestrator.engine.steps.attempts import check_attempts, has_room, policy_of
 from orchestrator.engine.steps.context import RunningStep
-from orchestrator.engine.steps.quick_results import QuickResults
+from orchestrator.engine.steps.quick_results import HeldResult, QuickResults
 from orchestrator.engine.steps.session import Session
 from orchestrator.engine.storage.passing_errors import passes
+from orchestrator.engine.storage.results import result_columns
 from orchestrator.engine.storage.tables import step_runs
-from orchestrator.exceptions import HandlerMissing, Outcome
+from orchestrator.exceptions import HandlerMissing, InvalidMessage, Outcome
 from orchestrator.models import StepKind, StepRun, StepStatus
 from orchestrator.queue import is_of_calls, plain
 
@@ -59,6 +63,7 @@ class StepCall(Call):
             kind=kind_of(session, run),
         )
         self.session, self.run, self.policy, self.begun = session, run, policy, begun
+        self.vertex = vertex
         context = RunningStep(session.instance, run, policy.timeout, self.reporting)
         self.function, self.arguments = session.bound(
             run, vertex, context, lambda function: partial(self.elsewhere, function)
@@ -88,6 +93,39 @@ class StepCall(Call):
                 following = self.session.failed(self.run, error, self.policy)
         return call_of(self.session, following, self.begun)
 
+    @property
+    def together(self) -> Hashable | None:
+        """Results that may be held may also share a commit with those of other processes."""
+        may = self.session.may_be_held(self.run, self.vertex, self.policy)
+        return StepCall if may else None
+
+    def all_returned(self, given: Sequence[tuple[Call, Any]]) -> list[Call]:
+        held, following = list[HeldResult](), list[Call | None]()
+        sessions = dict[UUID, Session]()
+        with self._watched():
+            for call, result in given:
+                one = call.held(result) if isinstance(call, StepCall) else None
+                if one is None:
+                    following.append(call.returned(result))
+                else:
+                    held.append(one)
+                    sessions[one.run.instance_id] = one.session
+            stored = group.store(held)
+        following += [
+            call_of(sessions[run.instance_id], run, self.begun) for run in stored
+        ]
+        return [call for call in following if call is not None]
+
+    def held(self, result: Any) -> HeldResult | None:
+        """What it has given, as it is stored together with others; None where it is no result."""
+        if isinstance(result, Outcome):
+            return None
+        try:
+            given = result_columns(self.run, self.vertex.returns, result)
+        except InvalidMessage:
+            return None
+        return HeldResult(self.session, self.run, result, given)
+
     def failed(self, error: Exception) -> Call | None:
         with self._watched():
             following = self.session.failed(self.run, error, self.policy)
@@ -102,10 +140,25 @@ def kind_of(session: Session, run: StepRun) -> tuple[str, str, str]:
     return session.instance.name, run.node, "undo" * (run.kind == StepKind.UNDO)
 
 
-def begin(run: StepRun, worker_slice: WorkerSlice, begun: Begun) -> Call | None:
-    """Prepares the call of a claimed visit; None when there is none now, which is stored."""
+def begin(
+    run: StepRun, worker_slice: WorkerSlice, begun: Begun, before: Call | None
+) -> Call | None:
+    """Prepares the call of a claimed visit; None when there is none now, which is stored.
+
+    Args:
+        run: the visit.
+        worker_slice: of the worker.
+        begun: what it has in flight.
+        before: what was prepared of the same claim just before: the elements of one map share what is read for them.
+    """
     with worker_slice.watch(conf().EVENT_TIMEOUT, leases.name_of(step_runs, run.pk)):
-        session = Session.of(run, worker_slice, QuickResults(worker_slice.held))
+        session = None
+        if isinstance(before, StepCall) and run.kind == StepKind.ITEM:
+            same = before.run.instance_id == run.instance_id
+            session = before.session if same and before.session.goes_on else None
+        if session is None:
+            quick = QuickResults(worker_slice.held)
+            session = Session.of(run, worker_slice, quick)
         if session is None:
             return None
         if run.kind != StepKind.ITEM:  # live pages are told that it runs
@@ -128,12 +181,21 @@ def call_of(session: Session, run: StepRun | None, begun: Begun) -> Call | None:
                 return None
             check_attempts(run, policy)
             check_branches(run, vertex)
-            mine = sum(call.kind == kind_of(session, run) for call in begun())
-            has_thread = policy.threads is None or mine < policy.threads
-            if not has_thread or not has_room(run, session.instance.name, policy, mine):
+            if not _has_room(session, run, policy, begun):
                 give_back.wait_for_room(run)
                 return None
             return StepCall(session, run, vertex, policy, begun)
         except Exception as error:  # noqa: BLE001  # as when a session runs it
             run = session.failed(run, error, policy)
     return None
+
+
+def _has_room(session: Session, run: StepRun, policy: Policy, begun: Begun) -> bool:
+    """Whether the call may be made now, if only so many of its kind may be in flight."""
+    if policy.threads is None and policy.concurrency is None:
+        return True
+    kind = kind_of(session, run)
+    mine = sum(call.kind == kind for call in begun())
+    if policy.threads is not None and mine >= policy.threads:
+        return False
+    return has_room(run, session.instance.name, policy, mine)

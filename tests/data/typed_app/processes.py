@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from orchestrator import Retry
 from orchestrator.definition import (
+    AsyncStepContext,
     ProcessManager,
     StepContext,
     Workflow,
@@ -81,8 +82,14 @@ def score(amount: int, context: StepContext) -> Score:
     return Score(amount)
 
 
-def check(name: str) -> bool:
-    return bool(name)
+async def check(name: str, context: AsyncStepContext) -> bool:
+    await context.save(name)
+    context.progress(1, 1)
+    return bool(name) and await context.still_mine()
+
+
+def blocks(name: str) -> str:
+    return name
 
 
 def merge(score: Score, check: bool) -> str:
@@ -106,11 +113,12 @@ class Review(Workflow):
 
     Input = Application
     scored = step(score, retries=2, timeout=20)
+    blocking = step(blocks, threads=20)
     decision = ask("decision", Answer, deadline=timedelta(days=1), late=close)
     paid = wait(OrderPaid, "paid")
     flow = (
         fork(begin, into=[scored, check]),
         join(scored, check, into=merge, wait_for="all"),
-        then(merge, decision, file, paid),
+        then(merge, decision, file, paid, blocking),
         catch(merge, error=ValueError, to=give_up),
     )

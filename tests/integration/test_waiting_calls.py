@@ -1,0 +1,109 @@
+"""What waits outside, in tests of an application: run where everything else is, in the test's own transaction."""
+
+import pytest
+
+from orchestrator.definition import (
+    AsyncStepContext,
+    StepContext,
+    Workflow,
+    step,
+    undo,
+)
+from orchestrator.exceptions import InvalidDefinition
+from orchestrator.models import IssuedCommand, StepRun
+from orchestrator.queue import calls_of
+from orchestrator.testing import replaced, started
+from tests.apps.waiting_calls import processes as p
+from tests.apps.waiting_calls.fixtures import forgotten, waiting_calls
+from tests.apps.waiting_calls.ways import entries
+
+__all__ = ["forgotten", "waiting_calls"]
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("waiting_calls")]
+
+
+def test_plain_steps_and_such_that_wait_are_run_to_the_end() -> None:
+    assert started(p.Mixed, p.Told("a")).result == "A!!"
+
+
+def test_what_a_call_saves_and_reports_is_stored() -> None:
+    process = started(p.Reports, p.Told("a")).finish()
+
+    run = StepRun.objects.get(instance=process.id)
+    assert (process.result, run.saved, run.attempt) == (2, 2, 3)
+    assert run.progress == {"done": 3, "total": 3, "message": "page 3"}
+
+
+def test_the_elements_of_a_map_and_its_join() -> None:
+    assert started(p.ManyCalls, p.ManyCalls.Input(["a", "b"])).result == 2
+
+
+def test_commands_are_carried_out_and_what_they_cause_comes_back() -> None:
+    process = started(p.Calling, p.Wanted("a"))
+
+    assert process.status == "completed"
+    assert [entry.name for entry in entries()] == ["a in a thread", "a"]
+
+
+def test_what_waits_outside_has_a_queue_of_its_own() -> None:
+    process = started(p.Mixed, p.Told("a"))
+    started(p.Calling, p.Wanted("a"))
+
+    runs = StepRun.objects.filter(instance=process.id).order_by("pk")
+    here, calls = "default", calls_of("default")
+    assert list(runs.values_list("queue", flat=True)) == [here, calls, calls, here]
+    queues = IssuedCommand.objects.values_list("queue", flat=True)
+    assert set(queues) == {calls}
+
+
+def test_a_plain_function_stands_in_for_one_that_waits() -> None:
+    def answer(prepare: str, how: str) -> str:
+        return "42"
+
+    with replaced(p.ask_model, answer):
+        assert started(p.Mixed, p.Told("a")).result == "42!!"
+
+
+def test_a_generator_is_no_result_of_a_call() -> None:
+    async def answer(prepare: str, how: str) -> object:
+        return (letter for letter in prepare)
+
+    with replaced(p.ask_model, answer):
+        process = started(p.Mixed, p.Told("a"))
+    [incident] = process.incidents
+    assert "a generator has no value yet" in incident
+
+
+async def awaits(context: StepContext) -> None:
+    """Would hold up all others."""
+
+
+def blocks(context: AsyncStepContext) -> None:
+    """Could not await it."""
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (awaits, "awaits is asynchronous: annotate context with AsyncStepContext"),
+        (blocks, "blocks is a plain function: annotate context with StepContext"),
+    ],
+)
+def test_the_context_is_that_of_the_function(function: object, reason: str) -> None:
+    with pytest.raises(InvalidDefinition, match=reason):
+        type("Wrong", (Workflow,), {"flow": (step(function),)})  # type: ignore[arg-type]
+
+
+def test_what_waits_outside_undoes_no_transactional_step() -> None:
+    rows = (step(p.prepare, transactional=True),)
+    given = {"Input": p.Told, "flow": (*rows, undo(rows[0], by=p.give_up))}
+    with pytest.raises(InvalidDefinition, match="inside the commit: write a plain"):
+        type("Wrong", (Workflow,), given)
+
+
+def test_a_visit_goes_where_it_belongs_when_its_function_waits_since_a_deploy() -> None:
+    process = started(p.OneCall, p.Told("a", "fail"))
+    StepRun.objects.update(queue="default")
+    process.retry()
+
+    assert StepRun.objects.get().queue == calls_of("default")
