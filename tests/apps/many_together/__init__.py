@@ -1,0 +1,1 @@
+"""A user app of process managers that are moved many at a time."""

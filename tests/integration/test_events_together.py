@@ -1,0 +1,219 @@
+"""Events of several processes are written together; what cannot be goes singly, and nothing is lost or done twice."""
+
+import time
+from collections.abc import Iterator
+from uuid import UUID, uuid4
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from orchestrator import send_event, start_process
+from orchestrator.definition import Event
+from orchestrator.engine.claims.held import BEGIN_SECONDS
+from orchestrator.engine.drain import drain
+from orchestrator.engine.events import group
+from orchestrator.models import Checkpoint, InboxEvent, IssuedCommand, ProcessInstance
+from orchestrator.testing import registered
+from orchestrator.workers.current import Current
+from orchestrator.workers.held import SharedHeld
+from orchestrator.workers.taking_over import TakingOver
+from tests.apps.many_together.processes import (
+    MEANWHILE,
+    Cards,
+    CardTurned,
+    PointMade,
+    RoundOver,
+    TableLaid,
+)
+from tests.apps.process_managers.together import together
+
+pytestmark = pytest.mark.django_db(transaction=True)
+postgresql_only = pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="SQLite has one writer at a time"
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cards() -> Iterator[None]:
+    with registered(Cards):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have what is claimed together written together, also on a machine that has much else to do."""
+    monkeypatch.setattr(group, "HOLD_SECONDS", 30.0)
+    monkeypatch.setattr("orchestrator.engine.drain.FEW", 64)
+    yield
+    MEANWHILE.clear()
+
+
+def laid(tables: int) -> list[UUID]:
+    """Start so many processes that wait for the first card."""
+    names = [f"table {number}" for number in range(tables)]
+    pks = [start_process(Cards, TableLaid(name)).process_id for name in names]
+    drain()
+    return pks
+
+
+def sent(pk: UUID, event: Event) -> None:
+    send_event(event, id=uuid4().hex, source="players", process_id=pk)
+
+
+def stand(pks: list[UUID]) -> list[tuple[str, int]]:
+    """Tell the step of each process and how many cards were turned."""
+    rows = ProcessInstance.objects.in_bulk(pks)
+    return [(rows[pk].step, rows[pk].data["turns"]) for pk in pks]
+
+
+def verdicts() -> set[str]:
+    return set(
+        InboxEvent.objects.filter(source="players").values_list("verdict", flat=True)
+    )
+
+
+def forgotten() -> None:
+    InboxEvent.objects.all().delete()
+    ProcessInstance.objects.all().delete()
+
+
+def statements(events: int) -> int:
+    """Count the statements that it takes to deliver so many events, one for each process."""
+    for pk in laid(events):
+        sent(pk, CardTurned())
+    with CaptureQueriesContext(connection) as queries:
+        drain()
+    forgotten()
+    return len(queries)
+
+
+@postgresql_only
+def test_twenty_take_as_many_statements_as_two() -> None:
+    assert statements(20) == statements(2)
+
+
+def test_each_has_moved_its_process_once() -> None:
+    pks = laid(7)
+    for pk in pks:
+        sent(pk, CardTurned())
+    drain()
+    assert stand(pks) == [("Down", 1)] * 7
+    assert verdicts() == {"moved"}
+    assert Checkpoint.objects.filter(instance__in=pks, revision=2).count() == 7
+
+
+def test_several_events_of_one_process_keep_their_order_among_others() -> None:
+    pks = laid(3)
+    for pk in (*pks, pks[0], pks[1], pks[0]):
+        sent(pk, CardTurned())
+    drain()
+    assert stand(pks) == [("Down", 3), ("Up", 2), ("Down", 1)]
+    for pk in pks:
+        taken = InboxEvent.objects.filter(process=pk, source="players").order_by("pk")
+        revisions = list(taken.values_list("revision", flat=True))
+        assert revisions == sorted(revisions)
+
+
+def test_one_that_raises_leaves_the_others_to_go_on() -> None:
+    pks = laid(4)
+    for pk in pks:
+        sent(pk, CardTurned())
+
+    def fail() -> None:
+        MEANWHILE["table 2"] = fail  # when it is decided alone, too
+        raise ConnectionError("the light is out")
+
+    MEANWHILE["table 2"] = fail
+    drain()
+    assert stand(pks) == [("Down", 1), ("Down", 1), ("Up", 0), ("Down", 1)]
+    event = InboxEvent.objects.get(process=pks[2], source="players")
+    assert (event.verdict, event.attempt) == ("received", 1)
+    assert "the light is out" in event.error
+
+
+def test_commands_inside_the_commit_are_carried_out_once_and_alone() -> None:
+    pks = laid(4)
+    for pk, event in zip(
+        pks, (CardTurned(), PointMade(), RoundOver(), PointMade()), strict=True
+    ):
+        sent(pk, event)
+    drain()
+    assert stand(pks) == [("Down", 1)] * 4
+    assert sorted(Group.objects.values_list("name", flat=True)) == [
+        "table 1",
+        "table 3",
+    ]
+    told = IssuedCommand.objects.filter(instance=pks[2]).order_by("issued_at", "id")
+    assert [command.status for command in told] == ["done", "done"]
+
+
+def test_a_process_that_was_moved_meanwhile_is_decided_anew() -> None:
+    """Somebody pauses or moves it after it was read: what was decided on is no longer so."""
+    pks = laid(3)
+    for pk in pks:
+        sent(pk, CardTurned())
+
+    def another() -> None:
+        [last] = Checkpoint.objects.filter(instance=pks[1], revision=1)
+        last.pk, last.revision, last.cause = None, 2, "operator:1"
+        last.save()
+        data = {"table": "table 1", "turns": 10}
+        ProcessInstance.objects.filter(pk=pks[1]).update(data=data, revision=2)
+
+    MEANWHILE["table 2"] = lambda: together(another)  # it is decided after table 1
+    drain()
+    assert stand(pks) == [("Down", 1), ("Down", 11), ("Down", 1)]
+    forgotten()  # nobody could tell how its data came to be so
+
+
+@postgresql_only
+def test_what_another_has_locked_is_not_waited_for_by_the_others() -> None:
+    pks = laid(3)
+    for pk in pks:
+        sent(pk, CardTurned())
+    seen: list[list[tuple[str, int]]] = []
+
+    def with_one_locked() -> None:
+        with transaction.atomic():
+            ProcessInstance.objects.select_for_update().get(pk=pks[1])
+            until = time.monotonic() + 60
+            while stand(pks)[2] != ("Down", 1) and time.monotonic() < until:
+                time.sleep(0.01)
+            seen.append(stand(pks))
+
+    def deliver() -> None:
+        while not ProcessInstance.objects.filter(pk=pks[2], step="Down").exists():
+            drain()
+            time.sleep(0.01)
+
+    together(with_one_locked, deliver)
+    drain()
+    assert seen == [[("Down", 1), ("Up", 0), ("Down", 1)]]
+    assert stand(pks) == [("Down", 1)] * 3
+
+
+def test_what_is_decided_is_taken_over_while_the_next_takes_its_time() -> None:
+    """Nothing was done outside, so whoever comes next decides it anew."""
+    shown = SharedHeld()
+    worker = Current(held=shown)
+    others = TakingOver("default", {worker.owner: shown})
+    pks = laid(4)
+    for pk in pks:
+        sent(pk, CardTurned())
+    free: list[list[str]] = []
+
+    def look() -> None:
+        time.sleep(BEGIN_SECONDS + 0.05)
+        [found] = together(others.look)
+        assert found is None
+        owned = InboxEvent.objects.filter(source="players", owner="")
+        free.append(sorted(str(event.process_id) for event in owned))
+
+    MEANWHILE["table 2"] = look
+    worker.drain("default")
+    drain()
+    assert free == [sorted(str(pks[place]) for place in (0, 1, 3))]
+    assert stand(pks) == [("Down", 1)] * 4
+    assert verdicts() == {"moved"}
