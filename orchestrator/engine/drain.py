@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from orchestrator.conf import conf
 from orchestrator.engine.claims import leases, take_over
+from orchestrator.engine.claims.due import due
 from orchestrator.engine.claims.held import BEGIN_SECONDS, UNSEEN, Claim, Held
 from orchestrator.engine.claims.lines import InOtherHands, Lines, put_off
 from orchestrator.engine.claims.worker_slice import Watch, WorkerSlice, nobody
@@ -106,7 +107,12 @@ class ReadyWork:
         """Claims and runs a batch of each kind; whether there may be more for this worker."""
         known = self.elsewhere.count()
         self._passed_over = self._passed_over and known > 0
-        led = [self._batch(kind) for kind in self.kinds]
+        found = due(self.worker_slice.queue, [kind.table for kind in self.kinds])
+        led = [
+            self._batch(kind)
+            for kind, is_due in zip(self.kinds, found, strict=True)
+            if is_due
+        ]
         if any(led):
             self._passed_over = True  # it may be what comes after those that were run
             return True

@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any
 from uuid import uuid5
 
@@ -55,11 +56,15 @@ class RunningStep(StepContext):
         self.step = run.node
         self.attempt = run.attempt
         self.visit = run.visit
-        kind = "undo" if run.kind == StepKind.UNDO else ""
-        name = f"{run.node}:{run.visit}:{run.item}:{run.round}{kind}"
-        self.idempotency_key = str(uuid5(instance.pk, name))
         self.deadline = datetime.now(UTC) + timedelta(seconds=timeout)
         self.saved = run.saved
+
+    @cached_property
+    def idempotency_key(self) -> str:  # type: ignore[override]  # made only when it is asked for
+        run = self._run
+        kind = "undo" if run.kind == StepKind.UNDO else ""
+        name = f"{run.node}:{run.visit}:{run.item}:{run.round}{kind}"
+        return str(uuid5(self.process_id, name))
 
     @engines()
     def progress(

@@ -279,7 +279,9 @@ def _whole(shape: tuple[tuple[str, str, bool], ...]) -> str:
 
 
 def prepared_cursor() -> Any:
-    """A cursor that lets the server bind parameters, so that it can keep the plan of what is sent again and again."""
+    """A cursor for what is sent again and again: PostgreSQL binds its parameters, and so can keep its plan."""
+    if connection.vendor != "postgresql":
+        return connection.cursor()
     from psycopg import Cursor  # noqa: PLC0415  only where the database is PostgreSQL
 
     connection.ensure_connection()

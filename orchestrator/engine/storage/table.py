@@ -20,6 +20,7 @@ from orchestrator.engine.storage.batch import (
     Statement,
     Touched,
     database_now,
+    prepared_cursor,
 )
 from orchestrator.engine.storage.new_rows import (
     NewColumn,
@@ -320,7 +321,7 @@ class Table(Generic[M]):
     def lock(self, pk: Any) -> tuple[M | None, datetime]:
         """The row, locked until the transaction ends, and the database's time. SQLite locks by transaction."""
         postgresql = connection.vendor == "postgresql"
-        with connection.cursor() as cursor:
+        with prepared_cursor() as cursor:
             cursor.execute(self._lock(connection.vendor), [self._param(self._pk, pk)])
             row = cursor.fetchone()
         if row is None:
@@ -330,7 +331,7 @@ class Table(Generic[M]):
     def read(self, pk: Any) -> tuple[M | None, datetime]:
         """The row as it is now, not locked, and the database's time."""
         postgresql = connection.vendor == "postgresql"
-        with connection.cursor() as cursor:
+        with prepared_cursor() as cursor:
             cursor.execute(self._read(connection.vendor), [self._param(self._pk, pk)])
             row = cursor.fetchone()
         if row is None:
@@ -342,7 +343,7 @@ class Table(Generic[M]):
         if connection.vendor != "postgresql":
             found = self.model._default_manager.filter(pk__in=pks)
             return {row.pk: row for row in found}, database_now()
-        with connection.cursor() as cursor:
+        with prepared_cursor() as cursor:
             cursor.execute(self._read_many(), [list(pks)])
             rows = cursor.fetchall()
         known = {item.pk: item for item in map(self._object, rows)}
@@ -403,7 +404,7 @@ class Table(Generic[M]):
             moments = (now, now + term)
             now_, ends = map(connection.ops.adapt_datetimefield_value, moments)
             params = [owner, ends, *extra, queue, now_, *which.params, limit]
-        with connection.cursor() as cursor:
+        with prepared_cursor() as cursor:
             cursor.execute(self._claim(vendor, raw, limit, which.sql), params)
             rows = cursor.fetchall()
         taken = (Claimed(self._object(row), self._keys(row)) for row in rows)
