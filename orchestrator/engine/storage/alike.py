@@ -1,32 +1,20 @@
 """Writes of one change that are alike, put together: one statement for all rows, as quick as a few rows' own.
 
-The values travel as one JSON text, so that the statement is the same for two rows as for fifty and PostgreSQL keeps
-its plan. What is alike: updates by key that set the same columns under the same conditions, and new rows of one table.
+What is alike: updates by key that set the same columns under the same conditions, and new rows of one table.
 """
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
-from uuid import UUID
+from typing import Any
 
 from django.db import connection
-from django.db.models import Field, JSONField
 
 from orchestrator.engine.storage.batch import SHAPES, Batch, Statement, Touched
-from orchestrator.engine.storage.new_rows import plain_text
+from orchestrator.engine.storage.json_rows import JsonColumn, JsonRows, recordset
 from orchestrator.engine.storage.table import ALL, Insert, Table, Update
-
-
-class JsonColumn(NamedTuple):
-    """A column that is set or compared: its field, and the text of its value if that is the same in all rows."""
-
-    field: Field[Any, Any]
-    text: str | None
 
 
 def together(statements: Sequence[Statement]) -> Sequence[Statement]:
@@ -68,100 +56,41 @@ def _one_of(group: Sequence[Any]) -> Statement:
 
 def _inserted(table: Table[Any], items: Sequence[Any], touched: Touched) -> Statement:
     fields = table.columns if items[0].pk is not None else table.unkeyed
-    rows = [dict[str, Any]() for _ in items]
     values = [[getattr(item, field.attname) for field in fields] for item in items]
-    columns = _columns("s", fields, values, rows)
     keys = [item.pk for item in items] if fields is table.columns else ()
-    sql = _insert(table, columns)
-    return Statement(sql, [json.dumps(rows)], touched, len(items), None, keys)
+    rows = JsonRows(len(items))
+    sql = _insert(table, rows.columns("s", fields, values))
+    return Statement(sql, [rows.text()], touched, len(items), None, keys)
 
 
 def _updated(group: Sequence[Update]) -> Statement:
-    table, rows = group[0].table, [dict[str, Any]() for _ in group]
+    table, rows = group[0].table, JsonRows(len(group))
     sets = [table.fields[name] for name in group[0].values]
-    values = [list(one.values.values()) for one in group]
     where = [table.fields[name] for name in group[0].where]
-    given = [list(one.where.values()) for one in group]
     sql = _update(
         table,
-        _columns("s", sets, values, rows),
-        _columns("w", where, given, rows),
+        rows.columns("s", sets, [list(one.values.values()) for one in group]),
+        rows.columns("w", where, [list(one.where.values()) for one in group]),
     )
     keys = frozenset(one.touched.key for one in group)
     touched = Touched(table.table, "keys", keys)
-    return Statement(sql, [json.dumps(rows)], touched, len(group))
-
-
-def _columns(
-    prefix: str,
-    fields: Sequence[Field[Any, Any]],
-    values: Sequence[Sequence[Any]],
-    rows: list[dict[str, Any]],
-) -> tuple[JsonColumn, ...]:
-    """The columns; values that differ are put into the rows."""
-    found = []
-    for place, field in enumerate(fields):
-        given = [row[place] for row in values]
-        texts = {plain_text(field, value) for value in given}
-        text = texts.pop() if len(texts) == 1 else None
-        found.append(JsonColumn(field, text))
-        if text is None:
-            as_json = isinstance(field, JSONField)
-            for row, value in zip(rows, given, strict=True):
-                row[f"{prefix}{place}"] = value if as_json else _written(value)
-    return tuple(found)
-
-
-def _written(value: Any) -> Any:
-    """A value of a column as JSON has it; PostgreSQL reads it as the column's type."""
-    if value is None or type(value) in (int, str, bool):
-        return value
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, UUID):
-        return value.hex
-    if isinstance(value, timedelta):
-        return f"{value.total_seconds():.6f} seconds"
-    return str(value)  # a member of an enumeration
+    return Statement(sql, [rows.text()], touched, len(group))
 
 
 @lru_cache(SHAPES)
 def _insert(table: Table[Any], columns: tuple[JsonColumn, ...]) -> str:
-    named = _named("s", columns)
-    names = ", ".join(_quoted(column) for _, column in named)
-    values = ", ".join(column.text or f"v.{name}" for name, column in named)
-    return f"INSERT INTO {table.name} ({names}) SELECT {values} FROM {_given(named)}"  # noqa: S608  # names are the model's
+    names = ", ".join(column.quoted for column in columns)
+    values = ", ".join(column.value("given") for column in columns)
+    return (
+        f"INSERT INTO {table.name} ({names}) SELECT {values} FROM {recordset(columns)}"  # noqa: S608  # names are the model's
+    )
 
 
 @lru_cache(SHAPES)
 def _update(
     table: Table[Any], sets: tuple[JsonColumn, ...], where: tuple[JsonColumn, ...]
 ) -> str:
-    new, old = _named("s", sets), _named("w", where)
-    values = ", ".join(
-        f"{_quoted(column)} = {column.text or f'v.{name}'}" for name, column in new
-    )
-    conditions = " AND ".join(
-        f"u.{_quoted(column)}"
-        + (" IS NULL" if column.text == "NULL" else f" = {column.text or f'v.{name}'}")
-        for name, column in old
-    )
-    return f"UPDATE {table.name} AS u SET {values} FROM {_given([*new, *old])} WHERE {conditions}"  # noqa: S608  # names are the model's
-
-
-def _named(prefix: str, columns: Iterable[JsonColumn]) -> list[tuple[str, JsonColumn]]:
-    """The columns with their names in the JSON text."""
-    return [(f"{prefix}{place}", column) for place, column in enumerate(columns)]
-
-
-def _given(columns: Sequence[tuple[str, JsonColumn]]) -> str:
-    types = ", ".join(
-        f"{name} {column.field.cast_db_type(connection)}"
-        for name, column in columns
-        if column.text is None
-    )
-    return f"json_to_recordset(%s::json) AS v({types})"
-
-
-def _quoted(column: JsonColumn) -> str:
-    return connection.ops.quote_name(str(column.field.column))
+    values = ", ".join(f"{column.quoted} = {column.value('given')}" for column in sets)
+    conditions = " AND ".join(column.condition("u", "given") for column in where)
+    rows = recordset([*sets, *where])
+    return f"UPDATE {table.name} AS u SET {values} FROM {rows} WHERE {conditions}"  # noqa: S608  # names are the model's

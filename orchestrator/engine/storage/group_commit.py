@@ -4,23 +4,18 @@ Each change is one process's, as it would be sent by itself, and holds or fails 
 rows that the changes must find (`rows=1`), without waiting for any, and writes only those changes all of whose rows
 were there and free. The others are left to be sent singly, which tells what stands in their way.
 
-Changes of one form go together: the same tables, columns and conditions in the same order. Their values travel as one
-JSON text, so that the statement is the same for two changes as for fifty, and PostgreSQL keeps its plan. SQLite, whose
-cost is the commit, is sent one after the other, each under a savepoint of its own.
+Changes of one form go together: the same tables, columns and conditions in the same order. SQLite, whose cost is the
+commit, is sent one after the other, each under a savepoint of its own.
 """
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
-from uuid import UUID
+from typing import Any, NamedTuple
 
 from django.db import connection, transaction
-from django.db.models import Field, JSONField
 
 from orchestrator.engine.storage.batch import (
     SHAPES,
@@ -28,7 +23,7 @@ from orchestrator.engine.storage.batch import (
     Statement,
     prepared_cursor,
 )
-from orchestrator.engine.storage.new_rows import plain_text
+from orchestrator.engine.storage.json_rows import JsonColumn, JsonRows, recordset
 from orchestrator.engine.storage.table import ALL, Insert, Table, Update
 from orchestrator.exceptions import LeaseLost
 
@@ -39,20 +34,13 @@ Writes = Sequence[Statement]
 """All writes of one change; the first is that of its process's row."""
 
 
-class Column(NamedTuple):
-    """A column of a write: its field, and the text of its value if that is the same in all changes."""
-
-    field: Field[Any, Any]
-    text: str | None
-
-
 class WriteForm(NamedTuple):
     """One write of a form."""
 
     table: Table[Any]
     kind: str
-    sets: tuple[Column, ...]
-    where: tuple[Column, ...]
+    sets: tuple[JsonColumn, ...]
+    where: tuple[JsonColumn, ...]
     fenced: bool
     known: bool
 
@@ -126,20 +114,20 @@ def _form(write: Statement) -> object:
 
 def _sent(changes: Sequence[Writes]) -> list[int]:
     """Sends changes of one form; the numbers of those that were written."""
-    parts, rows = [], [dict[str, Any]() for _ in changes]
-    for number, writes in enumerate(zip(*changes, strict=True)):
-        parts.append(_part(number, writes, rows))
-    for number, row in enumerate(rows):
-        row["place"] = number
+    rows = JsonRows(len(changes))
+    forms = tuple(
+        _form_of(number, writes, rows)
+        for number, writes in enumerate(zip(*changes, strict=True))
+    )
     with (
         transaction.atomic()
         if connection.in_atomic_block
         else connection.wrap_database_errors,
         prepared_cursor() as cursor,
     ):
-        cursor.execute(_whole(tuple(parts)), [json.dumps(rows)])
+        cursor.execute(_whole(forms), [rows.text()])
         found = cursor.fetchall()
-    known = [number for number, part in enumerate(parts) if part.known]
+    known = [number for number, form in enumerate(forms) if form.known]
     for place, *keys in found:
         for number, key in zip(known, keys, strict=True):
             write = changes[place][number]
@@ -148,129 +136,61 @@ def _sent(changes: Sequence[Writes]) -> list[int]:
     return [place for place, *_ in found]
 
 
-def _part(number: int, writes: Sequence[Any], rows: list[dict[str, Any]]) -> WriteForm:
-    """What the changes' writes of one place have in common; what they have not is put into their rows."""
+def _form_of(number: int, writes: Sequence[Any], rows: JsonRows) -> WriteForm:
+    """What the changes' writes of one place have in common; what they have not is put into the rows."""
     first = writes[0]
+    table = first.table
     if isinstance(first, Insert):
-        fields = first.table.unkeyed
-        if first.items[0].pk is not None:
-            fields = first.table.columns
+        keyed = first.items[0].pk is not None
+        fields = table.columns if keyed else table.unkeyed
         values = [[getattr(w.items[0], f.attname) for f in fields] for w in writes]
-        sets = _columns(f"s{number}_", fields, values, rows)
-        return WriteForm(
-            first.table, "insert", sets, (), fenced=False, known=first.known
-        )
-    fields = [first.table.fields[name] for name in first.values]
-    sets = _columns(f"s{number}_", fields, [[*w.values.values()] for w in writes], rows)
-    fields = [first.table.fields[name] for name in first.where]
-    where = _columns(f"w{number}_", fields, [[*w.where.values()] for w in writes], rows)
-    return WriteForm(
-        first.table, "update", sets, where, fenced=first.rows == 1, known=False
-    )
-
-
-def _columns(
-    prefix: str,
-    fields: Sequence[Field[Any, Any]],
-    values: Sequence[Sequence[Any]],
-    rows: list[dict[str, Any]],
-) -> tuple[Column, ...]:
-    """The columns of one write, with the values that differ put into the changes' rows."""
-    found = []
-    for place, (field, column) in enumerate(
-        zip(fields, zip(*values, strict=True), strict=True)
-    ):
-        texts = {plain_text(field, value) for value in column}
-        text = texts.pop() if len(texts) == 1 else None
-        found.append(Column(field, text))
-        if text is None:
-            as_json = isinstance(field, JSONField)
-            for row, value in zip(rows, column, strict=True):
-                row[f"{prefix}{place}"] = value if as_json else _written(value)
-    return tuple(found)
-
-
-def _written(value: Any) -> Any:
-    """A value of a column as JSON has it; PostgreSQL reads it as the column's type."""
-    if value is None or type(value) in (int, str, bool):
-        return value
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, UUID):
-        return value.hex
-    if hasattr(value, "total_seconds"):
-        return f"{value.total_seconds():.6f} seconds"
-    return str(value)  # a member of an enumeration
+        sets = rows.columns(f"s{number}_", fields, values)
+        return WriteForm(table, "insert", sets, (), fenced=False, known=first.known)
+    given = [[*w.values.values()] for w in writes]
+    sets = rows.columns(f"s{number}_", [table.fields[n] for n in first.values], given)
+    given = [[*w.where.values()] for w in writes]
+    where = rows.columns(f"w{number}_", [table.fields[n] for n in first.where], given)
+    fenced = first.rows == 1
+    return WriteForm(table, "update", sets, where, fenced=fenced, known=False)
 
 
 @lru_cache(SHAPES)
-def _whole(parts: tuple[WriteForm, ...]) -> str:
+def _whole(forms: tuple[WriteForm, ...]) -> str:
     """The statement for changes of one form; the key of the first row locked is that of the process."""
-    types, joins, steps = ["place int"], [], []
-    for number, part in enumerate(parts):
-        types += [
-            f"{name} {column.field.cast_db_type(connection)}"
-            for name, column in (*_named("s", number, part), *_named("w", number, part))
-            if column.text is None
-        ]
-        if part.fenced:
-            joins.append(
-                f"JOIN {part.table.name} AS t{number} ON {_conditions('t', number, part, 'given')}"
-            )
-        steps.append(f"w{number} AS ({_step(number, part)})")
-    fenced = [number for number, part in enumerate(parts) if part.fenced]
-    known = [number for number, part in enumerate(parts) if part.known]
-    keys = [f"t{n}.{parts[n].table.key} AS k{n}" for n in fenced]
+    fenced = [number for number, form in enumerate(forms) if form.fenced]
+    known = [number for number, form in enumerate(forms) if form.known]
+    columns = [column for form in forms for column in (*form.sets, *form.where)]
+    steps = [f"w{n} AS ({_step(n, form)})" for n, form in enumerate(forms)]
+    joins = [
+        f"JOIN {forms[n].table.name} AS t{n} ON {_conditions(f't{n}', forms[n], 'given')}"
+        for n in fenced
+    ]
+    keys = [f"t{n}.{forms[n].table.key} AS k{n}" for n in fenced]
     locks = ", ".join(f"t{n}" for n in fenced)
     told = ", ".join(["ok.place", *(f"w{n}.key" for n in known)])
     found = "".join(f" JOIN w{n} ON w{n}.process = ok.k0" for n in known)
     return (
-        f"WITH given AS MATERIALIZED (SELECT * FROM json_to_recordset(%s::json) AS g({', '.join(types)})),"  # noqa: S608  # names are ours
+        f"WITH given AS MATERIALIZED (SELECT * FROM {recordset(columns)}),"  # noqa: S608  # names are ours
         f" ok AS MATERIALIZED (SELECT given.*, {', '.join(keys)} FROM given {' '.join(joins)}"
         f" FOR UPDATE OF {locks} SKIP LOCKED),"
         f" {', '.join(steps)} SELECT {told} FROM ok{found}"
     )
 
 
-def _named(
-    what: Literal["s", "w"], number: int, part: WriteForm
-) -> list[tuple[str, Column]]:
-    """The columns that a write sets, or its conditions, with their names in the JSON text."""
-    columns = part.sets if what == "s" else part.where
-    return [(f"{what}{number}_{place}", one) for place, one in enumerate(columns)]
-
-
-def _step(number: int, part: WriteForm) -> str:
+def _step(number: int, form: WriteForm) -> str:
     """One write, for all changes whose rows are locked."""
-    values = [
-        (_quoted(column), column.text or f"ok.{name}")
-        for name, column in _named("s", number, part)
-    ]
-    if part.kind == "insert":
-        names = ", ".join(name for name, _ in values)
-        told = f"{part.table.key} AS key, instance_id AS process"
-        return (
-            f"INSERT INTO {part.table.name} ({names})"  # noqa: S608  # names are the model's
-            f" SELECT {', '.join(value for _, value in values)} FROM ok{f' RETURNING {told}' * part.known}"
-        )
-    sets = ", ".join(f"{name} = {value}" for name, value in values)
-    which = _conditions("u", number, part, "ok")
-    if part.fenced:
-        which = f"u{number}.{part.table.key} = ok.k{number}"
-    return f"UPDATE {part.table.name} AS u{number} SET {sets} FROM ok WHERE {which}"  # noqa: S608  # names are the model's
+    table = form.table
+    if form.kind == "insert":
+        names = ", ".join(column.quoted for column in form.sets)
+        values = ", ".join(column.value("ok") for column in form.sets)
+        told = f" RETURNING {table.key} AS key, instance_id AS process" * form.known
+        return f"INSERT INTO {table.name} ({names}) SELECT {values} FROM ok{told}"  # noqa: S608  # names are the model's
+    sets = ", ".join(f"{column.quoted} = {column.value('ok')}" for column in form.sets)
+    which = f"u.{table.key} = ok.k{number}"
+    if not form.fenced:
+        which = _conditions("u", form, "ok")
+    return f"UPDATE {table.name} AS u SET {sets} FROM ok WHERE {which}"  # noqa: S608  # names are the model's
 
 
-def _conditions(alias: str, number: int, part: WriteForm, given: str) -> str:
-    return " AND ".join(
-        f"{alias}{number}.{_quoted(column)}"
-        + (
-            " IS NULL"
-            if column.text == "NULL"
-            else f" = {column.text or f'{given}.{name}'}"
-        )
-        for name, column in _named("w", number, part)
-    )
-
-
-def _quoted(column: Column) -> str:
-    return connection.ops.quote_name(str(column.field.column))
+def _conditions(table: str, form: WriteForm, rows: str) -> str:
+    return " AND ".join(column.condition(table, rows) for column in form.where)
