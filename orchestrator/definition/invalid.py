@@ -39,6 +39,8 @@ def attribute_reasons(cls: Any) -> Iterator[str]:
         yield f"the queue {cls.queue!r} must be the name of a queue"
     if cls.patience not in (None, timedelta(0)) and not is_delay(cls.patience):
         yield f"the patience {cls.patience!r} must be 0 or a {DELAY}"
+    if cls.retention is not None and not is_retention(cls.retention):
+        yield f"the retention {cls.retention!r} must be a timedelta of at least a day and at most 1,000 years"
     if gives_later(cls.summary):
         yield f"summary {gives_later(cls.summary)}: it is a plain function"
 
@@ -49,6 +51,11 @@ DELAY = "timedelta of more than 0 and at most 1,000 years"
 def is_delay(value: object) -> bool:
     """Whether a time can pass and be over."""
     return isinstance(value, timedelta) and timedelta(0) < value <= LONGEST
+
+
+def is_retention(value: object) -> bool:
+    """Whether ended processes can be kept for a time."""
+    return is_delay(value) and isinstance(value, timedelta) and value.days >= 1
 
 
 def is_asynchronous(function: object) -> bool:

@@ -18,6 +18,7 @@ class ProcessDefinition:
     queue: ClassVar[str] = "default"
     correlation: ClassVar[str] = ""
     patience: ClassVar[timedelta | None] = None
+    retention: ClassVar[timedelta | None] = None
 
     kind: ClassVar[str]
     events: ClassVar[Mapping[str, type[Event]]] = {}

@@ -175,8 +175,11 @@ def follow_ups(
 
 
 def reactions(rows: Sequence[InboxEvent]) -> list[Statement]:
-    """Stores the commands for the simple event handlers of an event's new rows."""
-    found = reacting(rows)
+    """Stores the commands for the simple event handlers of new rows: once an event, however many targets it has."""
+    firsts: dict[str, InboxEvent] = {}
+    for row in rows:
+        firsts.setdefault(row.event_id, row)
+    found = [command for row in firsts.values() for command in reacting([row])]
     return [commands.insert(*found)] if found else []
 
 

@@ -20,6 +20,8 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 
+from orchestrator import registry
+from orchestrator.conf import conf
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import (
     Checkpoint,
@@ -33,6 +35,19 @@ from orchestrator.models import (
 
 ALL_OTHERS = "*"
 """Stands for the definitions that are not named."""
+
+
+def retention() -> dict[str, timedelta]:
+    """How long ended processes are kept, as definitions and settings say; what is kept for ever is not in it."""
+    found = {
+        definition.name: definition.retention
+        for definition in registry.definitions.values()
+        if definition.retention is not None
+    }
+    if days := conf().RETENTION_DAYS:
+        found.setdefault(ALL_OTHERS, timedelta(days=days))
+    return found
+
 
 FEWEST, MOST = 5, 250
 """How many trees one transaction takes."""

@@ -144,6 +144,14 @@ def test_paging_through_a_list_that_is_looked_for_shows_each_once(many: None) ->
     assert seen == sorted(seen, reverse=True)
 
 
+def test_where_none_of_those_looked_at_matches_the_others_can_be_looked_at(
+    many: None, signed_in: Client
+) -> None:
+    text = signed_in.get("/processes/?version=9").content.decode()
+    assert "None of those looked at matches." in text
+    assert "before=" in text.partition("None of those looked at")[2]
+
+
 @pytest.mark.parametrize(
     "filters",
     [

@@ -11,7 +11,9 @@ from django.utils import timezone
 
 from orchestrator import Answer, CommandContext, Permanent, registry, send_event
 from orchestrator.conf import conf
+from orchestrator.engine import inbox
 from orchestrator.engine.drain import drain
+from orchestrator.engine.storage.batch import database_now, send
 from orchestrator.models import (
     Checkpoint,
     CommandStatus,
@@ -351,6 +353,27 @@ def test_an_event_handler_reacts_once_an_event() -> None:
         CommandStatus.DONE,
         None,
     )
+
+
+def test_an_event_that_a_command_caused_is_reacted_to_once_whatever_its_targets() -> (
+    None
+):
+    rows = [
+        InboxEvent(
+            source="command",
+            event_id=number,
+            target=target,
+            type="DepotOpened",
+            body={"place": number},
+            received_at=database_now(),
+        )
+        for number in ("1", "2")
+        for target in ("shipping", "another")
+    ]
+    send(inbox.reactions(rows))
+    places = IssuedCommand.objects.values_list("body__place", flat=True)
+    assert sorted(places) == ["1", "2"]
+    IssuedCommand.objects.all().delete()  # of events that were never received
 
 
 def test_an_event_handler_that_fails_leaves_nothing_and_is_tried_again(

@@ -6,6 +6,7 @@ from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -34,8 +35,11 @@ from tests.apps.process_managers.messages import (
     ParcelOrdered,
     ParcelScanned,
 )
+from tests.apps.process_managers.processes import Shipping
 from tests.apps.process_managers.together import raised, together
 from tests.apps.subprocess_maps.processes import Fleet, Order, Passage
+from tests.services.patience import wait_for
+from tests.services.workers import hired, said
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels", "fleets")]
 
@@ -284,3 +288,48 @@ def test_the_statements_of_a_set_do_not_grow_with_its_processes(
     assert not ProcessInstance.objects.exists()
     start_process("shipping", ParcelOrdered("P-1"))
     run()
+
+
+# By itself
+
+
+def test_without_days_it_goes_by_what_definitions_and_settings_say(
+    monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    monkeypatch.setattr(Shipping, "retention", timedelta(days=30))
+    delivered("P-1", ago=timedelta(days=40))
+    delivered("P-2", ago=timedelta(days=20))
+    settings.PROCESSION = {**settings.PROCESSION, "RETENTION_DAYS": 10}
+
+    assert "1 processes removed" in prune()
+
+    monkeypatch.setattr(Shipping, "retention", None)
+    assert "1 processes removed" in prune()
+
+
+def test_where_nothing_says_how_long_nothing_is_removed() -> None:
+    delivered()
+    with pytest.raises(CommandError, match=r"kept for ever.*PROCESSION_RETENTION_DAYS"):
+        prune()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_workers_remove_by_themselves_what_may_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    delivered("P-1")
+    place("P-2")
+    monkeypatch.setenv("PROCESSION_RETENTION_DAYS", "30")
+    monkeypatch.setenv("PROCESSION_SWEEP_SECONDS", "0.05")
+    with hired() as hire:
+        workers = hire(1)
+        old = ProcessInstance.objects.filter(correlation_key="P-1")
+        wait_for(lambda: not old.exists(), 10, lambda: said(workers))
+        assert workers.stop() == 0
+
+    assert ProcessInstance.objects.get().correlation_key == "P-2"
+    audited = OperatorAction.objects.get(action="prune")
+    assert (audited.actor_name, audited.after) == (
+        "workers",
+        {"processes": {"shipping": 1}},
+    )

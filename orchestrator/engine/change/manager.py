@@ -134,8 +134,7 @@ class ManagerChange(ProcessChange):
             rows.append(commands.insert(*self.issued))
         if self.caused:
             rows += events.inserts(self.caused)
-            for event in self.caused:
-                rows += inbox.reactions([event])
+            rows += inbox.reactions(self.caused)
         return rows
 
     # Steps

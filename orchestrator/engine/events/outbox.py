@@ -145,4 +145,4 @@ def _caused(command: IssuedCommand, answer: Answer, now: datetime) -> list[State
             rows += inbox.caused(event, None, command.pk, number, now)
     for queue in {row.queue for row in rows}:
         ring_after_commit(queue)
-    return [*events.inserts(rows), *(s for row in rows for s in inbox.reactions([row]))]
+    return [*events.inserts(rows), *inbox.reactions(rows)]

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import click
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from orchestrator.engine.pruning import ALL_OTHERS, REST, Pruning
+from orchestrator.engine.pruning import ALL_OTHERS, REST, Pruning, retention
 
 
 class Command(BaseCommand):
@@ -24,9 +24,10 @@ class Command(BaseCommand):
             "--keep",
             action="append",
             type=kept,
-            required=True,
+            default=[],
             metavar="[NAME=]DAYS",
-            help="for how many days the ended processes of a definition are kept, or of all that are not named",
+            help="for how many days the ended processes of a definition are kept, or of all that are not named; "
+            "without it as definitions and settings say",
         )
         parser.add_argument(
             "--dry-run", action="store_true", help="only tell how many would go"
@@ -44,6 +45,10 @@ class Command(BaseCommand):
         keep = dict(options["keep"])
         if len(keep) < len(options["keep"]):
             raise CommandError("--keep names a definition twice")
+        if not (keep := keep or retention()):
+            raise CommandError(
+                "every process is kept for ever: say --keep DAYS, or set PROCESSION_RETENTION_DAYS"
+            )
         with ExitStack() as stack:
             export = None
             if options["export"] and not options["dry_run"]:

@@ -1,0 +1,64 @@
+"""Removing processes that ended long ago, in a process beside a supervisor's workers.
+
+It is there only where the settings or a definition say how long processes are kept. Those of several hosts may run at
+once: what one has locked, the others pass over.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import signal
+import time
+
+from django.db import DatabaseError, connections
+
+from orchestrator.conf import conf
+from orchestrator.engine.pruning import Pruning, retention
+from orchestrator.workers import group
+
+log = logging.getLogger(__name__)
+
+NAME = "procession-old"
+FIRST_SWEEPS = 30
+"""After how many sweeps it begins: what is just starting has other things to do."""
+EVERY_SECONDS = 3600
+ACTOR = "workers"
+"""Who it was, in the audit."""
+
+
+class PrunerProcess:
+    """The process in which a supervisor has old processes removed; started again when it is gone."""
+
+    def __init__(self) -> None:
+        self._pid = 0
+
+    def start(self) -> None:
+        """Starts it, unless it runs or every process is kept for ever."""
+        if self._pid and group.has_ended(self._pid):
+            self._pid = 0
+        if not self._pid and retention():
+            self._pid = group.fork(run)
+
+    def end(self) -> None:
+        """Kills it; what it was at is done or not."""
+        if self._pid:
+            group.end(self._pid)
+        self._pid = 0
+
+
+def run() -> None:
+    """Removes what may go, again and again, until it is killed."""
+    group.call(NAME)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # its supervisor ends it
+    pause = conf().SWEEP_SECONDS * FIRST_SWEEPS
+    while True:
+        time.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311  # jitter
+        pause = EVERY_SECONDS
+        try:
+            removed = Pruning(retention(), ACTOR).run()
+            log.info("%s processes that ended long ago were removed", removed.total())
+        except DatabaseError as error:
+            log.warning("old processes stay for now: %s", error)
+        connections.close_all()
