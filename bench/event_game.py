@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 from bench import checks, clock
 from bench.game import Figures, Game, Size
 from bench.idle import LOOK_SECONDS, idle_figures
-from bench.ping import Returned, Served
+from bench.ping import Returned, Served, handled
 from bench.run import QUEUE, held_back, release, running
 from bench.workers import Team, workers
 from orchestrator.definition import ProcessManager
@@ -65,7 +65,7 @@ class EventGame(Game):
 
     @contextmanager
     def at_hand(self) -> Iterator[None]:
-        with running(self.definition):
+        with running(self.definition), handled():
             self._start_matches()
             if not self.has_workers:
                 yield

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 
 from bench.run import QUEUE
 from orchestrator.definition import Command, Event, ProcessManager, during, when
 from orchestrator.definition.process_manager.rows import During
-from orchestrator.registry import handles
+from orchestrator.registry import command_handlers, handles
 
 
 class Served(Event):
@@ -37,14 +39,24 @@ class Announce(Command):
     game: str
 
 
-@handles(Score)
 def score(command: Score) -> None:
     """Nothing."""
 
 
-@handles(Announce, after_commit=True, queue=QUEUE)
 def announce(command: Announce) -> None:
     """Nothing."""
+
+
+@contextmanager
+def handled() -> Iterator[None]:
+    """Makes the handlers known while the block lasts: their queue is there no longer."""
+    handles(Score)(score)
+    handles(Announce, after_commit=True, queue=QUEUE)(announce)
+    try:
+        yield
+    finally:
+        for command in (Score, Announce):
+            command_handlers[command.__name__].pop()
 
 
 class Side(StrEnum):

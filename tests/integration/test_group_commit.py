@@ -168,6 +168,21 @@ def test_changes_of_other_forms_go_beside_each_other(runs: list[StepRun]) -> Non
     assert StepRun.objects.filter(node="next").count() == 2 + found[4]
 
 
+def test_new_rows_have_their_keys_in_the_order_written(runs: list[StepRun]) -> None:
+    """So that of two waits the one that is written first is the older one."""
+    changes = [change(run) for run in runs]
+    for run, writes in zip(runs, changes, strict=True):
+        more = [
+            StepRun(instance_id=run.instance_id, node=node, kind="wait", started_at=NOW)
+            for node in ("b", "a", "c")
+        ]
+        writes.insert(3, step_runs.insert(*more))
+    assert group_commit.commit(changes) == [True] * 5
+    for run in runs:
+        rows = StepRun.objects.filter(instance=run.instance_id).order_by("pk")
+        assert [row.node for row in rows][1:] == ["next", "b", "a", "c"]
+
+
 AWKWARD = {
     "text": "\U0001f600 ' \" \\ \u2028 %s {} $1",
     "numbers": [0, -1, 10**30, 0.1, 1e-7, True, None],

@@ -16,7 +16,7 @@ from orchestrator.engine.steps import quick_results, session
 from orchestrator.models import ProcessInstance, Status, StepRun, StepStatus
 from orchestrator.testing import registered
 from tests.apps.compensation.fixtures import Ask, asked
-from tests.apps.patterns.desk import go_on
+from tests.apps.patterns.desk import insist
 from tests.apps.wide_graphs.processes import (
     ACTIONS,
     WORKFLOWS,
@@ -114,7 +114,7 @@ def test_a_step_that_fails_holds_nobody_back(worker: Supervised) -> None:
     process = beside(*NAMES)
     ACTIONS["b"] = fail
     worker.drain("default")
-    go_on(process)
+    insist(process, 1)
 
     found = visits(process)
     assert process.status == Status.COMPLETED

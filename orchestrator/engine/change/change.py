@@ -61,6 +61,8 @@ class ProcessChange:
         self.also: dict[str, Any] = {}
         """Further columns of the process that it changes."""
         self.was = instance.status
+        self.alone = False
+        """Whether the process is written without having been locked, and a workflow has nothing else open."""
         self.failed = False
         """Whether something of it has failed for good just now."""
         self._offered: list[Statement] = []
@@ -153,7 +155,10 @@ class ProcessChange:
 
     def known(self) -> dict[str, Any]:
         """What the stored process must still say."""
-        return {"id": self.instance.pk, "revision": self.revision - 1}
+        known = {"id": self.instance.pk, "revision": self.revision - 1}
+        if self.alone:  # an event may have been parked, which is no revision
+            known["parked"] = self.instance.parked
+        return known
 
     def shown(self) -> tuple[list[str], Any]:
         """What the checkpoint says of the steps and of the data."""

@@ -61,8 +61,6 @@ class WorkflowChange(ProcessChange):
         self.mine: StepRun | None = None
         """The visit that this worker goes on with."""
         self.fresh: list[StepRun] = []
-        self.alone = False
-        """Whether nothing else of the process is open, so that it is written without having been locked."""
         self.undoing = False
         self.round = 1
         """That of the visit that is settled; what follows from it has the same."""
@@ -302,12 +300,6 @@ class WorkflowChange(ProcessChange):
         waiting = self.instance.step_runs.filter(kind=StepKind.WAIT, finished_at=None)
         stored = waiting.exclude(pk__in=self.closed).values_list("node", flat=True)
         return offering.awaited_at(self.plan, waits | set(stored))
-
-    def known(self) -> dict[str, Any]:
-        known = super().known()
-        if self.alone:  # an event may have been parked, which is no revision
-            known["parked"] = self.instance.parked
-        return known
 
     def shown(self) -> tuple[list[str], Any]:
         return list(self.steps), self.instance.data if self.new else {}

@@ -102,6 +102,7 @@ class EventGroup:
             return None
         cause = Cause.of(CauseKind.EVENT, event.pk)
         change = ManagerChange(instance, cause, self._clock.now(), event.attempt)
+        change.alone = True
         for command in decision.commands:
             change.execute(command)
         change.take(definition, decision)

@@ -160,7 +160,7 @@ def _whole(forms: tuple[WriteForm, ...]) -> str:
     fenced = [number for number, form in enumerate(forms) if form.fenced]
     known = [number for number, form in enumerate(forms) if form.known]
     columns = [column for form in forms for column in (*form.sets, *form.where)]
-    steps = [f"w{n} AS ({_step(n, form)})" for n, form in enumerate(forms)]
+    steps = [f"w{n} AS ({_step(n, forms)})" for n in range(len(forms))]
     joins = [
         f"JOIN {forms[n].table.name} AS t{n} ON {_conditions(f't{n}', forms[n], 'given')}"
         for n in fenced
@@ -177,19 +177,28 @@ def _whole(forms: tuple[WriteForm, ...]) -> str:
     )
 
 
-def _step(number: int, form: WriteForm) -> str:
+def _step(number: int, forms: Sequence[WriteForm]) -> str:
     """One write, for all changes whose rows are locked."""
+    form = forms[number]
     table = form.table
     if form.kind == "insert":
         names = ", ".join(column.quoted for column in form.sets)
         values = ", ".join(column.value("ok") for column in form.sets)
-        told = f" RETURNING {table.key} AS key, instance_id AS process" * form.known
-        return f"INSERT INTO {table.name} ({names}) SELECT {values} FROM ok{told}"  # noqa: S608  # names are the model's
+        told = f" RETURNING {table.key} AS key"
+        told += ", instance_id AS process" * form.known
+        return f"INSERT INTO {table.name} ({names}) SELECT {values} FROM ok{_after(number, forms)}{told}"  # noqa: S608  # names are the model's
     sets = ", ".join(f"{column.quoted} = {column.value('ok')}" for column in form.sets)
     which = f"u.{table.key} = ok.k{number}"
     if not form.fenced:
         which = _conditions("u", form, "ok")
     return f"UPDATE {table.name} AS u SET {sets} FROM ok WHERE {which}"  # noqa: S608  # names are the model's
+
+
+def _after(number: int, forms: Sequence[WriteForm]) -> str:
+    """Has new rows of one table get their keys in the order in which they are written."""
+    same = (n for n in range(number) if forms[n].kind == "insert")
+    before = [n for n in same if forms[n].table is forms[number].table]
+    return f" WHERE (SELECT COUNT(*) FROM w{before[-1]}) >= 0" if before else ""  # noqa: S608  # our own names
 
 
 def _conditions(table: str, form: WriteForm, rows: str) -> str:
