@@ -100,7 +100,7 @@ class ReadyWork:
         self.kinds = (
             WorkKind(events, self.events.run, 64, {}),
             WorkKind(commands, self._carry_out, 8, {"status": CommandStatus.RUNNING}),
-            WorkKind(step_runs, self._step, 16, CLAIMED),
+            WorkKind(step_runs, self._step, 32, CLAIMED),
         )
 
     def run_once(self) -> bool:

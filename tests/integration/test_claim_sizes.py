@@ -71,9 +71,9 @@ def have(clock: Clock, *seconds: float) -> None:
 def test_quick_work_is_claimed_in_full_batches_after_the_first(
     clock: Clock, sizes: list[int]
 ) -> None:
-    have(clock, *[0.001] * 30)
+    have(clock, *[0.001] * 60)
 
-    assert sizes == [4, 16, 16]
+    assert sizes == [4, 32, 32]
 
 
 def test_no_more_is_claimed_than_what_is_begun_in_time(
@@ -87,6 +87,6 @@ def test_no_more_is_claimed_than_what_is_begun_in_time(
 def test_after_what_held_it_up_it_claims_full_batches_again(
     clock: Clock, sizes: list[int]
 ) -> None:
-    have(clock, *[0.001] * 4, 0.2, *[0.001] * 25)
+    have(clock, *[0.001] * 4, 0.2, *[0.001] * 40)
 
-    assert sizes == [4, 16, 4, 16, 16]
+    assert sizes == [4, 32, 4, 32, 32]

@@ -76,8 +76,9 @@ def head_of(change: WorkflowChange, item: StepRun) -> StepRun:
     Raises:
         LeaseLost: it was settled meanwhile.
     """
-    heads = change.instance.step_runs.filter(node=item.node, kind=StepKind.MAP)
-    head = heads.filter(finished_at=None).order_by("-round").first()
+    open_one = {"instance_id": change.instance.pk, "node": item.node}
+    open_one |= {"kind": StepKind.MAP, "finished_at": None}
+    head = step_runs.last(open_one, "round")
     if head is None:
         raise LeaseLost("the map is over")
     return head

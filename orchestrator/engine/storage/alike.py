@@ -16,6 +16,9 @@ from orchestrator.engine.storage.batch import SHAPES, Batch, Statement, Touched
 from orchestrator.engine.storage.json_rows import JsonColumn, JsonRows, recordset
 from orchestrator.engine.storage.table import ALL, Insert, Table, Update
 
+MANY_ROWS = 4
+"""More new rows are sent as JSON."""
+
 
 def together(statements: Sequence[Statement]) -> Sequence[Statement]:
     """The same writes, those that are alike as one each, in the place of the first.
@@ -25,13 +28,20 @@ def together(statements: Sequence[Statement]) -> Sequence[Statement]:
     groups = defaultdict[object, list[Any]](list)
     for place, statement in enumerate(statements):
         groups[_form(statement) or place].append(statement)
-    if len(groups) == len(statements) or connection.vendor != "postgresql":
+    several = [len(group) > 1 or _is_long(group[0]) for group in groups.values()]
+    if not any(several) or connection.vendor != "postgresql":
         return statements
     if Batch(statements).meeting() is not None:
         return statements
     return [
-        group[0] if len(group) == 1 else _one_of(group) for group in groups.values()
+        _one_of(group) if many else group[0]
+        for group, many in zip(groups.values(), several, strict=True)
     ]
+
+
+def _is_long(statement: Statement) -> bool:
+    """Whether it would be a long text with many parameters, which it takes Python long to put together."""
+    return isinstance(statement, Insert) and len(statement.items) > MANY_ROWS
 
 
 def _form(statement: Statement) -> object:

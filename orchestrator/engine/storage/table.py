@@ -349,6 +349,28 @@ class Table(Generic[M]):
         known = {item.pk: item for item in map(self._object, rows)}
         return known, rows[0][-1] if rows else database_now()
 
+    def last(self, where: Mapping[str, Any], by: str) -> M | None:
+        """Of the rows for which all conditions hold the last by a column; a condition value of None means "is null"."""
+        nulls = tuple((name, value is None) for name, value in where.items())
+        params = [
+            self._param(self.fields[name], value)
+            for name, value in where.items()
+            if value is not None
+        ]
+        with prepared_cursor() as cursor:
+            cursor.execute(self._last(nulls, by), params)
+            row = cursor.fetchone()
+        return None if row is None else self._object(row)
+
+    @cache  # noqa: B019  # there is one Table a model, for the life of the process
+    def _last(self, where: tuple[tuple[str, bool], ...], by: str) -> str:
+        conditions = " AND ".join(
+            f"{self._column(self.fields[name])} {'IS NULL' if null else '= %s'}"
+            for name, null in where
+        )
+        order = self._column(self.fields[by])
+        return f"SELECT {self._listed} FROM {self.name} WHERE {conditions} ORDER BY {order} DESC LIMIT 1"  # noqa: S608  # names are the model's
+
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
     def _read_many(self) -> str:
         return (
