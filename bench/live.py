@@ -110,7 +110,7 @@ class LiveGame(EventGame):
         told = self.sockets.told()
         found = delays_on_list if self.on_list else delays_of_each
         each = found([(id, rev, at.timestamp()) for id, rev, at in rows], told)
-        missed = sum(None in delays for delays in each)
+        missed = sum(not delays or None in delays for delays in each)
         checks.equal(f"{self.name}: changes of which a socket never heard", missed, 0)
         taken = [delay * 1000 for delays in each for delay in delays if delay]
         last = [max(delay * 1000 for delay in delays if delay) for delays in each]

@@ -52,7 +52,9 @@ class Sockets:
         allow_files(len(self.watch))
         told = asyncio.run(self._listen())
         lines = (json.dumps([s, at, str(id), rev]) for s, at, id, rev in told)
-        self.file.write_text("\n".join(lines))
+        part = self.file.with_suffix(".part")
+        part.write_text("\n".join(lines))
+        part.rename(self.file)  # who waits for it finds all of it
 
     def told(self) -> list[Told]:
         """What was written."""

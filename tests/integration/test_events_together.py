@@ -14,6 +14,9 @@ from orchestrator.definition import Event
 from orchestrator.engine.claims.held import BEGIN_SECONDS
 from orchestrator.engine.drain import drain
 from orchestrator.engine.events import group
+from orchestrator.engine.events.delivery import deliver
+from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.storage.tables import events
 from orchestrator.models import Checkpoint, InboxEvent, IssuedCommand, ProcessInstance
 from orchestrator.testing import registered
 from orchestrator.workers.current import Current
@@ -25,6 +28,7 @@ from tests.apps.many_together.processes import (
     CardTurned,
     PointMade,
     RoundOver,
+    TableCleared,
     TableLaid,
 )
 from tests.apps.process_managers.together import together
@@ -79,9 +83,9 @@ def forgotten() -> None:
     ProcessInstance.objects.all().delete()
 
 
-def statements(events: int) -> int:
+def statements(number: int) -> int:
     """Count the statements that it takes to deliver so many events, one for each process."""
-    for pk in laid(events):
+    for pk in laid(number):
         sent(pk, CardTurned())
     with CaptureQueriesContext(connection) as queries:
         drain()
@@ -166,6 +170,27 @@ def test_a_process_that_was_moved_meanwhile_is_decided_anew() -> None:
     drain()
     assert stand(pks) == [("Down", 1), ("Down", 11), ("Down", 1)]
     forgotten()  # nobody could tell how its data came to be so
+
+
+def test_an_event_that_was_parked_meanwhile_is_counted_and_offered() -> None:
+    """Parking is no transition: the process has still the revision that was read."""
+    pks = laid(3)
+    for pk in pks:
+        sent(pk, CardTurned())
+    send_event(TableCleared(), id="early", source="players", process_id=pks[1])
+
+    early = InboxEvent.objects.filter(event_id="early")
+    early.update(wake_at=None)
+
+    def another() -> None:
+        early.update(wake_at=database_now())
+        [claimed] = events.claim("default", "another", 1, 60)
+        deliver(claimed.work)
+
+    MEANWHILE["table 2"] = lambda: together(another)
+    drain()
+    assert stand(pks) == [("Down", 1), ("Cleared", 1), ("Down", 1)]
+    assert verdicts() == {"moved"}
 
 
 @postgresql_only

@@ -29,6 +29,10 @@ class RoundOver(Event):
     pass
 
 
+class TableCleared(Event):
+    """Is taken only when the card is down."""
+
+
 class CountPoint(Command):
     """Is a part of the commit."""
 
@@ -89,6 +93,6 @@ class Cards(ProcessManager):
         during(
             Step.DOWN,
             when(CardTurned).set(turns=one_more).go_to(Step.UP),
-            when(RoundOver).go_to(Step.CLEARED),
+            when(TableCleared).go_to(Step.CLEARED),
         ),
     )
