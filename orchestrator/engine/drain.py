@@ -17,7 +17,8 @@ from orchestrator.engine.claims.worker_slice import Watch, WorkerSlice, nobody
 from orchestrator.engine.events import deadlines, outbox
 from orchestrator.engine.events.running import EventRunner
 from orchestrator.engine.steps.running import CLAIMED, StepRunner
-from orchestrator.engine.storage.table import ALL, Claimed, Table
+from orchestrator.engine.storage.row_statements import ALL
+from orchestrator.engine.storage.table import Claimed, Table
 from orchestrator.engine.storage.tables import commands, events, step_runs
 from orchestrator.models import CommandStatus, IssuedCommand, StepRun
 from orchestrator.queue import answering, ring

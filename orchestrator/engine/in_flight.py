@@ -15,7 +15,8 @@ from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.events import waiting as waiting_commands
 from orchestrator.engine.steps import waiting as waiting_steps
 from orchestrator.engine.steps.running import CLAIMED
-from orchestrator.engine.storage.table import Condition, Table
+from orchestrator.engine.storage.row_statements import Condition
+from orchestrator.engine.storage.table import Table
 from orchestrator.engine.storage.tables import commands, step_runs
 from orchestrator.models import CommandStatus, IssuedCommand, StepRun
 

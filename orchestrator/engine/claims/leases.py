@@ -18,7 +18,8 @@ from orchestrator.engine.storage.batch import (
     database_now,
     send,
 )
-from orchestrator.engine.storage.table import ALL, Condition, Table
+from orchestrator.engine.storage.row_statements import ALL, Condition
+from orchestrator.engine.storage.table import Table
 from orchestrator.engine.storage.tables import commands, events, step_runs
 from orchestrator.models import Lost, StepStatus
 

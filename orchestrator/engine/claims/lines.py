@@ -14,7 +14,8 @@ from django.db import transaction
 from orchestrator.engine.claims import leases, take_over
 from orchestrator.engine.storage.batch import Statement, database_now
 from orchestrator.engine.storage.event_table import BY_ID, BY_KEY
-from orchestrator.engine.storage.table import ALL, Claimed, Condition
+from orchestrator.engine.storage.row_statements import ALL, Condition
+from orchestrator.engine.storage.table import Claimed
 from orchestrator.engine.storage.tables import events
 from orchestrator.models import InboxEvent, ProcessInstance, Verdict
 from orchestrator.models.inbox_event import UNDECIDED

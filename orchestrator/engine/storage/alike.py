@@ -14,7 +14,8 @@ from django.db import connection
 
 from orchestrator.engine.storage.batch import SHAPES, Batch, Statement, Touched
 from orchestrator.engine.storage.json_rows import JsonColumn, JsonRows, recordset
-from orchestrator.engine.storage.table import ALL, Insert, Table, Update
+from orchestrator.engine.storage.row_statements import ALL, Insert, Update
+from orchestrator.engine.storage.table import Table
 
 MANY_ROWS = 4
 """More new rows are sent as JSON."""

@@ -12,7 +12,8 @@ from functools import cache
 from typing import Any, TypeVar
 from uuid import UUID
 
-from orchestrator.engine.storage.table import Condition, Table
+from orchestrator.engine.storage.row_statements import Condition
+from orchestrator.engine.storage.table import Table
 from orchestrator.models import InboxEvent, ProcessInstance
 
 T = TypeVar("T")

@@ -24,7 +24,8 @@ from orchestrator.engine.storage.batch import (
     prepared_cursor,
 )
 from orchestrator.engine.storage.json_rows import JsonColumn, JsonRows, recordset
-from orchestrator.engine.storage.table import ALL, Insert, Table, Update
+from orchestrator.engine.storage.row_statements import ALL, Insert, Update
+from orchestrator.engine.storage.table import Table
 from orchestrator.exceptions import LeaseLost
 
 FEW = 8

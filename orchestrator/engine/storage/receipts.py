@@ -16,7 +16,7 @@ from django.db.models import F, Q
 
 from orchestrator.engine.storage import keys
 from orchestrator.engine.storage.batch import Batch, send
-from orchestrator.engine.storage.table import ALL, Condition
+from orchestrator.engine.storage.row_statements import ALL, Condition
 from orchestrator.engine.storage.tables import commands, events, instances
 from orchestrator.exceptions import (
     ConflictingEvent,

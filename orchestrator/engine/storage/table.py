@@ -29,6 +29,7 @@ from orchestrator.engine.storage.new_rows import (
     as_it_is,
     plain_text,
 )
+from orchestrator.engine.storage.row_statements import ALL, Condition, Insert, Update
 
 CHUNK = 100
 """How many rows one statement inserts at most."""
@@ -56,105 +57,12 @@ class Raw(NamedTuple):
     sql: str
 
 
-class Condition(NamedTuple):
-    """What else holds of the rows of a statement: SQL that begins with AND, and its parameters."""
-
-    sql: str
-    params: tuple[Any, ...]
-
-
-ALL = Condition("", ())
-
-
 @dataclass(frozen=True)
 class Claimed(Generic[M]):
     """A claimed row, and the keys of others that must be settled before it is its turn."""
 
     work: M
     ahead: frozenset[int] = frozenset()
-
-
-class Insert(Statement):
-    """New rows of one table; written out as SQL only when it is sent by itself.
-
-    Args:
-        table: whose rows.
-        items: the rows; the automatic key of those that have none is left to the database.
-        known: whether the one row is given its key then.
-    """
-
-    __slots__ = ("items", "known", "table")
-
-    def __init__(
-        self, table: Table[Any], items: Sequence[Model], *, known: bool = False
-    ) -> None:
-        keys = [item.pk for item in items] if items[0].pk is not None else ()
-        touched = Touched(table.table, "insert")
-        super().__init__("", (), touched, None if known else len(items), None, keys)
-        self.table, self.items, self.known = table, items, known
-        if known:
-            self.receive = self._receive
-
-    def _receive(self, rows: list[Any]) -> None:
-        self.items[0].pk = rows[0][0]
-
-    @property
-    def sql(self) -> str:
-        return self._written()[0]
-
-    @property
-    def params(self) -> Sequence[Any]:
-        return self._written()[1]
-
-    def _written(self) -> tuple[str, Sequence[Any]]:
-        if not self._sql:
-            sql, self._params = self.table.compiled_insert(self.items)
-            self._sql = f"{sql} RETURNING {self.table.key}" if self.known else sql
-        return self._sql, self._params
-
-
-class Update(Statement):
-    """Values set in rows of one table; written out as SQL only when it is sent by itself.
-
-    Args:
-        table: whose rows.
-        values: what is set.
-        where: what must hold of a row.
-        rows: how many it must hit.
-        which: what else must hold of a row.
-    """
-
-    __slots__ = ("table", "values", "where", "which")
-
-    def __init__(
-        self,
-        table: Table[Any],
-        values: Mapping[str, Any],
-        where: Mapping[str, Any],
-        rows: int | None,
-        which: Condition,
-    ) -> None:
-        key = where.get("id")
-        how = Touched(table.table, "condition")
-        if key is not None:
-            how = Touched(table.table, "key", key)
-        super().__init__("", (), how, rows)
-        self.table, self.values, self.where, self.which = table, values, where, which
-
-    @property
-    def sql(self) -> str:
-        return self._written()[0]
-
-    @property
-    def params(self) -> Sequence[Any]:
-        return self._written()[1]
-
-    def _written(self) -> tuple[str, Sequence[Any]]:
-        if not self._sql:
-            self._sql, self._params = self.table.compiled_update(
-                self.values, self.where, self.which
-            )
-        return self._sql, self._params
 
 
 class Table(Generic[M]):
