@@ -1,6 +1,5 @@
 """Work that waits outside: many calls in flight in one worker, each with an attempt, a lease and a time of its own."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,17 +14,15 @@ from orchestrator.models import (
     StepStatus,
 )
 from tests.apps.waiting_calls import processes as p
+from tests.apps.waiting_calls.desk import all_ended, started, until
 from tests.apps.waiting_calls.fixtures import (
     Begin,
     begin,
     forgotten,
-    said,
     waiting_calls,
 )
 from tests.apps.waiting_calls.ways import entries, open_gate
-from tests.services.patience import wait_for
 from tests.services.sizes import size
-from tests.services.workers import Workers
 
 __all__ = ["begin", "forgotten", "waiting_calls"]
 
@@ -34,19 +31,6 @@ pytestmark = [
     pytest.mark.usefixtures("waiting_calls"),
     pytest.mark.timeout(300),
 ]
-
-
-def started(definition: Any, *given: Any) -> ProcessInstance:
-    receipt = start_process(definition, definition.Input(*given))
-    return ProcessInstance.objects.get(pk=receipt.process_id)
-
-
-def until(ready: Callable[[], bool], workers: Workers) -> None:
-    wait_for(ready, 30, lambda: f"{list(StepRun.objects.values())}{said(workers)}")
-
-
-def all_ended() -> bool:
-    return not ProcessInstance.objects.filter(finished_at=None).exists()
 
 
 def visits(**which: Any) -> list[StepRun]:

@@ -3,7 +3,6 @@
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
@@ -22,17 +21,15 @@ from orchestrator.models import (
 )
 from orchestrator.testing.process import Anybody
 from tests.apps.waiting_calls import processes as p
+from tests.apps.waiting_calls.desk import all_ended, started, until
 from tests.apps.waiting_calls.fixtures import (
     Begin,
     begin,
     forgotten,
-    said,
     waiting_calls,
 )
 from tests.apps.waiting_calls.ways import entries, open_gate
-from tests.services.patience import wait_for
 from tests.services.sizes import size
-from tests.services.workers import Workers
 
 __all__ = ["begin", "forgotten", "waiting_calls"]
 
@@ -41,19 +38,6 @@ pytestmark = [
     pytest.mark.usefixtures("waiting_calls"),
     pytest.mark.timeout(300),
 ]
-
-
-def started(definition: Any, *given: Any) -> ProcessInstance:
-    receipt = start_process(definition, definition.Input(*given))
-    return ProcessInstance.objects.get(pk=receipt.process_id)
-
-
-def until(ready: Callable[[], bool], workers: Workers) -> None:
-    wait_for(ready, 30, lambda: f"{list(StepRun.objects.values())}{said(workers)}")
-
-
-def all_ended() -> bool:
-    return not ProcessInstance.objects.filter(finished_at=None).exists()
 
 
 def ended(process: ProcessInstance) -> bool:
