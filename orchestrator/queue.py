@@ -22,6 +22,7 @@ from redis.exceptions import ConnectionError as ConnectionLost
 from redis.exceptions import RedisError
 from redis.retry import Retry
 from rq import Queue, Worker
+from rq.serializers import JSONSerializer
 from rq.worker_registration import REDIS_WORKER_KEYS, WORKERS_BY_QUEUE_KEY
 
 log = logging.getLogger(__name__)
@@ -216,7 +217,9 @@ def _key(worker: str) -> str:
 def _bell(queue: str, pid: int) -> Queue:
     """One queue object, and so one connection, per process; `pid` keeps a forked child from sharing its parent's."""
     # Who rings has waited for the commit already; django-rq's own waiting is not robust.
-    found: Queue = django_rq.get_queue(queue, commit_mode="auto")
+    found: Queue = django_rq.get_queue(
+        queue, commit_mode="auto", serializer=JSONSerializer
+    )
     be_impatient(found.connection, ANSWER_SECONDS)
     return found
 

@@ -12,17 +12,14 @@ import django_rq
 from django.db import connections
 from redis.exceptions import RedisError
 from rq import Queue, SimpleWorker
-from rq.exceptions import (
-    DeserializationError,
-    InvalidJobOperation,
-    StopRequested,
-)
-from rq.job import Job
+from rq.exceptions import DequeueTimeout, DeserializationError, StopRequested
+from rq.job import Job, JobStatus
 from rq.serializers import JSONSerializer
+from rq.worker import WorkerStatus
 
 from orchestrator.conf import conf
 from orchestrator.queue import ANSWER, ANSWER_SECONDS, answers, be_impatient
-from orchestrator.workers.current import Current, become
+from orchestrator.workers.current import Current, become, current
 
 log = logging.getLogger(__name__)
 
@@ -34,8 +31,6 @@ LISTEN_SECONDS = 2
 
 class DoorbellWorker(SimpleWorker):
     """RQ's worker with what doorbells need: one allowed function, no maintenance, a stop that never cuts a commit."""
-
-    log_result_lifespan = False
 
     def __init__(self, queue: Queue, name: str) -> None:
         be_impatient(queue.connection, LISTEN_SECONDS + ANSWER_SECONDS)
@@ -78,22 +73,27 @@ class DoorbellWorker(SimpleWorker):
         """Hears none of RQ's commands: the supervisor alone stops it. The thread that would hear delays each stop."""
 
     def execute_job(self, job: Job, queue: Queue) -> None:
+        """Answers a bell; of what RQ does around a job, which costs more than the bell, only what its pages show."""
         name = _function_of(job)
         if name != ANSWER:
-            log.error("refused a job that is not a doorbell: %r", name)
-            job.delete()
+            self._keep(job.id, f"refused a job that is not a doorbell: {name!r}")
             return
+        with self.connection.pipeline() as pipe:
+            pipe.lrem(queue.intermediate_queue_key, 1, job.id)
+            pipe.delete(job.key)
+            self.set_state(WorkerStatus.BUSY, pipeline=pipe)
+            pipe.execute()
         try:
-            super().execute_job(job, queue)
-        except InvalidJobOperation as lost:
-            log.info("the bell was lost while it was answered: %s", lost)
+            current().drain(queue.name)
+        except Exception:
+            log.exception("the work of %s was left to the next bell", queue.name)
 
     def dequeue_job_and_maintain_ttl(
         self, timeout: int | None, max_idle_time: int | None = None
     ) -> tuple[Job, Queue] | None:
         """Waits for a bell; unlike RQ's own it lets a lost connection be seen."""
         while not self.stopping:
-            self.heartbeat()
+            self._rest()
             self.listening = True
             if self.stopping:
                 raise StopRequested  # asked after the loop's test and before it could be interrupted
@@ -106,16 +106,36 @@ class DoorbellWorker(SimpleWorker):
                     serializer=self.serializer,
                     death_penalty_class=self.death_penalty_class,
                 )
-            except TimeoutError:
+            except (TimeoutError, DequeueTimeout):
                 continue
             except Exception as error:
-                if type(error).__name__ != "DequeueTimeout":
+                job_id = getattr(error, "job_id", None)
+                if job_id is None:
                     raise
+                self._keep(job_id, f"refused a job that cannot be read: {error}")
                 continue
             finally:
                 self.listening = False
             return found
         raise StopRequested
+
+    def _rest(self) -> None:
+        with self.connection.pipeline() as pipe:
+            self.set_state(WorkerStatus.IDLE, pipeline=pipe)
+            self.heartbeat(pipeline=pipe)
+            pipe.execute()
+
+    def _keep(self, job_id: str, reason: str) -> None:
+        """Puts what is not ours, as it came, among the queue's failed jobs, where its owner can requeue it."""
+        log.error("%s (job %s, kept among the queue's failed jobs)", reason, job_id)
+        [queue] = self.queues
+        key = self.job_class.key_for(job_id)
+        with self.connection.pipeline() as pipe:
+            pipe.lrem(queue.intermediate_queue_key, 1, job_id)
+            pipe.hset(key, mapping={"status": JobStatus.FAILED, "exc_info": reason})
+            pipe.persist(key)
+            pipe.zadd(queue.failed_job_registry.key, {job_id: -1})
+            pipe.execute()
 
     def request_stop(self, signum: int, frame: Any) -> None:
         """Stops after the present piece of work; at once when there is none."""

@@ -15,7 +15,9 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db import connection
-from rq import Queue
+from redis import Redis
+from rq import Callback, Queue, SimpleWorker
+from rq.job import Job
 from rq.serializers import DefaultSerializer, JSONSerializer
 
 from orchestrator import start_process
@@ -30,7 +32,7 @@ from orchestrator.models import (
     Verdict,
     Worker,
 )
-from orchestrator.queue import depth
+from orchestrator.queue import ANSWER, depth
 from orchestrator.setup_status import status
 from tests.apps.process_managers.desk import accept, place, underway
 from tests.apps.process_managers.messages import (
@@ -215,27 +217,65 @@ def test_workers_go_on_without_redis_and_hear_the_bell_when_it_is_back(
 # Only doorbells
 
 
-def touched(path: Path, serializer: Any, valkey: ValkeyServer) -> None:
-    """Put a job that makes a folder into the workers' queue."""
+def touching(path: Path, serializer: Any, valkey: ValkeyServer, **options: Any) -> str:
+    """Puts a job that makes a folder into the workers' queue. Returns its id."""
     with valkey.client() as client:
         queue = Queue("default", connection=client, serializer=serializer)
-        queue.enqueue("os.mkdir", str(path))
+        job_id: str = queue.enqueue("os.mkdir", str(path), **options).id
+        return job_id
 
 
-def test_a_job_that_is_no_doorbell_is_refused(
+def test_a_job_that_is_no_doorbell_is_refused_and_kept_for_its_owner(
     start: Start, valkey: ValkeyServer, tmp_path: Path
 ) -> None:
     workers = start()
-    touched(tmp_path / "json", JSONSerializer, valkey)
-    touched(tmp_path / "pickle", DefaultSerializer, valkey)
+    refused = {
+        touching(tmp_path / "json", JSONSerializer, valkey, ttl=600),
+        touching(tmp_path / "pickle", DefaultSerializer, valkey),
+        touching(tmp_path / "meta", DefaultSerializer, valkey, meta={"by": "others"}),
+        touching(
+            tmp_path / "calls", JSONSerializer, valkey, on_success=Callback(print)
+        ),
+    }
     wait_for(lambda: depth("default") == 0, 5, log(workers))
     order()
     wait_for(lambda: verdict_of("P-1") == Verdict.STARTED, 5, log(workers))
 
-    assert not (tmp_path / "json").exists()
-    assert not (tmp_path / "pickle").exists()
-    assert "refused a job that is not a doorbell" in log(workers)()
+    assert not any(tmp_path.iterdir())
+    assert log(workers)().count("refused a job that") == len(refused)
     assert len(workers.pids) == 1
+    workers.stop()
+    with valkey.client() as client:
+        queue = Queue("default", connection=client, serializer=DefaultSerializer)
+        assert set(queue.failed_job_registry.get_job_ids(cleanup=False)) == refused
+        assert not client.llen(queue.intermediate_queue_key)
+        for job_id in refused:
+            queue.failed_job_registry.requeue(job_id)
+        own = SimpleWorker([queue], connection=client, serializer=DefaultSerializer)
+        own.work(burst=True)
+    assert {path.name for path in tmp_path.iterdir()} >= {"pickle", "meta"}
+
+
+def called_back(job: Job, connection: Redis, *result: Any) -> None:
+    """What a forged bell would have called when it ends."""
+    connection.set("called back", job.id)
+
+
+def test_a_bell_calls_nobody_back(start: Start, valkey: ValkeyServer) -> None:
+    workers = start()
+    forged = Callback(f"{__name__}.{called_back.__name__}")
+    with valkey.client() as client:
+        queue = Queue("default", connection=client, serializer=JSONSerializer)
+        bell = queue.enqueue(
+            ANSWER,
+            args=("default",),
+            result_ttl=0,
+            on_success=forged,
+            on_failure=forged,
+        )
+        wait_for(lambda: not client.exists(bell.key), A_MINUTE, log(workers))
+
+        assert client.get("called back") is None
 
 
 # Work that dies or hangs
