@@ -1,10 +1,14 @@
 """Who may see the console, over HTTP and over WebSocket alike."""
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
-from django.contrib.auth.decorators import permission_required
-from django.http import HttpResponseBase
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 
 VIEW = "orchestrator.view_processinstance"
 EVENTS = "orchestrator.view_inboxevent"
@@ -14,15 +18,41 @@ View = Callable[..., HttpResponseBase]
 
 def for_viewers(view: View) -> View:
     """Lets those in who may look at processes; the others get 403, the signed-out are asked to sign in."""
-    return permission_required(VIEW, raise_exception=True)(view)
+    return _guarded(view, events=False)
 
 
 def for_event_viewers(view: View) -> View:
     """The same for those who may also look at events."""
-    return permission_required([VIEW, EVENTS], raise_exception=True)(view)
+    return _guarded(view, events=True)
 
 
 def may_view(user: Any, *, events: bool = False) -> bool:
     """Whether the user may look at processes at all, and also at events if those are wanted."""
     wanted = [VIEW, EVENTS] if events else [VIEW]
     return bool(user.is_authenticated and user.is_active and user.has_perms(wanted))
+
+
+def by_script(request: HttpRequest) -> bool:
+    """Whether an open page asks, and not a browser that will show the answer."""
+    return request.headers.get("HX-Request") == "true"
+
+
+def _guarded(view: View, *, events: bool) -> View:
+    @login_not_required  # a middleware would send scripts to a page that they cannot show
+    @wraps(view)
+    def guarded(
+        request: HttpRequest, *args: object, **kwargs: object
+    ) -> HttpResponseBase:
+        if not request.user.is_authenticated:
+            return _signed_out(request)
+        if not may_view(request.user, events=events):
+            raise PermissionDenied
+        return view(request, *args, **kwargs)
+
+    return guarded
+
+
+def _signed_out(request: HttpRequest) -> HttpResponseBase:
+    if by_script(request):
+        return HttpResponse(status=401)
+    return redirect_to_login(request.get_full_path())

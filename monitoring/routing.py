@@ -1,10 +1,59 @@
-"""The console's WebSocket, and the turns of its open pages' requests."""
+"""The console's WebSocket under whichever address a project gives to the console, and the turns of its open pages."""
 
-from django.urls import path
+from typing import Any
+
+from channels.security.websocket import AllowedHostsOriginValidator
+from channels.sessions import SessionMiddlewareStack
+from django.core.handlers.asgi import ASGIHandler, get_script_prefix
+from django.urls import Resolver404, resolve
+from django.utils.translation import get_language_from_path, override
 
 from monitoring.consumers import live
-from monitoring.turns import InTurn
+from monitoring.turns import Application, InTurn, is_of_an_open_page
+from monitoring.urls import app_name
 
-__all__ = ["InTurn", "websocket_urlpatterns"]
+__all__ = ["with_live_pages"]
 
-websocket_urlpatterns = [path("ws/live/", live)]  # type: ignore[arg-type]  # no view
+
+def with_live_pages(application: Application) -> Application:
+    """An ASGI application of which the console's open pages are told of changes at once.
+
+    Args:
+        application: the project's own, which goes on to answer everything else.
+    """
+    return _WithLivePages(application)
+
+
+class _WithLivePages:
+    def __init__(self, application: Application) -> None:
+        self._application = application
+        self._in_turn = InTurn(application)
+        self._live = AllowedHostsOriginValidator(SessionMiddlewareStack(live))
+        self._knows_sockets = not isinstance(application, ASGIHandler)
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        if scope["type"] == "websocket":
+            await self._socket(scope, receive, send)
+        elif is_of_an_open_page(scope) and _of_the_console(scope):
+            await self._in_turn(scope, receive, send)
+        else:
+            await self._application(scope, receive, send)
+
+    async def _socket(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        if _of_the_console(scope) == "live":
+            await self._live(scope, receive, send)
+        elif self._knows_sockets:
+            await self._application(scope, receive, send)
+        else:
+            await send({"type": "websocket.close"})  # before it is open: a 403
+
+
+def _of_the_console(scope: dict[str, Any]) -> str:
+    """The name of the console's address that is asked for, wherever the project has put it; "" if it is another's."""
+    path = scope["path"].removeprefix(get_script_prefix(scope))
+    try:
+        with override(get_language_from_path(path)):  # which may be a part of it
+            found = resolve(path)
+    except Resolver404:
+        return ""
+    return str(found.url_name) if found.app_names[-1:] == [app_name] else ""

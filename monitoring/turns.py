@@ -7,7 +7,7 @@ costs nothing, and finds that others who asked meanwhile have been answered with
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from http import HTTPStatus
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -26,7 +26,7 @@ LONGEST = 10.0
 PATIENCE = 6.0
 """Seconds that a request waits for its turn: a page gives it up after ten, and must have its answer before."""
 
-Application = Callable[[Any, Any, Any], Awaitable[None]]
+Application = Callable[[Any, Any, Any], Coroutine[Any, Any, None]]
 
 
 class Need:
@@ -56,7 +56,7 @@ class InTurn:
         )
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        if not _is_of_an_open_page(scope):
+        if not is_of_an_open_page(scope):
             await self._application(scope, receive, send)
             return
         arrived = time.monotonic()
@@ -72,7 +72,8 @@ class InTurn:
                 need.add(time.monotonic() - begun)
 
 
-def _is_of_an_open_page(scope: dict[str, Any]) -> bool:
+def is_of_an_open_page(scope: dict[str, Any]) -> bool:
+    """Whether a request looks like one that an open page makes by itself."""
     if scope["type"] != "http" or scope["method"] != "GET":
         return False
     asked = (

@@ -2,7 +2,15 @@
 
 from django.urls import path
 
-from monitoring.views import decisions, definitions, events, find, instances, operations
+from monitoring.views import (
+    decisions,
+    definitions,
+    events,
+    find,
+    instances,
+    operations,
+    socket,
+)
 
 app_name = "monitoring"
 
@@ -33,4 +41,5 @@ urlpatterns = [
     path("events/<int:pk>/<slug:name>/", operations.act_on_event, name="act-on-event"),
     path("failures/", events.failures, name="failures"),
     path("find/", find.find, name="find"),
+    path("ws/live/", socket.live, name="live"),
 ]

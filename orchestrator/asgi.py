@@ -8,20 +8,10 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "orchestrator.settings")
 if not settings.configured:
     os.environ["PROCESSION_WEB"] = "1"
 
-from channels.routing import ProtocolTypeRouter, URLRouter
-from channels.security.websocket import AllowedHostsOriginValidator
-from channels.sessions import SessionMiddlewareStack
 from django.core.asgi import get_asgi_application
 
 http = get_asgi_application()  # sets Django up, which what follows relies on
 
-from monitoring.routing import InTurn, websocket_urlpatterns  # noqa: E402
+from monitoring.routing import with_live_pages  # noqa: E402
 
-application = ProtocolTypeRouter(
-    {
-        "http": InTurn(http),
-        "websocket": AllowedHostsOriginValidator(
-            SessionMiddlewareStack(URLRouter(websocket_urlpatterns))
-        ),
-    }
-)
+application = with_live_pages(http)

@@ -33,7 +33,6 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "channels",
     "django_rq",
-    "django_htmx",
     "orchestrator",
     "monitoring",
     "examples.order_listing",
@@ -54,7 +53,6 @@ MIDDLEWARE = [
     "orchestrator.middleware.SignInRequiredMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "django_htmx.middleware.HtmxMiddleware",
 ]
 
 ROOT_URLCONF = "orchestrator.urls"

@@ -25,7 +25,7 @@ urlpatterns = [
     path("favicon.ico", icon),
     path("sign-in/", SignInView.as_view(), name="sign-in"),
     path("sign-in/<str:token>/", SignInByLinkView.as_view(), name="sign-in-by-link"),
-    path("sign-out/", SignOutView.as_view(), name="sign-out"),
+    path("sign-out/", SignOutView.as_view(), name="logout"),
     path("hooks/", include("orchestrator.webhooks.urls")),
     path(
         "admin/rq/",

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from django import template
 from django.http import HttpRequest
 from django.template.context import Context
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -284,11 +285,11 @@ def why(event: InboxEvent) -> str:
 
 @register.filter
 def same_site(address: str | None, request: HttpRequest) -> str:
-    """The address when it leads to this site, else the first page."""
+    """The address when it leads to this site, else the console's first page."""
     good = url_has_allowed_host_and_scheme(
         address, {request.get_host()}, request.is_secure()
     )
-    return address if good and address else "/"
+    return address if good and address else reverse("monitoring:definitions")
 
 
 @register.simple_tag(takes_context=True)

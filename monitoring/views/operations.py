@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.contrib import messages
@@ -11,7 +12,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from monitoring.access import for_event_viewers, for_viewers
+from monitoring.access import by_script, for_event_viewers, for_viewers
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.queries.decisions import decision_page
 from monitoring.queries.events import event_page
@@ -57,7 +58,7 @@ def act_on_event(request: HttpRequest, pk: int, name: str) -> HttpResponse:
     operation = _known(on_events(), name)
     get_object_or_404(InboxEvent, pk=pk)
     answer = _carry_out(request, operation, pk)
-    if request.htmx:  # type: ignore[attr-defined]  # set by its middleware
+    if by_script(request):
         context = {"page": event_page(request.GET.get("tab", "all"))}
         return _shown(request, "events", answer, context)
     return _plain(request, answer, redirect("monitoring:events"))
@@ -75,7 +76,7 @@ def _on_instance(
 ) -> HttpResponse:
     get_object_or_404(ProcessInstance.objects.only("pk"), pk=pk)
     answer = _carry_out(request, operation, pk, *run)
-    if not request.htmx:  # type: ignore[attr-defined]  # set by its middleware
+    if not by_script(request):
         return _plain(request, answer, redirect("monitoring:instance", pk=pk))
     if _asked_from(request, "monitoring:decisions"):
         return _shown(request, "decisions", answer, {"page": decision_page()})
@@ -101,8 +102,8 @@ def _carry_out(request: HttpRequest, operation: Any, *target: Any) -> ActionAnsw
 
 def _asked_from(request: HttpRequest, name: str) -> bool:
     """Whether the form stands on that page."""
-    address = request.htmx.current_url_abs_path or ""  # type: ignore[attr-defined]  # set by its middleware
-    return str(address).partition("?")[0] == reverse(name)
+    address = request.headers.get("HX-Current-URL", "")
+    return urlsplit(address).path == reverse(name)
 
 
 def _shown(
@@ -118,7 +119,8 @@ def _plain(
 ) -> HttpResponse:
     """The same for a browser that posts the form by itself."""
     if answer.done:
-        messages.success(request, str(answer.text))
+        # A project may do without messages; the page shows what was done anyway.
+        messages.success(request, str(answer.text), fail_silently=True)
         return redirect(answer.leads_to) if answer.leads_to else done
     return render(
         request, "monitoring/refused.html", {"answer": answer}, status=answer.status

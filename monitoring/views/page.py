@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
+from monitoring.access import by_script
 from monitoring.fragments import Fragments
 
 
@@ -34,7 +35,7 @@ def live_parts(
 
 def is_live(request: HttpRequest) -> bool:
     """Whether an open page asks for what has changed on it."""
-    return bool(getattr(request, "htmx", False)) and "since" in request.GET
+    return by_script(request) and "since" in request.GET
 
 
 def shown_rows(request: HttpRequest) -> list[str]:

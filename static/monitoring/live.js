@@ -67,7 +67,7 @@ function close() {
 }
 
 function connect() {
-  const address = new URL("/ws/live/", location.href);
+  const address = new URL(main.dataset.socket, location.href);
   address.protocol = address.protocol.replace("http", "ws");
   for (const subject of main.dataset.watch.split(" ")) address.searchParams.append("watch", subject);
   const mine = (socket = new WebSocket(address));

@@ -51,7 +51,10 @@ BUTTONS = {
     "discard": ["event"],
 }
 ROUTES = {"process": "act", "run": "act-on-step", "event": "act-on-event"}
-ELSEWHERE = {"find"}  # leads on to a page of the table above
+ELSEWHERE = {
+    "find",
+    "live",
+}  # the one leads on to a page of the table above, the other is a socket
 OF_WORKFLOWS = {
     "step-result": ["process", "run"],
     "cancel": ["process"],

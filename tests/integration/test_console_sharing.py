@@ -32,8 +32,10 @@ def no_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def asking(user: User, arrived: float = 0.0, path: str = "/?since=1") -> HttpRequest:
     """A request of an open page, which has waited for its turn since `arrived`."""
-    request: Any = RequestFactory().get(path, headers={"host": "127.0.0.1"})
-    request.user, request.session, request.htmx = user, {"own": "mine"}, True
+    request: Any = RequestFactory().get(
+        path, headers={"host": "127.0.0.1", "HX-Request": "true"}
+    )
+    request.user, request.session = user, {"own": "mine"}
     request.scope = {ARRIVED: arrived}
     return request  # type: ignore[no-any-return]  # which it is
 

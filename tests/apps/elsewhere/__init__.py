@@ -1,0 +1,1 @@
+"""The addresses of a project that is not the bundled one, with the console somewhere among them."""
