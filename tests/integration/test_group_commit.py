@@ -101,7 +101,7 @@ def written(runs: list[StepRun]) -> list[bool]:
 
 def test_all_are_written_and_know_what_they_have_begun(runs: list[StepRun]) -> None:
     changes = [change(run) for run in runs]
-    assert group_commit.commit(changes) == [True] * 5
+    assert group_commit.commit(changes).written == [True] * 5
     assert written(runs) == [True] * 5
     for run, writes in zip(runs, changes, strict=True):
         begun = StepRun.objects.get(pk=following(writes).pk)
@@ -133,9 +133,8 @@ def test_who_comes_too_late_is_left_out(
     runs: list[StepRun], spoil: Callable[[StepRun], object]
 ) -> None:
     spoil(runs[1])
-    assert group_commit.commit([change(run) for run in runs]) == [
-        *(True, False, True, True, True)
-    ]
+    found = group_commit.commit([change(run) for run in runs])
+    assert found == ([True, False, True, True, True], None)
     process = ProcessInstance.objects.get(pk=runs[1].instance_id)
     assert process.checkpoints.count() == 0
     assert process.step_runs.count() == 1
@@ -150,7 +149,7 @@ def test_what_others_have_locked_is_left_out_and_not_waited_for(
         ProcessInstance.objects.select_for_update().get(pk=runs[0].instance_id)
         StepRun.objects.select_for_update().get(pk=runs[3].pk)
         found = in_another_session(
-            lambda: group_commit.commit([change(run) for run in runs])
+            lambda: group_commit.commit([change(run) for run in runs]).written
         )
     assert found == [False, True, True, False, True]
     assert written(runs) == found
@@ -161,7 +160,7 @@ def test_changes_of_other_forms_go_beside_each_other(runs: list[StepRun]) -> Non
     changes = [change(run) for run in runs]
     del changes[1][2], changes[2][2]
     alone = Statement("SELECT 1", [], changes[0][0].touched)
-    found = group_commit.commit([*changes[:4], [*changes[4], alone]])
+    found = group_commit.commit([*changes[:4], [*changes[4], alone]]).written
     assert found[:4] == [True] * 4
     rows = ProcessInstance.objects.filter(revision=4, name="grouped")
     assert rows.count() == 4 + found[4]
@@ -177,7 +176,7 @@ def test_new_rows_have_their_keys_in_the_order_written(runs: list[StepRun]) -> N
             for node in ("b", "a", "c")
         ]
         writes.insert(3, step_runs.insert(*more))
-    assert group_commit.commit(changes) == [True] * 5
+    assert group_commit.commit(changes).written == [True] * 5
     for run in runs:
         rows = StepRun.objects.filter(instance=run.instance_id).order_by("pk")
         assert [row.node for row in rows][1:] == ["next", "b", "a", "c"]
@@ -211,7 +210,7 @@ def test_columns_of_every_kind_arrive(runs: list[StepRun]) -> None:
     for writes, values in zip(changes, kinds, strict=True):
         for name, value in values.items():
             setattr(following(writes), name, value)
-    assert group_commit.commit(changes) == [True, True]
+    assert group_commit.commit(changes).written == [True, True]
     for writes, values in zip(changes, kinds, strict=True):
         begun = StepRun.objects.get(pk=following(writes).pk)
         assert {name: getattr(begun, name) for name in values} == values
@@ -222,9 +221,25 @@ def test_what_the_database_refuses_leaves_nothing(runs: list[StepRun]) -> None:
         pytest.skip("SQLite takes a text of any length")
     changes = [change(run) for run in runs]
     following(changes[2]).node = "n" * 101
-    with pytest.raises(DatabaseError):
-        group_commit.commit(changes)
-    assert written(runs) == [False] * 5
+    found = group_commit.commit(changes)
+    assert found.written == written(runs) == [False] * 5
+    assert "too long" in str(found.refusal)
+
+
+def test_what_the_database_refuses_is_the_matter_of_its_form_alone(
+    runs: list[StepRun],
+) -> None:
+    """The others are written, and known to be, those before it and those behind it."""
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite takes a text of any length")
+    changes = [change(run) for run in runs]
+    following(changes[2]).node = "n" * 101
+    for number, column in ((2, "summary"), (3, "summary"), (4, "step")):
+        where = {"id": runs[number].instance_id, "revision": 3}
+        changes[number][0] = instances.update({"revision": 4, column: "next"}, where)
+    found = group_commit.commit(changes)
+    assert found.written == written(runs) == [True, True, False, False, True]
+    assert isinstance(found.refusal, DatabaseError)
 
 
 def in_another_session(act: Callable[[], list[bool]]) -> list[bool]:

@@ -24,6 +24,8 @@ from tests.apps.wide_graphs.processes import (
     Dense,
     Mesh,
     Names,
+    Narrow,
+    Short,
     done,
 )
 from tests.services.supervised import Supervised
@@ -182,3 +184,34 @@ def test_a_process_that_was_cancelled_meanwhile_takes_none(
 
     assert {visits(process)[name].result for name in NAMES} == {None}
     assert process.status == Status.CANCELLED
+
+
+@pytest.fixture
+def refusing() -> Iterator[None]:
+    """Have the database refuse that the process with the key "refused" completes."""
+    table = ProcessInstance._meta.db_table
+    rule = "CHECK (correlation_key <> 'refused' OR status <> 'completed')"
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER TABLE {table} ADD CONSTRAINT refusing {rule}")
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER TABLE {table} DROP CONSTRAINT refusing")
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite adds no rules")
+@pytest.mark.usefixtures("refusing")
+def test_what_the_database_refuses_of_one_holds_up_no_process_beside_it(
+    worker: Supervised, asked: Ask
+) -> None:
+    """Those that have steps to go were written before, and what follows is in the worker's hands."""
+    narrow = [start_process(Narrow).process_id for _ in range(2)]
+    refused = start_process(Short, correlation_key="refused").process_id
+    short = start_process(Short).process_id
+    worker.drain("default")
+
+    processes = ProcessInstance.objects.in_bulk([*narrow, refused, short])
+    assert {processes[pk].status for pk in (*narrow, short)} == {Status.COMPLETED}
+    visits = StepRun.objects.filter(instance__in=[*narrow, short])
+    assert set(visits.values_list("attempt", "error")) <= {(0, ""), (1, "")}
+    assert processes[refused].status != Status.COMPLETED
+    cancel(refused, request=asked())

@@ -122,13 +122,11 @@ class EventGroup:
         decided, self._decided = self._decided, []
         if len(decided) < 2:
             return [one.event for one in decided]
-        try:
-            written = group_commit.commit([one.writes for one in decided])
-        except Exception as error:  # noqa: BLE001  # each by itself tells whose it is
-            log.info("%s events could not be written together: %s", len(decided), error)
-            if passes(error):
+        written, refusal = group_commit.commit([one.writes for one in decided])
+        if refusal is not None:  # each by itself tells whose it is
+            log.info("some events could not be written together: %s", refusal)
+            if passes(refusal):
                 give_back.doubt()  # they may have been
-            written = [False] * len(decided)
         left_out = []
         for one, is_written in zip(decided, written, strict=True):
             if is_written:

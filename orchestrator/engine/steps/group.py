@@ -48,10 +48,15 @@ def _stored(group: Group, together: Callable[[Group], Following]) -> Following:
     try:
         return together(group)
     except Exception as error:  # noqa: BLE001  # each by itself tells whose it is
-        log.info("%s results could not be stored together: %s", len(group), error)
-        if passes(error):
-            give_back.doubt()  # they may have been, and what follows taken up
-        return [_singly(one) for one in still_mine(group)]
+        return _one_by_one(group, error)
+
+
+def _one_by_one(group: Group, refusal: Exception) -> Following:
+    """Stores results that were refused together."""
+    log.info("%s results could not be stored together: %s", len(group), refusal)
+    if passes(refusal):
+        give_back.doubt()  # they may have been, and what follows taken up
+    return [_singly(one) for one in still_mine(group)]
 
 
 def _singly(one: HeldResult) -> StepRun | None:
@@ -93,16 +98,16 @@ def _of_many_processes(group: Group) -> Following:
             continue
         changes.append(change)
         ready.append(one)
-    following = Following()
-    for one, change, written in zip(
-        ready, changes, group_commit.commit(writes), strict=True
-    ):
+    following, committed = Following(), group_commit.commit(writes)
+    for one, change, written in zip(ready, changes, committed.written, strict=True):
         if not written:
             left_out.append(one)
             continue
         change.written()
         one.session.learn(one)
         following.append(change.mine)
+    if committed.refusal is not None:
+        return [*following, *_one_by_one(left_out, committed.refusal)]
     return [*following, *map(_singly, left_out)]
 
 

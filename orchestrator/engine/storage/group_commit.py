@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from django.db import connection, transaction
+from django.db import DatabaseError, InterfaceError, connection, transaction
 
 from orchestrator.engine.storage.batch import (
     SHAPES,
@@ -24,6 +24,7 @@ from orchestrator.engine.storage.batch import (
     prepared_cursor,
 )
 from orchestrator.engine.storage.json_rows import JsonColumn, JsonRows, recordset
+from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.engine.storage.row_statements import ALL, Insert, Update
 from orchestrator.engine.storage.table import Table
 from orchestrator.exceptions import LeaseLost
@@ -33,6 +34,19 @@ FEW = 8
 
 Writes = Sequence[Statement]
 """All writes of one change; the first is that of its process's row."""
+
+
+class Committed(NamedTuple):
+    """What became of changes.
+
+    Args:
+        written: of each whether it was written. One that was not has left nothing.
+        refusal: what the database said of some that were not written. If that passes by itself, it is not known of
+            them whether they were.
+    """
+
+    written: list[bool]
+    refusal: DatabaseError | InterfaceError | None = None
 
 
 class WriteForm(NamedTuple):
@@ -46,30 +60,36 @@ class WriteForm(NamedTuple):
     known: bool
 
 
-def commit(changes: Sequence[Writes]) -> list[bool]:
+def commit(changes: Sequence[Writes]) -> Committed:
     """Writes changes of different processes, in a transaction of its own; inside one of a test under a savepoint.
 
     Args:
         changes: no two of one process.
-
-    Returns:
-        For each whether it was written. One that was not has left nothing.
-
-    Raises:
-        DatabaseError: the database refused; whether any was written is not known.
     """
     changes = [[*_row_by_row(writes)] for writes in changes]
-    written = [False] * len(changes)
-    if connection.vendor != "postgresql":
+    if connection.vendor == "postgresql":
+        return _commit_by_form(changes)
+    try:
         with transaction.atomic(durable=True):
-            for place, writes in enumerate(changes):
-                written[place] = _sent_alone(writes)
-        return written
+            return Committed([_sent_alone(writes) for writes in changes])
+    except (DatabaseError, InterfaceError) as refusal:
+        return Committed([False] * len(changes), refusal)
+
+
+def _commit_by_form(changes: Sequence[Writes]) -> Committed:
+    """Commits the changes of each form by themselves: a refusal is that of its form alone."""
+    written, refusal = [False] * len(changes), None
     for places in _by_form(changes):
-        found = _sent([changes[place] for place in places])
+        try:
+            found = _sent([changes[place] for place in places])
+        except (DatabaseError, InterfaceError) as error:
+            refusal = error
+            if passes(error):
+                break
+            continue
         for number in found:
             written[places[number]] = True
-    return written
+    return Committed(written, refusal)
 
 
 def _sent_alone(writes: Writes) -> bool:

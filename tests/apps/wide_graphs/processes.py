@@ -5,7 +5,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from orchestrator.definition import Workflow, fork, join, needs, route, start, step
+from orchestrator.definition import (
+    Workflow,
+    fork,
+    join,
+    needs,
+    route,
+    start,
+    step,
+    then,
+)
 from orchestrator.definition.workflow.rows import FlowRow
 
 
@@ -50,6 +59,22 @@ class Fan(Workflow):
         steps = [step(nothing, f"b{number}") for number in range(input.branches)]
         yield fork(first, into=steps)
         yield join(*steps, into=last)
+
+
+class Short(Workflow):
+    """Ends with its first step."""
+
+    name = "wide-short"
+
+    flow = (start(first),)
+
+
+class Narrow(Workflow):
+    """One step after the other."""
+
+    name = "wide-narrow"
+
+    flow = (then(first, nothing, last),)
 
 
 @dataclass(frozen=True)
@@ -125,4 +150,4 @@ class Beside(Workflow):
         yield join(*ends, into=last)
 
 
-WORKFLOWS = (Broad, Fan, Dense, Beside)
+WORKFLOWS = (Broad, Fan, Short, Narrow, Dense, Beside)
