@@ -3,11 +3,13 @@
 A tree is a process with its sub-processes. It goes when all of it ended before the limit of its definition, nothing of
 it is left to be done and it needs nobody; what is locked is passed over, and found by the next run. Each set of trees
 is one short transaction: lock, export, delete, audit. So a run may be cut off at any moment, and two may run at once.
+A tree that the database does not let go, because a table of the project's own refers to it, stays, and the others go.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 from collections import Counter, defaultdict
@@ -17,12 +19,13 @@ from typing import Any, BinaryIO
 from uuid import UUID, uuid4
 
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.db.models import Model, Q, QuerySet
 
 from orchestrator import registry
 from orchestrator.conf import conf
 from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.models import (
     Checkpoint,
     InboxEvent,
@@ -33,15 +36,20 @@ from orchestrator.models import (
     StepRun,
 )
 
+log = logging.getLogger(__name__)
+
 ALL_OTHERS = "*"
 """Stands for the definitions that are not named."""
 
 
 def retention() -> dict[str, timedelta]:
-    """How long ended processes are kept, as definitions and settings say; what is kept for ever is not in it."""
+    """How long ended processes are kept, as definitions and settings say; what is kept for ever is not in it.
+
+    The newest version of a definition says so for the processes of all its versions, also of those that are gone.
+    """
     found = {
         definition.name: definition.retention
-        for definition in registry.definitions.values()
+        for definition in registry.newest()
         if definition.retention is not None
     }
     if days := conf().RETENTION_DAYS:
@@ -87,6 +95,8 @@ class Pruning:
         self.keep, self.actor, self.export, self.rest = keep, actor, export, rest
         self.key, self.now = uuid4(), database_now()
         self.pruned: Counter[str] = Counter()
+        self.refused: dict[UUID, str] = {}
+        """The trees that the database did not let go, by their roots, with what it said."""
         self._size = FEWEST
 
     def due(self) -> QuerySet[ProcessInstance]:
@@ -106,6 +116,10 @@ class Pruning:
 
         Args:
             tell: is given the number of trees that were looked at.
+
+        Raises:
+            DatabaseError: it refused for now.
+            OSError: the export cannot be written.
         """
         last = UUID(int=0)
         while True:
@@ -114,7 +128,7 @@ class Pruning:
             if not roots:
                 return self.pruned
             begun = time.monotonic()
-            self._prune(roots)
+            self._prune_all(roots)
             took = time.monotonic() - begun
             if took > LONG:
                 self._size = max(FEWEST, self._size // 2)
@@ -123,6 +137,22 @@ class Pruning:
             last = roots[-1]
             tell(len(roots))
             time.sleep(took * self.rest)
+
+    def _prune_all(self, roots: list[UUID]) -> None:
+        """Removes what may go of some trees, by halves where the database refuses to let one of them go."""
+        try:
+            self._prune(roots)
+        except DatabaseError as refusal:
+            if passes(refusal):
+                raise
+            if len(roots) == 1:
+                said = str(refusal).strip()
+                log.warning("process %s stays, with its tree: %s", roots[0], said)
+                self.refused[roots[0]] = said
+                return
+            middle = len(roots) // 2
+            self._prune_all(roots[:middle])
+            self._prune_all(roots[middle:])
 
     def _prune(self, roots: list[UUID]) -> None:
         with transaction.atomic():

@@ -14,6 +14,7 @@ from django.db import connection, connections, transaction
 from django.db.models import Model
 
 from orchestrator import send_event, start_process
+from orchestrator.definition import Workflow
 from orchestrator.engine import pruning
 from orchestrator.models import (
     Checkpoint,
@@ -25,7 +26,7 @@ from orchestrator.models import (
     StepRun,
     Verdict,
 )
-from orchestrator.testing import run
+from orchestrator.testing import registered, run
 from orchestrator.testing.clock import age
 from tests.apps.process_managers.desk import place, tell, underway
 from tests.apps.process_managers.fixtures import known
@@ -261,6 +262,30 @@ def test_nobody_is_waited_for() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+def test_what_the_projects_own_tables_refer_to_stays_and_holds_up_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    parcels = [delivered(f"P-{number}") for number in range(7)]
+    processes, key = ProcessInstance._meta.db_table, ProcessInstance._meta.pk
+    kept = key.get_db_prep_value(parcels[3].pk, connection)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"CREATE TABLE bill (process {key.db_type(connection)} REFERENCES {processes} (id)"
+            " DEFERRABLE INITIALLY DEFERRED)"
+        )
+        cursor.execute("INSERT INTO bill VALUES (%s)", [kept])
+    try:
+        assert "6 processes removed" in prune("--keep", "30")
+        assert ProcessInstance.objects.get().pk == parcels[3].pk
+        assert f"{parcels[3].pk} stays" in capsys.readouterr().err
+        assert OperatorAction.objects.get().after == {"processes": {"shipping": 6}}
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP TABLE bill")
+    assert "1 processes removed" in prune("--keep", "30")
+
+
+@pytest.mark.django_db(transaction=True)
 def test_two_runs_at_once_remove_each_process_once() -> None:
     for number in range(8):
         delivered(f"P-{number}")
@@ -305,6 +330,25 @@ def test_without_days_it_goes_by_what_definitions_and_settings_say(
 
     monkeypatch.setattr(Shipping, "retention", None)
     assert "1 processes removed" in prune()
+
+
+def archived(number: int, retention: timedelta | None) -> type[Workflow]:
+    """Declare a version of one workflow."""
+    body = {"version": number, "retention": retention, "flow": Passage.flow}
+    return type("Archived", (Passage,), body)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_the_newest_version_says_how_long_those_of_all_versions_are_kept(
+    order: tuple[int, ...],
+) -> None:
+    """Also for ever: nothing is removed because an older one said that it may be."""
+    days = timedelta(days=1), timedelta(days=300), None
+    versions = [archived(number, kept) for number, kept in enumerate(days, 1)]
+    with registered(*(versions[place] for place in order if place < 2)):
+        assert pruning.retention() == {"archived": days[1]}
+    with registered(*(versions[place] for place in order)):
+        assert pruning.retention() == {}
 
 
 def test_where_nothing_says_how_long_nothing_is_removed() -> None:

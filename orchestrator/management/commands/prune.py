@@ -66,6 +66,8 @@ class Command(BaseCommand):
             ) as bar:
                 pruning.run(bar.update)
         self._say(pruning.pruned, "removed")
+        for process, said in pruning.refused.items():
+            self.stderr.write(f"{process} stays, with its sub-processes: {said}")
 
     def _say(self, found: Counter[str], what: str) -> None:
         for name, number in sorted(found.items()):
