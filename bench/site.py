@@ -12,13 +12,17 @@ from pathlib import Path
 from uuid import uuid4
 
 from django.conf import settings
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
-from django.contrib.auth.models import User
+from django.contrib.auth import (
+    BACKEND_SESSION_KEY,
+    HASH_SESSION_KEY,
+    SESSION_KEY,
+    get_user_model,
+)
 
 from bench.game import BenchFailed
 from orchestrator.serving import port, web
 from orchestrator.serving.child_process import ChildProcess
-from orchestrator.sign_in import BACKEND
+from orchestrator.sign_in import backend
 
 ROOT = Path(__file__).resolve().parent.parent
 GRACE_SECONDS = 5
@@ -57,10 +61,10 @@ def _await(child: ChildProcess, address: str, until: float) -> None:
 @contextmanager
 def viewer() -> Iterator[str]:
     """The cookie of somebody who may see everything, as long as the block lasts."""
-    user = User.objects.create_superuser(f"bench-{uuid4().hex}")
+    user = get_user_model().objects.create_superuser(f"bench-{uuid4().hex}")
     session = import_module(settings.SESSION_ENGINE).SessionStore()
     session[SESSION_KEY] = str(user.pk)
-    session[BACKEND_SESSION_KEY] = BACKEND
+    session[BACKEND_SESSION_KEY] = backend()
     session[HASH_SESSION_KEY] = user.get_session_auth_hash()
     session.save()
     try:

@@ -98,7 +98,7 @@ CHANNEL_LAYERS = {
 }
 
 LOGIN_URL = "sign-in"
-LOGIN_REDIRECT_URL = "/"
+LOGIN_REDIRECT_URL = "monitoring:definitions"
 LOGOUT_REDIRECT_URL = "sign-in"
 AUTH_PASSWORD_VALIDATORS = [
     {

@@ -3,9 +3,10 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.contrib.auth import login
+from django.conf import settings
+from django.contrib.auth import get_user_model, login
+from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.decorators import login_not_required
-from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView, LogoutView
 from django.core import signing
 from django.http import HttpRequest, HttpResponse
@@ -20,14 +21,14 @@ from orchestrator.exceptions import ProcessionError
 
 LIFETIME = timedelta(hours=24)
 SALT = "orchestrator.sign_in"
-BACKEND = "django.contrib.auth.backends.ModelBackend"
+USUAL = "django.contrib.auth.backends.ModelBackend"
 
 
 class InvalidLink(ProcessionError):
     """This sign-in link has been used, is older than a day, or was not made here."""
 
 
-def sign_in_path(user: User) -> str:
+def sign_in_path(user: AbstractBaseUser) -> str:
     """Return the path of a link that signs `user` in once, within `LIFETIME`.
 
     Any sign-in of the same user voids the links made before it.
@@ -37,7 +38,7 @@ def sign_in_path(user: User) -> str:
     return reverse("sign-in-by-link", args=[token])
 
 
-def redeem(token: str) -> User:
+def redeem(token: str) -> AbstractBaseUser:
     """Return the user a link was made for, and use the link up.
 
     The link names the user's last sign-in and moves it on in one statement, so of many uses at once one wins.
@@ -50,10 +51,19 @@ def redeem(token: str) -> User:
     except signing.BadSignature:
         raise InvalidLink from None
     last_login = datetime.fromisoformat(seen) if seen else None
-    users = User.objects.filter(pk=pk, is_active=True, last_login=last_login)
-    if not users.update(last_login=timezone.now()):
+    users = get_user_model()._default_manager.filter(pk=pk)
+    user = users.first()
+    if user is None or not user.is_active:
         raise InvalidLink
-    return User.objects.get(pk=pk)
+    if not users.filter(last_login=last_login).update(last_login=timezone.now()):
+        raise InvalidLink
+    return user
+
+
+def backend() -> str:
+    """Return which of the project's authentication backends a link stands for."""
+    backends = settings.AUTHENTICATION_BACKENDS
+    return USUAL if USUAL in backends else backends[0]
 
 
 class SignInView(LoginView):
@@ -80,5 +90,5 @@ class SignInByLinkView(View):
                 {"refused": refused},
                 status=403,
             )
-        login(request, user, backend=BACKEND)
-        return redirect("/")
+        login(request, user, backend=backend())  # type: ignore[arg-type]  # its type knows no other user model
+        return redirect(settings.LOGIN_REDIRECT_URL)

@@ -1,22 +1,38 @@
 """The first administrator: made without a password, let in by a link."""
 
-from django.contrib.auth.models import User
+from django.contrib.auth import get_user_model
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.db.models import EmailField
+from django.urls import reverse
 
 from orchestrator.sign_in import sign_in_path
 
 NAME = "admin"
+ADDRESS = "admin@localhost"
 
 
-def first_administrator() -> User:
+def first_administrator() -> AbstractBaseUser:
     """Return the superuser who has been there longest; make one without a usable password if there is none."""
-    superusers = User.objects.filter(is_superuser=True, is_active=True)
-    return superusers.order_by("pk").first() or User.objects.create_superuser(NAME)
+    users = get_user_model()._default_manager
+    superusers = users.filter(is_superuser=True, is_active=True)
+    return superusers.order_by("pk").first() or new_administrator()
 
 
-def way_in(user: User) -> str:
+def new_administrator() -> AbstractBaseUser:
+    """Make a superuser of the project's own kind, who may be called by an e-mail address."""
+    model = get_user_model()
+    by_address = isinstance(model._meta.get_field(model.USERNAME_FIELD), EmailField)
+    named = {model.USERNAME_FIELD: ADDRESS if by_address else NAME}
+    user = model(**named, is_superuser=True, is_staff=True)
+    user.set_unusable_password()
+    user.save()
+    return user
+
+
+def way_in(user: AbstractBaseUser) -> str:
     """Return the lines that tell `user` how to sign in, with {site} where the site's address belongs."""
     if user.has_usable_password():
-        return "Open {site}/"
+        return f"Open {{site}}{reverse('monitoring:definitions')}"
     return (
         f"Open this link to sign in as {user.get_username()}. It works once, within a day:\n\n"
         f"  {{site}}{sign_in_path(user)}"

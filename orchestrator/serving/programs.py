@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from django.conf import settings
+from django.urls import reverse
 
 from orchestrator.environment import generated_secret
 from orchestrator.serving import port, valkey
@@ -95,6 +96,6 @@ def exchange_environ(
     )
     return {
         "ORDER_LISTING_EXCHANGE_URL": f"http://{port.LOOPBACK}:{exchange_port}",
-        "WEBHOOK_URL": f"{web_address}/hooks/exchange/",
+        "WEBHOOK_URL": web_address + reverse("webhooks:receive", args=["exchange"]),
         SECRET: secret,
     }

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import uvicorn
 from django.conf import settings
+from django.shortcuts import resolve_url
 from django.utils.module_loading import import_string
 
 from orchestrator.conf import SettingRefused
@@ -48,7 +49,7 @@ def answers(site: str) -> bool:
     """Tell whether the web server at the address `site` gives out its sign-in page."""
     connection = http.client.HTTPConnection(urlsplit(site).netloc, timeout=1)
     try:
-        connection.request("GET", "/sign-in/")
+        connection.request("GET", resolve_url(settings.LOGIN_URL))
         return connection.getresponse().status == http.HTTPStatus.OK
     except (OSError, http.client.HTTPException):
         return False

@@ -62,7 +62,7 @@ class WebhookView(View):
         return NotAccepted(405, "method_not_allowed", "send a POST").response()
 
     def post(self, request: HttpRequest, source: str) -> JsonResponse:
-        keys = settings.WEBHOOK_SOURCES.get(source)
+        keys = getattr(settings, "WEBHOOK_SOURCES", {}).get(source)
         if not keys:
             raise NotAccepted(404, "not_found", "there is nothing at this address")
         check_network(source, request)

@@ -9,9 +9,10 @@ from django.contrib.staticfiles import finders
 from django.core import signing
 from django.db import connection
 from django.test import Client
+from pytest_django import Settings
 
 from orchestrator import sign_in
-from orchestrator.sign_in import InvalidLink, redeem, sign_in_path
+from orchestrator.sign_in import InvalidLink, backend, redeem, sign_in_path
 
 pytestmark = pytest.mark.django_db
 
@@ -87,6 +88,14 @@ def test_of_many_uses_at_once_one_wins(viewer: User) -> None:
         won = list(threads.map(use, range(8)))
 
     assert sum(won) == 1
+
+
+def test_a_link_stands_for_a_backend_that_the_project_has(settings: Settings) -> None:
+    assert backend() == "django.contrib.auth.backends.ModelBackend"
+
+    settings.AUTHENTICATION_BACKENDS = ["elsewhere.Directory"]
+
+    assert backend() == "elsewhere.Directory"
 
 
 def test_signing_out_takes_a_form_post(viewer: User, client: Client) -> None:

@@ -162,6 +162,42 @@ def test_a_signal_ends_every_child_within_five_seconds(up: Up, number: int) -> N
 
 
 @pytest.mark.once
+def test_users_and_addresses_may_be_of_the_projects_own_kind(tmp_path: Path) -> None:
+    up = Up(tmp_path / "data")
+    up.environ["DJANGO_SETTINGS_MODULE"] = "tests.apps.elsewhere.settings"
+    up.start()
+
+    link = re.search(r"admin@localhost.*?(http\S+)", up.output, re.DOTALL)
+
+    assert link, up.output
+    assert link[1].startswith(f"http://127.0.0.1:{up.port}/branch/ops/sign-in/")
+    assert opened(link[1]) == 200
+    assert up.stop() == 0
+
+
+@pytest.mark.once
+def test_up_says_in_another_project_what_to_start_there(tmp_path: Path) -> None:
+    settings_module = """
+SECRET_KEY = "0"
+USE_TZ = True
+DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
+INSTALLED_APPS = ["django.contrib.auth", "django.contrib.contenttypes", "orchestrator"]
+RQ_QUEUES = {"default": {"URL": "redis://127.0.0.1:1/0", "SERIALIZER": "rq.serializers.JSONSerializer"}}
+"""
+    (tmp_path / "of_another.py").write_text(settings_module)
+    up = Up(tmp_path / "data")
+    up.command = [sys.executable, "-m", "django", "up"]
+    up.environ["DJANGO_SETTINGS_MODULE"] = "of_another"
+    up.environ["PYTHONPATH"] = f"{tmp_path}:{settings.BASE_DIR}"
+
+    code, words = up.refused()
+
+    assert code == 1
+    assert "python manage.py work" in words
+    assert "Traceback" not in words
+
+
+@pytest.mark.once
 def test_children_end_when_up_is_killed(up: Up) -> None:
     children = up.children
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError, connection, connections
 
 from orchestrator.engine.storage import definitions
@@ -23,6 +23,10 @@ from orchestrator.serving.lock import sole_use
 from orchestrator.serving.programs import Programs, lacks_readers
 
 PAUSE = 0.2  # seconds between two looks at the children
+ELSEWHERE = (
+    "up runs the project that Procession brings along. In a project of your own, start its web server as ever, and the "
+    "workers with: python manage.py work"
+)
 LIGHT = "Demo      media are read by light stand-ins; for the real readers: python3 manage.py install media"
 
 
@@ -53,6 +57,8 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if not hasattr(settings, "DATA_DIR"):
+            raise CommandError(ELSEWHERE)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self.stop)
         data_dir: Path = settings.DATA_DIR
