@@ -17,7 +17,7 @@ from uuid6 import uuid7
 
 from orchestrator import Permanent
 from orchestrator.engine import invariants
-from orchestrator.engine.invariants import CHECKS, violations
+from orchestrator.engine.invariants import CHECKS, reading, violations
 from orchestrator.models import (
     Checkpoint,
     InboxEvent,
@@ -121,6 +121,11 @@ PLANTED: list[tuple[str, str, Defect]] = [
         "an event rests though its process goes on",
         "progress",
         lambda p: scan().update(verdict="parked", remaining=timedelta(hours=1)),
+    ),
+    (
+        "a parked event lies that the present step takes",
+        "untaken",
+        lambda p: scan().update(verdict="parked", revision=None),
     ),
     ("a checkpoint is missing", "dense_history", lambda p: newest(p).delete()),
     (
@@ -315,6 +320,39 @@ def test_a_finding_says_where(parcel: ProcessInstance) -> None:
     assert f"dense_history: {parcel.pk} is at revision 4 but has 3 checkpoints" in found
 
 
+def test_many_processes_are_asked_for_by_as_many_statements_as_few() -> None:
+    def asked(number: int) -> int:
+        for _ in range(number):
+            tell(underway(f"P-{uuid4()}", Courier.PARTNER), ParcelScanned("P", "Kobe"))
+        with CaptureQueriesContext(connection) as sent:
+            assert violations() == []
+        return len(sent)
+
+    few = asked(2)
+
+    assert asked(20) == few
+
+
+def test_processes_are_looked_at_in_sets_that_stay_small(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reading, "MOST_PROCESSES", 4)
+    monkeypatch.setattr(reading, "MOST_REVISIONS", 5)
+    long = [underway(f"P-{number}", Courier.PARTNER) for number in range(3)]
+    short = [place(f"Q-{number}") for number in range(6)]
+    for parcel in long:
+        tell(parcel, ParcelScanned(parcel.correlation_key, "Kobe"))
+
+    sets = [[one.pk for one in some.processes] for some in reading.process_sets()]
+
+    assert [len(some) for some in sets] == [2, 2, 4, 1]
+    assert [pk for some in sets for pk in some] == [one.pk for one in (*long, *short)]
+    with undone():
+        newest(long[2]).delete()
+        rules = {line.partition(":")[0] for line in violations()}
+    assert {"dense_history", "model"} <= rules
+
+
 def test_after_a_test_that_stored_nothing_one_statement_asks_for_all() -> None:
     for _ in range(2):
         assert broken() == []  # what the checks ask when there is nothing is known then
@@ -383,7 +421,7 @@ def test_what_is_gone_through_for_long_does_not_lose_its_connection(
         time.sleep(0.8)
         yield from (str(one.pk) for one in ProcessInstance.objects.all())
 
-    monkeypatch.setattr(invariants, "CHECKS", (long,))
+    monkeypatch.setattr(invariants, "OF_TABLES", (long,))
     if connection.vendor == "postgresql":
         connection.cursor().execute("SET idle_in_transaction_session_timeout = 500")
 

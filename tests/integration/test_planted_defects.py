@@ -206,12 +206,12 @@ PLANTED: list[tuple[str, str, Defect]] = [
         lambda t: caused(t.live, "CountScan").delete(),
     ),
     (
-        "progress: event {scan} is parked, but Packing of {parked} takes ParcelPacked",
+        "untaken: event {scan} is parked, but Packing of {parked} takes ParcelPacked",
         "a parked event lies that the present step takes",
         lambda t: parked(t).update(type="ParcelPacked", body={"weight": 3}),
     ),
     (
-        "progress: event {scan} is parked, but",
+        "untaken: event {scan} is parked, but",
         "a parked event lies that a workflow waits for",
         forget_the_wait,
     ),

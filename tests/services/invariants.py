@@ -9,8 +9,9 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from orchestrator.engine.invariants import CHECKS
+from orchestrator.engine.invariants import OF_TABLES, in_processes
 from orchestrator.engine.invariants.ledger import outbox, overdue, unsettled
+from orchestrator.engine.invariants.reading import process_sets
 from orchestrator.engine.storage import idle_limit
 from orchestrator.engine.storage.tables import commands, events, step_runs
 from orchestrator.snapshot import snapshot
@@ -18,11 +19,17 @@ from orchestrator.snapshot import snapshot
 Check = Callable[[], Iterator[str]]
 Query = tuple[str, Any]
 
+
+def _of_processes() -> Iterator[str]:
+    for some in process_sets():
+        yield from in_processes(some)
+
+
 PARTS = [
-    (check.__name__, part)
-    for check in CHECKS
+    (f"{check.__name__}: ", part)
+    for check in OF_TABLES
     for part in ((overdue, unsettled) if check is outbox else (check,))
-]
+] + [("", _of_processes)]
 """The checks with their names. Of one of which a half depends on the time, the other half is asked in the quick way."""
 
 ANY_WORK = [
@@ -43,7 +50,7 @@ def broken() -> list[str]:
         idle_limit.allow(idle_limit.LONG)
         quiet = _on_nothing.keys() - _with_something()
         return [
-            f"{name}: {finding}"
+            f"{name}{finding}"
             for name, check in PARTS
             if check not in quiet
             for finding in _asked(check)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
+from uuid import UUID
 
 from django.db.models import Count, F, Max, Min
 
-from orchestrator import registry
 from orchestrator.definition import Command, ProcessManager
 from orchestrator.definition.codec import decode, digest, encode
-from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.replay import Replay
 from orchestrator.engine import inbox
 from orchestrator.engine.change.incidents import named
+from orchestrator.engine.invariants.reading import ProcessSet, Retold
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.settled_visits import History, Run
 from orchestrator.exceptions import CorruptInput, InvalidMessage, ProcessionError
@@ -23,7 +23,6 @@ from orchestrator.models import (
     CauseKind,
     Checkpoint,
     Definition,
-    InboxEvent,
     ProcessInstance,
     StepKind,
     StepStatus,
@@ -47,15 +46,15 @@ def dense_history() -> Iterator[str]:
         yield f"{instance.pk} is at revision {instance.revision} but has {instance.count} checkpoints"
 
 
-def model() -> Iterator[str]:
+def model(some: ProcessSet) -> Iterator[str]:
     """I3: the stored state is what the pure definition makes of what has happened, one by one."""
-    for instance in _all():
+    for instance in some.processes:
         try:
-            definition = registry.definition(instance.name, instance.definition.version)
+            definition = definitions.definition_of(instance)
             if issubclass(definition, ProcessManager):
-                yield from _decisions(definition, instance)
+                yield from _decisions(definition, instance, some)
             else:
-                for finding in islice(_workflow(instance), MOST):
+                for finding in islice(_workflow(instance, some), MOST):
                     yield f"{instance.pk}: {finding}"
         except ProcessionError as error:
             yield f"{instance.pk}: {error}"
@@ -63,24 +62,21 @@ def model() -> Iterator[str]:
             yield f"{instance.pk}: its history cannot be told again: {named(error)}"
 
 
-def joins() -> Iterator[str]:
+def joins(some: ProcessSet) -> Iterator[str]:
     """I5: a join counts exactly the branches that were resolved, and those of them that were taken."""
-    for instance in _all(definition__kind=Definition.Kind.WORKFLOW):
+    for instance in some.processes:
+        if instance.definition.kind != Definition.Kind.WORKFLOW:
+            continue
         try:
             plan = definitions.plan_of(instance)
         except Exception:  # noqa: BLE001, S112  # the running code has none for it: `model` says so
             continue
         if all(vertex.ways_in < 2 for vertex in plan.vertices.values()):
-            continue  # it has no join: its history need not be read
-        history, replay = History(instance), Replay(plan)
-        if not _replay(history, replay) and not replay.stray:
-            for finding in islice(_joins(history, replay), MOST):
+            continue  # it has no join
+        told = some.told(instance)
+        if not told.error and not told.replay.stray:
+            for finding in islice(_joins(told.history, told.replay), MOST):
                 yield f"{instance.pk}: {finding}"
-
-
-def _all(**conditions: Any) -> Iterator[ProcessInstance]:
-    rows = ProcessInstance.objects.filter(**conditions)
-    yield from rows.select_related("definition").iterator(500)
 
 
 def _cause(text: str) -> Cause | None:
@@ -95,12 +91,12 @@ def _cause(text: str) -> Cause | None:
 
 
 def _decisions(
-    definition: type[ProcessManager], instance: ProcessInstance
+    definition: type[ProcessManager], instance: ProcessInstance, some: ProcessSet
 ) -> Iterator[str]:
     step, data = definition.first, None
-    events = {e.pk: e for e in InboxEvent.objects.filter(process=instance)}
-    issued = IssuedBy(instance)
-    for checkpoint in instance.checkpoints.order_by("revision"):
+    events = {pk: (kind, body) for pk, kind, body in some.events[instance.pk]}
+    issued = IssuedBy(instance.pk, some.commands[instance.pk])
+    for checkpoint in some.checkpoints[instance.pk]:
         if digest(checkpoint.data) != checkpoint.checksum:
             yield f"checkpoint {checkpoint.revision} of {instance.pk} does not match its checksum"
         cause = _cause(checkpoint.cause)
@@ -109,10 +105,7 @@ def _decisions(
             if row is None:
                 yield f"checkpoint {checkpoint.revision} of {instance.pk} names event {cause.ref}, which is not there"
                 return
-            happened, known = (
-                inbox.read(row.type, row.body),
-                _known(definition, checkpoint),
-            )
+            happened, known = inbox.read(*row), _known(definition, checkpoint)
             decision = definition.decide(step, data, happened, known=known)
             step, data = decision.step, decision.data
             yield from issued.compared(checkpoint.revision, decision.commands)
@@ -142,9 +135,10 @@ def _decisions(
 class IssuedBy:
     """The stored commands of a process, as its transitions must have issued them."""
 
-    def __init__(self, instance: ProcessInstance) -> None:
-        self.process_id = instance.pk
-        rows = instance.commands.values_list("pk", "revision", "type", "body")
+    def __init__(
+        self, process_id: UUID, rows: Iterable[tuple[UUID, int, str, Any]]
+    ) -> None:
+        self.process_id = process_id
         self._stored = {pk: (revision, kind, body) for pk, revision, kind, body in rows}
 
     def compared(self, revision: int, commands: Iterable[Command]) -> Iterator[str]:
@@ -176,24 +170,23 @@ def _known(definition: type[ProcessManager], checkpoint: Checkpoint) -> Any:
 # Workflows
 
 
-def _workflow(instance: ProcessInstance) -> Iterator[str]:
+def _workflow(instance: ProcessInstance, some: ProcessSet) -> Iterator[str]:
     """What is not as it must be with one workflow."""
-    plan, history = definitions.plan_of(instance), History(instance)
-    yield from _checkpoints(history)
-    yield from _visits(history, plan)
+    told = some.told(instance)
+    yield from _checkpoints(told.history, some.checkpoints[instance.pk])
+    yield from _visits(told)
 
 
-def _checkpoints(history: History) -> Iterator[str]:
+def _checkpoints(history: History, rows: Iterable[Checkpoint]) -> Iterator[str]:
     """Each checkpoint is as it was written, and the visit that it says was settled was settled in it."""
     runs = {run.pk: run for run in history.runs}
-    rows = history.instance.checkpoints.order_by("revision")
-    read = rows.values_list("revision", "cause", "data", "checksum")
-    for number, text, data, checksum in read:
-        if digest(data) != checksum:
+    for row in rows:
+        number = row.revision
+        if digest(row.data) != row.checksum:
             yield f"checkpoint {number} does not match its checksum"
-        if number == 1 and data != history.instance.data:
+        if number == 1 and row.data != history.instance.data:
             yield "its input is not the one it started with"
-        cause = _cause(text)
+        cause = _cause(row.cause)
         if cause is None or cause.kind != CauseKind.STEP or cause.part:
             continue
         run = runs.get(int(cause.ref))
@@ -203,30 +196,19 @@ def _checkpoints(history: History) -> Iterator[str]:
             yield f"checkpoint {number} says that step run {cause.ref} was settled, but that was at {run.left}"
 
 
-def _visits(history: History, plan: Plan) -> Iterator[str]:
-    """The visits are those that what was settled must have led to."""
-    replay = Replay(plan)
-    error = _replay(history, replay)
-    for visit in replay.stray:
-        run = history.visits[visit]
-        yield f"{_named(run)} was settled, but nothing had started it"
-    if error is None:
-        yield from _starts(history, replay)
-    elif not isinstance(error, CorruptInput):
-        yield f"its history cannot be told again: {type(error).__name__}: {error}"
-
-
-def _replay(history: History, replay: Replay) -> Exception | None:
-    """Replays what was settled; returns what it stopped at.
+def _visits(told: Retold) -> Iterator[str]:
+    """The visits are those that what was settled must have led to.
 
     A result that decided on a way and was found to be bad was redone: what it was then is not known any more.
     """
-    try:
-        for settled in history.settled(replay.plan):
-            replay.settle(settled)
-    except Exception as error:  # noqa: BLE001  # predicates may raise anything
-        return error
-    return None
+    for visit in told.replay.stray:
+        run = told.history.visits[visit]
+        yield f"{_named(run)} was settled, but nothing had started it"
+    if told.error is None:
+        yield from _starts(told.history, told.replay)
+    elif not isinstance(told.error, CorruptInput):
+        error = f"{type(told.error).__name__}: {told.error}"
+        yield f"its history cannot be told again: {error}"
 
 
 def _starts(history: History, replay: Replay) -> Iterator[str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from django.db.models import Count, Exists, F, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 
+from orchestrator.engine.invariants.reading import pages
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import (
     Cause,
@@ -27,6 +29,8 @@ from orchestrator.models import (
 SETTLED = (Verdict.STARTED, Verdict.MOVED)
 LATE = timedelta(seconds=60)
 """Due work that nobody has taken for this long is stuck."""
+AT_ONCE = 500
+"""So many keys are looked for by one question."""
 
 
 def conservation() -> Iterator[str]:
@@ -168,15 +172,22 @@ def _lost_follow_ups() -> Iterator[str]:
 def audit() -> Iterator[str]:
     """I8: every operator's effect has its audit row, and every audit row of a transition has its effect."""
     moved = Checkpoint.objects.filter(cause__startswith=f"{CauseKind.OPERATOR}:")
-    keys = {
-        str(key)
-        for key in OperatorAction.objects.filter(result="done").values_list(
-            "key", flat=True
-        )
-    }
-    for checkpoint in moved.iterator():
-        if Cause.parse(checkpoint.cause).ref not in keys:
-            yield f"checkpoint {checkpoint.revision} of {checkpoint.instance_id} has no audit row"
+    done = OperatorAction.objects.filter(result="done")
+    rows = moved.only("instance_id", "revision", "cause")
+    for page in pages(rows, AT_ONCE):
+        told = {checkpoint.pk: Cause.parse(checkpoint.cause).ref for checkpoint in page}
+        found = done.filter(key__in=[ref for ref in told.values() if _is_key(ref)])
+        keys = {str(key) for key in found.values_list("key", flat=True)}
+        for checkpoint in page:
+            if told[checkpoint.pk] not in keys:
+                yield f"checkpoint {checkpoint.revision} of {checkpoint.instance_id} has no audit row"
+
+
+def _is_key(ref: str) -> bool:
+    try:
+        return str(UUID(ref)) == ref
+    except ValueError:
+        return False
 
 
 def references() -> Iterator[str]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
+from uuid import UUID
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from orchestrator.definition import ProcessManager
-from orchestrator.engine.invariants.untaken import untaken
+from orchestrator.definition.workflow.plan import Plan
+from orchestrator.engine.invariants.reading import grouped, pages
 from orchestrator.engine.storage import definitions
 from orchestrator.models import (
     Blocked,
@@ -25,6 +27,8 @@ from orchestrator.models import (
 )
 
 WORKFLOW = Definition.Kind.WORKFLOW
+AT_ONCE = 200
+"""So many joins are looked at together."""
 
 
 def progress() -> Iterator[str]:
@@ -41,7 +45,6 @@ def progress() -> Iterator[str]:
     for instance in ProcessInstance.objects.ended().filter(Exists(visits))[:20]:
         yield f"{instance.pk} has ended but stands in a step"
     yield from _in_one_step()
-    yield from islice(untaken(), 20)
     yield from _resting()
     yield from _counted()
     yield from _reasons()
@@ -166,23 +169,26 @@ def _beside(**conditions: Any) -> QuerySet[StepRun]:
 
 def _cut_off(joins: QuerySet[StepRun]) -> Iterator[str]:
     """Joins that no open visit leads to: no branch will ever arrive there."""
-    waiting = joins.select_related("instance").order_by("instance", "pk")
-    reached: dict[Any, set[str]] = {}
-    for run in waiting:
-        try:
-            if run.instance_id not in reached:
-                reached[run.instance_id] = _reached(run.instance)
-        except Exception:  # noqa: BLE001, S112  # the running code has no plan for it: `model` says so
-            continue
-        if run.node not in reached[run.instance_id]:
-            yield f"{_at(run)} waits for its branches, but none is open"
+    rows = joins.select_related("instance__definition")
+    for page in pages(rows.defer("instance__definition__graph"), AT_ONCE):
+        instances = {run.instance_id: run.instance for run in page}
+        active = StepRun.objects.filter(finished_at=None, instance__in=list(instances))
+        active = active.exclude(kind=StepKind.JOIN).order_by().distinct()
+        nodes = grouped(active.values_list("instance_id", "node"))
+        reached: dict[UUID, set[str]] = {}
+        for pk, instance in instances.items():
+            with suppress(
+                Exception
+            ):  # the running code has no plan for it: `model` says so
+                reached[pk] = _reached(definitions.plan_of(instance), nodes[pk])
+        for run in page:
+            if run.node not in reached.get(run.instance_id, {run.node}):
+                yield f"{_at(run)} waits for its branches, but none is open"
 
 
-def _reached(instance: ProcessInstance) -> set[str]:
+def _reached(plan: Plan, active: Iterable[str]) -> set[str]:
     """The steps that follow those that are open, over any number of others."""
-    plan = definitions.plan_of(instance)
-    active = instance.step_runs.filter(finished_at=None).exclude(kind=StepKind.JOIN)
-    waiting = list(set(active.values_list("node", flat=True)))
+    waiting = list(active)
     found: set[str] = set()
     while waiting:
         vertex = plan.vertices.get(waiting.pop())

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from uuid import UUID
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 
 from orchestrator.definition.codec import digest
+from orchestrator.engine.invariants.reading import ProcessSet, grouped, pages
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.results import GIVEN
 from orchestrator.models import (
     Blocked,
-    Definition,
     InboxEvent,
     ProcessInstance,
     StepKind,
@@ -22,34 +23,35 @@ from orchestrator.models import (
     Verdict,
 )
 
+AT_ONCE = 500
+"""So many results are read by one question."""
 
-def maps() -> Iterator[str]:
+
+def maps(some: ProcessSet) -> Iterator[str]:
     """I5: each element of a map is done, has failed, or is open; when none is open the map is over."""
-    heads = StepRun.objects.filter(kind=StepKind.MAP, redo=False)
-    heads = heads.exclude(status=StepStatus.SUPERSEDED).order_by("pk")
-    for instance in _with_maps().iterator(500):
-        counted = _items(instance)
-        for head in heads.filter(instance=instance):
-            finding = _map(head, counted[head.node, head.visit])
-            if finding:
-                yield f"the map {head.node} of {instance.pk} {finding}"
+    rows = some.of(StepRun.objects.filter(redo=False))
+    rows = rows.exclude(status=StepStatus.SUPERSEDED)
+    heads = list(rows.filter(kind=StepKind.MAP).order_by("pk").only(*HEAD))
+    if not heads:
+        return
+    counted = _items(rows.filter(kind=StepKind.ITEM))
+    for head in heads:
+        finding = _map(head, counted[head.instance_id, head.node, head.visit])
+        if finding:
+            yield f"the map {head.node} of {head.instance_id} {finding}"
 
 
-def _with_maps() -> Any:
-    heads = StepRun.objects.filter(instance=OuterRef("pk"), kind=StepKind.MAP)
-    return ProcessInstance.objects.filter(
-        Exists(heads), definition__kind=Definition.Kind.WORKFLOW
-    ).order_by("pk")
+HEAD = ("instance_id", "node", "visit", "expected", "progress", "status", "finished_at")
 
 
-def _items(instance: ProcessInstance) -> dict[tuple[str, int], Counter[str]]:
+def _items(rows: QuerySet[StepRun]) -> dict[tuple[UUID, str, int], Counter[str]]:
     """How many elements of each map stand how."""
-    found: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
-    items = instance.step_runs.filter(kind=StepKind.ITEM, redo=False)
-    items = items.exclude(status=StepStatus.SUPERSEDED)
-    rows = items.values_list("node", "visit", "status", "finished_at")
-    for node, visit, status, finished_at in rows:
-        found[node, visit][status if finished_at else "open"] += 1
+    found: dict[tuple[UUID, str, int], Counter[str]] = defaultdict(Counter)
+    is_open = Q(finished_at=None)
+    counted = rows.values("instance_id", "node", "visit", "status", open=is_open)
+    for row in counted.annotate(n=Count("pk")).order_by():
+        status = "open" if row["open"] else row["status"]
+        found[row["instance_id"], row["node"], row["visit"]][status] += row["n"]
     return found
 
 
@@ -85,15 +87,12 @@ def results() -> Iterator[str]:
     rows = StepRun.objects.exclude(kind__in=["", StepKind.MAP, StepKind.JOIN])
     rows = rows.filter(Q(status__in=GIVEN) | ~Q(checksum=""))
     fields = ("pk", "node", "instance_id", "result", "checksum")
-    bad = [
-        row[:3]
-        for row in rows.values_list(*fields).iterator(500)
-        if digest(row[3]) != row[4]
-    ]
-    for pk, node, instance in bad[:20]:
-        redone = StepRun.objects.filter(pk=pk).filter(Exists(later.filter(same)))
+    read = pages(rows.values_list(*fields, named=True), AT_ONCE)
+    bad = (row for page in read for row in page if digest(row.result) != row.checksum)
+    for row in islice(bad, 20):
+        redone = StepRun.objects.filter(pk=row.pk).filter(Exists(later.filter(same)))
         if not redone.exists():
-            yield f"the result of {node} of {instance} does not match its checksum"
+            yield f"the result of {row.node} of {row.instance_id} does not match its checksum"
 
 
 def sub_processes() -> Iterator[str]:
@@ -140,29 +139,39 @@ def _untold() -> Iterator[str]:
         yield f"{run.node} of {run.instance_id} stands failed, but {run.child_id} goes on"
 
 
-def undoing() -> Iterator[str]:
+def undoing(some: ProcessSet) -> Iterator[str]:
     """I9: of a process that is undone, every finished step that can be is undone once, the last one first."""
-    undos = StepRun.objects.filter(instance=OuterRef("pk"), kind=StepKind.UNDO)
-    taken_back = ProcessInstance.objects.filter(Exists(undos))
-    for instance in taken_back.order_by("pk").iterator(500):
+    rows = some.of(StepRun.objects.only(*UNDONE))
+    undos = _of_each(rows.filter(kind=StepKind.UNDO).order_by("pk"))
+    if not undos:
+        return
+    done = StepRun.objects.filter(status=StepStatus.DONE, instance__in=list(undos))
+    done = done.exclude(kind__in=[StepKind.UNDO, StepKind.MAP]).only(*UNDONE)
+    finished = _of_each(done.order_by("round"))
+    for instance in some.processes:
+        if instance.pk not in undos:
+            continue
         try:
             plan = definitions.plan_of(instance)
         except Exception:  # noqa: BLE001, S112  # the running code has none for it: `model` says so
             continue
         if plan.undoable:
-            yield from _undone(instance, plan.undoable)
+            over = [run for run in finished[instance.pk] if run.node in plan.undoable]
+            yield from _undone(instance, over, undos[instance.pk])
 
 
-def _undone(instance: ProcessInstance, undoable: frozenset[str]) -> Iterator[str]:
-    done = instance.step_runs.filter(node__in=undoable, status=StepStatus.DONE)
-    done = done.exclude(kind__in=[StepKind.UNDO, StepKind.MAP]).order_by("round")
-    last = {_key(run): run for run in done.defer("result", "element", "saved")}
+UNDONE = ("instance_id", "node", "visit", "item", "left", "entered")
+
+
+def _of_each(runs: Iterable[StepRun]) -> Mapping[UUID, list[StepRun]]:
+    return grouped((run.instance_id, run) for run in runs)
+
+
+def _undone(
+    instance: ProcessInstance, done: list[StepRun], undos: list[StepRun]
+) -> Iterator[str]:
+    last = {_key(run): run for run in done}
     expected = sorted(last.values(), key=lambda run: (run.left or 0, run.pk))[::-1]
-    undos = list(
-        instance.step_runs.filter(kind=StepKind.UNDO)
-        .order_by("pk")
-        .defer("result", "element", "saved")
-    )
     found, wanted = [_key(run) for run in undos], [_key(run) for run in expected]
     for key, count in Counter(found).items():
         if count > 1:

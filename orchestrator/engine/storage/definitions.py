@@ -134,7 +134,7 @@ def definition_of(instance: ProcessInstance) -> Declared:
     Raises:
         UnknownDefinition: the running code no longer has it.
     """
-    return registry.definition(instance.name, _stored_as(instance.definition_id)[0])
+    return registry.definition(instance.name, _stored_as(instance)[0])
 
 
 def manager_of(instance: ProcessInstance) -> type[ProcessManager]:
@@ -155,15 +155,18 @@ def workflow_of(instance: ProcessInstance) -> type[Workflow]:
 
 def is_workflow(instance: ProcessInstance) -> bool:
     """Whether a process is a workflow, also where the running code no longer has its definition."""
-    return _stored_as(instance.definition_id)[1] == Definition.Kind.WORKFLOW
+    return _stored_as(instance)[1] == Definition.Kind.WORKFLOW
 
 
-def _stored_as(pk: int) -> tuple[int, str]:
-    """Version and kind of a stored definition, which never change.
+def _stored_as(instance: ProcessInstance) -> tuple[int, str]:
+    """Version and kind of an instance's stored definition, which never change.
 
     Inside one transaction it is asked again and again, so nothing is composed.
     """
+    pk = instance.definition_id
     known = _known.get(pk)
+    if known is None and ProcessInstance.definition.is_cached(instance):
+        return instance.definition.version, instance.definition.kind
     if known is None:
         with connection.cursor() as cursor:
             cursor.execute(STORED_AS, [pk])

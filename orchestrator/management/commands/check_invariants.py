@@ -1,6 +1,9 @@
 import json
+import sys
+from contextlib import AbstractContextManager
 from typing import Any
 
+import click
 from django.core.management.base import BaseCommand, CommandParser
 
 from orchestrator.engine import invariants
@@ -13,7 +16,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = invariants.violations()
+        found = invariants.violations(_bar)
         if options["json"]:
             checks = [check.__name__ for check in invariants.CHECKS]
             self.stdout.write(
@@ -27,3 +30,7 @@ class Command(BaseCommand):
             )
         if found:
             raise SystemExit(1)
+
+
+def _bar(part: str, steps: int) -> AbstractContextManager[invariants.Bar]:
+    return click.progressbar(length=steps, label=f"{part:9}", file=sys.stderr)
