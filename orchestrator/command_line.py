@@ -18,6 +18,10 @@ def main(argv: Sequence[str]) -> None:
     if data_dir := option(argv, "--data-dir"):
         # The settings need it before any command can read its options.
         os.environ["PROCESSION_DATA_DIR"] = data_dir
+    if "--demo" in argv or argv[1:2] == ["seed"]:
+        os.environ["PROCESSION_DEMO"] = (
+            "1"  # the examples are apps, and so a matter of the settings too
+        )
     try:
         execute_from_command_line(list(argv))
     except SettingRefused as refused:

@@ -62,6 +62,17 @@ def data_folder(path: Path) -> Path:
     return path
 
 
+def has_examples(folder: Path, *, asked: bool) -> bool:
+    """Return whether the examples belong to the data in `folder`; once `asked` for, they stay with it.
+
+    Processes of theirs may live there, which would need a person if their code were gone.
+    """
+    mark = folder / "examples"
+    if asked:
+        mark.touch()
+    return mark.exists()
+
+
 def generated_secret(path: Path, prefix: str = "") -> str:
     """Return the secret kept in the file `path`; the first caller makes it up, readable by its owner alone.
 

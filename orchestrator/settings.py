@@ -9,6 +9,7 @@ from orchestrator.environment import (
     data_folder,
     database,
     generated_secret,
+    has_examples,
     socket_path,
     socket_url,
 )
@@ -35,11 +36,14 @@ INSTALLED_APPS = [
     "django_rq",
     "orchestrator",
     "monitoring",
-    "examples.order_listing",
-    "examples.support_inquiry",
-    "examples.video_analysis",
     *given.APPS,
 ]
+if has_examples(DATA_DIR, asked=given.DEMO):
+    INSTALLED_APPS += [
+        "examples.order_listing",
+        "examples.support_inquiry",
+        "examples.video_analysis",
+    ]
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

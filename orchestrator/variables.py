@@ -200,6 +200,8 @@ class Variables(Conf, BaseSettings):
     """The embedded Valkey when empty."""
     APPS: Apps = []
     """Apps besides the bundled ones."""
+    DEMO: Flag = False
+    """Whether the examples are there."""
     QUEUES: Queues = ["default"]
     """The names of all queues."""
 

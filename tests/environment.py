@@ -26,6 +26,7 @@ def isolate() -> None:
     for name in OF_AN_INSTALLATION:
         os.environ.pop(name, None)
     os.environ["PROCESSION_DATA_DIR"] = folder
+    os.environ["PROCESSION_DEMO"] = "1"  # many tests are about the examples
     os.environ["PROCESSION_WEBHOOK_SECRET_EXCHANGE"] = SECRET
     if url := os.environ.get("DATABASE_URL"):
         os.environ["DATABASE_URL"] = own_name(url)

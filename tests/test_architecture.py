@@ -14,6 +14,7 @@ from types import ModuleType
 
 import pytest
 from _pytest.fixtures import FixtureFunctionDefinition
+from django.core.management import call_command
 from packaging.requirements import Requirement
 
 import orchestrator
@@ -239,6 +240,11 @@ def test_vendored_files_are_what_their_list_says(folder: str) -> None:
         assert list(path.parent.glob("LICEN[CS]E*")), f"{path.parent} lacks its licence"
     scripts = {str(path.relative_to(vendor)) for path in vendor.rglob("*.js")}
     assert scripts == {entry["file"] for entry in listed}
+
+
+@pytest.mark.django_db
+def test_no_model_has_changed_without_a_migration() -> None:
+    call_command("makemigrations", check=True, dry_run=True, verbosity=0)
 
 
 def test_lock_files_name_no_addresses() -> None:

@@ -176,6 +176,34 @@ def test_users_and_addresses_may_be_of_the_projects_own_kind(tmp_path: Path) -> 
 
 
 @pytest.mark.once
+@pytest.mark.parametrize(("words", "there"), [((), False), (("--demo",), True)])
+def test_the_examples_are_there_when_they_are_asked_for(
+    words: tuple[str, ...], there: bool, tmp_path: Path
+) -> None:
+    environ = Up(tmp_path / "data").environ | {"PROCESSION_DATA_DIR": str(tmp_path)}
+    del environ["PROCESSION_DEMO"]
+    ask = "from django.conf import settings; print('examples.order_listing' in settings.INSTALLED_APPS)"
+    as_up = f"from orchestrator.command_line import main; main(['', 'up', '--help', *{words!r}]); "
+
+    def answer(code: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=settings.BASE_DIR,
+            env=environ | {"DJANGO_SETTINGS_MODULE": "orchestrator.settings"},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.splitlines()[-1]
+
+    with_options = answer(
+        f"import atexit; atexit.register(lambda: exec({ask!r})); {as_up}"
+    )
+
+    assert with_options == str(there)
+    assert answer(ask) == str(there)  # and later they are still there, or still not
+
+
+@pytest.mark.once
 def test_up_says_in_another_project_what_to_start_there(tmp_path: Path) -> None:
     settings_module = """
 SECRET_KEY = "0"

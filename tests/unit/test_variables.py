@@ -42,6 +42,8 @@ def refusal(monkeypatch: pytest.MonkeyPatch, **variables: str) -> str:
 def test_nothing_has_to_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PROCESSION_DATA_DIR")
 
+    monkeypatch.delenv("PROCESSION_DEMO")
+
     assert read().model_dump() == Variables.model_construct().model_dump()
     assert read().engine == {}
 
