@@ -86,6 +86,11 @@ class Audience:
         self._heard = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
+    @property
+    def pages(self) -> frozenset[Follower]:
+        """Those that follow it now."""
+        return frozenset(self._pages)
+
     async def join(self, page: Follower) -> None:
         """Adds a page; when this returns, what is committed from now on reaches it.
 
@@ -254,3 +259,8 @@ def audience(close_code: CloseCode) -> Audience:
     if found is None or found.ended:
         found = _audiences[loop] = Audience(close_code)
     return found
+
+
+def open_pages() -> int:
+    """How many pages are open on this web server."""
+    return sum(len(one.pages) for one in list(_audiences.values()))

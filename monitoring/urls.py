@@ -9,6 +9,7 @@ from monitoring.views import (
     find,
     instances,
     operations,
+    probes,
     socket,
 )
 
@@ -42,4 +43,7 @@ urlpatterns = [
     path("failures/", events.failures, name="failures"),
     path("find/", find.find, name="find"),
     path("ws/live/", socket.live, name="live"),
+    path("livez", probes.livez, name="livez"),
+    path("readyz", probes.readyz, name="readyz"),
+    path("metrics", probes.metrics, name="metrics"),
 ]

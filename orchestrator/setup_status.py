@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Max, Q
+from django.db.models import Max
 
 from orchestrator import registry
+from orchestrator.conf import conf
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import (
     Definition,
@@ -18,7 +21,8 @@ from orchestrator.models import (
     StepRun,
     Worker,
 )
-from orchestrator.queue import calls_of, depth
+from orchestrator.models.work import Work
+from orchestrator.queue import answers, calls_of, depth, plain
 
 MOST = 10_000
 """Rows that one count looks at."""
@@ -32,7 +36,7 @@ def status() -> dict[str, Any]:
     return {
         "definitions": definitions(),
         "workers": workers.count(),
-        "queues": {name: queue(name) for name in getattr(settings, "RQ_QUEUES", {})},
+        "queues": {name: queue(name) for name in queues()},
         "sweep_lag_seconds": lag,
     }
 
@@ -72,22 +76,71 @@ def _counted(name: str, version: int, stored: list[int] | None) -> dict[str, Any
     return {"name": name, "version": version, **plain, "at_least": more}
 
 
+WORK: tuple[type[Work], ...] = (InboxEvent, IssuedCommand, StepRun)
+"""What workers claim."""
+
+
+def queues() -> list[str]:
+    """The names of the queues that there are."""
+    return list(getattr(settings, "RQ_QUEUES", {}))
+
+
 def queue(name: str) -> dict[str, Any]:
     """A queue's due work, the age of the oldest of it in seconds, and the bells that are out (None: Redis is away)."""
     now = database_now()
-    due = Q(queue__in=[name, calls_of(name)], wake_at__lte=now)
-    tables: tuple[Any, ...] = (InboxEvent, IssuedCommand, StepRun)
-    rows = [table.objects.filter(due) for table in tables]
+    due = [
+        table._default_manager.filter(queue=queue, wake_at__lte=now)
+        for table in WORK
+        for queue in (name, calls_of(name))
+    ]
+    # One queue at a time, so that the index has its oldest first.
     oldest = [
-        row
-        for row in (
-            r.order_by("wake_at").values_list("wake_at", flat=True).first()
-            for r in rows
-        )
-        if row
+        wake_at
+        for rows in due
+        for wake_at in rows.order_by("wake_at").values_list("wake_at", flat=True)[:1]
+        if wake_at is not None
     ]
     return {
-        "due": sum(row[:MOST].count() for row in rows),
+        "due": sum(rows[:MOST].count() for rows in due),
         "oldest_seconds": (now - min(oldest)).total_seconds() if oldest else 0.0,
         "bells": depth(name),
     }
+
+
+def unattended() -> list[str]:
+    """The queues on which work is due, and for which no worker lives."""
+    now = database_now()
+    due = {plain(name) for table in WORK for name in _queues_with_due(table, now)}
+    alive = Worker.objects.alive(now).filter(queue__in=due)
+    return sorted(due.difference(alive.values_list("queue", flat=True)))
+
+
+def leases(name: str) -> int:
+    """How much work of a queue workers hold, of the first MOST rows of each table that may be held."""
+    now = database_now()
+    until = now + timedelta(seconds=conf().LEASE_SECONDS)  # none runs for longer
+    owners = (
+        owner
+        for table in WORK
+        for its in (name, calls_of(name))
+        for owner in table._default_manager.filter(
+            queue=its, wake_at__gt=now, wake_at__lte=until
+        ).values_list("owner", flat=True)[:MOST]
+    )
+    return sum(1 for owner in owners if owner)
+
+
+def _queues_with_due(table: type[Work], now: datetime) -> Iterator[str]:
+    """The queues of which a table has due work: for each of those it has work of, two looks at the index."""
+    waiting = table._default_manager.filter(wake_at__isnull=False).order_by("queue")
+    names = waiting.values_list("queue", flat=True)
+    name = names.first()
+    while name is not None:
+        if waiting.filter(queue=name, wake_at__lte=now).order_by().exists():
+            yield name
+        name = names.filter(queue__gt=name).first()
+
+
+def redis_answers() -> bool:
+    """Whether the Redis of every queue is in reach and answers in time."""
+    return all(answers(name) for name in queues())

@@ -148,6 +148,11 @@ SiteAddress = Annotated[
 SecretKey = Annotated[
     str, Field(min_length=32), Form("have 32 characters or more", secret=True)
 ]
+MetricsToken = Annotated[
+    str,
+    matching(r"[0-9A-Za-z._~+/=-]{32,255}"),
+    Form("have 32 to 255 letters, digits and . _ ~ + / = -", secret=True),
+]
 SigningKey = Annotated[str, AfterValidator(signing_key)]
 SigningKeys = Annotated[list[SigningKey], *List, Field(max_length=2)]
 SIGNING_KEYS = Form(
@@ -223,6 +228,9 @@ class Variables(Conf, BaseSettings):
     """Whether errors are shown with their surroundings."""
     WEB: Flag = False
     """Whether this process serves requests; the web server says so itself."""
+
+    METRICS_TOKEN: MetricsToken = ""
+    """What whoever asks for the metrics brings along; when empty only people who may look at processes get them."""
 
     WEBHOOK_SECRET: Annotated[dict[str, SigningKeys], SIGNING_KEYS] = {}
     """The signing keys of each webhook source."""

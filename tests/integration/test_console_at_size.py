@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +11,14 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.test import Client
+from django.utils import timezone
 
 from bench.seed import seeding
 from bench.seed.recording import Recording
 from monitoring import admin
-from monitoring.queries import counts, definitions, instances
-from orchestrator.models import ProcessInstance, Status
+from monitoring.queries import counts, definitions, figures, instances
+from orchestrator import setup_status
+from orchestrator.models import InboxEvent, ProcessInstance, Status, StepRun
 from orchestrator.setup_status import status
 from tests.services import emptying
 from tests.services.seeds import recorded
@@ -127,6 +129,26 @@ def test_no_page_looks_at_more_rows_than_it_may(many: None, signed_in: Client) -
     assert not broken, "\n".join(broken)
 
 
+def test_no_probe_looks_at_more_rows_than_it_may(
+    many: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, name in (
+        (counts, "FEW"),
+        (figures, "MANY"),
+        (figures, "FEW"),
+        (figures, "NEWEST"),
+        (setup_status, "MOST"),
+    ):
+        monkeypatch.setattr(module, name, BOUND)
+    InboxEvent.objects.filter(wake_at__isnull=False).update(wake_at=timezone.now())
+    StepRun.objects.filter(wake_at__isnull=False).update(wake_at=timezone.now())
+
+    asked = _statements(lambda: (figures.figures(), setup_status.unattended()))
+
+    assert len(asked) > 20
+    assert [sql for sql, params in asked if _looked_at(sql, params)] == []
+
+
 def test_paging_through_a_list_that_is_looked_for_shows_each_once(many: None) -> None:
     filters = instances.Filters(step="reply")
     there = set(filters.applied().values_list("pk", flat=True))
@@ -193,6 +215,14 @@ def test_status_says_that_there_may_be_more(
 
 
 def _asked(client: Client, path: str) -> list[tuple[str, Any]]:
+    def get() -> None:
+        assert client.get(path).status_code in (200, 302), path
+
+    return _statements(get)
+
+
+def _statements(action: Callable[[], object]) -> list[tuple[str, Any]]:
+    """What an action asks of the tables."""
     asked: list[tuple[str, Any]] = []
 
     def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -201,8 +231,7 @@ def _asked(client: Client, path: str) -> list[tuple[str, Any]]:
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(note):
-        answer = client.get(path)
-    assert answer.status_code in (200, 302), path
+        action()
     return asked
 
 

@@ -1,0 +1,106 @@
+"""What Prometheus is told, each time anew from the database: no process has to keep count, and none has to be found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from django.db import DatabaseError
+from django.utils import timezone
+from prometheus_client import generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import CollectorRegistry
+
+from monitoring.asking import TimedQuestion
+from monitoring.audience import open_pages
+from monitoring.queries.figures import Figures, figures
+from monitoring.readiness import readiness
+
+QUANTILES = (0.5, 0.95, 0.99)
+
+_figures = TimedQuestion(figures)
+
+
+def exposition() -> bytes:
+    """All metrics in Prometheus' text format; without those of the database while it does not answer in time."""
+    registry = CollectorRegistry()
+    registry.register(_Collector())
+    return generate_latest(registry)
+
+
+class _Collector:
+    def collect(self) -> Iterator[Metric]:
+        parts = readiness()
+        yield _gauge("up", "Whether a part is there.", "part", parts)
+        yield _gauge(
+            "sockets", "Open pages of this web server.", "", {"": open_pages()}
+        )
+        if not parts["database"]:
+            return
+        try:
+            found = _figures.ask().answer()
+        except (DatabaseError, OSError, TimeoutError):
+            return
+        yield from _families(found)
+
+
+def _families(found: Figures) -> Iterator[Metric]:
+    for kind, number in found.numbered.items():
+        text = f"{kind.capitalize()} that there have ever been."
+        counter = CounterMetricFamily(f"procession_{kind}", text)
+        counter.add_metric([], number)
+        yield counter
+    live = GaugeMetricFamily(
+        "procession_live_processes",
+        "Live processes, counted to a limit.",
+        labels=["definition", "status"],
+    )
+    for labels, number in found.live.items():
+        live.add_metric(labels, number)
+    yield live
+    one: Mapping[str, float] = {"": found.open_incidents}
+    yield _gauge("open_incidents", "What needs a person, to 10,000.", "", one)
+    yield _quantiles("step_seconds", "How long steps took lately.", found.step_seconds)
+    yield _quantiles(
+        "event_seconds",
+        "How long events lately took to a verdict.",
+        found.event_seconds,
+    )
+    yield from _of_queues(found)
+    if found.swept_at is not None:
+        age = max(0.0, (timezone.now() - found.swept_at).total_seconds())
+        yield _gauge("sweep_age_seconds", "Since the last sweep.", "", {"": age})
+
+
+def _of_queues(found: Figures) -> Iterator[Metric]:
+    def by_queue(name: str, text: str, values: Mapping[str, float]) -> Metric:
+        return _gauge(name, text, "queue", values)
+
+    due = {name: row["due"] for name, row in found.queues.items()}
+    age = {name: row["oldest_seconds"] for name, row in found.queues.items()}
+    bells = {name: row["bells"] for name, row in found.queues.items()}
+    heard = {name: number for name, number in bells.items() if number is not None}
+    yield by_queue("due_work", "Work that waits for a worker.", due)
+    yield by_queue("due_age_seconds", "How long the oldest of it has waited.", age)
+    yield by_queue("bells", "Bells that no worker has answered yet.", heard)
+    yield by_queue("leases", "Work that workers hold.", found.leases)
+    yield by_queue("workers", "Living workers.", found.workers)
+
+
+def _gauge(
+    name: str, text: str, label: str, values: Mapping[str, float]
+) -> GaugeMetricFamily:
+    """A gauge with one label, or none and one value."""
+    gauge = GaugeMetricFamily(
+        f"procession_{name}", text, labels=[label] if label else []
+    )
+    for key, value in values.items():
+        gauge.add_metric([key] if label else [], value)
+    return gauge
+
+
+def _quantiles(name: str, text: str, values: Sequence[float]) -> GaugeMetricFamily:
+    found = {
+        str(q): values[math.ceil(q * len(values)) - 1] for q in QUANTILES if values
+    }
+    return _gauge(name, text, "quantile", found)

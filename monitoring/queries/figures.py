@@ -1,0 +1,126 @@
+"""The figures that `/metrics` tells, each by a bounded look along an index, however many rows there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection
+from django.db.models import Count, Max, Model
+from django.utils import timezone
+
+from monitoring.queries.counts import FEW, MANY, capped, grouped
+from orchestrator.models import (
+    Checkpoint,
+    Definition,
+    InboxEvent,
+    Incident,
+    ProcessInstance,
+    StepKind,
+    StepRun,
+    StepStatus,
+    Worker,
+)
+from orchestrator.setup_status import leases, queue, queues
+
+LATELY = timedelta(minutes=5)
+"""What ended longer ago says nothing about how long things take now."""
+
+NEWEST = 1_000
+"""Visits, and events, of which it is looked how long they took."""
+
+CARRIED_OUT = (StepKind.STEP, StepKind.ITEM, StepKind.UNDO)
+"""The visits that workers carry out; others wait for something."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What the database says about the set-up as it is now."""
+
+    numbered: dict[str, int]
+    """How many transitions, steps, events and incidents there have ever been."""
+    live: dict[tuple[str, str], int]
+    """Live processes by definition and status."""
+    open_incidents: int
+    step_seconds: list[float]
+    """How long the steps took that ended lately, from when they could begin, in order."""
+    event_seconds: list[float]
+    """How long after they were received the events had their verdict that got one lately, in order."""
+    queues: dict[str, dict[str, Any]]
+    """Due work, its age and bells, by queue."""
+    leases: dict[str, int]
+    """Work that workers hold, by queue."""
+    workers: dict[str, int]
+    """Living workers by queue."""
+    swept_at: datetime | None
+
+
+def figures() -> Figures:
+    """Looks at everything once; some dozens of statements."""
+    now = timezone.now()
+    names = queues()
+    alive = Worker.objects.alive(now).values_list("queue").annotate(Count("pk"))
+    return Figures(
+        numbered=_numbered(),
+        live=_live(),
+        open_incidents=capped(Incident.objects.open(), MANY).number,
+        step_seconds=sorted(_step_seconds(now)),
+        event_seconds=sorted(_event_seconds(now)),
+        queues={name: queue(name) for name in names},
+        leases={name: leases(name) for name in names},
+        workers=dict(alive.order_by()),
+        swept_at=Worker.objects.aggregate(at=Max("swept_at"))["at"],
+    )
+
+
+def _numbered() -> dict[str, int]:
+    """How often the database has given out a number for a row of each kind.
+
+    That never falls, though rows are removed, and needs no count; the few that were rolled back are in it.
+    """
+    kinds: dict[str, type[Model]] = {
+        "transitions": Checkpoint,
+        "steps": StepRun,
+        "events": InboxEvent,
+        "incidents": Incident,
+    }
+    statement = (
+        "SELECT pg_sequence_last_value(pg_get_serial_sequence(%s, 'id')::regclass)"
+        if connection.vendor == "postgresql"
+        else "SELECT max(seq) FROM sqlite_sequence WHERE name = %s"
+    )
+    found = {}
+    with connection.cursor() as cursor:
+        for kind, model in kinds.items():
+            cursor.execute(statement, [model._meta.db_table])
+            found[kind] = cursor.fetchone()[0] or 0
+    return found
+
+
+def _live() -> dict[tuple[str, str], int]:
+    names = set(Definition.objects.values_list("name", flat=True))
+    parts = [ProcessInstance.objects.live().filter(name=name) for name in sorted(names)]
+    cap = max(MANY // max(len(parts), 1), FEW)
+    return {
+        (name, status): number
+        for name, status, number in grouped(parts, "name", "status", cap=cap)
+    }
+
+
+def _step_seconds(now: datetime) -> Iterator[float]:
+    newest = StepRun.objects.order_by("-pk").values_list(
+        "kind", "status", "started_at", "finished_at"
+    )
+    for kind, status, started_at, finished_at in newest[:NEWEST]:
+        done = kind in CARRIED_OUT and status == StepStatus.DONE
+        if done and finished_at and finished_at >= now - LATELY:
+            yield (finished_at - started_at).total_seconds()
+
+
+def _event_seconds(now: datetime) -> Iterator[float]:
+    newest = InboxEvent.objects.order_by("-pk").values_list("received_at", "handled_at")
+    for received_at, handled_at in newest[:NEWEST]:
+        if handled_at and handled_at >= now - LATELY:
+            yield (handled_at - received_at).total_seconds()

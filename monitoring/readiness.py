@@ -1,0 +1,56 @@
+"""Whether all parts that Procession needs are there: the database, Redis, and workers wherever work is due."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+
+from django.db import DatabaseError
+
+from monitoring.asking import TimedQuestion
+from orchestrator.setup_status import redis_answers, unattended
+
+log = logging.getLogger(__name__)
+
+PARTS = ("database", "redis", "workers")
+
+_queues = TimedQuestion(unattended)
+_redis = TimedQuestion(redis_answers)
+_reasons: dict[str, str] = {}
+"""Why which part is down, as far as that has been logged."""
+
+
+def readiness(besides: Collection[str] = ()) -> dict[str, bool]:
+    """Which parts are up, in the order of `PARTS`.
+
+    What is not asked, or cannot be known while the database is away, is left out. All are asked side by side, and it
+    takes no longer than `PATIENCE`.
+
+    Args:
+        besides: parts that do not matter to whoever asks.
+    """
+    found = dict.fromkeys(PARTS, "")
+    queues, redis = _queues.ask(), _redis.ask()
+    try:
+        if without := queues.answer():
+            found["workers"] = f"none for {', '.join(without)}, where work is due"
+    except (DatabaseError, OSError, TimeoutError) as error:
+        found["database"] = repr(error)
+        del found["workers"]
+    try:
+        if not redis.answer():
+            found["redis"] = "it does not answer"
+    except TimeoutError:
+        found["redis"] = "it does not answer in time"
+    _log(found)
+    return {part: not found[part] for part in found if part not in besides}
+
+
+def _log(found: Mapping[str, str]) -> None:
+    """Says once why a part is down, and that it is up again."""
+    for part, reason in found.items():
+        if reason and part not in _reasons:
+            log.warning("not ready, %s: %s", part, reason)
+            _reasons[part] = reason
+        elif not reason and _reasons.pop(part, ""):
+            log.warning("ready again: %s", part)

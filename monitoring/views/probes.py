@@ -1,0 +1,56 @@
+"""What machines ask: whether this process lives, whether the set-up is ready, and its metrics."""
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils.crypto import constant_time_compare
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from monitoring.access import may_view
+from monitoring.metrics import exposition
+from monitoring.readiness import PARTS, readiness
+
+
+@require_safe
+@login_not_required
+@never_cache
+def livez(request: HttpRequest) -> HttpResponse:
+    """That this process answers at all; nothing else is asked."""
+    return JsonResponse({"live": True})
+
+
+@require_safe
+@login_not_required
+@never_cache
+def readyz(request: HttpRequest) -> HttpResponse:
+    """Which parts are up: 200 when all are, else 503. `?exclude=workers` leaves one out, and may be repeated."""
+    besides = set(request.GET.getlist("exclude"))
+    if not besides <= set(PARTS):
+        return JsonResponse({"exclude": PARTS}, status=400)
+    found = readiness(besides)
+    parts = {part: "up" if up else "down" for part, up in found.items()}
+    ready = all(found.values())
+    answer = JsonResponse({"ready": ready, **parts}, status=200 if ready else 503)
+    # What is missing has been logged once, with the reason; Django would log an error for each probe.
+    answer._has_been_logged = True  # type: ignore[attr-defined]
+    return answer
+
+
+@require_safe
+@login_not_required
+@never_cache
+def metrics(request: HttpRequest) -> HttpResponse:
+    """For whoever brings the token of the setting, or may look at processes."""
+    if not _brings_token(request) and not may_view(request.user):
+        if request.user.is_authenticated:
+            return HttpResponse(status=403)
+        return HttpResponse(status=401, headers={"WWW-Authenticate": "Bearer"})
+    return HttpResponse(exposition(), content_type=CONTENT_TYPE_LATEST)
+
+
+def _brings_token(request: HttpRequest) -> bool:
+    token = getattr(settings, "PROCESSION_METRICS_TOKEN", "")
+    given = request.headers.get("Authorization", "")
+    return bool(token) and constant_time_compare(given, f"Bearer {token}")

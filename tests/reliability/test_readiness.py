@@ -1,0 +1,156 @@
+"""`/readyz` of the real web server while its real parts die, fall silent and come back."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from functools import partial
+from http.client import HTTPConnection
+from urllib.parse import urlsplit
+
+import pytest
+from django.conf import settings
+from django.db import connection
+
+from orchestrator import start_process
+from orchestrator.models import ProcessInstance, Status
+from tests.apps.watched.fixtures import Begin, begin, said, watched
+from tests.apps.watched.processes import Watched
+from tests.apps.watched.steps import Work
+from tests.reliability.silent_line import SilentLine, Way
+from tests.services.database import led_over
+from tests.services.patience import bar, wait_for
+from tests.services.site import Site
+from tests.services.valkey import ValkeyServer
+
+__all__ = ["begin", "watched"]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+needs_a_line = pytest.mark.skipif(
+    "postgresql" not in settings.DATABASES["default"]["ENGINE"],
+    reason="SQLite is in this process: there is no line to fall silent",
+)
+
+SOON = 15.0
+"""Seconds after which the death of a part must be seen."""
+
+
+def ready(site: Site) -> tuple[int, dict[str, object]]:
+    """Return status and body of one probe, which must have its answer soon whatever the parts do."""
+    connection = HTTPConnection(urlsplit(site.url).netloc, timeout=60)
+    since = time.monotonic()
+    connection.request("GET", "/readyz")
+    answer = connection.getresponse()
+    found = answer.status, json.loads(answer.read())
+    connection.close()
+    assert time.monotonic() - since < bar(4)
+    return found
+
+
+def is_down(site: Site, part: str) -> bool:
+    status, found = ready(site)
+    return (status, found[part]) == (503, "down")
+
+
+def is_ready(site: Site) -> bool:
+    return ready(site)[0] == 200
+
+
+def seen_in_time(site: Site, part: str) -> None:
+    """Wait until a part is seen to be down, which may take no longer than it is promised."""
+    since = time.monotonic()
+    wait_for(partial(is_down, site, part), SOON, lambda: ready(site))
+    assert time.monotonic() - since < bar(SOON)
+
+
+@pytest.fixture
+def site(transactional_db: None, valkey: ValkeyServer) -> Iterator[Site]:
+    yield from served()
+
+
+def served() -> Iterator[Site]:
+    site = Site()
+    site.start()
+    wait_for(partial(is_ready, site), 5, lambda: ready(site))
+    yield site
+    site.stop()
+
+
+def test_valkey_is_killed(site: Site, valkey: ValkeyServer) -> None:
+    valkey.kill()
+    seen_in_time(site, "redis")
+
+    valkey.start()
+    wait_for(partial(is_ready, site), SOON, lambda: ready(site))
+
+
+def test_valkey_stands_still(site: Site, valkey: ValkeyServer) -> None:
+    assert valkey.child.process is not None
+    os.kill(valkey.child.process.pid, signal.SIGSTOP)
+    try:
+        seen_in_time(site, "redis")
+    finally:
+        os.kill(valkey.child.process.pid, signal.SIGCONT)
+
+    wait_for(partial(is_ready, site), SOON, lambda: ready(site))
+
+
+def all_done() -> bool:
+    return not ProcessInstance.objects.exclude(status=Status.COMPLETED).exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_the_workers_die_or_stand_still(
+    number: signal.Signals, site: Site, begin: Begin
+) -> None:
+    workers = begin(1)
+    children = [*workers.pids, workers.supervisor.pid]
+    for pid in reversed(children):
+        os.kill(pid, number)
+    try:
+        start_process(Watched, Work("due", "sleep"))
+        seen_in_time(site, "workers")
+    finally:
+        for pid in children if number == signal.SIGSTOP else []:
+            os.kill(pid, signal.SIGCONT)
+
+    others = begin(1)
+    wait_for(all_done, SOON, lambda: said(others))
+    wait_for(partial(is_ready, site), SOON, lambda: ready(site))
+
+
+@pytest.fixture
+def line(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[SilentLine]:
+    """Lead the site's connections to PostgreSQL over a line that can fall silent, or be cut."""
+    params = connection.get_connection_params()
+    host, port = params.get("host") or "127.0.0.1", int(params.get("port") or 5432)
+    unix = host.startswith("/")
+    line = SilentLine(f"{host}/.s.PGSQL.{port}" if unix else (host, port))
+    monkeypatch.setenv("DATABASE_URL", led_over(line.port))
+    yield line
+    line.close()
+
+
+@pytest.fixture
+def led_site(line: SilentLine, valkey: ValkeyServer) -> Iterator[Site]:
+    yield from served()
+
+
+@needs_a_line
+@pytest.mark.parametrize("way", ["swallowed", "dropped"])
+def test_postgresql_falls_silent(led_site: Site, line: SilentLine, way: Way) -> None:
+    line.fall_silent_for_all(way)
+    seen_in_time(led_site, "database")
+
+    line.speak()
+    wait_for(partial(is_ready, led_site), 2 * SOON, lambda: ready(led_site))
+
+
+@needs_a_line
+def test_postgresql_refuses_connections(led_site: Site, line: SilentLine) -> None:
+    line.close()
+
+    seen_in_time(led_site, "database")
