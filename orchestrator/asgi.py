@@ -13,5 +13,6 @@ from django.core.asgi import get_asgi_application
 http = get_asgi_application()  # sets Django up, which what follows relies on
 
 from monitoring.routing import with_live_pages  # noqa: E402
+from orchestrator.serving.bodies import with_bounded_bodies  # noqa: E402
 
-application = with_live_pages(http)
+application = with_bounded_bodies(with_live_pages(http))

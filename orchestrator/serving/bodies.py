@@ -1,0 +1,103 @@
+"""How large a request may be and how long it may take to come: what is more is refused before it is read.
+
+Django's own limits come too late for that: behind ASGI it has read a body to its end before a view is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Coroutine
+from http import HTTPStatus
+from typing import Any
+
+LARGEST = 1_048_576
+"""Bytes of a body."""
+
+SLOWEST = 20.0
+"""Seconds within which all of it has to be there."""
+
+WORDS = {
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "too_large",
+    HTTPStatus.REQUEST_TIMEOUT: "too_slow",
+}
+"""For programs, as webhooks have them."""
+
+Message = dict[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Any, Any, Any], Coroutine[Any, Any, None]]
+
+
+def with_bounded_bodies(application: Application) -> Application:
+    """An ASGI application that is given no body that is larger than `LARGEST` or takes longer than `SLOWEST`.
+
+    Whoever sends one gets 413 or 408 and a closed connection, of whatever address it asks.
+    """
+
+    async def bounded(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await application(scope, receive, send)
+            return
+        body = _Body(receive, send)
+        if _length(scope) > LARGEST:
+            await body.refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        else:
+            await application(scope, body.receive, body.send)
+
+    return bounded
+
+
+class _Body:
+    """The body of one request on its way to the application, and the answer on its way back."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive, self._send = receive, send
+        self._until = asyncio.get_running_loop().time() + SLOWEST
+        self._size = 0
+        self._all_here = self._answered = self._refused = False
+
+    async def receive(self) -> Message:
+        """The next part of it; to an application whose request is refused, that the sender has gone."""
+        if self._refused:
+            return {"type": "http.disconnect"}
+        if self._all_here:
+            return await self._receive()
+        try:
+            async with asyncio.timeout_at(self._until):
+                message = await self._receive()
+        except TimeoutError:
+            return await self.refuse(HTTPStatus.REQUEST_TIMEOUT)
+        self._size += len(message.get("body", b""))
+        if self._size > LARGEST:
+            return await self.refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        self._all_here = not message.get("more_body", False)
+        return message
+
+    async def send(self, message: Message) -> None:
+        """A part of the application's answer, which nobody wants any more after a refusal."""
+        if not self._refused:
+            self._answered = True
+            await self._send(message)
+
+    async def refuse(self, status: HTTPStatus) -> Message:
+        """Answers in the application's place, and has the connection closed."""
+        self._refused = True
+        if not self._answered:
+            detail = f"send at most {LARGEST} bytes, within {SLOWEST:g} seconds"
+            text = json.dumps({"error": WORDS[status], "detail": detail}).encode()
+            headers = [
+                (b"content-type", b"application/json"),
+                (b"content-length", str(len(text)).encode()),
+                (b"connection", b"close"),
+            ]
+            start = {"type": "http.response.start", "status": status.value}
+            await self._send({**start, "headers": headers})
+            await self._send({"type": "http.response.body", "body": text})
+        return {"type": "http.disconnect"}
+
+
+def _length(scope: dict[str, Any]) -> int:
+    """How long the sender says the body is; 0 if it does not, or in no number that a server would let through."""
+    said = (value for name, value in scope["headers"] if name == b"content-length")
+    return max((int(value) for value in said if value.isdigit()), default=0)
