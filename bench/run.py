@@ -11,6 +11,7 @@ from django.db import connection, transaction
 
 from bench.game import BenchFailed
 from orchestrator import registry
+from orchestrator.conf import conf
 from orchestrator.engine.storage import definitions
 from orchestrator.models import Definition, InboxEvent, ProcessInstance
 from orchestrator.queue import answers, ring
@@ -53,7 +54,7 @@ def check_ready() -> None:
 def know_queues() -> None:
     """Has the measurement's queues beside those of the settings."""
     for name in (QUEUE, HELD, RAW_QUEUE):
-        settings.RQ_QUEUES.setdefault(name, settings.RQ_QUEUES["default"])
+        settings.RQ_QUEUES.setdefault(name, settings.RQ_QUEUES[conf().DEFAULT_QUEUE])
 
 
 def remove(definition: registry.Declared) -> None:

@@ -14,9 +14,10 @@ class OrchestratorConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from orchestrator import checks, permissions, registry  # noqa: PLC0415  not before the apps are loaded
+        from orchestrator import checks, permissions, registry, settings_checks  # noqa: PLC0415  not before the apps are loaded
 
         checks.connect()
+        settings_checks.connect()
         post_migrate.connect(permissions.create, sender=self)
         # Sent after a migration, and when the tables were emptied between two tests.
         post_migrate.connect(_forget_definitions, sender=self)

@@ -1,9 +1,8 @@
-"""System checks: what only the whole project can know.
+"""System checks: what only the whole project can know. Those of its settings are in `settings_checks`.
 
 E001 a command has no handler; E002 it has two; E003 two definitions share name and version; E004 two event classes
-share a name; E005 a definition changed under the same version while instances live on it; E006 a queue is named that
-does not exist; E007 a value or a key of settings.PROCESSION cannot be used; E008 a row has a command carried out in
-its commit that comes after one that is carried out later; W001 a queue uses pickle.
+share a name; E005 a definition changed under the same version while instances live on it; E008 a row has a command
+carried out in its commit that comes after one that is carried out later.
 """
 
 from __future__ import annotations
@@ -11,29 +10,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags
 from django.db import DatabaseError
 
 from orchestrator import registry
-from orchestrator.conf import mistakes_of_conf
-from orchestrator.definition import Event, ProcessManager, Workflow
+from orchestrator.definition import Event, ProcessManager
 from orchestrator.definition.process_manager.rows import TransitionRow
-from orchestrator.definition.workflow.plan import Plan
 from orchestrator.models import ProcessInstance
 
 
 def connect() -> None:
     """Registers the checks."""
     checks.register(check_definitions, "orchestrator")
-    checks.register(check_queues, "orchestrator")
-    checks.register(check_settings, "orchestrator")
     checks.register(check_fingerprints, Tags.database)
 
 
 def check_definitions(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    return [*_handlers(), *_orders(), *_names(), *_event_names(), *_queue_names()]
+    return [*_handlers(), *_orders(), *_names(), *_event_names()]
 
 
 def _handlers() -> Iterator[CheckMessage]:
@@ -114,68 +108,6 @@ def _event_names() -> Iterator[CheckMessage]:
                     obj=definition,
                     id="orchestrator.E004",
                 )
-
-
-def _queue_names() -> Iterator[CheckMessage]:
-    """Work on a queue that the settings do not have would be stored, and never be run."""
-    known = ", ".join(sorted(getattr(settings, "RQ_QUEUES", {}))) or "none"
-    for named_by, queue, obj in _queues_named():
-        if queue not in getattr(settings, "RQ_QUEUES", {}):
-            yield Error(
-                f"{named_by} is to run on the queue {queue}, which does not exist; known queues: {known}.",
-                hint="Correct the name, or add the queue to PROCESSION_QUEUES (RQ_QUEUES in settings of your own).",
-                obj=obj,
-                id="orchestrator.E006",
-            )
-
-
-def _queues_named() -> Iterator[tuple[str, str, object]]:
-    """Who names which queue: definitions, their steps, and handlers that run after the commit."""
-    for definition in registry.definitions.values():
-        yield definition.__name__, definition.queue, definition
-        if not issubclass(definition, ProcessManager) and definition.static:
-            yield from _queues_of_steps(definition, definition.static)
-    for handlers in [*registry.command_handlers.values(), *registry.reactions.values()]:
-        for handler in handlers:
-            if handler.after_commit:
-                yield f"The handler {handler.name}", handler.queue, handler.function
-
-
-def _queues_of_steps(
-    workflow: type[Workflow], plan: Plan
-) -> Iterator[tuple[str, str, object]]:
-    """The queues that steps of a workflow, and what undoes them, have of their own."""
-    for name, vertex in plan.vertices.items():
-        of = f"{name} of {workflow.__name__}"
-        if queue := vertex.step.policy.queue:
-            yield f"The step {of}", queue, workflow
-        if queue := vertex.undo_policy.queue:
-            yield f"What undoes {of}", queue, workflow
-
-
-def check_queues(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    queues: dict[str, dict[str, Any]] = getattr(settings, "RQ_QUEUES", {})
-    return [
-        checks.Warning(
-            f"The queue {name} does not say SERIALIZER: rq.serializers.JSONSerializer.",
-            hint="Pickle would let whoever can write to Redis run code in the workers.",
-            id="orchestrator.W001",
-        )
-        for name, queue in queues.items()
-        if "JSON" not in str(queue.get("SERIALIZER", "")).upper()
-    ]
-
-
-def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """What the bundled project's variables say is refused earlier; this is for settings of a project's own."""
-    return [
-        Error(
-            mistake,
-            hint="The page Settings of the documentation has each with its bounds.",
-            id="orchestrator.E007",
-        )
-        for mistake in mistakes_of_conf()
-    ]
 
 
 def _is_fixed(definition: registry.Declared) -> bool:

@@ -51,6 +51,13 @@ def bounded(what: str, other: str, bound: float) -> PydanticCustomError:
     return PydanticCustomError(BY_ANOTHER, "{what} {other}, which is {bound}", about)
 
 
+QueueName = Annotated[
+    str,
+    Field(pattern=r"^[0-9A-Za-z_.-]{1,50}$"),
+    Form("be up to 50 letters, digits, ., - and _"),
+]
+
+
 class Conf(BaseModel):
     """Times are in seconds."""
 
@@ -58,6 +65,8 @@ class Conf(BaseModel):
         extra="forbid", frozen=True, strict=True, allow_inf_nan=False
     )
 
+    DEFAULT_QUEUE: QueueName = "procession"
+    """What RQ calls the queue `default`, so that a project's own queue of that name stays its own."""
     LEASE_SECONDS: Annotated[float, Field(ge=1, le=DAY)] = 10
     """How long claimed work is left alone before another worker may take it."""
     HEARTBEAT_SECONDS: Annotated[

@@ -25,6 +25,9 @@ from rq import Queue, Worker
 from rq.serializers import JSONSerializer
 from rq.worker_registration import REDIS_WORKER_KEYS, WORKERS_BY_QUEUE_KEY
 
+from orchestrator.conf import conf
+from orchestrator.definition.process_definition import DEFAULT_QUEUE
+
 log = logging.getLogger(__name__)
 
 ANSWER = "orchestrator.jobs.answer"
@@ -55,6 +58,16 @@ def is_of_calls(queue: str) -> bool:
 def plain(queue: str) -> str:
     """The queue beside which one of calls is; of another one itself."""
     return queue.removesuffix(CALLS)
+
+
+def in_rq(queue: str) -> str:
+    """What RQ calls a queue: its own `default` belongs to the project."""
+    return conf().DEFAULT_QUEUE if queue == DEFAULT_QUEUE else queue
+
+
+def of_rq(name: str) -> str:
+    """The queue that RQ calls so."""
+    return DEFAULT_QUEUE if name == conf().DEFAULT_QUEUE else name
 
 
 def ring_after_commit(queue: str, *, others: bool = False) -> None:
@@ -99,7 +112,7 @@ def ring(queue: str, *, others: bool = False) -> None:
         bell = _bell(queue, os.getpid())
         with bell.connection.pipeline(transaction=False) as pipe:
             pipe.llen(bell.key)
-            pipe.scard(WORKERS_BY_QUEUE_KEY % queue)
+            pipe.scard(WORKERS_BY_QUEUE_KEY % bell.name)
             out, workers = pipe.execute()
         if out < max(workers, 1):
             bell.enqueue_call(
@@ -130,7 +143,7 @@ def heard(queue: str) -> Iterator[bool]:
     Raises:
         RedisError, OSError: Redis is out of reach.
     """
-    listening = django_rq.get_queue(plain(queue)).connection
+    listening = connected(plain(queue)).connection
     be_impatient(listening, LISTEN_SECONDS + ANSWER_SECONDS)
     pubsub: Callable[..., PubSub] = listening.pubsub  # redis-py's is not typed
     with pubsub(ignore_subscribe_messages=True) as bells:
@@ -203,7 +216,7 @@ def _registered(queue: str) -> Iterator[tuple[Pipeline, tuple[str, str]]]:
     """Sends what is said about a queue's workers, and gives the two places where they are listed."""
     try:
         with _bell(queue, os.getpid()).connection.pipeline(transaction=False) as pipe:
-            yield pipe, (REDIS_WORKER_KEYS, WORKERS_BY_QUEUE_KEY % queue)
+            yield pipe, (REDIS_WORKER_KEYS, WORKERS_BY_QUEUE_KEY % in_rq(queue))
             pipe.execute()
     except (RedisError, OSError) as error:
         log.info("the queue's workers are not counted: %s", error)
@@ -217,10 +230,16 @@ def _key(worker: str) -> str:
 def _bell(queue: str, pid: int) -> Queue:
     """One queue object, and so one connection, per process; `pid` keeps a forked child from sharing its parent's."""
     # Who rings has waited for the commit already; django-rq's own waiting is not robust.
-    found: Queue = django_rq.get_queue(
-        queue, commit_mode="auto", serializer=JSONSerializer
-    )
+    found = connected(queue)
     be_impatient(found.connection, ANSWER_SECONDS)
+    return found
+
+
+def connected(queue: str) -> Queue:
+    """RQ's queue for the bells of a queue, with a connection of its own."""
+    found: Queue = django_rq.get_queue(
+        in_rq(queue), commit_mode="auto", serializer=JSONSerializer
+    )
     return found
 
 

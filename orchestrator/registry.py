@@ -14,7 +14,9 @@ from asgiref.sync import async_to_sync
 
 from orchestrator.definition import Command, Event, ProcessManager, Workflow
 from orchestrator.definition.invalid import is_asynchronous
+from orchestrator.definition.process_definition import DEFAULT_QUEUE
 from orchestrator.definition.words import name_of
+from orchestrator.definition.workflow.plan import Plan
 from orchestrator.exceptions import (
     InvalidDefinition,
     UnknownDefinition,
@@ -159,7 +161,7 @@ def handles(
     after_commit: bool = False,
     attempts: int = 4,
     timeout: float = 300,
-    queue: str = "default",
+    queue: str = DEFAULT_QUEUE,
     threads: int | None = None,
 ) -> Registers[C]:
     """Registers the handler of a command.
@@ -194,7 +196,7 @@ def reacts_to(
     *,
     attempts: int = 4,
     timeout: float = 300,
-    queue: str = "default",
+    queue: str = DEFAULT_QUEUE,
 ) -> Registers[E]:
     """Registers a simple event handler: one event, one action, no process. It runs in a transaction of its own."""
 
@@ -322,3 +324,32 @@ def command_handler(name: str) -> Handler | None:
 def reaction(name: str) -> Handler | None:
     """The simple event handler of that full name."""
     return next((h for hs in reactions.values() for h in hs if h.name == name), None)
+
+
+def queues() -> set[str]:
+    """The queues that work of the running code is stored on; of what names none, the default one."""
+    return {DEFAULT_QUEUE, *(queue for _, queue, _ in queues_named())}
+
+
+def queues_named() -> Iterator[tuple[str, str, object]]:
+    """Who names which queue: definitions, their steps, and handlers that run after the commit."""
+    for definition in definitions.values():
+        yield definition.__name__, definition.queue, definition
+        if not issubclass(definition, ProcessManager) and definition.static:
+            yield from _queues_of_steps(definition, definition.static)
+    for handlers in [*command_handlers.values(), *reactions.values()]:
+        for handler in handlers:
+            if handler.after_commit:
+                yield f"The handler {handler.name}", handler.queue, handler.function
+
+
+def _queues_of_steps(
+    workflow: type[Workflow], plan: Plan
+) -> Iterator[tuple[str, str, object]]:
+    """The queues that steps of a workflow, and what undoes them, have of their own."""
+    for name, vertex in plan.vertices.items():
+        of = f"{name} of {workflow.__name__}"
+        if queue := vertex.step.policy.queue:
+            yield f"The step {of}", queue, workflow
+        if queue := vertex.undo_policy.queue:
+            yield f"What undoes {of}", queue, workflow

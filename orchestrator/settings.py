@@ -88,7 +88,8 @@ REDIS_URL = given.REDIS_URL or socket_url(VALKEY_SOCKET)
 
 RQ_QUEUES = {
     name: {"URL": REDIS_URL, "SERIALIZER": "rq.serializers.JSONSerializer"}
-    for name in given.QUEUES
+    for name in [given.DEFAULT_QUEUE, *given.QUEUES]
+    if name != "default" or name == given.DEFAULT_QUEUE
 }
 # The dashboard has its address from orchestrator.urls, which lets superusers in and nobody else.
 RQ_SHOW_ADMIN_LINK = False

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
 from django.db.models import Max
 
 from orchestrator import registry
@@ -81,8 +80,8 @@ WORK: tuple[type[Work], ...] = (InboxEvent, IssuedCommand, StepRun)
 
 
 def queues() -> list[str]:
-    """The names of the queues that there are."""
-    return list(getattr(settings, "RQ_QUEUES", {}))
+    """The names of the queues that the running code has work on."""
+    return sorted(registry.queues())
 
 
 def queue(name: str) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from orchestrator.conf import Conf, Form, SettingRefused, mistakes
+from orchestrator.conf import Conf, Form, QueueName, SettingRefused, mistakes
 from orchestrator.environment import database_parts
 
 PREFIX = "PROCESSION_"
@@ -107,9 +107,8 @@ List = (BeforeValidator(words), Field(min_length=1))
 Flag = Annotated[bool, Form("be 1 or 0")]
 App = Annotated[str, matching(r"[0-9A-Za-z_]+(\.[0-9A-Za-z_]+)*"), AfterValidator(app)]
 Apps = Annotated[list[App], *List, Form("list apps that can be imported")]
-Queue = Annotated[str, matching(r"[0-9A-Za-z_.-]{1,50}")]
 Queues = Annotated[
-    list[Queue],
+    list[QueueName],
     *List,
     Form("list names of up to 50 letters, digits, ., - and _"),
 ]
@@ -207,8 +206,8 @@ class Variables(Conf, BaseSettings):
     """Apps besides the bundled ones."""
     DEMO: Flag = False
     """Whether the examples are there."""
-    QUEUES: Queues = ["default"]
-    """The names of all queues."""
+    QUEUES: Queues = []
+    """The names of all queues besides the default one."""
 
     ALLOWED_HOSTS: Hosts = ["127.0.0.1", "localhost", "[::1]"]
     """The names that the site answers to."""
@@ -264,7 +263,7 @@ class Variables(Conf, BaseSettings):
         return (Families(settings_cls),)
 
     @property
-    def engine(self) -> dict[str, float]:
+    def engine(self) -> dict[str, Any]:
         """Those of the engine's settings that are set, as `settings.PROCESSION` has them."""
         return self.model_dump(include=set(Conf.model_fields), exclude_unset=True)
 

@@ -21,7 +21,14 @@ from django.db import transaction
 from django.test import Client, override_settings
 
 import orchestrator
-from orchestrator import checks, definition, exceptions, registry, testing
+from orchestrator import (
+    checks,
+    definition,
+    exceptions,
+    registry,
+    settings_checks,
+    testing,
+)
 from orchestrator.conf import Conf, form
 from orchestrator.engine import invariants
 from orchestrator.engine.drain import drain
@@ -282,8 +289,9 @@ def test_every_setting_is_described_with_its_bounds() -> None:
 
 
 def test_every_system_check_is_described() -> None:
-    source = Path(checks.__file__).read_text()
-    ids = set(re.findall(r"orchestrator\.[EW]\d{3}", source))
+    sources = [Path(str(module.__file__)) for module in (checks, settings_checks)]
+    text = "".join(source.read_text() for source in sources)
+    ids = set(re.findall(r"\b(?:orchestrator|monitoring)\.[EW]\d{3}", text))
 
     assert ids
     assert {name for name in ids if not mentioned(name)} == set()

@@ -9,13 +9,16 @@ from typing import Any, ClassVar
 
 from orchestrator.definition.messages import Event
 
+DEFAULT_QUEUE = "default"
+"""The queue of whatever names none; what RQ calls it the settings say."""
+
 
 class ProcessDefinition:
     """A process manager or a workflow as it is written in the code."""
 
     name: ClassVar[str] = ""
     version: ClassVar[int] = 1
-    queue: ClassVar[str] = "default"
+    queue: ClassVar[str] = DEFAULT_QUEUE
     correlation: ClassVar[str] = ""
     patience: ClassVar[timedelta | None] = None
     retention: ClassVar[timedelta | None] = None

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from orchestrator.conf import conf
+from orchestrator.definition.process_definition import DEFAULT_QUEUE
 from orchestrator.engine.claims import leases, take_over
 from orchestrator.engine.claims.due import due
 from orchestrator.engine.claims.held import BEGIN_SECONDS, UNSEEN, Claim, Held
@@ -28,7 +29,7 @@ FEW = 4
 
 
 def drain(
-    queue: str = "default",
+    queue: str = DEFAULT_QUEUE,
     *,
     owner: str = "",
     seconds: float | None = None,

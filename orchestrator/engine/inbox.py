@@ -18,6 +18,7 @@ from orchestrator import registry
 from orchestrator.conf import conf
 from orchestrator.definition import Event
 from orchestrator.definition.codec import canonical, decode, digest, digest_of, encode
+from orchestrator.definition.process_definition import DEFAULT_QUEUE
 from orchestrator.engine.storage import beginnings, definitions, receipts
 from orchestrator.engine.storage.batch import Statement, at_commit
 from orchestrator.engine.storage.receipts import Arrival, Receipt
@@ -101,7 +102,7 @@ def inbox_rows(
     )
     targets = [d for d in registry.interested(kind) if address.target in ("", d.name)]
     if address.process_id is not None:
-        queue = targets[0].queue if targets else "default"
+        queue = targets[0].queue if targets else DEFAULT_QUEUE
         key = address.correlation_key
         return [
             row(target=address.target, correlation_key=key, queue=queue, wake_at=now)

@@ -51,9 +51,7 @@ class Programs:
         return valkey.valkey(self.data_dir, socket, self.log("valkey"), self.environ)
 
     def workers(self, processes: int) -> ChildProcess:
-        return self.command(
-            "workers", "work", "--processes", str(processes), "--queue", "default"
-        )
+        return self.command("workers", "work", "--processes", str(processes))
 
     def web(self, descriptor: int) -> ChildProcess:
         command = [sys.executable, "-m", "orchestrator.serving.web", str(descriptor)]

@@ -132,7 +132,7 @@ class WorkerReport:
             return  # each question after the first would wait as long
         doorbell.add_workers(self.queue, owners)
         for queue, workers in groupby(gone, lambda worker: worker.queue):
-            if queue in settings.RQ_QUEUES:
+            if doorbell.in_rq(queue) in settings.RQ_QUEUES:
                 doorbell.remove_workers(queue, [worker.id for worker in workers])
         # Whoever is neither in the table nor heard of in Redis was left by a supervisor that nobody knows any more.
         unheard = doorbell.unheard_workers(self.queue)

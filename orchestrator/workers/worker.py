@@ -8,7 +8,6 @@ import sys
 import time
 from typing import Any
 
-import django_rq
 from django.db import connections
 from redis.exceptions import RedisError
 from rq import Queue, SimpleWorker
@@ -18,7 +17,14 @@ from rq.serializers import JSONSerializer
 from rq.worker import WorkerStatus
 
 from orchestrator.conf import conf
-from orchestrator.queue import ANSWER, ANSWER_SECONDS, answers, be_impatient
+from orchestrator.queue import (
+    ANSWER,
+    ANSWER_SECONDS,
+    answers,
+    be_impatient,
+    connected,
+    of_rq,
+)
 from orchestrator.workers.current import Current, become, current
 
 log = logging.getLogger(__name__)
@@ -63,7 +69,7 @@ class DoorbellWorker(SimpleWorker):
 
     def teardown(self) -> None:
         """Leaves when it stops; when Redis is out of reach, it could only wait."""
-        if self.stopping and answers(self.queues[0].name):
+        if self.stopping and answers(of_rq(self.queues[0].name)):
             super().teardown()  # type: ignore[no-untyped-call]  # RQ's
 
     def _install_signal_handlers(self) -> None:
@@ -84,7 +90,7 @@ class DoorbellWorker(SimpleWorker):
             self.set_state(WorkerStatus.BUSY, pipeline=pipe)
             pipe.execute()
         try:
-            current().drain(queue.name)
+            current().drain(of_rq(queue.name))
         except Exception:
             log.exception("the work of %s was left to the next bell", queue.name)
 
@@ -187,7 +193,7 @@ class Stopping:
 
 
 def _answer_bells(queue: str, worker: Current, stopping: Stopping) -> None:
-    bells = DoorbellWorker(django_rq.get_queue(queue), worker.owner)
+    bells = DoorbellWorker(connected(queue), worker.owner)
     stopping.bells = bells
     try:
         if not stopping():

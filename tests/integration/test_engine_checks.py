@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import pytest
 from django.core.checks import CheckMessage, run_checks
+from django.db import connections
 from pytest_django import Settings
 
 from orchestrator import registry
@@ -153,9 +155,73 @@ def test_a_definition_that_changed_after_its_processes_ended_is_in_order() -> No
 
 
 def test_a_queue_that_takes_pickle_is_warned_of(settings: Settings) -> None:
-    settings.RQ_QUEUES = {"default": {"URL": "redis://127.0.0.1:1/0"}}
+    settings.RQ_QUEUES = {
+        "procession": {"URL": "redis://127.0.0.1:1/0"},
+        "default": {"HOST": "of the project's own jobs"},
+    }
 
     assert ids() == ["orchestrator.W001"]
+    assert found()[0].msg == "The queue procession does not say that its jobs are JSON."
+
+
+def test_a_project_without_the_default_queue_is_told_the_line_to_add(
+    settings: Settings,
+) -> None:
+    settings.RQ_QUEUES = {"default": {"URL": "redis://127.0.0.1:1/0"}}
+
+    [message] = found()
+    assert message.id == "orchestrator.E009"
+    _, line = str(message.hint).split("\n")
+    exec(line, {"RQ_QUEUES": settings.RQ_QUEUES})  # noqa: S102  our own line
+    assert found() == []
+
+
+def test_a_project_without_any_queue_is_told_the_line_to_add(
+    settings: Settings,
+) -> None:
+    del settings.RQ_QUEUES
+
+    [message] = found()
+    assert message.id == "orchestrator.E009"
+    added: dict[str, Any] = {}
+    exec(str(message.hint).split("\n")[1], added)  # noqa: S102  our own line
+    settings.RQ_QUEUES = added["RQ_QUEUES"]
+    assert found() == []
+
+
+def test_the_name_by_which_rq_knows_the_default_queue_names_no_other(
+    settings: Settings,
+) -> None:
+    other = cleaning("shipping")
+    other.version, other.queue = 2, "procession"
+    registry.register(other)
+
+    message = next(m for m in found() if m.id == "orchestrator.E006")
+    assert message.hint == "Leave the name of the queue out."
+
+
+def test_times_without_a_zone_are_an_error(settings: Settings) -> None:
+    settings.USE_TZ = False
+
+    assert ids() == ["orchestrator.E010"]
+
+
+def test_sqlite_is_told_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    database = connections["default"]
+    with monkeypatch.context() as other:
+        other.setattr(type(database), "vendor", "sqlite")
+        other.setitem(database.settings_dict, "OPTIONS", {})
+        [message] = found()
+    assert message.id == "orchestrator.W002"
+    databases: dict[str, dict[str, Any]] = {"default": {}}
+    exec(str(message.hint).split("\n", 1)[1], {"DATABASES": databases})  # noqa: S102  our own line
+    assert databases["default"]["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
+
+
+def test_another_kind_of_database_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as other:
+        other.setattr(type(connections["default"]), "vendor", "mysql")
+        assert ids() == ["orchestrator.E011"]
 
 
 def sweep_floor() -> None:
@@ -178,18 +244,18 @@ class Mopping(Workflow):
 
 def test_a_step_on_a_queue_that_does_not_exist_is_an_error(settings: Settings) -> None:
     registry.register(Mopping)
-    settings.RQ_QUEUES = {**settings.RQ_QUEUES, "dry": settings.RQ_QUEUES["default"]}
+    settings.RQ_QUEUES = {**settings.RQ_QUEUES, "dry": settings.RQ_QUEUES["procession"]}
 
     [message] = found()
     assert message.id == "orchestrator.E006"
     assert message.msg == (
-        "The step mop of Mopping is to run on the queue wet, which does not exist; known queues: default, dry."
+        "The step mop of Mopping is to run on the queue wet, which does not exist; known queues: dry, procession."
     )
 
 
 def test_a_step_on_a_queue_that_exists_is_in_order(settings: Settings) -> None:
     registry.register(Mopping)
-    settings.RQ_QUEUES = {**settings.RQ_QUEUES, "wet": settings.RQ_QUEUES["default"]}
+    settings.RQ_QUEUES = {**settings.RQ_QUEUES, "wet": settings.RQ_QUEUES["procession"]}
 
     assert found() == []
 
@@ -214,7 +280,8 @@ def test_a_definition_on_a_queue_that_does_not_exist_is_an_error() -> None:
     other.version, other.queue = 2, "wet"
     registry.register(other)
 
-    assert "Cleaning is to run on the queue wet" in found()[-1].msg
+    message = next(m for m in found() if m.id == "orchestrator.E006")
+    assert "Cleaning is to run on the queue wet" in message.msg
 
 
 def test_a_handler_on_a_queue_that_does_not_exist_is_an_error(

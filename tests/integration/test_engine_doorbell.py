@@ -41,7 +41,7 @@ def test_a_bell_names_one_function_and_carries_a_queues_name(
     ring("default")
 
     with valkey.client() as client:
-        [job_id] = client.lrange("rq:queue:default", 0, -1)
+        [job_id] = client.lrange("rq:queue:procession", 0, -1)
         data = client.hget(b"rq:job:" + job_id, "data")
     assert data is not None
     name, _, args, kwargs = json.loads(_inflated(data))
@@ -66,7 +66,7 @@ def test_while_nobody_answers_one_bell_is_out() -> None:
 
 def test_no_more_bells_are_out_than_there_are_workers(valkey: ValkeyServer) -> None:
     with valkey.client() as client:
-        client.sadd(WORKERS_BY_QUEUE_KEY % "default", "one", "two", "three")
+        client.sadd(WORKERS_BY_QUEUE_KEY % "procession", "one", "two", "three")
     for _ in range(MANY):
         ring("default")
 

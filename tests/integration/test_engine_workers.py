@@ -220,7 +220,7 @@ def test_workers_go_on_without_redis_and_hear_the_bell_when_it_is_back(
 def touching(path: Path, serializer: Any, valkey: ValkeyServer, **options: Any) -> str:
     """Puts a job that makes a folder into the workers' queue. Returns its id."""
     with valkey.client() as client:
-        queue = Queue("default", connection=client, serializer=serializer)
+        queue = Queue("procession", connection=client, serializer=serializer)
         job_id: str = queue.enqueue("os.mkdir", str(path), **options).id
         return job_id
 
@@ -246,7 +246,7 @@ def test_a_job_that_is_no_doorbell_is_refused_and_kept_for_its_owner(
     assert len(workers.pids) == 1
     workers.stop()
     with valkey.client() as client:
-        queue = Queue("default", connection=client, serializer=DefaultSerializer)
+        queue = Queue("procession", connection=client, serializer=DefaultSerializer)
         assert set(queue.failed_job_registry.get_job_ids(cleanup=False)) == refused
         assert not client.llen(queue.intermediate_queue_key)
         for job_id in refused:
@@ -254,6 +254,21 @@ def test_a_job_that_is_no_doorbell_is_refused_and_kept_for_its_owner(
         own = SimpleWorker([queue], connection=client, serializer=DefaultSerializer)
         own.work(burst=True)
     assert {path.name for path in tmp_path.iterdir()} >= {"pickle", "meta"}
+
+
+def test_rqs_own_default_queue_stays_the_projects(
+    start: Start, valkey: ValkeyServer, tmp_path: Path
+) -> None:
+    with valkey.client() as client:
+        queue = Queue("default", connection=client, serializer=DefaultSerializer)
+        job = queue.enqueue("os.mkdir", str(tmp_path / "done"))
+        workers = start()
+        order()
+        wait_for(lambda: verdict_of("P-1") == Verdict.STARTED, 5, log(workers))
+
+        assert queue.get_job_ids() == [job.id]
+        SimpleWorker([queue], connection=client).work(burst=True)
+    assert (tmp_path / "done").is_dir()
 
 
 def called_back(job: Job, connection: Redis, *result: Any) -> None:
@@ -265,7 +280,7 @@ def test_a_bell_calls_nobody_back(start: Start, valkey: ValkeyServer) -> None:
     workers = start()
     forged = Callback(f"{__name__}.{called_back.__name__}")
     with valkey.client() as client:
-        queue = Queue("default", connection=client, serializer=JSONSerializer)
+        queue = Queue("procession", connection=client, serializer=JSONSerializer)
         bell = queue.enqueue(
             ANSWER,
             args=("default",),

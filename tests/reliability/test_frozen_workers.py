@@ -111,7 +111,7 @@ def test_a_worker_that_sleeps_computes_or_waits_for_a_processor_is_left_alone(
 def in_redis(valkey: ValkeyServer) -> set[str]:
     """Return the workers that Redis counts among those who answer the doorbell."""
     with valkey.client() as client:
-        keys = client.smembers("rq:workers:default")
+        keys = client.smembers("rq:workers:procession")
     return {key.decode().removeprefix("rq:worker:") for key in keys}
 
 
@@ -152,7 +152,7 @@ def test_what_a_killed_supervisor_leaves_behind_is_cleared_by_another(
     before = in_table()
     second = begin(1, **QUICK)
     with valkey.client() as client:  # of one that died before the database knew of it
-        client.sadd("rq:workers:default", "rq:worker:nobody")
+        client.sadd("rq:workers:procession", "rq:worker:nobody")
     os.kill(first.supervisor.pid, signal.SIGKILL)
     wait_for(lambda: not in_table() & before, RECOVERY, lambda: said(second))
 

@@ -56,7 +56,7 @@ def test_an_empty_variable_is_as_if_it_were_not_set(
 
     given = read()
 
-    assert (given.engine, given.HTTPS, given.QUEUES) == ({}, False, ["default"])
+    assert (given.engine, given.HTTPS, given.QUEUES) == ({}, False, [])
     assert given.WEBHOOK_SECRET == {}
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from django.db.models import QuerySet
 
+from orchestrator.definition.process_definition import DEFAULT_QUEUE
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import InboxEvent, IssuedCommand, StepRun
 from orchestrator.queue import ring
 
 
-def sweep(queue: str = "default") -> bool:
+def sweep(queue: str = DEFAULT_QUEUE) -> bool:
     """Rings the doorbell when a queue has due work, and says whether it has."""
     due = is_due(queue)
     if due:

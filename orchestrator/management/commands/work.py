@@ -5,6 +5,8 @@ from django.core.checks.registry import registry
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS, DatabaseError
 
+from orchestrator.definition.process_definition import DEFAULT_QUEUE
+from orchestrator.queue import of_rq
 from orchestrator.workers import connections
 from orchestrator.workers.supervisor import supervise, wait_for_database
 
@@ -23,7 +25,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--processes", type=int, default=2, help="how many workers")
-        parser.add_argument("--queue", default="default", help="whose work they run")
+        parser.add_argument(
+            "--queue", default=DEFAULT_QUEUE, help="whose work they run"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         connections.limit()
@@ -33,4 +37,4 @@ class Command(BaseCommand):
             raise CommandError(f"{error}: run manage.py migrate first") from None
         # A changed definition with live instances stops here.
         self.check(tags=tags_of_workers(), databases=[DEFAULT_DB_ALIAS])
-        supervise(options["queue"], max(options["processes"], 1))
+        supervise(of_rq(options["queue"]), max(options["processes"], 1))

@@ -15,7 +15,7 @@ __all__ = ["Start", "flows", "press", "said", "start"]
 Start = Callable[..., Workers]
 QUICK = {
     "PROCESSION_APPS": "tests.apps.patterns",
-    "PROCESSION_QUEUES": "default,press",
+    "PROCESSION_QUEUES": "press",
     "PROCESSION_BACKOFF_SECONDS": "0.1",
     "PROCESSION_SWEEP_SECONDS": "0.2",
     "PROCESSION_HEARTBEAT_SECONDS": "0.5",
@@ -35,7 +35,7 @@ def flows() -> Iterator[None]:
 @pytest.fixture
 def press(monkeypatch: pytest.MonkeyPatch) -> str:
     """Let there be a queue of that name beside the default one."""
-    monkeypatch.setitem(settings.RQ_QUEUES, "press", settings.RQ_QUEUES["default"])
+    monkeypatch.setitem(settings.RQ_QUEUES, "press", settings.RQ_QUEUES["procession"])
     return "press"
 
 

@@ -1,0 +1,139 @@
+"""System checks of a project's settings, each with the very lines to add.
+
+E006 a queue is named that RQ does not have; E007 a value or a key of settings.PROCESSION cannot be used; E009 RQ does
+not have the default queue; E010 times have no zone; E011 the database is of an unknown kind; W001 a queue of ours says
+that its jobs are pickled; W002 on SQLite, writers would get in each other's way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from django.conf import settings
+from django.core import checks
+from django.core.checks import CheckMessage, Error
+from django.db import DEFAULT_DB_ALIAS, connections
+
+from orchestrator import registry
+from orchestrator.conf import SettingRefused, conf, mistakes_of_conf
+from orchestrator.definition.process_definition import DEFAULT_QUEUE
+from orchestrator.queue import in_rq
+
+JSON = "rq.serializers.JSONSerializer"
+VENDORS = ("postgresql", "sqlite")
+SQLITE_LINES = """\
+DATABASES["default"]["OPTIONS"] = {
+    "transaction_mode": "IMMEDIATE",
+    "timeout": 20,
+    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
+}"""
+
+
+def connect() -> None:
+    """Registers the checks."""
+    found: Callable[[], Iterator[CheckMessage]]
+    for found in (_values, _queues, _serializers, _times, _database):
+        checks.register(_check(found), "orchestrator")
+
+
+def _check(found: Callable[[], Iterator[CheckMessage]]) -> Any:
+    def check(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+        try:
+            return list(found())
+        except SettingRefused:
+            return []  # which _values tells
+
+    return check
+
+
+def _values() -> Iterator[CheckMessage]:
+    """What the bundled project's variables say is refused earlier; this is for settings of a project's own."""
+    for mistake in mistakes_of_conf():
+        yield Error(
+            mistake,
+            hint="The page Settings of the documentation has each with its bounds.",
+            id="orchestrator.E007",
+        )
+
+
+def _queues() -> Iterator[CheckMessage]:
+    """Work on a queue that the settings do not have would be stored, and never be run."""
+    known, default = _known(), conf().DEFAULT_QUEUE
+    if default not in known:
+        yield Error(
+            f"RQ_QUEUES has no queue {default}, by which workers are woken.",
+            hint=f"Add to the settings:\n{_lines(default)}",
+            id="orchestrator.E009",
+        )
+    for named_by, queue, obj in registry.queues_named():
+        if queue == default != DEFAULT_QUEUE:
+            yield Error(
+                f"{named_by} is to run on the queue {queue}, which is what RQ calls the default one.",
+                hint="Leave the name of the queue out.",
+                obj=obj,
+                id="orchestrator.E006",
+            )
+        elif queue != DEFAULT_QUEUE and queue not in known:
+            yield Error(
+                f"{named_by} is to run on the queue {queue}, which does not exist; known queues: "
+                f"{', '.join(sorted(known)) or 'none'}.",
+                hint="Correct the name, or add the queue: by PROCESSION_QUEUES, or to the settings of a project of "
+                f"your own:\n{_lines(queue)}",
+                obj=obj,
+                id="orchestrator.E006",
+            )
+
+
+def _serializers() -> Iterator[CheckMessage]:
+    """Bells are JSON however; but RQ's own pages and workers go by what the settings say. Others' queues are theirs."""
+    known = _known()
+    for name in sorted(known.keys() & set(map(in_rq, registry.queues()))):
+        if "JSON" not in str(known[name].get("SERIALIZER", "")).upper():
+            yield checks.Warning(
+                f"The queue {name} does not say that its jobs are JSON.",
+                hint="RQ's own pages would unpickle what whoever can write to Redis has put there. Add to the "
+                f'settings:\nRQ_QUEUES["{name}"]["SERIALIZER"] = "{JSON}"',
+                id="orchestrator.W001",
+            )
+
+
+def _times() -> Iterator[CheckMessage]:
+    if not settings.USE_TZ:
+        yield Error(
+            "USE_TZ is off: leases and deadlines need moments that are the same everywhere.",
+            hint="Add to the settings:\nUSE_TZ = True",
+            id="orchestrator.E010",
+        )
+
+
+def _database() -> Iterator[CheckMessage]:
+    database = connections[DEFAULT_DB_ALIAS]
+    options = database.settings_dict["OPTIONS"]
+    if database.vendor not in VENDORS:
+        yield Error(
+            f"The default database is of the kind {database.vendor}: the engine knows PostgreSQL and SQLite.",
+            hint='Change in the settings:\nDATABASES["default"]["ENGINE"] = "django.db.backends.postgresql"',
+            id="orchestrator.E011",
+        )
+    elif database.vendor == "sqlite" and options.get("transaction_mode") != "IMMEDIATE":
+        yield checks.Warning(
+            "Transactions on SQLite do not begin with their lock: with workers beside it some would fail with "
+            '"database is locked".',
+            hint=f"Add to the settings:\n{SQLITE_LINES}",
+            id="orchestrator.W002",
+        )
+
+
+def _known() -> dict[str, dict[str, Any]]:
+    """RQ's queues, by name."""
+    return getattr(settings, "RQ_QUEUES", None) or {}
+
+
+def _lines(name: str) -> str:
+    """The lines by which RQ has one more queue: where its others are, if there are any."""
+    for other in _known():
+        like = f'**RQ_QUEUES["{other}"], "SERIALIZER": "{JSON}"'
+        return f'RQ_QUEUES["{name}"] = {{{like}}}'
+    like = f'"URL": "redis://127.0.0.1:6379/0", "SERIALIZER": "{JSON}"'
+    return f'RQ_QUEUES = {{"{name}": {{{like}}}}}'
