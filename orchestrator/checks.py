@@ -2,7 +2,8 @@
 
 E001 a command has no handler; E002 it has two; E003 two definitions share name and version; E004 two event classes
 share a name; E005 a definition changed under the same version while instances live on it; E008 a row has a command
-carried out in its commit that comes after one that is carried out later.
+carried out in its commit that comes after one that is carried out later; W010 through a pooler, nothing limits how long
+a statement may wait.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from typing import Any
 
 from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags
-from django.db import DatabaseError
+from django.db import DatabaseError, connections
 
 from orchestrator import registry
 from orchestrator.definition import Event, ProcessManager
 from orchestrator.definition.process_manager.rows import TransitionRow
+from orchestrator.environment import POSTGRES_LIMITS
 from orchestrator.models import ProcessInstance
 
 
@@ -24,6 +26,7 @@ def connect() -> None:
     """Registers the checks."""
     checks.register(check_definitions, "orchestrator")
     checks.register(check_fingerprints, Tags.database)
+    checks.register(check_limits, Tags.database)
 
 
 def check_definitions(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
@@ -144,3 +147,34 @@ def check_fingerprints(
                 )
             )
     return found
+
+
+def check_limits(
+    app_configs: Any, databases: Sequence[str] | None = None, **kwargs: Any
+) -> list[CheckMessage]:
+    """Through a pooler connections cannot bring limits with them; those of the role hold for web and workers alike."""
+    return [
+        checks.Warning(
+            f"Nothing limits how long a transaction may hold up others in the database {alias}: {', '.join(missing)}.",
+            hint=f"{_as_role(missing)} as the role that connects through the pooler.",
+            id="orchestrator.W010",
+        )
+        for alias in databases or ()
+        if connections[alias].vendor == "postgresql"
+        and connections[alias].settings_dict.get("DISABLE_SERVER_SIDE_CURSORS")
+        and (missing := _without_limit(alias))
+    ]
+
+
+def _without_limit(alias: str) -> list[str]:
+    question = "SELECT name FROM pg_settings WHERE setting = '0' AND name = ANY(%s)"
+    with connections[alias].cursor() as cursor:
+        cursor.execute(question, [list(POSTGRES_LIMITS)])
+        return sorted(name for (name,) in cursor.fetchall())
+
+
+def _as_role(names: Sequence[str]) -> str:
+    return "; ".join(
+        f"ALTER ROLE CURRENT_USER SET {name} = {POSTGRES_LIMITS[name]}"
+        for name in names
+    )

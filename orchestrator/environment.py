@@ -117,8 +117,12 @@ def database_parts(url: str) -> SplitResult:
         case "sqlite":
             usable = not parts.netloc and len(parts.path) > 1
         case "postgres" | "postgresql":
-            named = len(parts.path) > 1 or "service" in dict(parse_qsl(parts.query))
-            usable = named and parts.port != 0  # which raises ValueError too
+            query = dict(parse_qsl(parts.query))
+            named = len(parts.path) > 1 or "service" in query
+            threshold = query.get("prepare_threshold", "0").isdecimal()
+            pooler = query.get("pgbouncer", "true") == "true"
+            usable = named and threshold and pooler
+            usable = usable and parts.port != 0  # which raises ValueError too
         case _:
             usable = not url
     if not usable or parts.fragment:
@@ -156,8 +160,16 @@ def sqlite(path: Path) -> dict[str, Any]:
 
 
 def postgres(parts: SplitResult, *, web: bool) -> dict[str, Any]:
-    """Return Django's settings of the PostgreSQL database at the split address `parts`."""
-    query = dict(parse_qsl(parts.query))
+    """Return Django's settings of the PostgreSQL database at the split address `parts`.
+
+    Through a PgBouncer (`?pgbouncer=true`) each transaction has another session, so nothing lives as long as one. The
+    limits are the role's then, and statements are prepared only if the address says when (`prepare_threshold`): only a
+    newer PgBouncer that was told to knows on which sessions they are.
+    """
+    query: dict[str, Any] = dict(parse_qsl(parts.query))
+    pgbouncer = bool(query.pop("pgbouncer", None))
+    # What the engine sends for every step is planned once a connection.
+    threshold = query.pop("prepare_threshold", None if pgbouncer else 2)
     # ?host= takes the folder of a unix socket, as psql does.
     host = query.pop("host", None) or unquote(parts.hostname or "")
     return {
@@ -171,25 +183,28 @@ def postgres(parts: SplitResult, *, web: bool) -> dict[str, Any]:
         # behind, so there they come from a pool; a pool must not be shared with forked children, so only there.
         "CONN_MAX_AGE": 0 if web else None,
         "CONN_HEALTH_CHECKS": True,
+        "DISABLE_SERVER_SIDE_CURSORS": pgbouncer,
         "OPTIONS": {
-            # What the engine sends for every step is planned once a connection.
-            "prepare_threshold": 2,
+            "prepare_threshold": None if threshold is None else int(threshold),
             **({"pool": {"min_size": 1, "max_size": 16}} if web else {}),
-            **limited(query),
+            **limited(query, sessions=not pgbouncer),
         },
     }
 
 
-def limited(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of PostgreSQL connections with a limit for all that they might wait for; their own hold."""
-    session = str(options.get("options", ""))
-    limits = (
-        f"-c {name}={value}"
-        for name, value in POSTGRES_LIMITS.items()
-        if name not in session
-    )
-    return {
-        **POSTGRES_LINE,
-        **options,
-        "options": " ".join([session, *limits]).strip(),
-    }
+def limited(options: Mapping[str, Any], *, sessions: bool = True) -> dict[str, Any]:
+    """Return the options of PostgreSQL connections with a limit for all that they might wait for; their own hold.
+
+    Args:
+        sessions: whether a connection has a session of its own, which keeps limits; else they must be the role's.
+    """
+    found = {**POSTGRES_LINE, **options}
+    if sessions:
+        session = str(options.get("options", ""))
+        limits = (
+            f"-c {name}={value}"
+            for name, value in POSTGRES_LIMITS.items()
+            if name not in session
+        )
+        found["options"] = " ".join([session, *limits]).strip()
+    return found

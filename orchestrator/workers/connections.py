@@ -40,18 +40,27 @@ WORKS = """
 def limit() -> None:
     """Sets limits for all PostgreSQL connections that this process and its children will open.
 
-    What a project's own OPTIONS say holds. No connection comes from a pool: a worker has one, and a pool must not be
-    shared with children.
+    What a project's own OPTIONS say holds. Through a pooler the limits are the role's. No connection comes from a pool
+    of this process: a worker has one, and a pool must not be shared with children.
     """
     for db in connections.all(initialized_only=False):
         if db.vendor == "postgresql":
             db.close()
-            options = db.settings_dict["OPTIONS"]
-            options.update(limited(options))
-            # Else Django would set it with a question, before the connection is watched.
-            options["options"] += f" -c TimeZone={db.timezone_name}"
+            options, sessions = db.settings_dict["OPTIONS"], has_sessions(db)
+            options.update(limited(options, sessions=sessions))
+            if sessions:
+                # Else Django would set it with a question, before the connection is watched.
+                options["options"] += f" -c TimeZone={db.timezone_name}"
             options.pop("pool", None)
     connection_created.connect(_watch)
+
+
+def has_sessions(db: BaseDatabaseWrapper) -> bool:
+    """Whether a connection has a session of its own, as far as the settings say.
+
+    Through a pooler in transaction mode each transaction has another. Such a project does without server-side cursors.
+    """
+    return not db.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS")
 
 
 def _watch(connection: BaseDatabaseWrapper, **signal: object) -> None:

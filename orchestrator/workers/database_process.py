@@ -10,11 +10,13 @@ import json
 import logging
 import signal
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
@@ -31,6 +33,9 @@ ANSWER_SECONDS = 5.0
 """A process that has not stored a report by then is killed and replaced."""
 LOCK_SECONDS = 0.5
 """How long it waits for a lock of the database."""
+SOON = f"SET LOCAL lock_timeout = {int(LOCK_SECONDS * 1000)}"
+IDLE = 0
+"""How libpq calls a connection on which no transaction has begun."""
 
 
 class DatabaseProcess:
@@ -107,12 +112,16 @@ class DatabaseProcess:
         return self._line
 
 
-def _run(line: Connection[Any, Any]) -> None:
+def _run(its: Connection[Any, Any]) -> None:
     """Stores report after report, until the supervisor has ended or kills this process."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     group.call(NAME)
-    connection_created.connect(_be_impatient)
+    with be_impatient():
+        _store_all(its)
+
+
+def _store_all(line: Connection[Any, Any]) -> None:
     while True:
         try:
             report = decode(WorkerReport, json.loads(line.recv_bytes()))
@@ -130,8 +139,27 @@ def _stored(report: WorkerReport) -> bytes:
         return REFUSED
 
 
-def _be_impatient(connection: BaseDatabaseWrapper, **signal: object) -> None:
-    """Lets a connection wait for no lock: the one who holds it may be the worker that is to be killed."""
-    lock = {"postgresql": "SET lock_timeout = %s", "sqlite": "PRAGMA busy_timeout = %s"}
+def be_impatient() -> AbstractContextManager[None]:
+    """Lets no statement wait for a lock: the one who holds it may be the worker that is to be killed."""
+    if connection.vendor == "postgresql":
+        return connection.execute_wrapper(_soon)
+    connection_created.connect(_sqlite_soon)
+    return nullcontext()
+
+
+def _soon(
+    execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
+) -> Any:
+    """Says it as each transaction begins: through a pooler, the next one has another session, and others have this."""
+    if not connection.in_atomic_block:
+        with transaction.atomic():
+            return _soon(execute, sql, params, many, context)
+    if connection.connection.info.transaction_status == IDLE:
+        with connection.wrap_database_errors:
+            connection.connection.execute(SOON)
+    return execute(sql, params, many, context)
+
+
+def _sqlite_soon(connection: BaseDatabaseWrapper, **signal: object) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(lock[connection.vendor] % int(LOCK_SECONDS * 1000))
+        cursor.execute(f"PRAGMA busy_timeout = {int(LOCK_SECONDS * 1000)}")

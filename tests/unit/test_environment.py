@@ -62,6 +62,28 @@ def test_a_postgresql_session_that_stands_still_is_ended() -> None:
     assert "lock_timeout=5000" in options
 
 
+def test_through_pgbouncer_nothing_is_kept_in_a_session() -> None:
+    address = "postgresql://db/orders?pgbouncer=true&sslmode=require"
+    settings = database(address, DATA, web=False)
+
+    assert settings["DISABLE_SERVER_SIDE_CURSORS"]
+    assert settings["OPTIONS"]["prepare_threshold"] is None
+    assert settings["OPTIONS"]["sslmode"] == "require"
+    assert not {"options", "pgbouncer"} & settings["OPTIONS"].keys()
+
+
+def test_a_newer_pgbouncer_knows_on_which_sessions_statements_are_prepared() -> None:
+    address = "postgresql://db/orders?pgbouncer=true&prepare_threshold=2"
+
+    assert database(address, DATA, web=False)["OPTIONS"]["prepare_threshold"] == 2
+
+
+@pytest.mark.parametrize("given", ["pgbouncer=yes", "prepare_threshold=soon"])
+def test_parameters_of_ours_that_make_no_sense_are_refused(given: str) -> None:
+    with pytest.raises(ValueError, match="neither a SQLite nor a PostgreSQL"):
+        database(f"postgresql://db/orders?{given}", DATA, web=False)
+
+
 def test_another_kind_of_database_is_refused() -> None:
     with pytest.raises(ValueError, match="neither a SQLite nor a PostgreSQL"):
         database("mysql://db/orders", DATA, web=False)
