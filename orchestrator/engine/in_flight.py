@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from itertools import groupby
 from typing import Any
 
 from orchestrator.conf import conf
 from orchestrator.engine.claims import leases
-from orchestrator.engine.claims.calls import Begun, Call
+from orchestrator.engine.claims.calls import Call
+from orchestrator.engine.claims.room import Room
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.events import waiting as waiting_commands
 from orchestrator.engine.steps import waiting as waiting_steps
 from orchestrator.engine.steps.running import CLAIMED
-from orchestrator.engine.storage.row_statements import Condition
+from orchestrator.engine.steps.waiting import StepCallKind
+from orchestrator.engine.storage.row_statements import ALL, Condition
 from orchestrator.engine.storage.table import Table
-from orchestrator.engine.storage.tables import commands, step_runs
-from orchestrator.models import CommandStatus, IssuedCommand, StepRun
+from orchestrator.engine.storage.tables import commands, instances, step_runs
+from orchestrator.models import CommandStatus, IssuedCommand, StepKind, StepRun
 
 BATCH = 32
 """How many pieces of work are claimed at once at most: they begin within a moment."""
@@ -35,13 +36,15 @@ class CallsToMake:
 
     Args:
         worker_slice: of the worker, for as long as it lives.
-        begun: gives the calls that it has in flight.
+        room: for more calls of each kind.
     """
 
-    def __init__(self, worker_slice: WorkerSlice, begun: Begun) -> None:
-        self.worker_slice, self.begun = worker_slice, begun
+    def __init__(self, worker_slice: WorkerSlice, room: Room) -> None:
+        self.worker_slice, self.room = worker_slice, room
         self.more = True
         """Whether there may be more than were claimed."""
+        self._size = BATCH
+        self._left_out = 0
 
     def claim(self, room: int) -> list[StepRun | IssuedCommand]:
         """Claims so many pieces of work at most.
@@ -51,10 +54,11 @@ class CallsToMake:
         """
         here, asked = self.worker_slice, time.monotonic()
         found: list[StepRun | IssuedCommand] = []
-        most = min(room, BATCH)
+        most = self._size = min(room, self._next_size())
+        self._left_out = 0
         for table, values in KINDS:
             if left := most - len(found):
-                lease, which = conf().LEASE_SECONDS, self._with_threads(table)
+                lease, which = conf().LEASE_SECONDS, self._with_room(table)
                 claimed = table.claim(
                     here.queue, here.owner, left, lease, which, **values
                 )
@@ -65,14 +69,18 @@ class CallsToMake:
         self.more = len(found) == most
         return found
 
-    def _with_threads(self, table: Table[Any]) -> Condition:
-        """What is said of the work that may begin: its kind has a thread left, if it needs one."""
-        begun = [call for call in self.begun() if call.threads is not None]
-        counts = Counter(call.kind for call in begun)
-        full = {call.kind for call in begun if counts[call.kind] >= (call.threads or 0)}
+    def _next_size(self) -> int:
+        """How many are claimed: of those that may be in flight only so many at once hardly more than can begin."""
+        if self._left_out:
+            return max(1, self._size - self._left_out)
+        return min(BATCH, self._size * 2)
+
+    def _with_room(self, table: Table[Any]) -> Condition:
+        """What is said of the work that may begin: there is room for one of its kind."""
+        full = self.room.full()
         if table is commands:
             return table.but_for("type", sorted(x for x in full if type(x) is str))
-        return table.but_for("node", sorted(x[1] for x in full if type(x) is tuple))
+        return _but_for(sorted(x for x in full if isinstance(x, StepCallKind)))
 
     def prepared(
         self, work: StepRun | IssuedCommand, before: Call | None
@@ -83,9 +91,25 @@ class CallsToMake:
             work: the claimed row.
             before: what was prepared of the same claim just before.
         """
+        here, room = self.worker_slice, self.room
         if isinstance(work, IssuedCommand):
-            return waiting_commands.begin(work, self.worker_slice, self.begun)
-        return waiting_steps.begin(work, self.worker_slice, self.begun, before)
+            call = waiting_commands.begin(work, here, room)
+        else:
+            call = waiting_steps.begin(work, here, room, before)
+        self._left_out += call is None
+        return call
+
+
+def _but_for(kinds: Iterable[StepCallKind]) -> Condition:
+    """What is said of all visits but for those of these kinds."""
+    sql, params = "", list[str]()
+    for kind in kinds:
+        sql += (
+            f" AND NOT (node = %s AND kind {'=' if kind.undo else '<>'} '{StepKind.UNDO}'"  # noqa: S608  # names are the models'
+            f" AND %s = (SELECT p.name FROM {instances.name} AS p WHERE p.id = {step_runs.name}.instance_id))"
+        )
+        params += [kind.node, kind.definition]
+    return Condition(sql, tuple(params)) if sql else ALL
 
 
 def still_mine(owner: str, calls: Collection[Call]) -> set[Call]:

@@ -25,6 +25,7 @@ from redis.exceptions import RedisError
 from orchestrator.conf import conf
 from orchestrator.engine.claims import leases
 from orchestrator.engine.claims.calls import Call
+from orchestrator.engine.claims.room import Room
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.in_flight import CallsToMake, still_mine
 from orchestrator.engine.storage.batch import database_now, send
@@ -74,7 +75,8 @@ class Caller:
         self._looked_at = time.monotonic()
         self._claim_at = 0.0
         worker_slice = WorkerSlice(queue, worker.owner, self._over, worker.slot.watch)
-        self.to_make = CallsToMake(worker_slice, lambda: self.flights)
+        self.room = Room(lambda: self.flights)
+        self.to_make = CallsToMake(worker_slice, self.room)
         self.loop = EventLoop(self._tell, shared.turn, shared.turned)
 
     def run(self) -> None:
@@ -243,6 +245,7 @@ class Caller:
     def _let_go(self, flight: Flight) -> None:
         del self.flights[flight.call]
         self.shared.end(flight.place)
+        self.to_make.more |= self.room.note_end(flight.call)
 
     def _let_go_of_lost(self) -> None:
         """Ends the calls that others have taken over, or whose processes were cancelled."""

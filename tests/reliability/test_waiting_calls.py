@@ -21,7 +21,7 @@ from tests.apps.waiting_calls.fixtures import (
     forgotten,
     waiting_calls,
 )
-from tests.apps.waiting_calls.ways import entries, open_gate
+from tests.apps.waiting_calls.ways import entries, journal, open_gate
 from tests.services.sizes import size
 
 __all__ = ["begin", "forgotten", "waiting_calls"]
@@ -106,3 +106,43 @@ def test_so_many_blocking_calls_are_in_flight_as_their_step_has_threads(
     assert begun == 2
     assert len(entries()) == 4
     assert {run.attempt for run in visits()} == {1}
+
+
+def test_a_kind_of_which_there_may_be_no_more_keeps_none_of_its_name_waiting(
+    begin: Begin,
+) -> None:
+    workers = begin()
+    for name in "abcd":
+        started(p.InThread, name, "gate all")
+    until(lambda: len(entries()) == 2, workers)
+    other = started(p.SameName, "other")
+    until(lambda: bool(entries("end", "other")), workers)
+    assert visits(instance=other)[0].attempt == 1
+    open_gate("all")
+    until(all_ended, workers)
+
+
+@pytest.mark.parametrize("workflow", [p.FewThreads, p.FewCalls])
+def test_when_one_of_a_few_has_ended_the_next_begins_without_a_bell(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch, workflow: Any
+) -> None:
+    """Nobody sweeps meanwhile, who would ring for what is left."""
+    monkeypatch.setenv("PROCESSION_SWEEP_SECONDS", "60")
+    started(p.OneCall, "has a worker for calls started")
+    workers = begin()
+    until(all_ended, workers)
+    process = started(workflow, [f"item-{i}" for i in range(40)])
+    until(all_ended, workers)
+
+    assert visits(instance=process).pop().result == 40
+    assert len(entries()) == 41
+    assert most_at_once() <= 3
+
+
+def most_at_once() -> int:
+    """Count the calls that were in flight at the same moment."""
+    began, found = 0, [0]
+    for line in journal().read_text().splitlines():
+        began += 1 if line.startswith("begin") else -1
+        found.append(began)
+    return max(found)

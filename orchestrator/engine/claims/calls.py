@@ -12,7 +12,6 @@ from collections.abc import (
     Awaitable,
     Callable,
     Hashable,
-    Iterable,
     Iterator,
     Sequence,
 )
@@ -52,6 +51,8 @@ class Call(ABC):
         self.work, self.name, self.kind = work, name, kind
         self.timeout, self.heartbeat = timeout, heartbeat
         self.idempotent, self.threads = idempotent, threads
+        self.most = threads
+        """How many of its kind may be in flight at once; None for any number."""
         self.ask: Ask = nobody
         self.ends = float("inf")
         """The monotonic time at which its time is over."""
@@ -117,10 +118,6 @@ class Call(ABC):
         if self.heartbeat is None or since is None:
             return self.ends
         return min(self.ends, since + self.heartbeat)
-
-
-Begun = Callable[[], Iterable[Call]]
-"""Gives the calls that a worker has in flight."""
 
 
 async def nobody(function: Callable[[], Any]) -> Any:

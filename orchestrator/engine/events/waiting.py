@@ -8,7 +8,8 @@ from orchestrator.conf import conf
 from orchestrator.definition.invalid import is_asynchronous
 from orchestrator.engine.change.application_code import contained
 from orchestrator.engine.claims import give_back, leases
-from orchestrator.engine.claims.calls import Begun, Call
+from orchestrator.engine.claims.calls import Call
+from orchestrator.engine.claims.room import Room
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.events import outbox
 from orchestrator.engine.failures import of_work
@@ -73,9 +74,7 @@ class CommandCall(Call):
         return self.worker_slice.watch(conf().EVENT_TIMEOUT, self.name)
 
 
-def begin(
-    command: IssuedCommand, worker_slice: WorkerSlice, begun: Begun
-) -> Call | None:
+def begin(command: IssuedCommand, worker_slice: WorkerSlice, room: Room) -> Call | None:
     """Prepares the call of a claimed command's handler; None when there is none now, which is stored."""
     handler = outbox.handler_of(command)
     name = leases.name_of(commands, command.pk)
@@ -84,9 +83,10 @@ def begin(
             if handler is not None and not handler.is_call:
                 give_back.to_queue(command, plain(command.queue))
                 return None
-            mine = sum(call.kind == command.type for call in begun())
+            mine = room.taken(command.type)
             if handler is not None and mine >= (handler.threads or mine + 1):
-                give_back.wait_for_room(command)
+                room.note_full(command.type)
+                give_back.at_once(command)
                 return None
             return CommandCall(command, outbox.checked(command, handler), worker_slice)
         except Exception as error:  # noqa: BLE001  # it may not be read any more

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from orchestrator.conf import conf
@@ -19,7 +19,8 @@ from orchestrator.engine.change import application_code
 from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.change.joins import check_branches
 from orchestrator.engine.claims import give_back, leases
-from orchestrator.engine.claims.calls import Begun, Call
+from orchestrator.engine.claims.calls import Call
+from orchestrator.engine.claims.room import Room
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.steps import group
 from orchestrator.engine.steps.attempts import check_attempts, has_room, policy_of
@@ -34,6 +35,14 @@ from orchestrator.models import StepKind, StepRun, StepStatus
 from orchestrator.queue import is_of_calls, plain
 
 
+class StepCallKind(NamedTuple):
+    """What a visit has in common with the others of its step, of all processes."""
+
+    definition: str
+    node: str
+    undo: bool
+
+
 class StepCall(Call):
     """A visit whose function waits outside.
 
@@ -42,7 +51,7 @@ class StepCall(Call):
         run: the claimed visit.
         vertex: its step.
         policy: how it is run.
-        begun: what else is in flight here.
+        room: for more calls of each kind.
     """
 
     def __init__(
@@ -51,7 +60,7 @@ class StepCall(Call):
         run: StepRun,
         vertex: Vertex,
         policy: Policy,
-        begun: Begun,
+        room: Room,
     ) -> None:
         super().__init__(
             run,
@@ -62,7 +71,7 @@ class StepCall(Call):
             threads=policy.threads,
             kind=kind_of(session, run),
         )
-        self.session, self.run, self.policy, self.begun = session, run, policy, begun
+        self.session, self.run, self.policy, self.room = session, run, policy, room
         self.vertex = vertex
         context = RunningStep(session.instance, run, policy.timeout, self.reporting)
         self.function, self.arguments = session.bound(
@@ -72,6 +81,7 @@ class StepCall(Call):
             self.threads = None
         elif self.threads is None:
             self.threads = 1  # a plain function stands in for an asynchronous one
+        self.most = _least(self.threads, policy.concurrency)
 
     def call(self) -> Any:
         return application_code.call(self.function, self.arguments, self.run.node)
@@ -91,7 +101,7 @@ class StepCall(Call):
                     give_back.doubt()
                     raise
                 following = self.session.failed(self.run, error, self.policy)
-        return call_of(self.session, following, self.begun)
+        return call_of(self.session, following, self.room)
 
     @property
     def together(self) -> Hashable | None:
@@ -112,7 +122,7 @@ class StepCall(Call):
                     sessions[one.run.instance_id] = one.session
             stored = group.store(held)
         following += [
-            call_of(sessions[run.instance_id], run, self.begun) for run in stored
+            call_of(sessions[run.instance_id], run, self.room) for run in stored
         ]
         return [call for call in following if call is not None]
 
@@ -129,26 +139,26 @@ class StepCall(Call):
     def failed(self, error: Exception) -> Call | None:
         with self._watched():
             following = self.session.failed(self.run, error, self.policy)
-        return call_of(self.session, following, self.begun)
+        return call_of(self.session, following, self.room)
 
     def _watched(self) -> Any:
         return self.session.worker_slice.watch(conf().EVENT_TIMEOUT, self.name)
 
 
-def kind_of(session: Session, run: StepRun) -> tuple[str, str, str]:
-    """What a visit has in common with the others of its step, of all processes."""
-    return session.instance.name, run.node, "undo" * (run.kind == StepKind.UNDO)
+def kind_of(session: Session, run: StepRun) -> StepCallKind:
+    """The kind of a visit's calls."""
+    return StepCallKind(session.instance.name, run.node, run.kind == StepKind.UNDO)
 
 
 def begin(
-    run: StepRun, worker_slice: WorkerSlice, begun: Begun, before: Call | None
+    run: StepRun, worker_slice: WorkerSlice, room: Room, before: Call | None
 ) -> Call | None:
     """Prepares the call of a claimed visit; None when there is none now, which is stored.
 
     Args:
         run: the visit.
         worker_slice: of the worker.
-        begun: what it has in flight.
+        room: for more calls of each kind.
         before: what was prepared of the same claim just before: the elements of one map share what is read for them.
     """
     with worker_slice.watch(conf().EVENT_TIMEOUT, leases.name_of(step_runs, run.pk)):
@@ -163,10 +173,10 @@ def begin(
             return None
         if run.kind != StepKind.ITEM:  # live pages are told that it runs
             announce(session.instance, {run.node: StepStatus.RUNNING}, "")
-        return call_of(session, run, begun)
+        return call_of(session, run, room)
 
 
-def call_of(session: Session, run: StepRun | None, begun: Begun) -> Call | None:
+def call_of(session: Session, run: StepRun | None, room: Room) -> Call | None:
     """Prepares the call of a visit of this session; None when there is none now, which is stored."""
     while run is not None:
         vertex = session.plan.vertices.get(run.node)
@@ -181,21 +191,28 @@ def call_of(session: Session, run: StepRun | None, begun: Begun) -> Call | None:
                 return None
             check_attempts(run, policy)
             check_branches(run, vertex)
-            if not _has_room(session, run, policy, begun):
-                give_back.wait_for_room(run)
+            if not _has_room(session, run, policy, room):
+                give_back.at_once(run)
                 return None
-            return StepCall(session, run, vertex, policy, begun)
+            return StepCall(session, run, vertex, policy, room)
         except Exception as error:  # noqa: BLE001  # as when a session runs it
             run = session.failed(run, error, policy)
     return None
 
 
-def _has_room(session: Session, run: StepRun, policy: Policy, begun: Begun) -> bool:
+def _has_room(session: Session, run: StepRun, policy: Policy, room: Room) -> bool:
     """Whether the call may be made now, if only so many of its kind may be in flight."""
-    if policy.threads is None and policy.concurrency is None:
+    most = _least(policy.threads, policy.concurrency)
+    if most is None:
         return True
     kind = kind_of(session, run)
-    mine = sum(call.kind == kind for call in begun())
-    if policy.threads is not None and mine >= policy.threads:
-        return False
-    return has_room(run, session.instance.name, policy, mine)
+    mine = room.taken(kind)
+    if mine < most and has_room(run, session.instance.name, policy, mine):
+        return True
+    room.note_full(kind)
+    return False
+
+
+def _least(*limits: int | None) -> int | None:
+    """The least of the limits that there are."""
+    return min((limit for limit in limits if limit is not None), default=None)

@@ -12,6 +12,7 @@ from orchestrator.definition import (
     Workflow,
     during,
     each,
+    run,
     step,
     then,
     undo,
@@ -139,9 +140,56 @@ class ManyCalls(Workflow):
     flow = (each(names, over="", do=element, into=together),)
 
 
+class FewCalls(Workflow):
+    """A map of which only so many elements may be in flight at once, of all processes."""
+
+    @dataclass(frozen=True)
+    class Input:
+        many: list[str]
+        how: str = ""
+
+    flow = (each(names, over="", do=step(element, concurrency=3), into=together),)
+
+
+class ManyChildren(Workflow):
+    """A map whose elements are sub-processes that wait outside."""
+
+    @dataclass(frozen=True)
+    class Input:
+        many: list[str]
+        how: str = ""
+
+    flow = (
+        each(names, over="", do=run(OneCall, "element"), item="name", into=together),
+    )
+
+
 def in_thread(name: str, how: str) -> str:
     """One that blocks."""
     return spend_thread(name, how)
+
+
+def thread_element(item: str, how: str) -> str:
+    """One element that blocks."""
+    return spend_thread(item, how)
+
+
+def count_elements(thread_element: list[str]) -> int:
+    """The join."""
+    return len(thread_element)
+
+
+class FewThreads(Workflow):
+    """A map whose elements block two threads."""
+
+    @dataclass(frozen=True)
+    class Input:
+        many: list[str]
+        how: str = ""
+
+    flow = (
+        each(names, over="", do=step(thread_element, threads=2), into=count_elements),
+    )
 
 
 class InThread(Workflow):
@@ -149,6 +197,13 @@ class InThread(Workflow):
 
     Input = Told
     flow = (step(in_thread, threads=2, retries=1),)
+
+
+class SameName(Workflow):
+    """One whose step has the name of that which blocks a thread."""
+
+    Input = Told
+    flow = (step(call, "in_thread"),)
 
 
 class ShortThread(Workflow):
