@@ -119,6 +119,34 @@ def test_it_takes_one_statement_however_many_there_are(runs: list[StepRun]) -> N
     assert texts[0] == texts[1]
 
 
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite plans otherwise")
+@pytest.mark.parametrize("analysed", [False, True])
+def test_rows_are_looked_up_by_their_keys_in_a_table_of_any_size(
+    runs: list[StepRun], analysed: bool
+) -> None:
+    """A plan is kept for long; one that reads a small table whole would read it whole when it has grown."""
+    [row] = Definition.objects.filter(name="grouped")
+    one = {"definition": row, "name": row.name, "status": "done", "revision": 4}
+    ProcessInstance.objects.bulk_create(
+        ProcessInstance(id=uuid7(), started_at=NOW, changed_at=NOW, **one)
+        for _ in range(1000)
+    )
+    if analysed:
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE orchestrator_processinstance")
+    with CaptureQueriesContext(connection) as queries:
+        group_commit.commit([change(run) for run in runs])
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        cursor.execute(f"PREPARE written AS {queries[0]['sql']}")
+        cursor.execute("EXPLAIN EXECUTE written('[]')")
+        plan = "\n".join(line for (line,) in cursor)
+        cursor.execute("DEALLOCATE written")
+
+    assert "orchestrator_processinstance_pkey" in plan
+    assert "Seq Scan" not in plan
+
+
 @pytest.mark.parametrize(
     "spoil",
     [
