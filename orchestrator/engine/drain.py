@@ -27,6 +27,9 @@ from orchestrator.queue import answering, ring
 FEW = 4
 """How many pieces of work are claimed at first: few, as nobody knows yet how long they take."""
 
+GO_ON_SECONDS = 0.1
+"""For how long a worker goes on with what follows before it looks for what is due beside that."""
+
 
 def drain(
     queue: str = DEFAULT_QUEUE,
@@ -167,8 +170,8 @@ class ReadyWork:
 
     def _go_on(self) -> int:
         """Stores what steps have given and runs what follows, round by round. Returns how many were run."""
-        steps, done = self.steps, 0
-        while steps.store():
+        steps, done, ends = self.steps, 0, time.monotonic() + GO_ON_SECONDS
+        while steps.store(goes_on=time.monotonic() < ends):
             if time.monotonic() - steps.since > conf().LEASE_SECONDS / 2:
                 leases.doubt()  # others may have taken it over before the answer came
                 break

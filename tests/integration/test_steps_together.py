@@ -1,7 +1,8 @@
 """Quick steps of one process that a worker has claimed together share a commit; each still stands for itself."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -21,11 +22,13 @@ from tests.apps.wide_graphs.processes import (
     ACTIONS,
     WORKFLOWS,
     Beside,
+    Breadth,
     Dense,
     Mesh,
     Names,
     Narrow,
     Short,
+    Tree,
     done,
 )
 from tests.services.supervised import Supervised
@@ -49,6 +52,7 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     done.clear()
     monkeypatch.setattr(draining, "FEW", 4)
     monkeypatch.setattr(draining, "BEGIN_SECONDS", 30)
+    monkeypatch.setattr(draining, "GO_ON_SECONDS", 30)
     for module in (session, quick_results):
         monkeypatch.setattr(module, "HOLD_SECONDS", 30)
     yield
@@ -106,6 +110,53 @@ def test_a_step_of_a_dense_graph_takes_few_statements(
     assert process.revision < 16 * layers / 4
     if connection.vendor == "postgresql":
         assert len(queries) < 1.5 * 16 * layers
+
+
+def claims(worker: Supervised) -> int:
+    """Let it run what is ready, and tell how often it claimed."""
+    found: list[str] = []
+
+    def look(execute: Callable[..., Any], sql: str, *given: Any) -> Any:
+        found.append(sql)
+        return execute(sql, *given)
+
+    with connection.execute_wrapper(look):
+        worker.drain("default")
+    return sum("attempt + 1" in sql for sql in found)
+
+
+def test_a_worker_goes_on_with_all_that_follows_its_quick_steps(
+    worker: Supervised,
+) -> None:
+    start_process(Dense, Mesh(6, 10))
+    # The first layer is more than is claimed at first.
+    assert claims(worker) <= 3
+    assert ProcessInstance.objects.get().status == Status.COMPLETED
+
+
+def test_it_knows_the_visits_that_it_goes_on_with_though_they_are_new(
+    worker: Supervised,
+) -> None:
+    start_process(Tree, Breadth(6))
+    assert claims(worker) <= 5
+    process = ProcessInstance.objects.get()
+    assert process.status == Status.COMPLETED
+    found = visits(process)
+    assert len(found) == 6 + 36
+    assert {(run.attempt, run.status) for run in found.values()} == {(1, "done")}
+    entered = {name: run.entered for name, run in found.items()}
+    assert all(
+        entered[f"t{n}_{m}"] == found[f"t{n}"].left for n in range(6) for m in range(6)
+    )
+
+
+def test_after_a_while_it_looks_for_what_else_is_due(
+    worker: Supervised, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(draining, "GO_ON_SECONDS", 0)
+    start_process(Dense, Mesh(4, 10))
+    assert claims(worker) >= 10
+    assert ProcessInstance.objects.get().status == Status.COMPLETED
 
 
 def test_a_step_that_fails_holds_nobody_back(worker: Supervised) -> None:

@@ -11,7 +11,13 @@ from django.db import transaction
 from orchestrator import start_process
 from orchestrator.models import StepKind, StepRun
 from tests.apps.long_work.fixtures import Begin, begin, long_work, said, written
-from tests.apps.long_work.processes import Errands, ErrandWanted, LongMap, LongStep
+from tests.apps.long_work.processes import (
+    Errands,
+    ErrandWanted,
+    LongLayer,
+    LongMap,
+    LongStep,
+)
 from tests.apps.long_work.ways import entries
 from tests.services.patience import bar, wait_for
 from tests.services.sizes import size
@@ -74,6 +80,21 @@ def test_pieces_of_long_work_are_shared_by_two_workers(
     assert sorted(entry.name for entry in entries()) == sorted(NAMES)
     assert len({entry.worker for entry in entries()}) == 2
     assert lasted() < bar(most)
+
+
+def test_long_steps_that_follow_quick_ones_are_shared_by_two_workers(
+    begin: Begin,
+) -> None:
+    """Who has run the quick ones goes on with what follows; what that worker cannot begin, the other one does."""
+    quick = tuple(f"quick{number}" for number in range(4))
+    workers = begin(2)
+    start_process(LongLayer, LongLayer.Input(quick, NAMES, "sleep 2"))
+    wait_for(lambda: ended() == len(quick + NAMES), 60, lambda: said(workers))
+
+    long = [entry for entry in entries() if entry.name in NAMES]
+    assert sorted(entry.name for entry in long) == sorted(NAMES)
+    assert len({entry.worker for entry in long}) == 2
+    assert entries("end")[-1].at - long[0].at < bar(2 * len(NAMES) - 2)
 
 
 # Results that are held

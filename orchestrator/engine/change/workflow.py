@@ -42,8 +42,9 @@ class WorkflowChange(ProcessChange):
         now: the database's time.
         plan: what it runs on.
         queue: the workflow's own.
-        owner: the worker that goes on with one of the steps that start, if it can; "" for none.
+        owner: the worker that goes on with what starts, if it can; "" for none.
         at: the queue that this worker is at.
+        room: with how many of the steps that start it goes on.
     """
 
     def __init__(
@@ -55,11 +56,13 @@ class WorkflowChange(ProcessChange):
         queue: str,
         owner: str = "",
         at: str = "",
+        room: int = 1,
     ) -> None:
         super().__init__(instance, cause, now)
         self.plan, self.queue, self.owner, self.at = plan, queue, owner, at
-        self.mine: StepRun | None = None
-        """The visit that this worker goes on with."""
+        self.room = room
+        self.mine: list[StepRun] = []
+        """The visits that this worker goes on with."""
         self.fresh: list[StepRun] = []
         self.undoing = False
         self.round = 1
@@ -158,8 +161,7 @@ class WorkflowChange(ProcessChange):
         row.status, row.wake_at, row.owner = StepStatus.CANCELLED, None, ""
         row.finished_at, row.left = self.now, self.revision
         self.instance.open_steps -= 1
-        if self.mine is row:
-            self.mine = None
+        self.mine = [mine for mine in self.mine if mine is not row]
         self.touch(row, row.status)
 
     def open_visits(self, names: Sequence[str]) -> list[StepRun]:
@@ -193,10 +195,10 @@ class WorkflowChange(ProcessChange):
     def keep(self, row: StepRun) -> None:
         """Takes a step up in the same commit that starts it, if this worker can go on with it."""
         ready = row.status == StepStatus.READY and row.queue == self.at
-        if self.owner and self.mine is None and ready:
+        if self.owner and len(self.mine) < self.room and ready:
             row.owner, row.attempt, row.status = self.owner, 1, StepStatus.RUNNING
             row.wake_at = self.now + timedelta(seconds=conf().LEASE_SECONDS)
-            self.mine = row
+            self.mine.append(row)
 
     def add(self, row: StepRun) -> None:
         """A new visit."""
@@ -269,10 +271,9 @@ class WorkflowChange(ProcessChange):
         return super().prepared()
 
     def _insert_fresh(self) -> None:
-        others = [row for row in self.fresh if row is not self.mine]
-        if self.mine is not None and self.mine in self.fresh:
-            self.writes.append(step_runs.insert_known(self.mine))
-        self.writes += step_runs.inserts(others)
+        if mine := [row for row in self.fresh if row.owner]:
+            self.writes.append(step_runs.insert_known(*mine))
+        self.writes += step_runs.inserts([row for row in self.fresh if not row.owner])
 
     def settle_status(self) -> None:
         if self.instance.finished_at is not None:

@@ -26,70 +26,86 @@ log = logging.getLogger(__name__)
 Group = Sequence[HeldResult]
 """Some results."""
 
-Following = list[StepRun | None]
-"""The visits that this worker goes on with; None where a result leads to none."""
+ROOM = 32
+"""With how many of the steps that start a worker goes on: as many quick ones as it would claim."""
 
 
-def store(held: Group) -> list[StepRun]:
-    """Stores results, and returns the visits that this worker goes on with."""
-    single, following = list[HeldResult](), Following()
+def store(held: Group, *, goes_on: bool = True) -> list[StepRun]:
+    """Stores results.
+
+    Args:
+        held: the results.
+        goes_on: whether this worker goes on with what follows; else it is claimed like all else that is ready.
+
+    Returns:
+        The visits that this worker goes on with.
+    """
+    single, following = list[HeldResult](), list[StepRun]()
     for group in _split(held, lambda one: one.run.instance_id):
         if len(group) == 1 and group[0].session.is_alone(group[0].run):
             single += group
         else:
-            following += _stored(group, _of_one_process)
+            room = goes_on * (ROOM - len(following))
+            following += _stored(group, _of_one_process, room)
     if single:
-        following += _stored(single, _of_many_processes)
-    return [run for run in following if run is not None]
+        following += _stored(single, _of_many_processes, goes_on * len(single))
+    return following
 
 
-def _stored(group: Group, together: Callable[[Group], Following]) -> Following:
-    """Stores results together, or where that cannot be one by one."""
+def _stored(
+    group: Group, together: Callable[[Group, int], list[StepRun]], room: int
+) -> list[StepRun]:
+    """Stores results together, or where that cannot be one by one; `room` is for what this worker goes on with."""
     try:
-        return together(group)
+        return together(group, max(room, 0))
     except Exception as error:  # noqa: BLE001  # each by itself tells whose it is
         return _one_by_one(group, error)
 
 
-def _one_by_one(group: Group, refusal: Exception) -> Following:
+def _one_by_one(group: Group, refusal: Exception) -> list[StepRun]:
     """Stores results that were refused together."""
     log.info("%s results could not be stored together: %s", len(group), refusal)
     if passes(refusal):
         give_back.doubt()  # they may have been, and what follows taken up
-    return [_singly(one) for one in still_mine(group)]
+    return _singly(still_mine(group))
 
 
-def _singly(one: HeldResult) -> StepRun | None:
-    one.session.forget()
-    return one.session.settle_singly(one.run, one.result)
+def _singly(group: Group) -> list[StepRun]:
+    following = list[StepRun]()
+    for one in group:
+        one.session.forget()
+        if run := one.session.settle_singly(one.run, one.result):
+            following.append(run)
+    return following
 
 
-def _of_one_process(group: Group) -> Following:
+def _of_one_process(group: Group, room: int) -> list[StepRun]:
     """Stores them in one transaction: elements of one map in one change, and steps that do not depend on their order.
 
-    What follows several steps is claimed like all else that is ready, and so together again.
+    This worker goes on with all that follows, as far as there is room: two at the quick steps of one process would only
+    wait for each other. What it does not come to in a moment others take over.
     """
-    session, following = group[0].session, Following()
+    session, following = group[0].session, list[StepRun]()
     with transaction.atomic(durable=True):
         now = session.lock(group[0].run).now
         for same in _split(group, _change_of):
             change = session.change(same[0].run, now)
-            if len(same) > 1 and same[0].run.kind != StepKind.ITEM:
-                change.owner = ""
+            change.room = room - len(following)
             _settle(change, same)
             change.write()
             for one in same:
                 session.learn(one)
-            following.append(change.mine)
+            following += change.mine
     return following
 
 
-def _of_many_processes(group: Group) -> Following:
+def _of_many_processes(group: Group, room: int) -> list[StepRun]:
     """Stores one result of each process in a group commit, and those alone that it leaves out."""
     changes, writes = list[WorkflowChange](), list[list[Statement]]()
     ready, left_out = list[HeldResult](), list[HeldResult]()
     for one in group:
         change = one.session.change_alone(one.run)
+        change.room = min(room, 1)
         try:
             _settle(change, [one])
             writes.append(change.prepared())
@@ -98,17 +114,17 @@ def _of_many_processes(group: Group) -> Following:
             continue
         changes.append(change)
         ready.append(one)
-    following, committed = Following(), group_commit.commit(writes)
+    following, committed = list[StepRun](), group_commit.commit(writes)
     for one, change, written in zip(ready, changes, committed.written, strict=True):
         if not written:
             left_out.append(one)
             continue
         change.written()
         one.session.learn(one)
-        following.append(change.mine)
+        following += change.mine
     if committed.refusal is not None:
         return [*following, *_one_by_one(left_out, committed.refusal)]
-    return [*following, *map(_singly, left_out)]
+    return [*following, *_singly(left_out)]
 
 
 def _settle(change: WorkflowChange, same: Group) -> None:

@@ -71,12 +71,12 @@ class StepRunner:
         """Whether the results that are held are to be stored before another function is called."""
         return self.quick.are_due
 
-    def store(self) -> bool:
-        """Stores the results that are held; whether this worker has visits to go on with then."""
+    def store(self, *, goes_on: bool = True) -> bool:
+        """Stores the results that are held; whether this worker has visits to go on with then, if it goes on."""
         if not self.following:
             self.since = time.monotonic()
         try:
-            found = store(self.quick.take()) if self.quick else []
+            found = store(self.quick.take(), goes_on=goes_on) if self.quick else []
         finally:
             self.worker_slice.held.stored()
         self._taken_up |= {run.pk for run in found}

@@ -361,7 +361,7 @@ class Session:
         settling.follow(change, run, result, status)
         change.write()
         self._learn(run, given)
-        return change.mine
+        return change.mine[0] if change.mine else None
 
     def learn(self, stored: HeldResult) -> None:
         """Notes a result that was held and is stored now."""

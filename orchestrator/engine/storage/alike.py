@@ -61,17 +61,21 @@ def _one_of(group: Sequence[Any]) -> Statement:
     first = group[0]
     if isinstance(first, Insert):
         items = [item for one in group for item in one.items]
-        return _inserted(first.table, items, first.touched)
+        return _inserted(first, items)
     return _updated(group)
 
 
-def _inserted(table: Table[Any], items: Sequence[Any], touched: Touched) -> Statement:
+def _inserted(first: Insert, items: Sequence[Any]) -> Statement:
+    table = first.table
     fields = table.columns if items[0].pk is not None else table.unkeyed
     values = [[getattr(item, field.attname) for field in fields] for item in items]
     keys = [item.pk for item in items] if fields is table.columns else ()
     rows = JsonRows(len(items))
     sql = _insert(table, rows.columns("s", fields, values))
-    return Statement(sql, [rows.text()], touched, len(items), None, keys)
+    if first.known:
+        told = f"{sql} RETURNING {table.key}"
+        return Statement(told, [rows.text()], first.touched, None, first.receive)
+    return Statement(sql, [rows.text()], first.touched, len(items), None, keys)
 
 
 def _updated(group: Sequence[Update]) -> Statement:

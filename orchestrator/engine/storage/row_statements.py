@@ -53,7 +53,7 @@ class Insert(RowStatement):
     Args:
         table: whose rows.
         items: the rows; the automatic key of those that have none is left to the database.
-        known: whether the one row is given its key then.
+        known: whether the rows are given their keys then, in their order.
     """
 
     __slots__ = ("items", "known", "table")
@@ -69,7 +69,8 @@ class Insert(RowStatement):
             self.receive = self._receive
 
     def _receive(self, rows: list[Any]) -> None:
-        self.items[0].pk = rows[0][0]
+        for item, (key,) in zip(self.items, rows, strict=True):
+            item.pk = key
 
     def _compiled(self) -> tuple[str, Sequence[Any]]:
         sql, params = self.table.compiled_insert(self.items)

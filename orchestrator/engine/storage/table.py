@@ -110,9 +110,9 @@ class Table(Generic[M]):
             for begin in range(0, len(objects), CHUNK)
         ]
 
-    def insert_known(self, item: M) -> Insert:
-        """Inserts a new row and gives the object its key, for work that goes on with it."""
-        return Insert(self, [item], known=True)
+    def insert_known(self, *items: M) -> Insert:
+        """Inserts new rows and gives the objects their keys, for work that goes on with them."""
+        return Insert(self, items, known=True)
 
     def insert_if(
         self,

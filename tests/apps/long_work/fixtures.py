@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.testing import registered
 from tests.apps.long_work import handlers
-from tests.apps.long_work.processes import Errands, LongMap, LongStep
+from tests.apps.long_work.processes import Errands, LongLayer, LongMap, LongStep
 from tests.apps.long_work.ways import ACTIONS, journal
 from tests.services.workers import Workers, hired, said
 
@@ -20,7 +20,7 @@ Begin = Callable[..., Workers]
 def long_work() -> Iterator[None]:
     """Let the running code have this app; for a whole module, as the invariants need it after each test."""
     assert handlers.__name__  # importing it has registered them
-    with registered(LongStep, LongMap, Errands):
+    with registered(LongStep, LongMap, LongLayer, Errands):
         yield
 
 

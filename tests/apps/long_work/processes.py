@@ -1,5 +1,6 @@
 """The same long work in a step, in the elements of a map and in a command after the commit."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -10,9 +11,12 @@ from orchestrator.definition import (
     Workflow,
     during,
     each,
+    needs,
+    start,
     step,
     when,
 )
+from orchestrator.definition.workflow.rows import FlowRow
 from tests.apps.long_work.ways import spend
 
 AT_ONCE = "at once"
@@ -32,6 +36,26 @@ class LongStep(Workflow):
         how: str = AT_ONCE
 
     flow = (step(work),)
+
+
+class LongLayer(Workflow):
+    """Quick steps, and then long ones that each need all of these."""
+
+    @dataclass(frozen=True)
+    class Input:
+        quick: tuple[str, ...]
+        long: tuple[str, ...]
+        how: str
+
+    @staticmethod
+    def flow(input: Input) -> Iterator[FlowRow]:
+        quick = [
+            step(work, name, args={"name": name, "how": AT_ONCE})
+            for name in input.quick
+        ]
+        yield start(*quick)
+        for name in input.long:
+            yield needs(step(work, name, args={"name": name}), quick)
 
 
 def names(ways: dict[str, str]) -> list[list[str]]:

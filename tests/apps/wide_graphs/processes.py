@@ -101,6 +101,22 @@ class Dense(Workflow):
             before = now
 
 
+class Tree(Workflow):
+    """Steps beside each other, each of which opens as many branches that end by themselves."""
+
+    name = "wide-tree"
+    Input = Breadth
+
+    @staticmethod
+    def flow(input: Breadth) -> Iterator[FlowRow]:
+        for one in range(input.branches):
+            stem = step(nothing, f"t{one}")
+            yield start(stem)
+            yield fork(
+                stem, into=[step(nothing, f"t{one}_{n}") for n in range(input.branches)]
+            )
+
+
 class Way(StrEnum):
     ON = "on"
 
@@ -150,4 +166,4 @@ class Beside(Workflow):
         yield join(*ends, into=last)
 
 
-WORKFLOWS = (Broad, Fan, Short, Narrow, Dense, Beside)
+WORKFLOWS = (Broad, Fan, Short, Narrow, Dense, Tree, Beside)
