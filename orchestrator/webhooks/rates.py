@@ -13,10 +13,10 @@ from functools import cache
 
 from django.conf import settings
 from redis import Redis
-from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
-from redis.retry import Retry
 
+from orchestrator.definition.process_definition import DEFAULT_QUEUE
+from orchestrator.queue import be_impatient, connected
 from orchestrator.webhooks.not_accepted import NotAccepted
 
 log = logging.getLogger(__name__)
@@ -71,9 +71,6 @@ def check_rate(source: str, number: int = 1) -> None:
 
 @cache
 def _valkey() -> Redis:
-    return Redis.from_url(
-        settings.REDIS_URL,
-        socket_timeout=PATIENCE,
-        socket_connect_timeout=PATIENCE,
-        retry=Retry(NoBackoff(), 0),  # the sender waits for the answer
-    )
+    connection: Redis = connected(DEFAULT_QUEUE).connection
+    be_impatient(connection, PATIENCE)  # the sender waits for the answer
+    return connection

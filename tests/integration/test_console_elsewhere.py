@@ -1,6 +1,7 @@
 """The console in a project that is not ours: its addresses, middleware, way to sign in and ASGI application."""
 
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from django.db import connections
 from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
+from standardwebhooks.webhooks import Webhook
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
@@ -113,6 +115,31 @@ def test_a_refused_form_leads_back_into_the_console(
 
     assert answer.status_code == 400
     assert 'class="button" href="/ops/"' in answer.content.decode()
+
+
+def test_webhooks_come_in_where_the_project_has_them(
+    client: Client, settings: Settings, valkey: object
+) -> None:
+    key = "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ="
+    now, body = (
+        datetime.now(UTC),
+        '{"type": "ListedOnInternal", "data": {"order_id": "A-1"}}',
+    )
+    signature = Webhook(key).sign("m-1", now, body)
+    headers = {"webhook-id": "m-1", "webhook-timestamp": str(int(now.timestamp()))}
+    headers["webhook-signature"] = signature
+    del settings.REDIS_URL
+    settings.WEBHOOK_RATES = {"bank": (5, 20)}
+
+    def sent() -> int:
+        return client.post(
+            "/hooks/in/bank/", body, content_type="application/json", headers=headers
+        ).status_code
+
+    del settings.WEBHOOK_SOURCES
+    assert sent() == 404
+    settings.WEBHOOK_SOURCES = {"bank": [key]}
+    assert sent() == 202
 
 
 # The socket
