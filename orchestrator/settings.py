@@ -3,6 +3,7 @@
 docs/settings.md lists the variables.
 """
 
+from datetime import timedelta
 from pathlib import Path
 
 from orchestrator.environment import (
@@ -32,6 +33,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "axes",
     "channels",
     "django_rq",
     "orchestrator",
@@ -57,6 +59,7 @@ MIDDLEWARE = [
     "orchestrator.middleware.SignInRequiredMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "axes.middleware.AxesMiddleware",
 ]
 
 ROOT_URLCONF = "orchestrator.urls"
@@ -105,6 +108,19 @@ CHANNEL_LAYERS = {
 LOGIN_URL = "sign-in"
 LOGIN_REDIRECT_URL = "monitoring:definitions"
 LOGOUT_REDIRECT_URL = "sign-in"
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",  # lets in nobody, and keeps out who has failed too often
+    "django.contrib.auth.backends.ModelBackend",
+]
+# An address, or an account, that has failed so often has to wait. What it tries meanwhile makes that no longer: else
+# anybody could keep somebody out for ever.
+AXES_FAILURE_LIMIT = 10
+AXES_LOCKOUT_PARAMETERS = ["ip_address", "username"]
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_LOCKOUT_CALLABLE = "orchestrator.sign_in.throttled"
+AXES_ENABLE_ACCESS_FAILURE_LOG = True  # what the owner of the account is told
+AXES_VERBOSE = False
 AUTH_PASSWORD_VALIDATORS = [
     {
         "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",

@@ -1,12 +1,18 @@
-"""Signing in: by password, or by a signed link that works once and for a day."""
+"""Signing in: by password, or by a signed link that works once and for a day.
+
+What fails is counted by django-axes, by address and by account, where the project has it, as the bundled one does.
+"""
 
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth import get_user_model, login
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView
 from django.core import signing
 from django.http import HttpRequest, HttpResponse
@@ -14,6 +20,9 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
+from django.utils.translation import gettext_lazy as _
 from django.views import View
 from django.views.decorators.cache import never_cache
 
@@ -66,10 +75,51 @@ def backend() -> str:
     return USUAL if USUAL in backends else backends[0]
 
 
+def tell_of_failures(
+    request: HttpRequest, user: AbstractBaseUser, since: datetime | None
+) -> None:
+    """Tells who signs in how often somebody has failed to since the last time, where that is kept."""
+    if not apps.is_installed("axes"):
+        return
+    from axes.models import AccessFailureLog  # noqa: PLC0415  only where its app is installed
+
+    failed = AccessFailureLog.objects.filter(username=user.get_username())
+    if since is not None:
+        failed = failed.filter(attempt_time__gt=since)
+    last = failed.order_by("-attempt_time").first()
+    if last is not None:
+        about = {
+            "number": failed.count(),
+            "when": date_format(localtime(last.attempt_time), "DATETIME_FORMAT"),
+            "address": last.ip_address or "?",
+        }
+        messages.warning(request, FAILURES % about, fail_silently=True)
+
+
+FAILURES = _(
+    "Failed attempts to sign in as you since the last time: %(number)s, the last on %(when)s from %(address)s. "
+    "If that was not you, tell an administrator."
+)
+
+
+def throttled(request: HttpRequest, *about: object) -> HttpResponse:
+    """The answer to an address, or for an account, that has failed too often, whatever the password was."""
+    answer = render(request, "registration/throttled.html", status=429)
+    answer["Retry-After"] = str(round(settings.AXES_COOLOFF_TIME.total_seconds()))
+    return answer
+
+
 class SignInView(LoginView):
     """The form for user name and password."""
 
     redirect_authenticated_user = True
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        user = form.get_user()
+        since = user.last_login
+        answer = super().form_valid(form)
+        tell_of_failures(self.request, user, since)
+        return answer
 
 
 class SignOutView(LogoutView):
@@ -90,5 +140,7 @@ class SignInByLinkView(View):
                 {"refused": refused},
                 status=403,
             )
+        since = user.last_login
         login(request, user, backend=backend())  # type: ignore[arg-type]  # its type knows no other user model
+        tell_of_failures(request, user, since)
         return redirect(settings.LOGIN_REDIRECT_URL)

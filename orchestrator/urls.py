@@ -21,6 +21,11 @@ def for_superusers(pattern: URLPattern) -> URLPattern:
 # What browsers ask for where a page names no icon, as those of the administration do not.
 icon = login_not_required(RedirectView.as_view(url=static("monitoring/icon.svg")))
 
+# One way in, which is throttled and tells of failures, also for the administration.
+to_sign_in = login_not_required(
+    RedirectView.as_view(pattern_name="sign-in", query_string=True)
+)
+
 urlpatterns = [
     path("favicon.ico", icon),
     path("sign-in/", SignInView.as_view(), name="sign-in"),
@@ -31,6 +36,7 @@ urlpatterns = [
         "admin/rq/",
         include(([for_superusers(pattern) for pattern in dashboard], "django_rq")),
     ),
+    path("admin/login/", to_sign_in),
     path("admin/", admin.site.urls),
     path("", include("monitoring.urls")),
 ]

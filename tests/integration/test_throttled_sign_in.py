@@ -1,0 +1,145 @@
+"""Signing in to the bundled project: who fails too often has to wait, and whose account it was is told."""
+
+import logging
+from datetime import timedelta
+
+import pytest
+from axes.models import AccessAttempt, AccessFailureLog, AccessLog
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from orchestrator.sign_in import sign_in_path
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+
+PASSWORD = "correct horse battery staple"
+
+
+@pytest.fixture(autouse=True)
+def quick_hashes(settings: object) -> None:
+    """Let forty passwords be compared in no time."""
+    quick = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    settings.PASSWORD_HASHERS = quick  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def owner(administrator: User) -> User:
+    administrator.set_password(PASSWORD)
+    administrator.save()
+    return administrator
+
+
+def tried(name: str, password: str, address: str = "192.0.2.1") -> int:
+    """Return the status of one attempt to sign in."""
+    form = {"username": name, "password": password}
+    return Client().post("/sign-in/", form, REMOTE_ADDR=address).status_code
+
+
+def test_of_forty_wrong_passwords_ten_are_looked_at(owner: User) -> None:
+    answers = [tried("administrator", f"wrong {number}") for number in range(40)]
+
+    assert answers == [200] * 9 + [429] * 31
+    assert AccessFailureLog.objects.filter(username="administrator").count() == 10
+
+
+def test_an_account_is_throttled_from_everywhere_and_an_address_for_everybody(
+    owner: User, viewer: User
+) -> None:
+    for number in range(10):
+        tried("administrator", "wrong", f"192.0.2.{number}")
+    assert tried("administrator", PASSWORD, "203.0.113.9") == 429
+    assert tried("viewer", "wrong", "203.0.113.9") == 200
+
+    for number in range(10):
+        tried(f"somebody {number}", "wrong", "198.51.100.7")
+    assert tried("viewer", "wrong", "198.51.100.7") == 429
+
+
+def test_it_says_when_to_come_again(owner: User) -> None:
+    for _ in range(10):
+        tried("administrator", "wrong")
+    form = {"username": "administrator", "password": PASSWORD}
+
+    answer = Client().post("/sign-in/", form, REMOTE_ADDR="192.0.2.1")
+
+    assert answer["Retry-After"] == "900"
+    assert "Wait a quarter of an hour" in answer.content.decode()
+
+
+def test_after_a_quarter_of_an_hour_it_may_be_tried_again_whatever_came_meanwhile(
+    owner: User,
+) -> None:
+    for _ in range(15):
+        tried("administrator", "wrong")
+    before = timezone.now() - timedelta(minutes=15)
+    AccessAttempt.objects.filter(failures_since_start=10).update(attempt_time=before)
+
+    assert tried("administrator", PASSWORD) == 302
+
+
+def test_a_link_lets_its_owner_in_while_the_account_is_throttled(owner: User) -> None:
+    for _ in range(10):
+        tried("administrator", "wrong")
+
+    assert follow(owner).get("/").status_code == 200
+
+
+def follow(user: User) -> Client:
+    client = Client()
+    client.get(sign_in_path(user))
+    return client
+
+
+@pytest.mark.parametrize("by_link", [False, True])
+def test_the_owner_is_told_at_the_next_sign_in_and_once(
+    by_link: bool, owner: User
+) -> None:
+    for _ in range(3):
+        tried("administrator", "wrong", "192.0.2.66")
+    tried("somebody else", "wrong")
+    client = follow(owner) if by_link else Client()
+    if not by_link:
+        client.post("/sign-in/", {"username": "administrator", "password": PASSWORD})
+
+    page = client.get("/").content.decode()
+
+    told = "Failed attempts to sign in as you since the last time: 3, the last on"
+    assert told in page
+    assert "from 192.0.2.66" in page
+    assert told not in client.get("/").content.decode()
+    again = follow(User.objects.get(pk=owner.pk))
+    assert "Failed attempts" not in again.get("/").content.decode()
+
+
+def test_every_way_in_is_in_the_books(owner: User) -> None:
+    tried("administrator", "wrong")
+    tried("administrator", PASSWORD)
+
+    [failed], [done] = AccessFailureLog.objects.all(), AccessLog.objects.all()
+    assert (failed.username, failed.ip_address) == ("administrator", "192.0.2.1")
+    assert (done.username, done.ip_address) == ("administrator", "192.0.2.1")
+
+
+def test_no_password_is_kept_or_logged(
+    owner: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        tried("administrator", "a secret that was misspelt")
+        tried("administrator", PASSWORD)
+
+    kept = [*AccessAttempt.objects.values(), *AccessFailureLog.objects.values()]
+    assert "misspelt" not in str(kept) + caplog.text
+    assert PASSWORD not in str(kept) + caplog.text
+
+
+def test_the_administration_has_no_door_of_its_own(client: Client) -> None:
+    answer = client.get("/admin/login/?next=/admin/")
+
+    assert answer["Location"] == "/sign-in/?next=/admin/"
+    assert client.post("/admin/login/").status_code == 302
+
+
+@pytest.mark.parametrize("name", ["a\0b", "9" * 10_000, "\ud7ff\u202e", ""])
+def test_names_that_nobody_can_have_are_wrong_and_no_error(name: str) -> None:
+    assert tried(name, "x\0y") == 200
