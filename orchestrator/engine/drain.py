@@ -63,7 +63,7 @@ def drain(
     ready = ReadyWork(worker_slice, stop, alone=alone)
     with answering(queue):
         while not worker_slice.over():
-            leases.end_doubtful(queue, owner)
+            leases.end_doubtful(owner)
             if not (ready.run_once() or leases.in_doubt()):
                 return ready.done
     ring(queue)

@@ -115,6 +115,8 @@ class InboxEvent(Work):
                 condition=Q(wake_at__isnull=False),
                 name="due_events",
             ),
+            # What each worker holds: its lease is renewed, whatever else waits.
+            models.Index(fields=["owner"], condition=~Q(owner=""), name="held_events"),
             # Which older events of the same process are still undecided: by its id, and by its key.
             models.Index(
                 fields=["process", "id"],

@@ -79,6 +79,10 @@ class IssuedCommand(Work):
                 condition=Q(wake_at__isnull=False),
                 name="due_commands",
             ),
+            # What each worker holds: its lease is renewed, whatever else waits.
+            models.Index(
+                fields=["owner"], condition=~Q(owner=""), name="held_commands"
+            ),
             # The history of one process.
             models.Index(fields=["instance", "revision"], name="commands_of_instance"),
         ]

@@ -112,6 +112,10 @@ class StepRun(Work):
                 condition=Q(wake_at__isnull=False),
                 name="due_step_runs",
             ),
+            # What each worker holds: its lease is renewed, whatever else waits.
+            models.Index(
+                fields=["owner"], condition=~Q(owner=""), name="held_step_runs"
+            ),
             # The decisions that are wanted, oldest first.
             models.Index(
                 fields=["id"],

@@ -104,7 +104,7 @@ class Caller:
 
     def _go_on(self) -> None:
         names = [call.name for call in self.flights]
-        leases.end_doubtful(self.queue, self.worker.owner, names)
+        leases.end_doubtful(self.worker.owner, names)
         found = self._due()
         for act in found:
             if not isinstance(act, Came):

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby
-from operator import itemgetter
 
 from django.conf import settings
 
@@ -47,13 +46,11 @@ class LostWorker:
         owner: its boot id.
         in_hand: the names of the work that it was at, with how it was lost; without what is innocent.
         returned: the results that it held, as they were shown.
-        calls: whether it was one that keeps calls in flight.
     """
 
     owner: str
     in_hand: tuple[tuple[str, Lost], ...] = ()
     returned: str = ""
-    calls: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,8 +82,7 @@ class WorkerReport:
         """
         for one in self.lost:
             send(take_over.returned(one.owner, results_of(one.returned)))
-            its_queue = self._queue_of(one)
-            leases.end(its_queue, [one.owner], in_hand=dict(one.in_hand))
+            leases.end([one.owner], in_hand=dict(one.in_hand))
         if self.living is not None:
             self._store_living(self.living)
         if not (self.sweep or self.lost):
@@ -97,16 +93,12 @@ class WorkerReport:
         mine.update(swept_at=database_now())
         return calls
 
-    def _queue_of(self, worker: LivingWorker | LostWorker) -> str:
+    def _queue_of(self, worker: LivingWorker) -> str:
         return doorbell.calls_of(self.queue) if worker.calls else self.queue
 
     def _store_living(self, living: list[LivingWorker]) -> None:
         now = database_now()
-        holding = sorted(
-            (self._queue_of(one), one.owner) for one in living if one.holds
-        )
-        for its_queue, workers in groupby(holding, itemgetter(0)):
-            leases.renew(its_queue, [owner for _, owner in workers])
+        leases.renew(sorted(one.owner for one in living if one.holds))
         owners = [worker.owner for worker in living]
         if Worker.objects.filter(id__in=owners).update(seen_at=now) < len(owners):
             rows = (self._row(worker, now) for worker in living)

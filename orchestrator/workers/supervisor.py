@@ -121,8 +121,7 @@ class WorkerProcess:
     @property
     def ended(self) -> LostWorker:
         """It, as a worker that was asked to stop."""
-        returned, calls = self.held.results_text(), self.calls is not None
-        return LostWorker(self.worker.owner, returned=returned, calls=calls)
+        return LostWorker(self.worker.owner, returned=self.held.results_text())
 
     @property
     def lost(self) -> LostWorker:
@@ -140,7 +139,7 @@ class WorkerProcess:
         in_hand |= self.guilty
         returned = self.held.results_text()
         known = tuple(in_hand.items())
-        return LostWorker(self.worker.owner, known, returned, self.calls is not None)
+        return LostWorker(self.worker.owner, known, returned)
 
 
 class Supervisor:

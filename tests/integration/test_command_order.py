@@ -171,7 +171,7 @@ def test_the_order_outlives_a_worker_that_dies(shop: Press) -> None:
     run("default")
     [first] = commands.claim("press", "dead", 8, 10, status="running")
     name = leases.name_of(commands, first.work.pk)
-    leases.end("press", ["dead"], in_hand={name: "died"})  # type: ignore[dict-item]  # its value
+    leases.end(["dead"], in_hand={name: "died"})  # type: ignore[dict-item]  # its value
     run()
 
     assert shop.called == ["Register", "Announce", "Print", "Ship"]

@@ -141,7 +141,7 @@ def test_what_others_have_taken_meanwhile_is_not_begun(
     held = table.model._default_manager.filter(owner="B")
     assert set(held.values_list("pk", flat=True)) == set(taken)
     assert set(held.values_list("attempt", flat=True)) == {1}
-    leases.end("default", ["B"])
+    leases.end(["B"])
     worker.drain("default")
     assert sorted(begun()) == sorted(NAMES)
 
@@ -203,7 +203,7 @@ def test_what_is_given_back_comes_before_what_became_due_later(
         long_step("c")
         worker.look()
         taken.extend(claimed_by("B", step_runs, 1))
-        leases.end("default", ["B"])
+        leases.end(["B"])
 
     ACTIONS["a"] = look
     worker.drain("default")
@@ -235,7 +235,7 @@ def test_an_answer_to_a_claim_that_comes_after_half_a_lease_is_not_trusted(
         if found and slow:
             slow.clear()
             time.sleep(0.6)
-            leases.end("default", ["A"])  # as if its lease had run out
+            leases.end(["A"])  # as if its lease had run out
             assert len(claimed_by("B", table, 1)) == 1
         return found
 
@@ -245,7 +245,7 @@ def test_an_answer_to_a_claim_that_comes_after_half_a_lease_is_not_trusted(
     drain(owner="A")
 
     assert len(begun()) == 3
-    leases.end("default", ["B"])
+    leases.end(["B"])
     drain(owner="A")
     assert sorted(begun()) == sorted(NAMES)
 

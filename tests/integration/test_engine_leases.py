@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import Group
 
 from orchestrator import Answer, CommandContext
@@ -19,6 +20,7 @@ from orchestrator.engine.drain import drain
 from orchestrator.engine.events.deadlines import fire
 from orchestrator.engine.events.delivery import deliver
 from orchestrator.engine.events.outbox import carry_out
+from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.table import Table
 from orchestrator.engine.storage.tables import commands, events, step_runs
 from orchestrator.models import (
@@ -45,6 +47,7 @@ from tests.apps.process_managers.messages import (
     ParcelScanned,
 )
 from tests.apps.process_managers.together import raised, together
+from tests.services.explained import explained
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
@@ -285,6 +288,19 @@ def test_work_whose_workers_died_in_every_attempt_is_set_aside(what: str) -> Non
     assert parcel.status == "failed"
 
 
+@pytest.mark.skipif(
+    "postgresql" not in settings.DATABASES["default"]["ENGINE"],
+    reason="SQLite asks for a list of keys once",
+)
+def test_a_claim_asks_once_for_the_keys_of_what_is_due() -> None:
+    """Where they were joined with a table that was thought to be small, a claim took more than its limit."""
+    with explained() as plans:
+        claim(events, "A")
+
+    assert "InitPlan" in plans[0]
+    assert "Semi Join" not in plans[0]
+
+
 # Renewing and ending
 
 
@@ -292,7 +308,7 @@ def test_a_renewed_lease_lasts_longer() -> None:
     waiting_scan()
     claim(events, "A")
     age(LEASE * 0.7)
-    leases.renew("default", ["A"])
+    leases.renew(["A"])
     age(LEASE * 0.4)
 
     assert claim(events, "B") == []
@@ -302,11 +318,27 @@ def test_a_renewed_lease_lasts_longer() -> None:
     drain()
 
 
+def test_renewing_looks_at_what_is_held_whatever_waits() -> None:
+    now = database_now()
+    waits = {"type": "ParcelScanned", "received_at": now, "wake_at": now + LEASE}
+    InboxEvent.objects.bulk_create(
+        InboxEvent(event_id=str(number), source="test", body={}, **waits)
+        for number in range(500)
+    )
+    with explained() as plans:
+        leases.renew(["A", "B"])
+
+    plan = " ".join(plans)
+    InboxEvent.objects.all().delete()
+    assert "held_events" in plan
+    assert "due_events" not in plan
+
+
 def test_only_the_work_of_those_who_live_is_renewed() -> None:
     waiting_scan()
     claim(events, "A")
     age(LEASE - SECOND)
-    leases.renew("default", ["B"])
+    leases.renew(["B"])
     age(2 * SECOND)
 
     assert len(claim(events, "C")) == 1
@@ -317,7 +349,7 @@ def test_only_the_work_of_those_who_live_is_renewed() -> None:
 def test_an_ended_lease_frees_the_work_at_once_and_uncharged() -> None:
     waiting_scan()
     claim(events, "A")
-    leases.end("default", ["A"])
+    leases.end(["A"])
     event = InboxEvent.objects.get(type="ParcelScanned")
 
     assert (event.owner, event.attempt) == ("", 0)
@@ -333,7 +365,7 @@ def test_the_work_that_a_dead_worker_had_in_hand_is_charged_and_no_other() -> No
         accept(parcel, ParcelScanned(parcel.correlation_key, "x")) for parcel in parcels
     ]
     assert len(claim(events, "A")) == 3
-    leases.end("default", ["A"], in_hand={name_of(events, numbers[1]): Lost.DIED})
+    leases.end(["A"], in_hand={name_of(events, numbers[1]): Lost.DIED})
 
     attempts = InboxEvent.objects.filter(pk__in=numbers).order_by("pk")
     assert list(attempts.values_list("attempt", "owner")) == [(0, ""), (1, ""), (0, "")]
@@ -358,7 +390,7 @@ def test_a_command_in_hand_is_charged_too() -> None:
     accept(ProcessInstance.objects.get(), ParcelPacked(3))
     deliver(claim(events, "A")[0])
     [held] = claim(commands, "A")
-    leases.end("default", ["A"], in_hand={name_of(commands, held.pk): Lost.DIED})
+    leases.end(["A"], in_hand={name_of(commands, held.pk): Lost.DIED})
 
     held.refresh_from_db()
     assert (held.attempt, held.owner) == (1, "")

@@ -39,6 +39,7 @@ from tests.apps.process_managers.messages import (
 )
 from tests.apps.process_managers.processes import Shipping
 from tests.apps.process_managers.together import raised, together
+from tests.services.explained import explained
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
@@ -370,27 +371,6 @@ def test_what_waited_for_an_event_is_found_by_indexes(
     assert "undecided_of_key" in of_key
     for plan in plans:
         assert lines_that_go_through_a_table(plan) == []
-
-
-@contextmanager
-def explained() -> Iterator[list[str]]:
-    """Give how the database goes about each statement of the block."""
-    found: list[str] = []
-    postgresql = connection.vendor == "postgresql"
-
-    def explain(
-        execute: Callable[..., object], sql: str, params: object, *rest: object
-    ) -> object:
-        with connection.cursor() as cursor:
-            if postgresql:  # it goes through a small table of processes
-                cursor.cursor.execute("SET LOCAL enable_seqscan = off")
-            how = "EXPLAIN" if postgresql else "EXPLAIN QUERY PLAN"
-            cursor.cursor.execute(f"{how} {sql}", params)
-            found.append("\n".join(str(row[-1]) for row in cursor.cursor.fetchall()))
-        return execute(sql, params, *rest)
-
-    with connection.execute_wrapper(explain):
-        yield found
 
 
 def lines_that_go_through_a_table(plan: str) -> list[str]:

@@ -681,7 +681,7 @@ def test_a_handler_whose_statement_fails_after_the_commit_is_tried_again() -> No
 
 def test_a_lost_lease_does_not_cost_the_tests_own_transaction() -> None:
     def quote(traveller: str, nights: int) -> int:
-        leases.end("default", list(StepRun.objects.values_list("owner", flat=True)))
+        leases.end(list(StepRun.objects.values_list("owner", flat=True)))
         return 1
 
     Group.objects.create(name="before")

@@ -651,7 +651,7 @@ def test_a_worker_that_dies_when_it_was_to_hear_of_it_is_followed_by_another() -
     claimed = step_runs.claim("default", "dead", 8, 10.0, **CLAIMED)
     assert [one.work.node for one in claimed] == ["errand"]
     assert go_on(process).status == "waiting"
-    leases.end("default", ["dead"])
+    leases.end(["dead"])
 
     assert standing(go_on(process)) == ["completed", "cancelled"]
     assert done.count("explain") == 1
@@ -663,7 +663,7 @@ def test_a_worker_that_dies_when_it_was_to_hear_that_it_goes_on(asked: Ask) -> N
     skip(child.pk, visit(child, "buy").pk, "a gift", request=asked())
     claimed = step_runs.claim("default", "dead", 8, 10.0, **CLAIMED)
     assert [one.work.node for one in claimed] == ["errand"]
-    leases.end("default", ["dead"])
+    leases.end(["dead"])
 
     assert go_on(process).status == "completed"
 

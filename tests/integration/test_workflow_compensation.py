@@ -334,7 +334,7 @@ def test_a_step_that_was_only_claimed_by_a_dead_worker_is_undone_once() -> None:
     claimed = step_runs.claim("default", "dead", 8, 10.0, **CLAIMED)
     assert [one.work.kind for one in claimed] == ["undo"]
     assert go_on(process).status == "retrying"
-    leases.end("default", ["dead"])
+    leases.end(["dead"])
 
     assert go_on(process).status == "cancelled"
     assert undone == [HOTEL, FLIGHT]
@@ -421,7 +421,7 @@ def test_a_step_that_a_dead_worker_had_claimed_when_its_process_was_cancelled(
     process = launch(processes.Leg, "Nara", 2)
     step_runs.claim("default", "dead", 8, 10.0, **CLAIMED)
     cancel(process.pk, request=asked())
-    leases.end("default", ["dead"])
+    leases.end(["dead"])
 
     process = go_on(process)
 

@@ -68,7 +68,7 @@ def test_a_sleeping_step_goes_on_when_its_time_is_over() -> None:
 def test_a_sleep_is_not_begun_anew_by_others_restarts() -> None:
     process = started(Reminding, Order())
     due = asleep(process).wake_at
-    leases.end("default", [asleep(process).owner or "nobody"])
+    leases.end([asleep(process).owner or "nobody"])
     run()
 
     assert asleep(process).wake_at == due
@@ -232,7 +232,7 @@ def test_a_step_that_runs_too_long_is_caught_by_its_type() -> None:
     visit.attempt, visit.owner, visit.status = 1, "a worker", StepStatus.RUNNING
     visit.save()
     name = leases.name_of(step_runs, visit.pk)
-    leases.end("default", ["a worker"], in_hand={name: Lost.TIMED_OUT})
+    leases.end(["a worker"], in_hand={name: Lost.TIMED_OUT})
     run()
 
     assert Process(receipt.process_id).result_of("mend") == "TimedOut"

@@ -33,7 +33,7 @@ TOLD = {
 """How a worker was lost, in words for people."""
 
 
-def renew(queue: str, owners: Sequence[str]) -> None:
+def renew(owners: Sequence[str]) -> None:
     """Makes the work that living workers hold theirs for another lease, counted from when the database does it.
 
     So a renewal that comes late, out of a connection that had fallen silent, never shortens a later one.
@@ -45,7 +45,7 @@ def renew(queue: str, owners: Sequence[str]) -> None:
     sets = f"wake_at = {NOW} + %s"
     if connection.vendor != "postgresql":
         sets, until = "wake_at = %s", _stored(database_now() + lease)
-    send(_held(table, queue, owners, sets, [until]) for table in TABLES)
+    send(_held(table, owners, sets, [until]) for table in TABLES)
 
 
 def name_of(table: Table[Any], pk: object) -> str:
@@ -66,11 +66,10 @@ def in_doubt() -> bool:
     return os.getpid() in _doubtful
 
 
-def end_doubtful(queue: str, owner: str, besides: Collection[str] = ()) -> bool:
+def end_doubtful(owner: str, besides: Collection[str] = ()) -> bool:
     """Frees what may have been left in a worker's name without its knowing.
 
     Args:
-        queue: the worker's queue.
         owner: its boot id.
         besides: the names of what it has in hand.
 
@@ -79,13 +78,12 @@ def end_doubtful(queue: str, owner: str, besides: Collection[str] = ()) -> bool:
     """
     if not in_doubt():
         return False
-    end(queue, [owner], besides=besides)
+    end([owner], besides=besides)
     _doubtful.discard(os.getpid())
     return True
 
 
 def end(
-    queue: str,
     owners: Sequence[str],
     *,
     in_hand: Mapping[str, Lost] | None = None,
@@ -94,7 +92,6 @@ def end(
     """Frees at once what workers held that are gone.
 
     Args:
-        queue: the workers' queue.
         owners: their boot ids.
         in_hand: the names of the work that they were at, with how they were lost: it may have killed them,
             so the attempt counts. What they had only claimed is innocent.
@@ -105,7 +102,6 @@ def end(
     free = [
         _held(
             table,
-            queue,
             owners,
             sets + UNBEGUN * (table is step_runs),
             [_stored(now)],
@@ -175,9 +171,12 @@ def named(work: str) -> tuple[Table[Any], Any]:
     return table, table.model._meta.pk.to_python(pk)
 
 
+HELD = "NOT owner = '' AND wake_at IS NOT NULL"
+"""As the index of what is held is written: what waits, for its turn or its time, may be a million rows."""
+
+
 def _held(
     table: Table[Any],
-    queue: str,
     owners: Sequence[str],
     sets: str,
     params: list[object],
@@ -185,8 +184,8 @@ def _held(
 ) -> Statement:
     marks = ", ".join(["%s"] * len(owners))
     return Statement(
-        f"UPDATE {table.name} SET {sets} WHERE queue = %s AND wake_at IS NOT NULL AND owner IN ({marks}){which.sql}",  # noqa: S608  # names are ours
-        [*params, queue, *owners, *which.params],
+        f"UPDATE {table.name} SET {sets} WHERE {HELD} AND owner IN ({marks}){which.sql}",  # noqa: S608  # names are ours
+        [*params, *owners, *which.params],
         Touched(table.model._meta.db_table, "condition"),
     )
 

@@ -354,10 +354,13 @@ class Table(Generic[M]):
             f" ORDER BY wake_at, {self.key} LIMIT %s"
             f"{' FOR UPDATE SKIP LOCKED' if postgresql else ''}"
         )
+        # An array is made once. Keys to join with are asked for again for each row of a table that PostgreSQL takes for
+        # small, and each time are others, as those before are claimed: more than the limit.
+        these = f"= ANY(ARRAY({due}))" if postgresql else f"IN ({due})"
         return (
             f"UPDATE {self.name}"  # noqa: S608  # names are the model's
             f" SET attempt = attempt + 1, owner = %s, wake_at = {ends}{sets}"
-            f" WHERE {self.key} IN ({due}) RETURNING {self._listed}{self._ahead(vendor, limit)}"
+            f" WHERE {self.key} {these} RETURNING {self._listed}{self._ahead(vendor, limit)}"
         )
 
     def _ahead(self, vendor: str, limit: int) -> str:
