@@ -9,7 +9,9 @@ class MonitoringConfig(AppConfig):
     verbose_name = _("console")
 
     def ready(self) -> None:
+        from monitoring import checks  # noqa: PLC0415  not before the apps are loaded
         from monitoring.broadcaster import broadcast  # noqa: PLC0415  not before the apps are loaded
         from orchestrator.signals import committed  # noqa: PLC0415  not before the apps are loaded
 
+        checks.connect()
         committed.connect(broadcast, dispatch_uid="monitoring.broadcast")

@@ -21,6 +21,7 @@ from django.db import transaction
 from django.test import Client, override_settings
 
 import orchestrator
+from monitoring import checks as console_checks
 from orchestrator import (
     checks,
     definition,
@@ -50,6 +51,7 @@ MANUAL = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(MANUAL.glob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+CHECKS = (checks, settings_checks, console_checks)
 PATIENCE = 400.0  # seconds, on a machine that has much else to do
 
 page = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
@@ -289,7 +291,7 @@ def test_every_setting_is_described_with_its_bounds() -> None:
 
 
 def test_every_system_check_is_described() -> None:
-    sources = [Path(str(module.__file__)) for module in (checks, settings_checks)]
+    sources = [Path(str(module.__file__)) for module in CHECKS]
     text = "".join(source.read_text() for source in sources)
     ids = set(re.findall(r"\b(?:orchestrator|monitoring)\.[EW]\d{3}", text))
 

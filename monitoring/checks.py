@@ -1,0 +1,141 @@
+"""System checks of what the console needs of a project, each with the very lines to add.
+
+monitoring.E001 a middleware is missing; E002 templates would lack what they read; W001 the console has no address; W002
+strangers would be sent to a page that does not exist; W003 open pages would not hear of what workers do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.middleware import AuthenticationMiddleware
+from django.contrib.sessions.middleware import SessionMiddleware
+from django.core import checks
+from django.core.checks import CheckMessage, Error, Tags
+from django.middleware.csrf import CsrfViewMiddleware
+from django.shortcuts import resolve_url
+from django.template import engines
+from django.template.backends.django import DjangoTemplates
+from django.urls import (
+    NoReverseMatch,
+    Resolver404,
+    get_script_prefix,
+    resolve,
+    reverse,
+)
+from django.utils.module_loading import import_string
+
+MIDDLEWARE = (SessionMiddleware, CsrfViewMiddleware, AuthenticationMiddleware)
+PROCESSORS = (
+    "django.template.context_processors.request",
+    "django.contrib.auth.context_processors.auth",
+)
+LAYER_LINES = """\
+CHANNEL_LAYERS = {
+    "default": {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [{"address": "redis://127.0.0.1:6379/0", "socket_timeout": None}]},
+    },
+}"""
+
+
+def connect() -> None:
+    """Registers the checks."""
+    checks.register(check_middleware, "monitoring")
+    checks.register(check_channel_layer, "monitoring")
+    checks.register(check_templates, Tags.templates)
+    checks.register(check_addresses, Tags.urls)
+
+
+def check_middleware(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Whether people can sign in, and forms are protected."""
+    there = [import_string(path) for path in settings.MIDDLEWARE]
+    missing = [
+        f"{wanted.__module__}.{wanted.__qualname__}"
+        for wanted in MIDDLEWARE
+        if not any(isinstance(one, type) and issubclass(one, wanted) for one in there)
+    ]
+    lines = "\n".join(f'MIDDLEWARE += ["{path}"]' for path in missing)
+    return [
+        Error(
+            f"MIDDLEWARE lacks {', '.join(missing)}.",
+            hint=f"The console needs to know who looks at it. Add to the settings, in this order:\n{lines}",
+            id="monitoring.E001",
+        )
+        for _ in missing[:1]
+    ]
+
+
+def check_templates(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Whether the console's pages have what they read besides their own."""
+    of_django = [one for one in engines.all() if isinstance(one, DjangoTemplates)]
+    there = of_django[0].engine.context_processors if of_django else []
+    if missing := [path for path in PROCESSORS if path not in there]:
+        lines = "\n".join(
+            f'TEMPLATES[0]["OPTIONS"]["context_processors"] += ["{path}"]'
+            for path in missing
+        )
+        hint = f"Add to the settings:\n{lines}"
+        return [
+            Error(
+                f"TEMPLATES lack the context processors {', '.join(missing)}.",
+                hint=hint,
+                id="monitoring.E002",
+            )
+        ]
+    return []
+
+
+def check_addresses(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    return [*_console(), *_way_in()]
+
+
+def _console() -> Iterator[CheckMessage]:
+    try:
+        reverse("monitoring:definitions")
+    except NoReverseMatch:
+        yield checks.Warning(
+            "The console has no address.",
+            hint="Add to the project's addresses, for example:\n"
+            'urlpatterns += [path("ops/", include("monitoring.urls"))]',
+            id="monitoring.W001",
+        )
+
+
+def _way_in() -> Iterator[CheckMessage]:
+    if not _leads_somewhere(settings.LOGIN_URL):
+        yield checks.Warning(
+            f"LOGIN_URL is {settings.LOGIN_URL}, where there is nothing: who has not signed in is sent there.",
+            hint="Say in the settings where people sign in; in the admin they can:\n"
+            'LOGIN_URL = "admin:login"',
+            id="monitoring.W002",
+        )
+
+
+def _leads_somewhere(url: str) -> bool:
+    """Whether there is a page of the project at an address or of a name; of others' nothing is known."""
+    try:
+        place = resolve_url(url)
+        if "://" not in place:
+            resolve("/" + place.removeprefix(get_script_prefix()).partition("?")[0])
+    except (NoReverseMatch, Resolver404):
+        return False
+    return True
+
+
+def check_channel_layer(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Whether what one process commits can be heard in another."""
+    layers = getattr(settings, "CHANNEL_LAYERS", None) or {}
+    backend = str(layers.get("default", {}).get("BACKEND", ""))
+    if backend and "InMemory" not in backend:
+        return []
+    return [
+        checks.Warning(
+            "CHANNEL_LAYERS leads from no process to another: open pages do not hear of what workers do, and look for "
+            "changes every ten seconds.",
+            hint=f"Add to the settings, with the address of your Redis:\n{LAYER_LINES}",
+            id="monitoring.W003",
+        )
+    ]

@@ -1,0 +1,5 @@
+from django.urls import path
+
+from tests.apps.elsewhere.urls import own
+
+urlpatterns = [path("", own, name="own")]

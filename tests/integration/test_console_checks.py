@@ -1,0 +1,106 @@
+"""What a project lacks for the console is told with the very lines to add, and with these it lacks nothing."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from django.core.checks import CheckMessage, run_checks
+from django.urls import set_script_prefix
+from pytest_django import Settings
+
+pytestmark = pytest.mark.once
+
+
+def found() -> list[CheckMessage]:
+    return [m for m in run_checks() if str(m.id).startswith("monitoring.")]
+
+
+@pytest.fixture(autouse=True)
+def nothing_to_say() -> Iterator[None]:
+    assert found() == []
+    yield
+    assert found() == []
+
+
+def added(message: CheckMessage, **names: Any) -> dict[str, Any]:
+    """What the lines of a hint make of a project's settings."""
+    exec(str(message.hint).split("\n", 1)[1], names)  # noqa: S102  our own lines
+    return names
+
+
+@pytest.mark.parametrize("kind", ["Session", "Csrf", "Authentication"])
+def test_a_middleware_that_is_missing(kind: str, settings: Settings) -> None:
+    settings.MIDDLEWARE = [path for path in settings.MIDDLEWARE if kind not in path]
+
+    [message] = [m for m in found() if m.id == "monitoring.E001"]
+
+    names = added(message, MIDDLEWARE=list(settings.MIDDLEWARE))
+    settings.MIDDLEWARE = names["MIDDLEWARE"]
+
+
+def test_a_project_without_any_middleware(settings: Settings) -> None:
+    settings.MIDDLEWARE = []
+
+    [message] = found()
+
+    settings.MIDDLEWARE = added(message, MIDDLEWARE=[])["MIDDLEWARE"]
+
+
+def test_templates_without_context_processors(settings: Settings) -> None:
+    templates = deepcopy(settings.TEMPLATES)
+    templates[0]["OPTIONS"]["context_processors"] = []
+    settings.TEMPLATES = deepcopy(templates)
+
+    [message] = found()
+
+    assert message.id == "monitoring.E002"
+    settings.TEMPLATES = added(message, TEMPLATES=templates)["TEMPLATES"]
+
+
+def test_a_console_without_an_address(settings: Settings) -> None:
+    before = settings.ROOT_URLCONF
+    settings.ROOT_URLCONF = "tests.apps.elsewhere.nothing_there"
+    settings.LOGIN_URL = "own"
+
+    [message] = found()
+
+    assert message.id == "monitoring.W001"
+    assert 'path("ops/", include("monitoring.urls"))' in str(message.hint)
+    settings.ROOT_URLCONF, settings.LOGIN_URL = before, "sign-in"
+
+
+@pytest.mark.parametrize("place", ["/accounts/login/", "accounts/login", "log-in"])
+def test_a_way_to_sign_in_that_leads_nowhere(place: str, settings: Settings) -> None:
+    settings.LOGIN_URL = place
+
+    [message] = found()
+
+    assert message.id == "monitoring.W002"
+    settings.LOGIN_URL = added(message)["LOGIN_URL"]
+
+
+def test_a_way_to_sign_in_behind_a_proxys_address(settings: Settings) -> None:
+    set_script_prefix("/branch/")
+    try:
+        assert found() == []
+    finally:
+        set_script_prefix("/")
+
+
+def test_another_site_may_sign_people_in(settings: Settings) -> None:
+    settings.LOGIN_URL = "https://id.example.org/enter?for=ops"
+
+
+@pytest.mark.parametrize(
+    "layers", [{}, {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}]
+)
+def test_a_channel_layer_that_leads_nowhere(
+    layers: dict[str, Any], settings: Settings
+) -> None:
+    settings.CHANNEL_LAYERS = layers
+
+    [message] = found()
+
+    assert message.id == "monitoring.W003"
+    settings.CHANNEL_LAYERS = added(message)["CHANNEL_LAYERS"]
