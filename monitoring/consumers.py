@@ -135,7 +135,7 @@ class OpenPage:
 @database_sync_to_async  # type: ignore[untyped-decorator]  # channels has no types
 def close_code(session: str | None, of_events: bool) -> int:
     """The code to close a page with, as session and permissions stand in the database now; 0 when they are good."""
-    if not session:
+    if not session or "\0" in session:  # which no text of a database may have
         return SIGNED_OUT
     request = HttpRequest()
     request.session = import_string(f"{settings.SESSION_ENGINE}.SessionStore")(session)

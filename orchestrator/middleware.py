@@ -34,6 +34,15 @@ class ContentSecurityPolicyMiddleware(MiddlewareMixin):
         return response
 
 
+class CookieMiddleware(MiddlewareMixin):
+    """Passes over cookies with a NUL in them, which can be written as an octal: PostgreSQL takes it in no text."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        request.COOKIES = {
+            name: value for name, value in request.COOKIES.items() if "\0" not in value
+        }
+
+
 class SignInRequiredMiddleware(LoginRequiredMiddleware):
     """Sends whoever has not signed in to the sign-in page, and tells a script so in one word.
 

@@ -1,0 +1,311 @@
+"""No address answers with an error of ours, whatever it is asked, how, and by whom: each mistake is a 4xx."""
+
+import json
+import re
+from collections.abc import Iterator
+from urllib.parse import quote, urlencode
+from uuid import UUID
+
+import pytest
+from asgiref.sync import sync_to_async
+from channels.testing import WebsocketCommunicator
+from django.contrib.auth.models import User
+from django.db import connections
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+from django.urls.converters import (
+    IntConverter,
+    PathConverter,
+    SlugConverter,
+    StringConverter,
+    UUIDConverter,
+)
+from django.urls.resolvers import RoutePattern
+
+from monitoring.audience import MALFORMED, SIGNED_OUT
+from orchestrator import start_process
+from orchestrator.asgi import application
+from orchestrator.engine.drain import drain
+from orchestrator.engine.operations import OPERATIONS
+from orchestrator.models import StepRun
+from tests.apps.every_construct.fixtures import helpdesk
+from tests.apps.every_construct.processes import Inquiry
+from tests.services.exchange import headers
+from tests.services.sizes import FULL
+
+__all__ = ["helpdesk"]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HUGE = "9" * 40
+HOSTILE = (
+    "a\0b",
+    HUGE,
+    "²{'\u202e",
+    *(("\0", "-1", str(2**63), "1e999") if FULL else ()),
+)
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW")
+SCRIPT = {"HX-Request": "true"}
+FORM = "application/x-www-form-urlencoded"
+KEY = "0193a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b"
+QUESTIONS = [
+    "since",
+    "rows",
+    "q",
+    "status",
+    "definition",
+    "version",
+    "step",
+    "escalated",
+    "owner",
+    "before",
+    "after",
+    "page",
+    "group",
+    "search",
+    "undrawn",
+    "counts",
+    "tab",
+    "next",
+    "watch",
+    "exclude",
+    "o",
+    "p",
+    "all",
+    "e",
+    "_changelist_filters",
+    "status__exact",
+    "pk__exact",
+    "id__gte",
+    "actor__id__exact",
+]
+"""What addresses are asked beside their path, ours and the administration's."""
+FIELDS = [
+    "key",
+    "revision",
+    "reason",
+    "command",
+    "node",
+    "to",
+    "choice",
+    "json",
+    "input",
+    "owner",
+    "cascade",
+    "value",
+    "whom",
+    "next",
+    "username",
+    "password",
+    "language",
+    "action",
+    "_selected_action",
+    "select_across",
+    "index",
+    "old_password",
+    "new_password1",
+    "new_password2",
+]
+"""What forms bring, ours and the administration's."""
+
+
+@pytest.fixture
+def real(helpdesk: None) -> dict[type, str]:
+    """By kind of a part of an address, one that exists: of a workflow that waits for a decision."""
+    receipt = start_process(Inquiry, Inquiry.Input("T-1"))
+    drain()
+    run = StepRun.objects.get(instance=receipt.process_id, node="verdict")
+    return {UUIDConverter: str(receipt.process_id), IntConverter: str(run.pk)}
+
+
+def routes(
+    patterns: list[URLPattern | URLResolver], before: tuple[object, ...] = ()
+) -> Iterator[list[object]]:
+    """Give the parts of each address: text, and converters where something is filled in."""
+    for found in patterns:
+        here = (*before, *parts(found.pattern))
+        if isinstance(found, URLPattern):
+            yield list(here)
+        else:
+            yield from routes(found.url_patterns, here)
+
+
+def parts(pattern: object) -> list[object]:
+    if not isinstance(pattern, RoutePattern):
+        # Of the administration, which takes what no other address does, and of the files.
+        return [PathConverter()]
+    words = re.split(r"<(?:\w+:)?(\w+)>", str(pattern))
+    return [
+        pattern.converters[word] if number % 2 else word
+        for number, word in enumerate(words)
+    ]
+
+
+def addresses(route: list[object], real: dict[type, str]) -> Iterator[str]:
+    """Give addresses of a route: with what exists, with what does not, and with what nothing can be called."""
+    if all(isinstance(part, str) for part in route):
+        yield "/" + "".join(map(str, route))
+        return
+    many = 2**63  # one more than a database has room for
+    fills: list[dict[type, str]] = [
+        {UUIDConverter: str(UUID(int=7)), IntConverter: "0", SlugConverter: "retry"},
+        {IntConverter: str(many), SlugConverter: "discard"},
+    ]
+    ours = [*OPERATIONS, "order-listing"]
+    fills += [{SlugConverter: name, StringConverter: "svg"} for name in ours]
+    numbered = ("skip", "discard")
+    fills += [{SlugConverter: name, IntConverter: HUGE} for name in numbered]
+    fills += [
+        {StringConverter: text, PathConverter: text, SlugConverter: HUGE}
+        for text in ("%00", HUGE, "%C3%28", "_5F00")
+    ]
+    seen = set()
+    for fill in fills:
+        words = (
+            part if isinstance(part, str) else filled(type(part), fill, real)
+            for part in route
+        )
+        seen.add("/" + "".join(words))
+    yield from sorted(seen)
+
+
+def filled(kind: type, fill: dict[type, str], real: dict[type, str]) -> str:
+    return {
+        **real,
+        StringConverter: "x",
+        PathConverter: "x",
+        SlugConverter: "x",
+        **fill,
+    }[kind]
+
+
+@pytest.fixture
+def person(request: pytest.FixtureRequest) -> Client:
+    """Return a client that gets the page that others get, and not the exception."""
+    client = Client(raise_request_exception=False)
+    if request.param:
+        user: User = request.getfixturevalue(request.param)
+        User.objects.filter(pk=user.pk).update(is_staff=request.param != "stranger")
+        client.force_login(user)
+    return client
+
+
+PEOPLE = ["", "stranger", "viewer", "operator", "administrator"]
+
+
+@pytest.mark.parametrize("person", PEOPLE, indirect=True)
+def test_no_request_ends_in_an_error_of_ours(
+    person: Client, real: dict[type, str]
+) -> None:
+    broken = []
+    asked = 0
+
+    for route in routes(get_resolver().url_patterns):
+        for number, address in enumerate(addresses(route, real)):
+            if address.startswith(("/sign-out/", "/admin/logout/")):
+                continue
+            for method, query, form, about in requests(address, all_ways=number == 0):
+                answer = person.generic(
+                    method, address, form, FORM, query_string=query, headers=about
+                )
+                asked += 1
+                if answer.status_code >= 500:
+                    broken.append(f"{method} {address}?{query[:90]} {form[:90]!r}")
+
+    assert asked > 1_000
+    assert broken == []
+
+
+def requests(
+    address: str, *, all_ways: bool
+) -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
+    """Give method, query, form and headers of what an address is asked."""
+    yield "GET", "", b"", {}
+    yield "POST", "", form("a\0b", key=KEY), SCRIPT
+    if not all_ways:
+        return
+    for method in METHODS:
+        yield method, "", b"", {}
+    for value in HOSTILE:
+        text = quote(value, safe="")
+        yield "GET", "&".join(f"{name}={text}" for name in QUESTIONS), b"", {}
+        yield "GET", f"since={text}&rows={text}&before={text}", b"", SCRIPT
+        yield "POST", "", form(value), {}
+        yield "POST", "", form(value, key=KEY, revision="1"), {}
+    yield "POST", "", b"%", {"Cookie": "procession_session=\0; procession_csrf=\xff"}
+
+
+def form(value: str, **more: str) -> bytes:
+    """Return a form with the same in each field but some."""
+    return urlencode({**dict.fromkeys(FIELDS, value), **more}).encode()
+
+
+@pytest.mark.parametrize("name", ["procession_session", "procession_csrf", "messages"])
+@pytest.mark.parametrize("value", [r'"\000aaaaaaaaaaaa"', '"' + "9" * 3_000 + '"', "é"])
+@pytest.mark.parametrize("address", ["/", "/sign-in/", "/metrics", "/nothing/"])
+def test_no_cookie_is_an_error(address: str, name: str, value: str) -> None:
+    client = Client(raise_request_exception=False)
+    cookie = f"{name}={value}"
+
+    for answer in (
+        client.get(address, headers={"Cookie": cookie}),
+        client.post(
+            address, {"username": "a", "next": "/"}, headers={"Cookie": cookie}
+        ),
+    ):
+        assert answer.status_code < 500
+
+
+WORDS = ("\0", "a\0b", HUGE, "-1", "\u202e", " ", "x" * 300)
+
+
+@pytest.mark.parametrize(
+    "field", ["id", "type", "process_id", "correlation_key", "data"]
+)
+@pytest.mark.parametrize(
+    "value", [*WORDS, 10**40, -1, 1e300, None, [], {"order_id": []}]
+)
+def test_no_signed_event_is_an_error(field: str, value: object) -> None:
+    facts = {"order_id": "EX-1", "external_id": "EX-1", "description": "10 MWh"}
+    event = {"id": "one", "type": "ExternalOrderCreated", "data": facts}
+    client = Client(raise_request_exception=False)
+
+    for body in ({**event, field: value}, [{**event, field: value}]):
+        text = json.dumps(body).encode()
+        answer = client.post(
+            "/hooks/exchange/",
+            text,
+            content_type="application/json",
+            headers=headers(text, id=f"msg_{len(text)}"),
+        )
+        assert answer.status_code < 500, answer.content
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("path", "query", "cookie"),
+    [
+        ("/ws/live/", "watch=instance:%00", ""),
+        (
+            "/ws/live/",
+            f"watch=definition:{HUGE}&watch=%00",
+            "procession_session=aaaaaaaaa",
+        ),
+        ("/ws/live/", "", r'procession_session="\000aaaaaaaaaaaa"'),
+        ("/ws/live/\0", "watch=overview", ""),
+        ("/ws/", "watch=overview", ""),
+        ("/nothing/" + HUGE, "", "é"),
+    ],
+)
+async def test_no_socket_is_an_error(path: str, query: str, cookie: str) -> None:
+    about = [(b"host", b"127.0.0.1"), (b"origin", b"http://127.0.0.1")]
+    about += [(b"cookie", cookie.encode("latin-1"))] if cookie else []
+    socket = WebsocketCommunicator(application, "/", about)
+    socket.scope |= {"path": path, "query_string": query.encode()}
+
+    accepted, code = await socket.connect(timeout=60)
+    if accepted:
+        code = (await socket.receive_output(timeout=60))["code"]
+
+    assert code in (SIGNED_OUT, MALFORMED, 1000)
+    await sync_to_async(connections.close_all)()
