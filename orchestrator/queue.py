@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import cache
+from uuid import uuid4
 
 import django_rq
 from django.db import transaction
@@ -31,6 +32,8 @@ from orchestrator.definition.process_definition import DEFAULT_QUEUE
 log = logging.getLogger(__name__)
 
 ANSWER = "orchestrator.jobs.answer"
+BELL = "procession-bell-"
+"""What the id of a bell's job begins with: what it says need not be read."""
 SILENCE_SECONDS = 1.0
 BELL_SECONDS = 600
 LISTEN_SECONDS = 1.0
@@ -68,6 +71,11 @@ def in_rq(queue: str) -> str:
 def of_rq(name: str) -> str:
     """The queue that RQ calls so."""
     return DEFAULT_QUEUE if name == conf().DEFAULT_QUEUE else name
+
+
+def is_bell(job_id: str) -> bool:
+    """Whether a job is a bell by its id; whoever forges one only rings."""
+    return job_id.startswith(BELL)
 
 
 def ring_after_commit(queue: str, *, others: bool = False) -> None:
@@ -118,6 +126,7 @@ def ring(queue: str, *, others: bool = False) -> None:
             bell.enqueue_call(
                 ANSWER,
                 args=(queue,),
+                job_id=f"{BELL}{uuid4().hex}",
                 result_ttl=0,
                 failure_ttl=BELL_SECONDS,
                 ttl=BELL_SECONDS,

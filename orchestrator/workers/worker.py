@@ -9,20 +9,22 @@ import time
 from typing import Any
 
 from django.db import connections
+from redis.client import Pipeline
 from redis.exceptions import RedisError
 from rq import Queue, SimpleWorker
-from rq.exceptions import DequeueTimeout, DeserializationError, StopRequested
+from rq.exceptions import DequeueTimeout, StopRequested
 from rq.job import Job, JobStatus
 from rq.serializers import JSONSerializer
+from rq.utils import as_text, get_version
 from rq.worker import WorkerStatus
 
 from orchestrator.conf import conf
 from orchestrator.queue import (
-    ANSWER,
     ANSWER_SECONDS,
     answers,
     be_impatient,
     connected,
+    is_bell,
     of_rq,
 )
 from orchestrator.workers.current import Current, become, current
@@ -78,11 +80,50 @@ class DoorbellWorker(SimpleWorker):
     def subscribe(self) -> None:
         """Hears none of RQ's commands: the supervisor alone stops it. The thread that would hear delays each stop."""
 
+    def heartbeat(
+        self, timeout: int | None = None, pipeline: Pipeline | None = None
+    ) -> None:
+        """Says that it lives together with what else it says, which it does whenever it begins to listen."""
+        if pipeline is not None:
+            super().heartbeat(timeout, pipeline)
+
+    def dequeue_job_and_maintain_ttl(
+        self, timeout: int | None, max_idle_time: int | None = None
+    ) -> tuple[Job, Queue] | None:
+        """Waits for a bell; unlike RQ's own it lets a lost connection be seen, and does not read what the job says."""
+        while not self.stopping:
+            self._rest()
+            self.listening = True
+            if self.stopping:
+                raise StopRequested  # asked after the loop's test and before it could be interrupted
+            try:
+                return self._next(timeout)
+            except (TimeoutError, DequeueTimeout):
+                continue
+            finally:
+                self.listening = False
+        raise StopRequested
+
+    def _next(self, timeout: int | None) -> tuple[Job, Queue]:
+        [queue] = self.queues
+        if get_version(self.connection) >= (6, 2, 0):
+            found = self.queue_class.lmove(self.connection, queue.key, timeout)
+        else:
+            found = self.queue_class.lpop([queue.key], timeout, self.connection)
+        _, job_id = found
+        job = self.job_class(as_text(job_id), self.connection, self.serializer)
+        return job, queue
+
+    def _rest(self) -> None:
+        with self.connection.pipeline() as pipe:
+            self.set_state(WorkerStatus.IDLE, pipeline=pipe)
+            self.heartbeat(pipeline=pipe)
+            pipe.execute()
+
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Answers a bell; of what RQ does around a job, which costs more than the bell, only what its pages show."""
-        name = _function_of(job)
-        if name != ANSWER:
-            self._keep(job.id, f"refused a job that is not a doorbell: {name!r}")
+        if not is_bell(job.id):
+            self._keep(job, queue)
             return
         with self.connection.pipeline() as pipe:
             pipe.lrem(queue.intermediate_queue_key, 1, job.id)
@@ -94,68 +135,26 @@ class DoorbellWorker(SimpleWorker):
         except Exception:
             log.exception("the work of %s was left to the next bell", queue.name)
 
-    def dequeue_job_and_maintain_ttl(
-        self, timeout: int | None, max_idle_time: int | None = None
-    ) -> tuple[Job, Queue] | None:
-        """Waits for a bell; unlike RQ's own it lets a lost connection be seen."""
-        while not self.stopping:
-            self._rest()
-            self.listening = True
-            if self.stopping:
-                raise StopRequested  # asked after the loop's test and before it could be interrupted
-            try:
-                found: tuple[Job, Queue] | None = self.queue_class.dequeue_any(
-                    self.queues,
-                    timeout,
-                    connection=self.connection,
-                    job_class=self.job_class,
-                    serializer=self.serializer,
-                    death_penalty_class=self.death_penalty_class,
-                )
-            except (TimeoutError, DequeueTimeout):
-                continue
-            except Exception as error:
-                job_id = getattr(error, "job_id", None)
-                if job_id is None:
-                    raise
-                self._keep(job_id, f"refused a job that cannot be read: {error}")
-                continue
-            finally:
-                self.listening = False
-            return found
-        raise StopRequested
-
-    def _rest(self) -> None:
-        with self.connection.pipeline() as pipe:
-            self.set_state(WorkerStatus.IDLE, pipeline=pipe)
-            self.heartbeat(pipeline=pipe)
-            pipe.execute()
-
-    def _keep(self, job_id: str, reason: str) -> None:
+    def _keep(self, job: Job, queue: Queue) -> None:
         """Puts what is not ours, as it came, among the queue's failed jobs, where its owner can requeue it."""
-        log.error("%s (job %s, kept among the queue's failed jobs)", reason, job_id)
-        [queue] = self.queues
-        key = self.job_class.key_for(job_id)
+        refusal = "refused a job that is not a doorbell"
+        known = self.connection.exists(job.key)
         with self.connection.pipeline() as pipe:
-            pipe.lrem(queue.intermediate_queue_key, 1, job_id)
-            pipe.hset(key, mapping={"status": JobStatus.FAILED, "exc_info": reason})
-            pipe.persist(key)
-            pipe.zadd(queue.failed_job_registry.key, {job_id: -1})
+            pipe.lrem(queue.intermediate_queue_key, 1, job.id)
+            if known:
+                pipe.hset(job.key, "status", JobStatus.FAILED)
+                pipe.hset(job.key, "exc_info", refusal)
+                pipe.persist(job.key)
+                pipe.zadd(queue.failed_job_registry.key, {job.id: -1})
             pipe.execute()
+        if known:
+            log.error("%s: %s, kept among the queue's failed jobs", refusal, job.id)
 
     def request_stop(self, signum: int, frame: Any) -> None:
         """Stops after the present piece of work; at once when there is none."""
         self.stopping = self._stop_requested = True
         if self.listening:
             raise StopRequested
-
-
-def _function_of(job: Job) -> str:
-    """The function that a job names; "" for one that is not JSON."""
-    try:
-        return str(job.func_name)
-    except DeserializationError:
-        return ""
 
 
 def run(queue: str, worker: Current) -> None:

@@ -32,7 +32,7 @@ from orchestrator.models import (
     Verdict,
     Worker,
 )
-from orchestrator.queue import ANSWER, depth
+from orchestrator.queue import ANSWER, BELL, depth
 from orchestrator.setup_status import status
 from tests.apps.process_managers.desk import accept, place, underway
 from tests.apps.process_managers.messages import (
@@ -284,6 +284,7 @@ def test_a_bell_calls_nobody_back(start: Start, valkey: ValkeyServer) -> None:
         bell = queue.enqueue(
             ANSWER,
             args=("default",),
+            job_id=f"{BELL}forged",
             result_ttl=0,
             on_success=forged,
             on_failure=forged,
