@@ -8,12 +8,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from django.db import connection
 
 from orchestrator.engine.storage.batch import SHAPES, Batch, Statement, Touched
-from orchestrator.engine.storage.json_rows import JsonColumn, JsonRows, recordset
+from orchestrator.engine.storage.json_rows import (
+    JsonColumn,
+    JsonRows,
+    columns_of,
+    recordset,
+)
 from orchestrator.engine.storage.row_statements import ALL, Insert, Update
 from orchestrator.engine.storage.table import Table
 
@@ -67,11 +73,12 @@ def _one_of(group: Sequence[Any]) -> Statement:
 
 def _inserted(first: Insert, items: Sequence[Any]) -> Statement:
     table = first.table
-    fields = table.columns if items[0].pk is not None else table.unkeyed
-    values = [[getattr(item, field.attname) for field in fields] for item in items]
-    keys = [item.pk for item in items] if fields is table.columns else ()
+    keyed = items[0].pk is not None
+    names = table.attnames if keyed else table.unkeyed_attnames
+    keys = [item.pk for item in items] if keyed else ()
     rows = JsonRows(len(items))
-    sql = _insert(table, rows.columns("s", fields, values))
+    values = [*map(attrgetter(*names), items)]
+    sql = _insert(table, rows.columns(columns_of(table, "s", names), values))
     if first.known:
         told = f"{sql} RETURNING {table.key}"
         return Statement(told, [rows.text()], first.touched, None, first.receive)
@@ -80,12 +87,12 @@ def _inserted(first: Insert, items: Sequence[Any]) -> Statement:
 
 def _updated(group: Sequence[Update]) -> Statement:
     table, rows = group[0].table, JsonRows(len(group))
-    sets = [table.fields[name] for name in group[0].values]
-    where = [table.fields[name] for name in group[0].where]
+    sets = columns_of(table, "s", tuple(group[0].values))
+    where = columns_of(table, "w", tuple(group[0].where))
     sql = _update(
         table,
-        rows.columns("s", sets, [list(one.values.values()) for one in group]),
-        rows.columns("w", where, [list(one.where.values()) for one in group]),
+        rows.columns(sets, [one.values.values() for one in group]),
+        rows.columns(where, [one.where.values() for one in group]),
     )
     keys = frozenset(one.touched.key for one in group)
     touched = Touched(table.table, "keys", keys)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django.db import DatabaseError, InterfaceError, connection, transaction
@@ -23,7 +24,12 @@ from orchestrator.engine.storage.batch import (
     Statement,
     prepared_cursor,
 )
-from orchestrator.engine.storage.json_rows import JsonColumn, JsonRows, recordset
+from orchestrator.engine.storage.json_rows import (
+    JsonColumn,
+    JsonRows,
+    columns_of,
+    recordset,
+)
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.engine.storage.row_statements import ALL, Insert, Update
 from orchestrator.engine.storage.table import Table
@@ -79,16 +85,16 @@ def commit(changes: Sequence[Writes]) -> Committed:
 def _commit_by_form(changes: Sequence[Writes]) -> Committed:
     """Commits the changes of each form by themselves: a refusal is that of its form alone."""
     written, refusal = [False] * len(changes), None
-    for places in _by_form(changes):
+    for numbers in _by_form(changes):
         try:
-            found = _sent([changes[place] for place in places])
+            found = _sent([changes[number] for number in numbers])
         except (DatabaseError, InterfaceError) as error:
             refusal = error
             if passes(error):
                 break
             continue
-        for number in found:
-            written[places[number]] = True
+        for place in found:
+            written[numbers[place]] = True
     return Committed(written, refusal)
 
 
@@ -114,7 +120,8 @@ def _row_by_row(writes: Writes) -> Iterable[Statement]:
     """The writes, with each of a few new rows by itself."""
     for write in writes:
         if isinstance(write, Insert) and 1 < len(write.items) <= FEW:
-            yield from (write.table.insert(item) for item in write.items)
+            for item in write.items:
+                yield Insert(write.table, [item], known=write.known)
         else:
             yield write
 
@@ -163,14 +170,20 @@ def _form_of(number: int, writes: Sequence[Any], rows: JsonRows) -> WriteForm:
     table = first.table
     if isinstance(first, Insert):
         keyed = first.items[0].pk is not None
-        fields = table.columns if keyed else table.unkeyed
-        values = [[getattr(w.items[0], f.attname) for f in fields] for w in writes]
-        sets = rows.columns(f"s{number}_", fields, values)
+        names = table.attnames if keyed else table.unkeyed_attnames
+        read = attrgetter(*names)
+        values = [read(write.items[0]) for write in writes]
+        sets = rows.columns(columns_of(table, f"s{number}_", names), values)
         return WriteForm(table, "insert", sets, (), fenced=False, known=first.known)
-    given = [[*w.values.values()] for w in writes]
-    sets = rows.columns(f"s{number}_", [table.fields[n] for n in first.values], given)
-    given = [[*w.where.values()] for w in writes]
-    where = rows.columns(f"w{number}_", [table.fields[n] for n in first.where], given)
+    set_, known = tuple(first.values), tuple(first.where)
+    sets = rows.columns(
+        columns_of(table, f"s{number}_", set_),
+        [write.values.values() for write in writes],
+    )
+    where = rows.columns(
+        columns_of(table, f"w{number}_", known),
+        [write.where.values() for write in writes],
+    )
     fenced = first.rows == 1
     return WriteForm(table, "update", sets, where, fenced=fenced, known=False)
 

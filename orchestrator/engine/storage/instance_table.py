@@ -20,8 +20,8 @@ class InstanceTable(Table[ProcessInstance]):
 
     def __init__(self) -> None:
         super().__init__(ProcessInstance)
-        self._data = self._attnames.index("data")
-        self._others = [name for name in self._attnames if name != "data"]
+        self._data = self.attnames.index("data")
+        self._others = [name for name in self.attnames if name != "data"]
 
     @property
     def _listed(self) -> str:

@@ -6,36 +6,76 @@ What is the same in all rows, and is written as a plain text, is a part of the s
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
 from django.db.models import Field, JSONField
 
+from orchestrator.engine.storage.batch import SHAPES
 from orchestrator.engine.storage.new_rows import plain_text
 
+if TYPE_CHECKING:
+    from orchestrator.engine.storage.table import Table
 
-class JsonColumn(NamedTuple):
-    """A column that is set or compared: its field, its name in the rows, its text if that is in the statement."""
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RowColumn:
+    """A column in the rows: made once, and compared by what it is."""
 
     field: Field[Any, Any]
     name: str
+    quoted: str
+    type: str
+    as_json: bool
+
+
+class JsonColumn(NamedTuple):
+    """A column that is set or compared, and its text if that is in the statement."""
+
+    column: RowColumn
     text: str | None
 
     @property
     def quoted(self) -> str:
-        return connection.ops.quote_name(str(self.field.column))
+        return self.column.quoted
 
     def value(self, rows: str) -> str:
         """Its value in the statement; `rows` is the name of the rows there."""
-        return self.text or f"{rows}.{self.name}"
+        return self.text or f"{rows}.{self.column.name}"
 
     def condition(self, table: str, rows: str) -> str:
         """That a table's row has the value."""
         same = "IS NULL" if self.text == "NULL" else f"= {self.value(rows)}"
         return f"{table}.{self.quoted} {same}"
+
+
+@lru_cache(SHAPES)
+def columns_of(
+    table: Table[Any], prefix: str, names: tuple[str, ...]
+) -> tuple[RowColumn, ...]:
+    """Columns of a table in the rows.
+
+    Args:
+        table: whose columns.
+        prefix: of their names in the rows, which no others have.
+        names: of the columns.
+    """
+    fields = [table.fields[name] for name in names]
+    return tuple(
+        RowColumn(
+            field,
+            f"{prefix}{number}",
+            connection.ops.quote_name(str(field.column)),
+            str(field.cast_db_type(connection)),
+            isinstance(field, JSONField),
+        )
+        for number, field in enumerate(fields)
+    )
 
 
 class JsonRows:
@@ -49,39 +89,40 @@ class JsonRows:
         self._rows: list[dict[str, Any]] = [{"place": n} for n in range(number)]
 
     def columns(
-        self,
-        prefix: str,
-        fields: Sequence[Field[Any, Any]],
-        values: Sequence[Sequence[Any]],
+        self, given: Sequence[RowColumn], values: Sequence[Iterable[Any]]
     ) -> tuple[JsonColumn, ...]:
         """Adds columns.
 
         Args:
-            prefix: of their names, which no others have.
-            fields: the columns.
+            given: the columns.
             values: of each row, in the order of the columns.
         """
-        given = zip(*values, strict=True)
+        if len(self._rows) == 1:
+            [row], [only] = self._rows, values
+            return tuple(
+                _only(row, column, value)
+                for column, value in zip(given, only, strict=True)
+            )
         return tuple(
-            self._column(f"{prefix}{place}", field, column)
-            for place, (field, column) in enumerate(zip(fields, given, strict=True))
+            self._column(column, its)
+            for column, its in zip(given, zip(*values, strict=True), strict=True)
         )
 
-    def _column(
-        self, name: str, field: Field[Any, Any], values: Sequence[Any]
-    ) -> JsonColumn:
+    def _column(self, column: RowColumn, values: Sequence[Any]) -> JsonColumn:
         first = values[0]
-        same = values.count(first) == len(
-            values
-        )  # 1 and True are equal, but not one text
-        text = plain_text(field, first) if same else None
-        if text is not None and {plain_text(field, one) for one in values} != {text}:
+        text = None
+        if values.count(first) == len(values):
+            text = plain_text(column.field, first)
+        # 1 and True are equal, but not one text.
+        if text is not None and {plain_text(column.field, one) for one in values} != {
+            text
+        }:
             text = None
         if text is None:
-            as_json = isinstance(field, JSONField)
+            name, as_json = column.name, column.as_json
             for row, value in zip(self._rows, values, strict=True):
                 row[name] = value if as_json else _written(value)
-        return JsonColumn(field, name, text)
+        return JsonColumn(column, text)
 
     def text(self) -> str:
         """All that was added."""
@@ -95,7 +136,7 @@ def recordset(columns: Iterable[JsonColumn]) -> str:
     that plan while the table grows. Of what is compared to a value it does not know it expects one row.
     """
     types = [
-        f"{column.name} {column.field.cast_db_type(connection)}"
+        f"{column.column.name} {column.column.type}"
         for column in columns
         if column.text is None
     ]
@@ -103,14 +144,24 @@ def recordset(columns: Iterable[JsonColumn]) -> str:
     return f"(SELECT * FROM {rows} WHERE place = place + 0) AS given"  # noqa: S608  # names are the model's
 
 
+def _only(row: dict[str, Any], column: RowColumn, value: Any) -> JsonColumn:
+    """Adds a column to the only row."""
+    text = plain_text(column.field, value)
+    if text is None:
+        row[column.name] = value if column.as_json else _written(value)
+    return JsonColumn(column, text)
+
+
+WRITTEN: dict[type, Callable[[Any], Any]] = {
+    datetime: datetime.isoformat,
+    UUID: lambda value: value.hex,
+    timedelta: lambda value: f"{value.total_seconds():.6f} seconds",
+}
+
+
 def _written(value: Any) -> Any:
     """A value of a column as JSON has it; PostgreSQL reads it as the column's type."""
     if value is None or type(value) in (int, str, bool):
         return value
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, UUID):
-        return value.hex
-    if isinstance(value, timedelta):
-        return f"{value.total_seconds():.6f} seconds"
-    return str(value)  # a member of an enumeration
+    write = WRITTEN.get(type(value), str)  # a member of an enumeration is a text
+    return write(value)

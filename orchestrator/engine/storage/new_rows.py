@@ -93,16 +93,18 @@ def as_it_is(value: Any, db: Any) -> Any:
     return value
 
 
+PLAIN = frozenset(("", 0, 1))
+
+
 def plain_text(field: Field[Any, Any], value: Any) -> str | None:
     """How the commonest values are written in SQL: a statement with fewer parameters is sent and read faster."""
     if value is None:
         return "NULL"
-    if isinstance(value, Later):
-        return value.sql
-    if isinstance(field, JSONField):
+    kind = type(value)
+    if kind is Later:
+        return str(value.sql)
+    if kind not in (str, int, bool) or value not in PLAIN:
         return None
-    if value is False:
-        return "FALSE"
-    if type(value) is int and value in (0, 1):
-        return str(value)
-    return "''" if type(value) is str and not value else None
+    if value is True or isinstance(field, JSONField):
+        return None
+    return "FALSE" if value is False else str(value) or "''"

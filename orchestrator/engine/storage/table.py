@@ -77,7 +77,10 @@ class Table(Generic[M]):
         }
         self.columns = list(model._meta.concrete_fields)
         self.table = model._meta.db_table
-        self._attnames = [field.attname for field in self.columns]
+        self.attnames = tuple(field.attname for field in self.columns)
+        self.unkeyed_attnames = tuple(
+            field.attname for field in self.columns if not field.primary_key
+        )
         self.unkeyed = [field for field in self.columns if not field.primary_key]
 
     def insert(self, *objects: M) -> Insert:
@@ -395,7 +398,7 @@ class Table(Generic[M]):
         return field.get_db_prep_save(value, connection)
 
     def _object(self, row: Sequence[Any]) -> M:
-        return self.model.from_db(DEFAULT_DB_ALIAS, self._attnames, self._values(row))
+        return self.model.from_db(DEFAULT_DB_ALIAS, self.attnames, self._values(row))
 
     def _values(self, row: Sequence[Any]) -> list[Any]:
         """The values of a row's columns as the model has them."""
