@@ -4,7 +4,6 @@ What fails is counted by django-axes, by address and by account, where the proje
 """
 
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.apps import apps
 from django.conf import settings
@@ -40,11 +39,12 @@ class InvalidLink(ProcessionError):
 def sign_in_path(user: AbstractBaseUser) -> str:
     """Return the path of a link that signs `user` in once, within `LIFETIME`.
 
-    Any sign-in of the same user voids the links made before it.
+    Any sign-in of the same user voids the links made before it. The secret stands behind the #: browsers send that to
+    nobody, so neither this server's log nor a proxy's has it.
     """
     seen = user.last_login.isoformat() if user.last_login else ""
     token = signing.dumps([user.pk, seen], salt=SALT)
-    return reverse("sign-in-by-link", args=[token])
+    return f"{reverse('sign-in-by-link')}#{token}"
 
 
 def redeem(token: str) -> AbstractBaseUser:
@@ -128,18 +128,17 @@ class SignOutView(LogoutView):
 
 @method_decorator([login_not_required, never_cache], name="dispatch")
 class SignInByLinkView(View):
-    """Signs in whoever holds an unused link."""
+    """Signs in whoever holds an unused link: its page posts what stands behind the #."""
 
-    def get(self, request: HttpRequest, token: str, **kwargs: Any) -> HttpResponse:
+    def get(self, request: HttpRequest) -> HttpResponse:
+        return render(request, "registration/link.html")
+
+    def post(self, request: HttpRequest) -> HttpResponse:
         try:
-            user = redeem(token)
-        except InvalidLink as refused:
-            return render(
-                request,
-                "registration/link_refused.html",
-                {"refused": refused},
-                status=403,
-            )
+            user = redeem(request.POST.get("token", ""))
+        except InvalidLink:
+            context = {"refused": True}
+            return render(request, "registration/link.html", context, status=403)
         since = user.last_login
         login(request, user, backend=backend())  # type: ignore[arg-type]  # its type knows no other user model
         tell_of_failures(request, user, since)

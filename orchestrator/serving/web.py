@@ -34,7 +34,7 @@ def serve(descriptor: int) -> None:
         application,
         lifespan="off",
         log_config=None,  # the project's own settings say how to log
-        access_log=False,  # sign-in links are addresses too
+        access_log=False,  # a server in front keeps one
         server_header=False,
         # Who may say on whose behalf a request comes; uvicorn by itself would believe anybody on this host.
         forwarded_allow_ips=settings.TRUSTED_PROXIES,

@@ -1,13 +1,16 @@
 """Signing in by link."""
 
+import logging
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from axes.models import AccessLog
 from django.contrib.auth.models import User
 from django.contrib.staticfiles import finders
 from django.core import signing
 from django.db import connection
+from django.http import HttpResponse
 from django.test import Client
 from pytest_django import Settings
 
@@ -18,21 +21,28 @@ pytestmark = pytest.mark.django_db
 
 
 def token(user: User) -> str:
-    return sign_in_path(user).split("/")[-2]
+    return sign_in_path(user).partition("#")[2]
+
+
+def follow(client: Client, link: str) -> HttpResponse:
+    """Do what the page of a link does, which gets nothing but the address before the #."""
+    place, _, secret = link.partition("#")
+    assert client.get(place).status_code == 200
+    return client.post(place, {"token": secret})  # type: ignore[return-value]
 
 
 def test_a_link_signs_its_user_in(viewer: User, client: Client) -> None:
-    client.get(sign_in_path(viewer))
+    follow(client, sign_in_path(viewer))
 
     assert client.session["_auth_user_id"] == str(viewer.pk)
 
 
 def test_a_used_link_is_refused(viewer: User) -> None:
     link = sign_in_path(viewer)
-    Client().get(link)
+    follow(Client(), link)
     client = Client()
 
-    assert client.get(link).status_code == 403
+    assert follow(client, link).status_code == 403
     assert "_auth_user_id" not in client.session
 
 
@@ -56,6 +66,38 @@ def test_a_link_of_yesterday_is_refused(
 def test_a_link_that_was_changed_is_refused(viewer: User) -> None:
     with pytest.raises(InvalidLink):
         redeem(token(viewer)[:-1] + "x")
+
+
+def test_the_secret_of_a_link_is_in_no_address_and_no_log(
+    viewer: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    link, client = sign_in_path(viewer), Client()
+
+    with caplog.at_level(logging.DEBUG):
+        answers = [follow(client, link), follow(Client(), link)]
+
+    assert [answer.status_code for answer in answers] == [302, 403]
+    secret = link.partition("#")[2]
+    assert secret not in caplog.text
+    for answer in answers:
+        assert secret not in answer.content.decode()
+    assert secret not in str([*AccessLog.objects.values()])
+
+
+def test_looking_at_a_link_does_not_use_it_up(viewer: User, client: Client) -> None:
+    link = sign_in_path(viewer)
+    for _ in range(3):
+        client.get(link)
+
+    assert follow(client, link).status_code == 302
+
+
+@pytest.mark.parametrize("secret", ["", "x", "a\0b", "é:é:é", "9" * 5_000])
+def test_what_is_no_secret_is_refused(secret: str, client: Client) -> None:
+    answer = client.post("/sign-in/link/", {"token": secret})
+
+    assert answer.status_code == 403
+    assert "does not work any more" in answer.content.decode()
 
 
 def test_a_link_signed_for_another_purpose_is_refused(viewer: User) -> None:
