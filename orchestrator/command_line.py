@@ -1,19 +1,32 @@
 """Runs a command of the bundled project, and says a set-up mistake in one line."""
 
+import gc
 import os
 import sys
 import tempfile
 from collections.abc import Sequence
+from typing import Any
 
-from django.core.management import execute_from_command_line
+from django.core.management import ManagementUtility
 
 from orchestrator.conf import SettingRefused
+
+
+class ProjectCommands(ManagementUtility):
+    """Management commands; garbage is collected from when everything is loaded, which `manage.py` has put off."""
+
+    def fetch_command(self, subcommand: str) -> Any:
+        """Return the command, which then runs."""
+        gc.freeze()
+        gc.enable()
+        return super().fetch_command(subcommand)
 
 
 def main(argv: Sequence[str]) -> None:
     """Run the management command of `argv`; the settings are the bundled project's unless the environment says."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "orchestrator.settings")
     if argv[1:2] == ["test"]:
+        gc.enable()
         sys.exit(test(argv[2:]))
     if data_dir := option(argv, "--data-dir"):
         # The settings need it before any command can read its options.
@@ -23,7 +36,7 @@ def main(argv: Sequence[str]) -> None:
             "1"  # the examples are apps, and so a matter of the settings too
         )
     try:
-        execute_from_command_line(list(argv))
+        ProjectCommands(list(argv)).execute()
     except SettingRefused as refused:
         sys.exit(str(refused))
 

@@ -12,6 +12,8 @@ from orchestrator.exceptions import InvalidMessage, ProcessionError
 class Command(BaseCommand):
     help = 'Sends an event: send_event OrderCreated \'{"order_id": "A-1"}\' --id web-1'
 
+    requires_system_checks = ()  # they load every page, for a command that only stores
+
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("type", help="the event's type")
         parser.add_argument(

@@ -22,6 +22,8 @@ class Command(BaseCommand):
 
     help = 'Sends many events: one {"id": "1", "type": "OrderCreated", "data": {…}} a line, on standard input.'
 
+    requires_system_checks = ()  # they load every page, for a command that only stores
+
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--source", default="command line", help="who sends them")
 
