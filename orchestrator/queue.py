@@ -150,15 +150,25 @@ def heard(queue: str) -> Iterator[bool]:
     """Listens for the bells of a queue of calls, for ever: whether one was heard, or a second has passed without.
 
     Raises:
-        RedisError, OSError: Redis is out of reach.
+        RedisError, OSError: Redis is out of reach, or has not answered within that second.
     """
-    listening = connected(plain(queue)).connection
+    listening = django_rq.get_queue(plain(queue)).connection
     be_impatient(listening, LISTEN_SECONDS + ANSWER_SECONDS)
     pubsub: Callable[..., PubSub] = listening.pubsub  # redis-py's is not typed
     with pubsub(ignore_subscribe_messages=True) as bells:
         bells.subscribe(_channel(queue))
+        asked = False
         while True:
-            yield bells.get_message(timeout=LISTEN_SECONDS) is not None
+            said = bells.get_message(timeout=LISTEN_SECONDS)
+            if said is not None:
+                asked = False
+                yield said["type"] == "message"
+                continue
+            if asked:  # who only listens would never know that the connection has fallen silent
+                raise ConnectionLost("Redis does not answer who listens for bells")
+            bells.ping()
+            asked = True
+            yield False
 
 
 def _channel(queue: str) -> str:

@@ -13,6 +13,8 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
+from orchestrator.queue import calls_of
+from orchestrator.queue import plain as plain_queue
 from tests.apps.waiting_calls import processes as p
 from tests.apps.waiting_calls.desk import all_ended, started, until
 from tests.apps.waiting_calls.fixtures import (
@@ -71,6 +73,24 @@ def test_the_elements_of_a_map_are_in_flight_at_once(begin: Begin) -> None:
 
     assert visits(instance=process, node="together")[0].result == number
     assert len(entries()) == number
+
+
+def test_what_waits_since_a_deploy_and_what_waits_no_more_are_run(begin: Begin) -> None:
+    """Some visits of each were begun by the code before, and are on the other queue."""
+    plain = [started(p.Mixed, f"plain-{number}") for number in range(40)]
+    waiting = [started(p.OneCall, f"waiting-{number}") for number in range(40)]
+    of_calls = calls_of("default")
+    StepRun.objects.filter(instance__in=[one.pk for one in plain]).update(
+        queue=of_calls
+    )
+    StepRun.objects.filter(instance__in=[one.pk for one in waiting]).update(
+        queue=plain_queue(of_calls)
+    )
+    workers = begin()
+    until(all_ended, workers)
+
+    assert {run.attempt for run in visits()} == {1}
+    assert len(entries()) == 80
 
 
 # Commands

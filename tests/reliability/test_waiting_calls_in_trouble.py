@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.db import connection, transaction
 
 from orchestrator import start_process
 from orchestrator.engine import operations
@@ -105,6 +106,38 @@ def test_what_a_call_gives_after_its_lease_was_lost_is_not_stored(begin: Begin) 
     until(all_ended, workers)
 
     assert (visit(process).attempt, len(entries("end"))) == (1, 1)
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no sessions")
+def test_what_calls_have_given_is_kept_while_the_database_ends_sessions(
+    begin: Begin,
+) -> None:
+    """Those that came together go together, and one by one where that is refused: none of them is made again."""
+    workers = begin()
+    for number in range(10):
+        started(p.OneCall, f"a-{number}", "gate all")
+    until(lambda: len(entries()) == 10, workers)
+    with transaction.atomic():
+        list(ProcessInstance.objects.select_for_update())
+        open_gate("all")
+        for _ in range(3):
+            until(end_who_waits_for_a_lock, workers)
+    until(all_ended, workers)
+
+    assert len(entries()) == 10
+    runs = StepRun.objects.values_list("attempt", "given_back", "error")
+    assert set(runs) == {(1, 0, "")}
+
+
+def end_who_waits_for_a_lock() -> bool:
+    """End the sessions that wait for what this one has locked; whether there were any."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_clear_snapshot()")
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        return bool(cursor.fetchall())
 
 
 # The call

@@ -39,6 +39,9 @@ def store(held: Group, *, goes_on: bool = True) -> list[StepRun]:
 
     Returns:
         The visits that this worker goes on with.
+
+    Raises:
+        DatabaseError: it refused for now to store one that is kept; those before it may be stored.
     """
     single, following = list[HeldResult](), list[StepRun]()
     for group in _split(held, lambda one: one.run.instance_id):
@@ -74,7 +77,7 @@ def _singly(group: Group) -> list[StepRun]:
     following = list[StepRun]()
     for one in group:
         one.session.forget()
-        if run := one.session.settle_singly(one.run, one.result):
+        if run := one.session.settle_singly(one.run, one.result, kept=one.kept):
             following.append(run)
     return following
 

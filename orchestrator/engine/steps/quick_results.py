@@ -33,12 +33,14 @@ class HeldResult(NamedTuple):
         run: the claimed visit.
         result: what its function gave.
         given: the columns in which that is stored.
+        kept: whether who holds it keeps it when the database refuses for now, and tries again.
     """
 
     session: Session
     run: StepRun
     result: Any
     given: dict[str, Any]
+    kept: bool = False
 
 
 def still_mine(held: Sequence[HeldResult]) -> list[HeldResult]:

@@ -52,6 +52,7 @@ from orchestrator.engine.steps.context import (
 from orchestrator.engine.steps.quick_results import HeldResult, QuickResults
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import send
+from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.engine.storage.results import (
     Results,
     intact,
@@ -159,17 +160,34 @@ class Session:
         return None
 
     def settle_singly(
-        self, run: StepRun, result: Any, skip: Skip | None = None
+        self,
+        run: StepRun,
+        result: Any,
+        skip: Skip | None = None,
+        *,
+        kept: bool = False,
     ) -> StepRun | None:
         """Settles a visit in a transaction of its own, and gives the one that this worker goes on with.
 
         What goes wrong with that is stored.
+
+        Args:
+            run: the visit.
+            result: what its function gave.
+            skip: how it passed itself over.
+            kept: whether the result is kept when the database refuses for now.
+
+        Raises:
+            DatabaseError: it refused for now, and the result is kept.
         """
         try:
             with transaction.atomic(durable=True):
                 return self._settle(run, result, skip=skip)
-        except Exception as error:  # noqa: BLE001  # no way on may fit
+        except Exception as error:
             self.forget()
+            if kept and passes(error):
+                give_back.doubt()
+                raise
             policy = policy_of(run, self.plan.vertices.get(run.node))
             of_step.of_step(run, error, self.plan, policy)
         return None

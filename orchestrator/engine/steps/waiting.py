@@ -134,7 +134,7 @@ class StepCall(Call):
             given = result_columns(self.run, self.vertex.returns, result)
         except InvalidMessage:
             return None
-        return HeldResult(self.session, self.run, result, given)
+        return HeldResult(self.session, self.run, result, given, kept=True)
 
     def failed(self, error: Exception) -> Call | None:
         with self._watched():
