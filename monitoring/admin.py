@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from monitoring.actions import MOST_REVISION
+from monitoring.queries.events import received_as
 from monitoring.queries.instances import Filters
 from orchestrator.definition.graph import Graph
 from orchestrator.engine.operations import OPERATIONS, ActionRequest, Operation
@@ -285,6 +286,19 @@ class InboxEventAdmin(OperatedAdmin):
     list_filter = ["verdict"]
     process_field = "process"
     ordering = ["-id"]
+    search_help_text = gettext_lazy(
+        "The id that its sender gave it, a process id or the beginning of a key."
+    )
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Finds events by their own ids before anything else, and beside the row of that number."""
+        text = search_term.replace("\0", "").strip()
+        if text and (named := received_as(text)):
+            numbers = [int(text[:18])] if text.isdecimal() else []
+            return queryset.filter(pk__in=[*named, *numbers]), False
+        return super().get_search_results(request, queryset, search_term)
 
 
 @admin.register(Definition)

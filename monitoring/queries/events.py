@@ -9,6 +9,8 @@ from orchestrator.models import InboxEvent
 from orchestrator.models.inbox_event import PROBLEMS
 
 PAGE = 50
+SOURCES = 200
+"""Of so many sources, in the order of their names, an event is found by its id alone."""
 TABS = (*PROBLEMS, "parked")
 
 
@@ -50,3 +52,20 @@ def _matching(tab: str) -> QuerySet[InboxEvent]:
     if tab in TABS:
         return InboxEvent.objects.filter(verdict=tab)
     return InboxEvent.objects.needing_a_person()
+
+
+def received_as(event_id: str) -> list[int]:
+    """The keys of the events to which their senders gave this id, by the index that begins with the source."""
+    rows = InboxEvent.objects.filter(source__in=_sources(), event_id=event_id)
+    return list(rows.order_by("-pk").values_list("pk", flat=True)[:PAGE])
+
+
+def _sources() -> list[str]:
+    """Who has sent anything; of each the next one is asked for, since there are few with many events each."""
+    rows = InboxEvent.objects.order_by("source").values_list("source", flat=True)
+    found: list[str] = []
+    source = rows.first()
+    while source is not None and len(found) < SOURCES:
+        found.append(source)
+        source = rows.filter(source__gt=source).first()
+    return found

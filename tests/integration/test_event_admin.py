@@ -1,0 +1,64 @@
+"""Events in the admin are found by the ids that their senders gave them."""
+
+import re
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from monitoring.queries import events
+from orchestrator import send_event
+from orchestrator.models import InboxEvent
+from tests.apps.process_managers.messages import DepotOpened
+from tests.services.explained import explained
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
+
+
+@pytest.fixture
+def desk(client: Client, administrator: User) -> Client:
+    """Return an administrator's browser, where each of three systems has sent three events."""
+    for source in ("bank", "shop", "web"):
+        for number in range(3):
+            send_event(DepotOpened("east"), id=f"{source}-{number}", source=source)
+    send_event(DepotOpened("east"), id="same", source="shop")
+    send_event(DepotOpened("east"), id="same", source="web")
+    client.force_login(administrator)
+    return client
+
+
+def found(desk: Client, words: str) -> list[str]:
+    page = desk.get(reverse("admin:orchestrator_inboxevent_changelist"), {"q": words})
+    return re.findall(r'field-event_id">([^<]*)', page.content.decode())
+
+
+@pytest.mark.parametrize("id", ["bank-0", "shop-1", "web-2"])
+def test_an_event_is_found_by_its_id_whoever_sent_it(desk: Client, id: str) -> None:
+    assert found(desk, id) == [id]
+
+
+def test_events_of_several_senders_with_one_id_are_all_found(desk: Client) -> None:
+    assert found(desk, " same ") == ["same", "same"]
+
+
+@pytest.mark.parametrize("words", ["bank", "bank-%", "BANK-0", "x" * 300])
+def test_nothing_but_the_whole_id_finds_it(desk: Client, words: str) -> None:
+    assert found(desk, words) == []
+
+
+def test_a_number_may_be_an_id_or_that_of_a_row(desk: Client) -> None:
+    row = InboxEvent.objects.get(event_id="web-0")
+    assert found(desk, str(row.pk)) == ["web-0"]
+    send_event(DepotOpened("east"), id=str(row.pk), source="shop")
+
+    assert found(desk, str(row.pk)) == [str(row.pk), "web-0"]
+
+
+def test_the_look_up_goes_by_an_index_and_not_through_the_table(desk: Client) -> None:
+    with explained() as plans:
+        assert len(events.received_as("shop-1")) == 1
+
+    assert len(plans) == len(["bank", "shop", "web", "end"]) + 1
+    unique = "one_row_per_receipt|INDEX sqlite_autoindex_orchestrator_inboxevent"
+    assert [plan for plan in plans if not re.search(unique, plan)] == []
