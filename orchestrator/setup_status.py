@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db.models import Max
 
 from orchestrator import registry
-from orchestrator.conf import conf
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import (
     Definition,
@@ -114,19 +113,14 @@ def unattended() -> list[str]:
     return sorted(due.difference(alive.values_list("queue", flat=True)))
 
 
-def leases(name: str) -> int:
-    """How much work of a queue workers hold, of the first MOST rows of each table that may be held."""
-    now = database_now()
-    until = now + timedelta(seconds=conf().LEASE_SECONDS)  # none runs for longer
-    owners = (
-        owner
-        for table in WORK
-        for its in (name, calls_of(name))
-        for owner in table._default_manager.filter(
-            queue=its, wake_at__gt=now, wake_at__lte=until
-        ).values_list("owner", flat=True)[:MOST]
-    )
-    return sum(1 for owner in owners if owner)
+def leases() -> dict[str, int]:
+    """How much work workers hold whose leases run, by queue; to MOST of each table."""
+    held: Counter[str] = Counter(dict.fromkeys(queues(), 0))
+    for table in WORK:
+        owned = table._default_manager.exclude(owner="")
+        rows = owned.filter(wake_at__gt=database_now()).values_list("queue", flat=True)
+        held.update(plain(name) for name in rows[:MOST])
+    return dict(held)
 
 
 def _queues_with_due(table: type[Work], now: datetime) -> Iterator[str]:

@@ -60,7 +60,6 @@ class Figures:
 def figures() -> Figures:
     """Looks at everything once; some dozens of statements."""
     now = timezone.now()
-    names = queues()
     alive = Worker.objects.alive(now).values_list("queue").annotate(Count("pk"))
     return Figures(
         numbered=_numbered(),
@@ -68,8 +67,8 @@ def figures() -> Figures:
         open_incidents=capped(Incident.objects.open(), MANY).number,
         step_seconds=sorted(_step_seconds(now)),
         event_seconds=sorted(_event_seconds(now)),
-        queues={name: queue(name) for name in names},
-        leases={name: leases(name) for name in names},
+        queues={name: queue(name) for name in queues()},
+        leases=leases(),
         workers=dict(alive.order_by()),
         swept_at=Worker.objects.aggregate(at=Max("swept_at"))["at"],
     )
