@@ -37,7 +37,7 @@ NAMED = re.compile(r"# (\S+/\S+)\n")
 LASTING = ("runserver", "work\n")
 OFFLINE = ("Failed to establish a new connection", "No matching distribution found")
 USUAL = "with the packages of this environment"
-DJANGOS = {"Django 5.2": (3, 11), "Django 6.0": (3, 12)}
+DJANGOS = {"Django 5.2": (3, 11), "Django 6.0": (3, 12), "Django 6.1": (3, 12)}
 """With the oldest Python that each works with."""
 
 # A project as people have them: users of its own kind, PostgreSQL, RQ jobs, pages for errors and for signing in.
@@ -105,6 +105,16 @@ heads = {at: [answer.status_code, sorted(answer.headers)] for at, answer in seen
 print(json.dumps([texts, heads, settings.MIDDLEWARE]))
 ''',
 }
+ASK_AS_PEOPLE = """
+from uuid import UUID
+from django.test import Client
+from people.models import Person
+for kind in ({}, {"is_superuser": True}):
+    client = Client()
+    client.force_login(Person.objects.create(email=f"{len(kind)}@example.org", **kind))
+    answer = client.get(f"/ops/processes/{UUID(int=0)}/")
+    print(answer.status_code, answer.content.decode())
+"""
 OWN_SETTINGS = """
 import os
 DEBUG = os.environ.get("LOOKING") is None
@@ -329,7 +339,7 @@ def followed(project: Project, redis: str, web: int, blocks: Sequence[str]) -> s
 
 
 @pytest.mark.once
-@pytest.mark.full_size("on Django 5.2 and 6.0, from a wheel", seconds=600)
+@pytest.mark.full_size("on Django 5.2, 6.0 and 6.1, from a wheel", seconds=600)
 @pytest.mark.timeout(30 * A_MINUTE)
 def test_the_page_is_followed_word_for_word(
     project: Project, browser: Browser, valkey: ValkeyServer
@@ -375,6 +385,10 @@ def test_the_page_is_followed_word_for_word(
         assert page.url.startswith(f"{site}/ops/processes/")
         assert not done.exists()  # nobody but the project's own worker runs its jobs
         assert project.seen_by_strangers() == before
+        asked = project.run(
+            f"python manage.py shell -v0 -c '{ASK_AS_PEOPLE}'", LOOKING="1"
+        )
+        assert asked.splitlines() == ["403 our own 403", "404 our own 404"]
         project.run("python manage.py rqworker default --burst")
         assert done.read_text() == "done"
         project.run("python -m pytest -q")
