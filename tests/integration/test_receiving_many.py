@@ -6,7 +6,7 @@ from enum import StrEnum
 from functools import partial
 
 import pytest
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from orchestrator import Envelope, Receipt, send_event, send_events, start_process
@@ -367,3 +367,50 @@ def test_a_start_under_a_taken_key_leaves_nothing_behind() -> None:
 
     assert not InboxEvent.objects.filter(event_id="another").exists()
     assert IssuedCommand.objects.count() == before
+
+
+# In transactions of the caller's that see what was so at their beginning
+
+
+@by_postgresql
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
+@pytest.mark.parametrize("places", [("Kobe",), ("Nara", "Kobe", "Otsu")])
+def test_what_came_since_the_callers_transaction_began_has_it_begin_anew(
+    level: str, places: tuple[str, ...]
+) -> None:
+    """It cannot see the event that is known already; nothing waits for ever, and nothing is received twice."""
+    parcel = underway()
+    [once] = scans(parcel, "Kobe")
+
+    def send() -> list[Receipt]:
+        with transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute(f"SET TRANSACTION ISOLATION LEVEL {level}")
+            if not sent():
+                together(partial(send_events, [once]))
+            return send_events(scans(parcel, *places))
+
+    with pytest.raises(OperationalError, match="could not serialize"):
+        send()
+    assert sent() == ["Kobe"]
+    repeats = {place: one.repeated for place, one in zip(places, send(), strict=True)}
+    assert repeats == {place: place == "Kobe" for place in places}
+    assert sorted(sent()) == sorted(places)
+    drain()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_same_many_in_two_transactions_of_callers_are_received_once() -> None:
+    """In opposite orders: where they would wait for each other, one goes on after the other."""
+    parcel = underway()
+    places = [f"stop {number}" for number in range(60)]
+
+    def send(places: list[str]) -> list[Receipt]:
+        with transaction.atomic():
+            return send_events(scans(parcel, *places))
+
+    there, back = together(partial(send, places), partial(send, places[::-1]))
+    assert sum(one.repeated for one in (*there, *back)) == len(places)
+    assert sorted(sent()) == sorted(places)
+    drain()

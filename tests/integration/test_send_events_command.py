@@ -53,6 +53,18 @@ def test_each_line_is_sent_in_its_order(given: Given) -> None:
     assert "sent 7, received before 0" in said
 
 
+def test_no_more_is_held_than_a_statement_takes(
+    given: Given, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of large lines that is less than of small ones: thousands of them need not fit into memory."""
+    monkeypatch.setattr(send_events, "MUCH", 2 * len(line("a")))
+    given_lines = BytesIO("".join(map(line, "abcde")).encode())
+    sets = send_events._sets(given_lines, lambda read: None)
+    assert [len(lines) for lines in sets] == [2, 2, 1]
+
+    assert "sent 5" in given("".join(map(line, "abcde")))
+
+
 def test_the_same_lines_again_change_nothing(given: Given) -> None:
     given("".join(map(line, "abcd")))
 

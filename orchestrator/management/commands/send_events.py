@@ -12,7 +12,7 @@ from django.db import DatabaseError
 from orchestrator import strict_json
 from orchestrator.definition.codec import MAX_BYTES
 from orchestrator.engine.processes import Envelope, send_events
-from orchestrator.engine.storage.receipts import MANY
+from orchestrator.engine.storage.receipts import MANY, MUCH
 from orchestrator.exceptions import EventRefused, ProcessionError
 from orchestrator.written_events import read_of_many
 
@@ -81,7 +81,7 @@ def _sets(
         number, size = number + 1, size + len(line)
         if line.strip():
             found.append((number, line.strip()))
-        if len(found) == MANY:
+        if len(found) == MANY or size >= MUCH:
             yield found
             read(size)
             found, size = [], 0
