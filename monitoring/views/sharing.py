@@ -60,7 +60,12 @@ class Reader(SimpleLazyObject):  # type: ignore[type-arg]  # it takes none when 
         raise TypeError("a user has no items, for which templates ask first")
 
     def __getattr__(self, name: str) -> Any:
-        flag = getattr(self.__dict__["_user"], name)
+        user = self.__dict__["_user"]
+        try:
+            flag = getattr(user, name)
+        except AttributeError:  # people of another class may have it
+            self._asked["is", "__class__"] = user.__class__
+            raise
         if not isinstance(flag, bool):
             return super().__getattr__(name)
         self._asked["is", name] = flag
@@ -68,8 +73,8 @@ class Reader(SimpleLazyObject):  # type: ignore[type-arg]  # it takes none when 
 
 
 def _in_person(thing: Any, user: Any, asked: Asked) -> Any:
-    """Gives out what belongs to one person, which is noted."""
-    asked["is", "pk"] = user.pk
+    """Gives out what belongs to one person, which is noted: a key is that of its class alone."""
+    asked["is", "__class__"], asked["is", "pk"] = user.__class__, user.pk
     return thing
 
 
@@ -103,7 +108,8 @@ class SharedAnswer:
     def fits(self, user: Any) -> bool:
         """Whether all that was asked about its reader is so of this one."""
         return all(
-            value == (user.has_perm(name) if kind == "may" else getattr(user, name))
+            value
+            == (user.has_perm(name) if kind == "may" else getattr(user, name, None))
             for (kind, name), value in self.asked.items()
         )
 
@@ -144,9 +150,11 @@ def shared(view: View) -> View:
             return HttpResponse(found.content, headers=found.headers)
         with noting(request) as asked:
             response = view(request, *args, **kwargs)
-        # A form's token is for one session alone.
+        # A form's token is for one session alone, and who has no key cannot be told from others.
         if response.status_code == HTTPStatus.OK and not (
-            response.cookies or request.META.get("CSRF_COOKIE_NEEDS_UPDATE")
+            response.cookies
+            or request.META.get("CSRF_COOKIE_NEEDS_UPDATE")
+            or asked.get(("is", "pk"), "") is None
         ):
             headers = dict(response.headers)
             _answers.add(SharedAnswer(place, began, asked, response.content, headers))

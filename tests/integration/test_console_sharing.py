@@ -120,6 +120,44 @@ def test_what_belongs_to_one_person_is_shared_by_their_own_pages_alone(
     assert (first[0], other[0], again) == ("1", "2", first)
 
 
+class Guest:
+    """Somebody of whom a project keeps no row, or one in a table that is not that of its users."""
+
+    def __init__(self, name: str, pk: int | None) -> None:
+        self.name, self.pk = name, pk
+
+    def has_perm(self, permission: str) -> bool:
+        return True
+
+
+class Partner(Guest):
+    """Likewise, of another kind."""
+
+    is_partner = True
+
+
+@pytest.mark.parametrize(
+    "people",
+    [
+        (Guest("Ada", None), Guest("Bob", None)),
+        (Guest("Ada", 1), Partner("Bob", 1)),
+        (Partner("Ada", 1), Guest("Bob", 1)),
+    ],
+)
+def test_what_belongs_to_one_person_is_not_anothers_whom_a_project_has_made(
+    people: tuple[Any, Any],
+) -> None:
+    view = counted(lambda request: request.user.name)
+    assert answers(view, *map(asking, people)) == ["1 Ada", "2 Bob"]
+
+
+def test_a_flag_that_another_kind_of_person_does_not_have_is_not_so_of_them() -> None:
+    view = counted(lambda request: getattr(request.user, "is_partner", None))
+    people: tuple[Any, ...] = Partner("Ada", 1), Guest("Bob", 2), Partner("Eve", 3)
+    found = answers(view, *map(asking, people))
+    assert found == ["1 True", "2 None", "1 True"]
+
+
 def test_a_form_with_a_token_is_shared_by_nobody(viewer: User) -> None:
     view = counted(get_token)
 
