@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import cache
 from uuid import uuid4
 
@@ -23,7 +24,9 @@ from redis.exceptions import ConnectionError as ConnectionLost
 from redis.exceptions import RedisError
 from redis.retry import Retry
 from rq import Queue, Worker
+from rq.job import Job, JobStatus
 from rq.serializers import JSONSerializer
+from rq.utils import utcformat
 from rq.worker_registration import REDIS_WORKER_KEYS, WORKERS_BY_QUEUE_KEY
 
 from orchestrator.conf import conf
@@ -117,24 +120,48 @@ def ring(queue: str, *, others: bool = False) -> None:
         _call(queue)
         return
     try:
-        bell = _bell(queue, os.getpid())
-        with bell.connection.pipeline(transaction=False) as pipe:
-            pipe.llen(bell.key)
-            pipe.scard(WORKERS_BY_QUEUE_KEY % bell.name)
-            out, workers = pipe.execute()
-        if out < max(workers, 1):
-            bell.enqueue_call(
-                ANSWER,
-                args=(queue,),
-                job_id=f"{BELL}{uuid4().hex}",
-                result_ttl=0,
-                failure_ttl=BELL_SECONDS,
-                ttl=BELL_SECONDS,
-                timeout=-1,
-            )
+        _ringing(queue, os.getpid())()
     except (RedisError, OSError) as error:
         _is_out_of_reach()
         log.warning("the doorbell is out of reach, workers poll: %s", error)
+
+
+RING = """
+if redis.call('LLEN', KEYS[1]) >= math.max(redis.call('SCARD', KEYS[2]), 1) then return 0 end
+redis.call('SADD', KEYS[3], KEYS[1])
+redis.call('HSET', KEYS[4], unpack(ARGV, 3))
+redis.call('EXPIRE', KEYS[4], ARGV[2])
+return redis.call('RPUSH', KEYS[1], ARGV[1])
+"""
+"""Enqueues a job as RQ does, unless enough are in the queue; in one exchange, as every event and start rings."""
+
+
+@cache
+def _ringing(queue: str, pid: int) -> Callable[[], object]:
+    """Rings a queue's bell, which is the same job under another id each time."""
+    bell = _bell(queue, pid)
+    ring_once = bell.connection.register_script(RING)
+    job = bell.create_job(
+        ANSWER,
+        args=(queue,),
+        result_ttl=0,
+        failure_ttl=BELL_SECONDS,
+        ttl=BELL_SECONDS,
+        timeout=-1,
+        status=JobStatus.QUEUED,
+    )
+    same = job.to_dict(include_meta=False)
+    places = bell.key, WORKERS_BY_QUEUE_KEY % bell.name, Queue.redis_queues_keys
+
+    def once() -> object:
+        job_id, now = f"{BELL}{uuid4().hex}", utcformat(datetime.now(UTC))
+        said = {**same, "created_at": now, "enqueued_at": now}
+        fields = [part for field in said.items() for part in field]
+        return ring_once(
+            [*places, Job.key_for(job_id)], [job_id, BELL_SECONDS, *fields]
+        )
+
+    return once
 
 
 def _call(queue: str) -> None:

@@ -6,13 +6,22 @@ from itertools import count
 
 import pytest
 from django.db import transaction
+from rq import Queue, SimpleWorker
+from rq.serializers import JSONSerializer
 from rq.worker_registration import WORKERS_BY_QUEUE_KEY
 
 from orchestrator import start_process
 from orchestrator.engine.claims.sweep import is_due, sweep
 from orchestrator.engine.drain import drain
 from orchestrator.models import InboxEvent, IssuedCommand, ProcessInstance
-from orchestrator.queue import ANSWER, answering, depth, ring, ring_after_commit
+from orchestrator.queue import (
+    ANSWER,
+    BELL_SECONDS,
+    answering,
+    depth,
+    ring,
+    ring_after_commit,
+)
 from orchestrator.testing.clock import age
 from tests.apps.process_managers.desk import accept, place, underway
 from tests.apps.process_managers.fixtures import SetHandler
@@ -46,6 +55,21 @@ def test_a_bell_names_one_function_and_carries_a_queues_name(
     assert data is not None
     name, _, args, kwargs = json.loads(_inflated(data))
     assert (name, args, kwargs) == (ANSWER, ["default"], {})
+
+
+@committing
+def test_any_worker_of_rq_answers_a_bell(valkey: ValkeyServer) -> None:
+    start_process("shipping", ParcelOrdered("P-1"))
+    with valkey.client() as client:
+        queue = Queue("procession", connection=client, serializer=JSONSerializer)
+        [job] = queue.jobs
+        assert job.get_status() == "queued"
+        assert 0 < client.ttl(job.key) <= BELL_SECONDS
+        worker = SimpleWorker([queue], connection=client, serializer=JSONSerializer)
+        worker.work(burst=True)
+
+    assert ProcessInstance.objects.count() == 1
+    assert depth("default") == 0
 
 
 def _inflated(data: bytes) -> bytes:
