@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from orchestrator import start_process
@@ -72,6 +72,23 @@ def beside(*names: str) -> ProcessInstance:
 def visits(process: ProcessInstance) -> dict[str, StepRun]:
     process.refresh_from_db()
     return {run.node: run for run in process.step_runs.all()}
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite is at hand")
+def test_a_start_outside_of_a_transaction_writes_by_one_statement_that_is_its_own_transaction() -> (
+    None
+):
+    beside("a", "b")
+    with CaptureQueriesContext(connection) as queries:
+        start_process(Beside, Names(("a", "b")))
+
+    said = [query["sql"] or "" for query in queries]
+    assert "BEGIN" not in said
+    assert sum("INSERT" in sql for sql in said) == 1
+    with transaction.atomic():
+        start_process(Beside, Names(("a", "b")))
+        transaction.set_rollback(True)
+    assert ProcessInstance.objects.count() == 2
 
 
 def test_steps_that_were_claimed_together_share_a_commit(worker: Supervised) -> None:

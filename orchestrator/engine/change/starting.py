@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from uuid6 import uuid7
 
 from orchestrator.definition import Workflow
@@ -53,7 +54,7 @@ def start(
     inbox.check_key(key)
     pin = pinned(definition, input)
     try:
-        with transaction.atomic():
+        with transaction.atomic() if connection.in_atomic_block else nullcontext():
             expected = bool(process_id or id)
             begin(pin, process_id=chosen, key=key, expected=expected)
     except IntegrityError:
@@ -83,7 +84,7 @@ def begin(
     parent: ProcessInstance | None = None,
     expected: bool = False,
 ) -> ProcessInstance:
-    """A new process with its first steps, in the running transaction.
+    """A new process with its first steps, in the running transaction; without one in one of its own.
 
     Args:
         pin: what it begins with.
@@ -108,6 +109,7 @@ def begin(
     )
     cause = Cause.of(CauseKind.START)
     change = WorkflowChange(instance, cause, now, pin.plan, definition.queue)
+    change.alone = not connection.in_atomic_block
     Following(change).carry_out(advance.begin(pin.plan))
     change.mark(*inbox.early_events(instance, now, id_known=expected))
     change.write()

@@ -34,8 +34,9 @@ class Command(BaseCommand):
             raise CommandError(
                 "Seeding is not part of the installed package: run it in a clone of the project, with its examples."
             ) from None
+        # The examples' tables may be new to the database: it had them only if they were asked for before.
+        call_command("migrate", verbosity=0, interactive=False)
         if options["record"]:
-            call_command("migrate", verbosity=0, interactive=False)
             self.stdout.write(recording.as_json())
             return
         there = seeding.seeded()
