@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.core.management import ManagementUtility
+from django.db import DatabaseError
 
 from orchestrator.conf import SettingRefused
 
@@ -39,6 +40,17 @@ def main(argv: Sequence[str]) -> None:
         ProjectCommands(list(argv)).execute()
     except SettingRefused as refused:
         sys.exit(str(refused))
+    except DatabaseError as error:
+        if not lacks_tables(error):
+            raise
+        sys.exit("The tables are not there yet: python3 manage.py migrate makes them.")
+
+
+def lacks_tables(error: DatabaseError) -> bool:
+    """Tell whether the database knows no such table, as before the first migration."""
+    return getattr(error.__cause__, "sqlstate", "") == "42P01" or str(error).startswith(
+        "no such table"
+    )
 
 
 def test(arguments: Sequence[str]) -> int:

@@ -6,6 +6,7 @@ import inspect
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from types import ModuleType
 from typing import Any, Protocol, TypeVar, overload
 from uuid import UUID
@@ -47,7 +48,12 @@ class Answer:
     """What a handler may return to say how it went, in at most 200 characters, beside the events it caused."""
 
     def __init__(self, text: str, *events: Event) -> None:
-        for event in events:
+        given: tuple[Any, ...] = events
+        for event in given:
+            if isinstance(event, str):
+                raise TypeError(
+                    f"a handler returns events, not {event!r:.200}; how it went is said by Answer({event!r:.200})"
+                )
             if not isinstance(event, Event):
                 raise TypeError(f"a handler returns events, not {event!r}")
         self.text = text[:200]
@@ -313,6 +319,12 @@ def event_class(name: str) -> type[Event]:
     raise UnknownEventType(
         f"no process manager and no event handler knows the event type {name!r}"
     )
+
+
+def resembling(name: str) -> str:
+    """The known event type whose name is nearest to one that is not known; "" when none is near."""
+    known = {event for cls in definitions.values() for event in cls.events}
+    return next(iter(get_close_matches(name, sorted(known | reactions.keys()))), "")
 
 
 def command_handler(name: str) -> Handler | None:

@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from datetime import timedelta
+from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from orchestrator.exceptions import InvalidDefinition
@@ -43,6 +44,17 @@ def attribute_reasons(cls: Any) -> Iterator[str]:
         yield f"the retention {cls.retention!r} must be a timedelta of at least a day and at most 1,000 years"
     if gives_later(cls.summary):
         yield f"summary {gives_later(cls.summary)}: it is a plain function"
+
+
+def refuse_misspelt(cls: type[Any], name: str) -> None:
+    """Makes sure that a class without an attribute has none instead whose name is nearly the same.
+
+    Raises:
+        InvalidDefinition: it has one, and would go without effect.
+    """
+    written = [key for key in vars(cls) if not key.startswith("_")]
+    for key in get_close_matches(name, written, n=1, cutoff=0.85):
+        invalid(cls.__name__, None, f"it has {key}, which means nothing: write {name}")
 
 
 DELAY = "timedelta of more than 0 and at most 1,000 years"

@@ -8,6 +8,8 @@ from orchestrator.serving.child_process import ChildProcess
 from orchestrator.serving.log import Log, last_lines
 
 PATIENCE = 3.2  # seconds that children have to end by themselves
+START_PATIENCE = 120.0  # seconds that a child may take to be ready, on a machine that has much else to do
+SAY_EVERY = 5.0  # seconds between two lines about what is waited for
 LAST_PATIENCE = 1.0  # seconds for those that the others rely on
 
 
@@ -26,9 +28,9 @@ class ChildProcesses:
         self,
         child: ChildProcess,
         ready: Callable[[], bool] = lambda: True,
-        patience: float = 30.0,
+        patience: float = START_PATIENCE,
     ) -> None:
-        """Start `child` and wait until it is ready; do nothing once all is to stop.
+        """Start `child` and wait until it is ready, saying so if that takes long; do nothing once all is to stop.
 
         Raises:
             CannotStart: it ended, or was not ready after `patience` seconds.
@@ -39,6 +41,7 @@ class ChildProcesses:
         self.children.append(child)
         child.start()
         deadline = time.monotonic() + patience
+        say_at = time.monotonic() + SAY_EVERY
         while not ready() and not self.stopping():
             if not child.alive or time.monotonic() > deadline:
                 what = (
@@ -49,6 +52,10 @@ class ChildProcesses:
                 raise CannotStart(
                     f"{child.name} {what}: {last_lines(child.log)} (all of it in {child.log})"
                 )
+            if time.monotonic() > say_at:
+                say_at += SAY_EVERY
+                last = last_lines(child.log, 1) or "it has said nothing yet"
+                self.say(f"Waiting for {child.name}: {last}")
             time.sleep(0.05)
 
     def look_after(self) -> None:

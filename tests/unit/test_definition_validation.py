@@ -86,7 +86,7 @@ def test_data_is_a_dataclass() -> None:
 
 def test_transitions_are_groups() -> None:
     assert "transitions must be during(...) groups, not" in str(
-        refusal(transitions=[START])
+        refusal(transitions=[7])
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 from uuid import UUID
 
 from orchestrator.definition.graph import Graph
+from orchestrator.definition.invalid import refuse_misspelt
 from orchestrator.definition.messages import STRICT, Command, Event
 from orchestrator.definition.process_manager.coverage import check_coverage
 from orchestrator.definition.process_manager.drawing import graph_of
@@ -74,6 +75,7 @@ class ProcessManager(StateMachine):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "transitions" not in vars(cls):
+            refuse_misspelt(cls, "transitions")
             return  # an intermediate class that only shares attributes
         check_shape(cls)
         cls.name = cls._declared_name()

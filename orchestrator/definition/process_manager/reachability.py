@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
+from enum import StrEnum
 
 from orchestrator.definition.invalid import invalid
 from orchestrator.definition.process_manager.state_machine import StateMachine
@@ -27,4 +29,16 @@ def check_reachability(cls: type[StateMachine]) -> None:
             invalid(cls.__name__, None, f"{step} can never be reached")
         if step not in ending:
             reason = f"{step} is a dead end: no final step can be reached from it"
-            invalid(cls.__name__, None, reason)
+            invalid(cls.__name__, None, reason + _staying(cls, step, forward))
+
+
+def _staying(
+    cls: type[StateMachine], step: StrEnum, forward: Mapping[str, set[str]]
+) -> str:
+    """Where it may have been forgotten to say what comes next: a step that the dead end leads to, and none leaves."""
+    for last in sorted(closure([step], forward)):
+        rows = cls.rows.get(cls.Step(last), ())
+        if not forward.get(last):
+            why = f"none of the rows of {last} says .go_to(...)"
+            return f"; {why if rows else f'{last} has no rows, and is not in final = [...]'}"
+    return ""

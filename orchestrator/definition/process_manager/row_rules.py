@@ -39,6 +39,13 @@ Reasons = Iterator[str]
 CONTAINERS = (list, tuple, dict, set, frozenset)
 
 
+def no_step(value: object, steps: Any) -> str:
+    """Why a value is no step; of a text that a step has, how that step is written."""
+    reason = f"{value!r} is not one of its steps"
+    named = [step for step in steps if value in (str(step), step.name)]
+    return f"{reason}: write Step.{named[0].name}" if named else reason
+
+
 def _of_trigger(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
     if isinstance(row.trigger, timedelta):
         if row.trigger <= timedelta(0):
@@ -53,7 +60,7 @@ def _of_trigger(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
 
 def _of_target(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
     if row.target is not None and not isinstance(row.target, cls.Step):
-        yield f"{row.target!r} is not one of its steps"
+        yield no_step(row.target, cls.Step)
     if row.target_before is not None:
         yield f"it goes to {row.target_before} and to {row.target}: a row has one .go_to"
     if row.disposition != "move":

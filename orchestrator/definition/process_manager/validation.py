@@ -18,6 +18,7 @@ from orchestrator.definition.process_manager.row_rules import (
     ROW_RULES,
     Machine,
     Reasons,
+    no_step,
 )
 from orchestrator.definition.process_manager.rows import (
     AnyStep,
@@ -65,14 +66,22 @@ def _of_shape(cls: Machine) -> Reasons:
     if not is_dataclass(data):
         yield "declare `Data` as a dataclass"
     groups: Any = cls.transitions
+    yield from _of_transitions(groups)
+    yield from _of_groups(groups, step)
+    yield from _of_rests(cls, groups)
+
+
+def _of_transitions(groups: Any) -> Reasons:
+    if isinstance(groups, During | TransitionRow):
+        yield "transitions must be several during(...) groups: put a comma behind one that is alone"
     for group in groups:
+        if isinstance(group, TransitionRow):
+            yield f"the row {str(group)!r} stands in no step: write it as during(step, ...)"
         if not isinstance(group, During):
             yield f"transitions must be during(...) groups, not {group!r}"
         for row in group.rows:
             if not isinstance(row, TransitionRow):
                 yield f"{_named(group)} holds {row!r}, which is not a row"
-    yield from _of_groups(groups, step)
-    yield from _of_rests(cls, groups)
 
 
 def _named(group: During) -> str:
@@ -90,7 +99,7 @@ def _of_groups(groups: Sequence[During], steps: Any) -> Reasons:
             yield "during([]) names no step"
         for step in group.steps:
             if not isinstance(step, steps):
-                yield f"{step!r} is not one of its steps"
+                yield no_step(step, steps)
         if len(set(group.steps)) < len(group.steps):
             yield f"during({_named(group)}) names a step twice"
 
@@ -136,7 +145,7 @@ def _broken(cls: Machine) -> Iterator[tuple[TransitionRow | None, str]]:
 def _of_steps(cls: Machine) -> Reasons:
     for step in cls.finals:
         if not isinstance(step, cls.Step):
-            yield f"{step!r} is not one of its steps"
+            yield no_step(step, cls.Step)
     waiting = cls.waiting_steps()
     for group in cls.transitions:
         if isinstance(group.steps, AnyStep):

@@ -12,7 +12,11 @@ from functools import cache
 from typing import Any, ClassVar
 
 from orchestrator.definition.graph import Graph
-from orchestrator.definition.invalid import attribute_reasons, invalid
+from orchestrator.definition.invalid import (
+    attribute_reasons,
+    invalid,
+    refuse_misspelt,
+)
 from orchestrator.definition.messages import STRICT, Event
 from orchestrator.definition.typing import (
     hints,
@@ -57,6 +61,7 @@ class Workflow(Runnable):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "flow" not in vars(cls):
+            refuse_misspelt(cls, "flow")
             return  # an intermediate class that only shares attributes
         cls.name = cls._declared_name()
         for reason in _of_shape(cls):

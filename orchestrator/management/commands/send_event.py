@@ -4,9 +4,9 @@ from uuid import uuid4
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from orchestrator import strict_json
+from orchestrator import registry, strict_json
 from orchestrator.engine.processes import send_event
-from orchestrator.exceptions import InvalidMessage, ProcessionError
+from orchestrator.exceptions import InvalidMessage, ProcessionError, UnknownEventType
 
 
 class Command(BaseCommand):
@@ -47,10 +47,20 @@ class Command(BaseCommand):
                 process_id=options["process"],
                 correlation_key=options["key"],
             )
+        except UnknownEventType as error:
+            raise CommandError(
+                f"not sent: {error}; {_instead(options['type'])}"
+            ) from None
         except ProcessionError as error:
             raise CommandError(f"not sent: {error}") from None
         again = ", received before" if receipt.repeated else ""
         self.stdout.write(f"receipt {receipt.number}: {receipt.verdict}{again}")
+
+
+def _instead(name: str) -> str:
+    if similar := registry.resembling(name):
+        return f"did you mean {similar}?"
+    return "PROCESSION_APPS (INSTALLED_APPS in settings of your own) names the apps that are looked into"
 
 
 def _bytes(text: str) -> bytes:

@@ -1,0 +1,154 @@
+"""What a newcomer is likely to write wrongly has an answer that says what to write instead."""
+
+import os
+import subprocess
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from orchestrator.definition import ProcessManager, Workflow, during, start, when
+from orchestrator.exceptions import InvalidDefinition
+from orchestrator.registry import answered
+from orchestrator.serving import child_processes
+from orchestrator.serving.child_process import ChildProcess
+from orchestrator.serving.child_processes import ChildProcesses
+from tests.unit.shop import START, Data, Ordered, Sent, Step, refusal
+
+
+def said(kind: type[Any], **body: Any) -> str:
+    """Return what is said of a class with this body."""
+    with pytest.raises(InvalidDefinition) as refused:
+        type("Shop", (kind,), {"__module__": __name__, **body})
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["transition", "transitons", "Transitions"])
+def test_transitions_misspelt(name: str) -> None:
+    told = said(
+        ProcessManager, Step=Step, Data=Data, **{name: [during(Step.NEW, START)]}
+    )
+
+    assert told == f"Shop: it has {name}, which means nothing: write transitions"
+
+
+def test_flow_misspelt() -> None:
+    def pack() -> None: ...
+
+    told = said(Workflow, flows=(start(pack),))
+
+    assert told == "Shop: it has flows, which means nothing: write flow"
+
+
+def test_a_class_that_only_shares_attributes_is_none() -> None:
+    type("Shared", (ProcessManager,), {"Step": Step, "Data": Data, "patience": None})
+
+
+def test_a_comma_forgotten() -> None:
+    told = str(refusal(transitions=during(Step.NEW, START)))
+
+    assert told.startswith("Shop: transitions must be several during(...) groups")
+    assert "comma" in told
+
+
+def test_a_row_outside_of_during() -> None:
+    told = str(refusal(transitions=(START,)))
+
+    assert told == (
+        "Shop: the row 'Ordered -> Unpaid' stands in no step: write it as during(step, ...)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "written"), [("Done", "DONE"), ("PACKING", "PACKING")]
+)
+def test_a_step_as_a_text(text: Any, written: str) -> None:
+    told = str(refusal(packing=[when(Sent).go_to(text)]))
+
+    assert told.endswith(f"{text!r} is not one of its steps: write Step.{written}")
+
+
+def test_the_step_of_a_group_as_a_text() -> None:
+    told = str(refusal(transitions=[during("New", START)]))  # type: ignore[arg-type]
+
+    assert told == "Shop: 'New' is not one of its steps: write Step.NEW"
+
+
+def test_a_text_that_is_no_step() -> None:
+    told = str(refusal(packing=[when(Sent).go_to("Gone")]))  # type: ignore[arg-type]
+
+    assert told.endswith("'Gone' is not one of its steps")
+
+
+def test_the_last_go_to_forgotten() -> None:
+    stays = when(Sent).set(gift=True)
+
+    assert str(refusal(packing=[stays])) == (
+        "Shop: New is a dead end: no final step can be reached from it; "
+        "none of the rows of Packing says .go_to(...)"
+    )
+
+
+class Longer(StrEnum):
+    NEW = "New"
+    UNPAID = "Unpaid"
+    PACKING = "Packing"
+    SENT = "Sent"
+    DONE = "Done"
+
+
+def test_a_step_without_rows() -> None:
+    rows = [
+        during(Longer.NEW, when(Ordered).go_to(Longer.UNPAID)),
+        during(Longer.UNPAID, when(Sent).go_to(Longer.SENT)),
+    ]
+
+    told = str(refusal(Step=Longer, transitions=rows))
+
+    assert "Sent has no rows, and is not in final = [...]" in told
+
+
+def test_a_handler_that_returns_a_text() -> None:
+    with pytest.raises(TypeError) as refused:
+        answered("sent")
+
+    assert str(refused.value) == (
+        "a handler returns events, not 'sent'; how it went is said by Answer('sent')"
+    )
+
+
+def test_no_table_yet(tmp_path: Path) -> None:
+    own = {"PROCESSION_DATA_DIR": str(tmp_path), "DATABASE_URL": ""}
+    run = subprocess.run(
+        [sys.executable, "manage.py", "status"],
+        cwd=settings.BASE_DIR,
+        env={**os.environ, **own},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+    assert run.returncode == 1
+    assert run.stderr == (
+        "The tables are not there yet: python3 manage.py migrate makes them.\n"
+    )
+
+
+def test_a_slow_start_is_waited_for_and_says_for_what(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child_processes, "SAY_EVERY", 0.01)
+    program = "import time; print('reading much', flush=True); time.sleep(600)"
+    command = [sys.executable, "-c", program]
+    child = ChildProcess("web", command, {}, tmp_path, tmp_path / "log")
+    lines: list[str] = []
+    children = ChildProcesses(lines.append, lambda: False)
+
+    children.start(child, lambda: "Waiting for web: reading much" in lines)
+    children.end()
+
+    assert lines[-1] == "Waiting for web: reading much"
