@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 import pytest
 from django.contrib.auth.models import Group
 from django.db import connection, transaction
+from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 
 from orchestrator import send_event, start_process
@@ -15,6 +16,7 @@ from orchestrator.engine.claims.held import BEGIN_SECONDS
 from orchestrator.engine.drain import drain
 from orchestrator.engine.events import group
 from orchestrator.engine.events.delivery import deliver
+from orchestrator.engine.operations import cancel, pause, unpause
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.tables import events
 from orchestrator.models import Checkpoint, InboxEvent, IssuedCommand, ProcessInstance
@@ -22,6 +24,7 @@ from orchestrator.testing import registered
 from orchestrator.workers.current import Current
 from orchestrator.workers.held import SharedHeld
 from orchestrator.workers.taking_over import TakingOver
+from tests.apps.compensation.fixtures import Ask, asked
 from tests.apps.many_together.processes import (
     MEANWHILE,
     Cards,
@@ -31,7 +34,9 @@ from tests.apps.many_together.processes import (
     TableCleared,
     TableLaid,
 )
-from tests.apps.process_managers.together import together
+from tests.apps.process_managers.together import raised, together
+
+__all__ = ["asked"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 postgresql_only = pytest.mark.skipif(
@@ -242,3 +247,52 @@ def test_what_is_decided_is_taken_over_while_the_next_takes_its_time() -> None:
     assert free == [sorted(str(pks[place]) for place in (0, 1, 3))]
     assert stand(pks) == [("Down", 1)] * 4
     assert verdicts() == {"moved"}
+
+
+def test_a_process_that_an_operator_stopped_meanwhile_stays_as_it_stood(
+    asked: Ask,
+) -> None:
+    """One is paused and one cancelled after their events were decided: neither is moved by what was decided."""
+    pks = laid(4)
+    for pk in pks:
+        sent(pk, CardTurned())
+
+    def stop() -> None:
+        pause(pks[1], request=asked())
+        cancel(pks[2], request=asked())
+
+    MEANWHILE["table 3"] = lambda: together(stop)
+    drain()
+    assert stand(pks) == [("Down", 1), ("Up", 0), ("Up", 0), ("Down", 1)]
+    late = InboxEvent.objects.get(process=pks[2], source="players")
+    assert (late.verdict, late.wake_at) == ("unexpected", None)
+    unpause(pks[1], request=asked())
+    drain()
+    assert stand(pks)[1] == ("Down", 1)
+
+
+def test_workers_that_have_the_same_processes_in_hand_move_each_by_each_event_once() -> (
+    None
+):
+    """One has claimed the first event of each, and one the others: each line goes on in its order."""
+    pks = laid(12)
+    for _ in range(4):
+        for pk in pks:
+            sent(pk, CardTurned())
+
+    def work() -> None:
+        worker = Current(held=SharedHeld())
+        until = time.monotonic() + 60
+        while unhandled().exists() and time.monotonic() < until:
+            worker.drain("default")
+
+    assert raised(together(work, work, work)) == []
+    assert stand(pks) == [("Up", 4)] * 12
+    assert verdicts() == {"moved"}
+    for pk in pks:
+        taken = InboxEvent.objects.filter(process=pk, source="players").order_by("pk")
+        assert list(taken.values_list("revision", flat=True)) == [2, 3, 4, 5]
+
+
+def unhandled() -> QuerySet[InboxEvent]:
+    return InboxEvent.objects.filter(verdict="received")

@@ -1,9 +1,12 @@
 """A table on which cards are turned: one event moves it purely, the others have commands inside or after the commit."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
+from django.conf import settings
 from django.contrib.auth.models import Group
 
 from orchestrator.definition import Command, Event, ProcessManager, during, when
@@ -51,7 +54,21 @@ class CardTable:
     turns: int = 0
 
 
+HELD = "held"
+"""The table at which every turn takes until its gate is open."""
+
+
+def gate(name: str) -> Path:
+    """Return the file that says that a turn at the held table is "begun", or may be "over"."""
+    return Path(settings.DATA_DIR) / f"many_together.{name}"
+
+
 def one_more(data: CardTable, event: Event) -> int:
+    if data.table == HELD:
+        with gate("begun").open("a") as file:
+            file.write("1")
+        while not gate("over").exists():
+            time.sleep(0.01)
     MEANWHILE.pop(data.table, lambda: None)()
     return data.turns + 1
 

@@ -1,0 +1,61 @@
+"""A worker is killed while events are decided and not written: nothing has happened outside, and nothing is lost."""
+
+import os
+import signal
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+
+from orchestrator import send_event, start_process
+from orchestrator.engine.drain import drain
+from orchestrator.models import InboxEvent, ProcessInstance
+from orchestrator.testing import registered
+from tests.apps.many_together.processes import HELD, Cards, CardTurned, TableLaid, gate
+from tests.services.patience import wait_for
+from tests.services.workers import Workers, hired, said
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(scope="module")
+def cards() -> Iterator[None]:
+    """Let the running code know the tables; for a whole module, as the invariants need it after each test."""
+    with registered(Cards):
+        yield
+
+
+@pytest.fixture
+def workers(
+    cards: None, transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[list[Workers]]:
+    """Give a list that gets the workers when they are hired."""
+    monkeypatch.setenv("PROCESSION_APPS", "tests.apps.many_together")
+    found: list[Workers] = []
+    with hired() as hire:
+        found.append(hire(1))
+        yield found
+    for name in ("begun", "over"):
+        gate(name).unlink(missing_ok=True)
+
+
+def test_only_what_was_just_being_decided_is_charged(workers: list[Workers]) -> None:
+    [those] = workers
+    names = [*(f"table {number}" for number in range(8)), HELD]
+    pks = [start_process(Cards, TableLaid(name)).process_id for name in names]
+    drain()
+    ids = {pk: uuid4().hex for pk in pks}
+    for pk in pks:
+        send_event(CardTurned(), id=ids[pk], source="players", process_id=pk)
+    wait_for(gate("begun").exists, 20, lambda: said(those))
+    os.kill(those.pids[0], signal.SIGKILL)
+    wait_for(lambda: len(gate("begun").read_text()) > 1, 20, lambda: said(those))
+    gate("over").touch()
+    moved = ProcessInstance.objects.filter(step="Down")
+    wait_for(lambda: moved.count() == len(pks), 20, lambda: said(those))
+
+    events = InboxEvent.objects.filter(source="players")
+    attempts = dict(events.values_list("process", "attempt"))
+    assert [attempts[pk] for pk in pks] == [*[1] * 8, 2]
+    assert {process.data["turns"] for process in moved} == {1}
+    assert set(events.values_list("verdict", flat=True)) == {"moved"}
