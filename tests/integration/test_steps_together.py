@@ -14,6 +14,8 @@ from orchestrator.engine.claims.held import TAKE_SECONDS, Unseen
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import cancel
 from orchestrator.engine.steps import quick_results, session
+from orchestrator.engine.steps.group import ROOM
+from orchestrator.engine.steps.running import StepRunner
 from orchestrator.models import ProcessInstance, Status, StepRun, StepStatus
 from orchestrator.testing import registered
 from tests.apps.compensation.fixtures import Ask, asked
@@ -165,6 +167,26 @@ def test_it_knows_the_visits_that_it_goes_on_with_though_they_are_new(
     assert all(
         entered[f"t{n}_{m}"] == found[f"t{n}"].left for n in range(6) for m in range(6)
     )
+
+
+def test_it_goes_on_with_no_more_than_it_can_show(
+    worker: Supervised, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is taken up while others of the same claim still run counts too."""
+    taken: list[int] = []
+
+    def take(runner: StepRunner) -> list[StepRun]:
+        taken.append(len(runner.following))
+        return original(runner)
+
+    original = StepRunner.take
+    monkeypatch.setattr(StepRunner, "take", take)
+    monkeypatch.setattr(quick_results, "MOST", 2)
+    start_process(Tree, Breadth(12))
+    worker.drain("default")
+
+    assert ProcessInstance.objects.get().status == Status.COMPLETED
+    assert 8 < max(taken) <= ROOM + 4
 
 
 def test_after_a_while_it_looks_for_what_else_is_due(

@@ -30,12 +30,13 @@ ROOM = 32
 """With how many of the steps that start a worker goes on: as many quick ones as it would claim."""
 
 
-def store(held: Group, *, goes_on: bool = True) -> list[StepRun]:
+def store(held: Group, room: int = ROOM) -> list[StepRun]:
     """Stores results.
 
     Args:
         held: the results.
-        goes_on: whether this worker goes on with what follows; else it is claimed like all else that is ready.
+        room: with how many of the steps that follow this worker goes on at most, besides one for each process that
+            has no other; if it is 0, all are claimed like whatever is ready.
 
     Returns:
         The visits that this worker goes on with.
@@ -48,10 +49,9 @@ def store(held: Group, *, goes_on: bool = True) -> list[StepRun]:
         if len(group) == 1 and group[0].session.is_alone(group[0].run):
             single += group
         else:
-            room = goes_on * (ROOM - len(following))
-            following += _stored(group, _of_one_process, room)
-    if single:
-        following += _stored(single, _of_many_processes, goes_on * len(single))
+            following += _stored(group, _of_one_process, room - len(following))
+    if single:  # each is followed by one step at most
+        following += _stored(single, _of_many_processes, min(room, 1))
     return following
 
 
@@ -108,7 +108,7 @@ def _of_many_processes(group: Group, room: int) -> list[StepRun]:
     ready, left_out = list[HeldResult](), list[HeldResult]()
     for one in group:
         change = one.session.change_alone(one.run)
-        change.room = min(room, 1)
+        change.room = room
         try:
             _settle(change, [one])
             writes.append(change.prepared())

@@ -8,7 +8,7 @@ from uuid import UUID
 from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.steps import waits
-from orchestrator.engine.steps.group import store
+from orchestrator.engine.steps.group import ROOM, store
 from orchestrator.engine.steps.quick_results import QuickResults
 from orchestrator.engine.steps.session import Session
 from orchestrator.engine.storage.table import Raw
@@ -76,7 +76,8 @@ class StepRunner:
         if not self.following:
             self.since = time.monotonic()
         try:
-            found = store(self.quick.take(), goes_on=goes_on) if self.quick else []
+            room = max(ROOM - len(self.following), 1) if goes_on else 0
+            found = store(self.quick.take(), room) if self.quick else []
         finally:
             self.worker_slice.held.stored()
         self._taken_up |= {run.pk for run in found}
