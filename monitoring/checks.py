@@ -1,7 +1,8 @@
 """System checks of what the console needs of a project, each with the very lines to add.
 
 monitoring.E001 a middleware is missing; E002 templates would lack what they read; W001 the console has no address; W002
-strangers would be sent to a page that does not exist; W003 open pages would not hear of what workers do.
+strangers would be sent to a page that does not exist; W003 open pages would not hear of what workers do; W004 they
+would find no socket to hear it by.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ PROCESSORS = (
     "django.template.context_processors.request",
     "django.contrib.auth.context_processors.auth",
 )
+ASGI_LINES = """\
+from monitoring.routing import with_live_pages
+application = with_live_pages(application)"""
 LAYER_LINES = """\
 CHANNEL_LAYERS = {
     "default": {
@@ -47,6 +51,7 @@ def connect() -> None:
     checks.register(check_channel_layer, "monitoring")
     checks.register(check_templates, Tags.templates)
     checks.register(check_addresses, Tags.urls)
+    checks.register(check_socket, Tags.urls)
 
 
 def check_middleware(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
@@ -139,3 +144,27 @@ def check_channel_layer(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
             id="monitoring.W003",
         )
     ]
+
+
+def check_socket(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Whether the application that the settings name has the console's socket; one named elsewhere is not known."""
+    named = getattr(settings, "ASGI_APPLICATION", None)
+    if not named or _has_socket(named):
+        return []
+    return [
+        checks.Warning(
+            f"{named} has no socket for the console: open pages look for changes every ten seconds.",
+            hint=f"Add at the end of the module {named.rpartition('.')[0]}:\n{ASGI_LINES}",
+            id="monitoring.W004",
+        )
+    ]
+
+
+def _has_socket(named: str) -> bool:
+    from monitoring.routing import has_live_pages  # noqa: PLC0415  only who serves pages needs what it brings
+
+    try:
+        import_string(named)
+    except Exception:  # noqa: BLE001  whatever is wrong with it, its server tells
+        return True
+    return has_live_pages()

@@ -1,6 +1,9 @@
 """The console's WebSocket under whichever address a project gives to the console, and the turns of its open pages."""
 
+from __future__ import annotations
+
 from typing import Any
+from weakref import WeakSet
 
 from channels.security.websocket import AllowedHostsOriginValidator
 from channels.sessions import SessionMiddlewareStack
@@ -12,7 +15,7 @@ from monitoring.consumers import live
 from monitoring.turns import Application, InTurn, is_of_an_open_page
 from monitoring.urls import app_name
 
-__all__ = ["with_live_pages"]
+__all__ = ["has_live_pages", "with_live_pages"]
 
 
 def with_live_pages(application: Application) -> Application:
@@ -21,7 +24,14 @@ def with_live_pages(application: Application) -> Application:
     Args:
         application: the project's own, which goes on to answer everything else.
     """
-    return _WithLivePages(application)
+    made = _WithLivePages(application)
+    _made.add(made)
+    return made
+
+
+def has_live_pages() -> bool:
+    """Whether an application of this process has them."""
+    return bool(_made)
 
 
 class _WithLivePages:
@@ -46,6 +56,9 @@ class _WithLivePages:
             await self._application(scope, receive, send)
         else:
             await send({"type": "websocket.close"})  # before it is open: a 403
+
+
+_made: WeakSet[_WithLivePages] = WeakSet()
 
 
 def _of_the_console(scope: dict[str, Any]) -> str:

@@ -3,11 +3,15 @@
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
+from weakref import WeakSet
 
 import pytest
+from django.core.asgi import get_asgi_application
 from django.core.checks import CheckMessage, run_checks
 from django.urls import set_script_prefix
 from pytest_django import Settings
+
+from monitoring import routing
 
 pytestmark = pytest.mark.once
 
@@ -90,6 +94,31 @@ def test_a_way_to_sign_in_behind_a_proxys_address(settings: Settings) -> None:
 
 def test_another_site_may_sign_people_in(settings: Settings) -> None:
     settings.LOGIN_URL = "https://id.example.org/enter?for=ops"
+
+    assert found() == []
+
+
+def test_an_application_without_the_socket(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.ASGI_APPLICATION = "tests.apps.elsewhere.asgi.application"
+    with monkeypatch.context() as other:
+        other.setattr(routing, "_made", WeakSet())
+        [message] = found()
+        kept = added(message, application=get_asgi_application())
+        assert found() == []
+
+    assert message.id == "monitoring.W004"
+    assert "at the end of the module tests.apps.elsewhere.asgi:" in str(message.hint)
+    assert kept["application"]
+
+
+def test_an_application_that_cannot_be_imported_is_for_its_server_to_tell(
+    settings: Settings,
+) -> None:
+    settings.ASGI_APPLICATION = "no.such.application"
+
+    assert found() == []
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from itertools import count
 
 import pytest
 from django.db import transaction
+from pytest_django import Settings
 from rq import Queue, SimpleWorker
 from rq.serializers import JSONSerializer
 from rq.worker_registration import WORKERS_BY_QUEUE_KEY
@@ -17,8 +18,11 @@ from orchestrator.models import InboxEvent, IssuedCommand, ProcessInstance
 from orchestrator.queue import (
     ANSWER,
     BELL_SECONDS,
+    _bell,
+    _ringing,
     answering,
     depth,
+    of_rq,
     ring,
     ring_after_commit,
 )
@@ -79,6 +83,28 @@ def _inflated(data: bytes) -> bytes:
         return zlib.decompress(data)
     except zlib.error:
         return data
+
+
+def test_the_default_queue_is_called_in_rq_as_the_settings_say(
+    valkey: ValkeyServer, settings: Settings
+) -> None:
+    settings.PROCESSION = {**settings.PROCESSION, "DEFAULT_QUEUE": "ours"}
+    settings.RQ_QUEUES = {"ours": settings.RQ_QUEUES["procession"]}
+    forget_queues()
+
+    ring("default")
+
+    with valkey.client() as client:
+        assert client.llen("rq:queue:ours") == 1
+        assert not client.exists("rq:queue:default", "rq:queue:procession")
+    assert (of_rq("ours"), of_rq("mail")) == ("default", "mail")
+    forget_queues()
+
+
+def forget_queues() -> None:
+    """Has this process look again which queues there are, which otherwise takes a new one."""
+    _bell.cache_clear()
+    _ringing.cache_clear()
 
 
 def test_while_nobody_answers_one_bell_is_out() -> None:
