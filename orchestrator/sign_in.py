@@ -4,6 +4,8 @@ What fails is counted by django-axes, by address and by account, where the proje
 """
 
 from datetime import datetime, timedelta
+from threading import Lock
+from typing import Any
 
 from django.apps import apps
 from django.conf import settings
@@ -109,10 +111,26 @@ def throttled(request: HttpRequest, *about: object) -> HttpResponse:
     return answer
 
 
+_turn = Lock()
+"""Passwords are compared one at a time: of many at once none would know yet that the others have failed."""
+
+
+TURN_SECONDS = 10.0
+"""How long one waits for its turn: who has it may be waiting for a database that is silent."""
+
+
 class SignInView(LoginView):
     """The form for user name and password."""
 
     redirect_authenticated_user = True
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        mine = _turn.acquire(timeout=TURN_SECONDS)
+        try:
+            return super().post(request, *args, **kwargs)
+        finally:
+            if mine:
+                _turn.release()
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         user = form.get_user()

@@ -1,14 +1,19 @@
 """Signing in to the bundled project: who fails too often has to wait, and whose account it was is told."""
 
 import logging
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from axes.models import AccessAttempt, AccessFailureLog, AccessLog
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
+from orchestrator import sign_in
 from orchestrator.sign_in import sign_in_path
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
@@ -41,6 +46,35 @@ def test_of_forty_wrong_passwords_ten_are_looked_at(owner: User) -> None:
 
     assert answers == [200] * 9 + [429] * 31
     assert AccessFailureLog.objects.filter(username="administrator").count() == 10
+
+
+@pytest.mark.django_db(transaction=True)
+def test_forty_at_once_are_no_way_round(owner: User, settings: Any) -> None:
+    slow = ["django.contrib.auth.hashers.PBKDF2PasswordHasher"]
+    settings.PASSWORD_HASHERS = slow
+
+    def attempt(number: int) -> int:
+        try:
+            return tried("administrator", f"wrong {number}")
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(40) as threads:
+        answers = Counter(threads.map(attempt, range(40)))
+
+    assert answers == {200: 9, 429: 31}
+    assert AccessFailureLog.objects.count() == 10
+
+
+def test_a_sign_in_that_never_ends_keeps_nobody_out(
+    owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sign_in, "TURN_SECONDS", 0.01)
+
+    with sign_in._turn:
+        assert tried("administrator", PASSWORD) == 302
+    assert sign_in._turn.acquire(blocking=False)
+    sign_in._turn.release()
 
 
 def test_an_account_is_throttled_from_everywhere_and_an_address_for_everybody(
