@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -21,6 +22,8 @@ from tests.services.program import Program
 
 SESSIONS = 3
 USUAL = "/usr/sbin/pgbouncer"
+PREPARES = (1, 21)
+"""From this version on it knows on which sessions a statement is prepared."""
 REMEDY = "there is no PgBouncer: install it (apt-get install pgbouncer)"
 
 
@@ -40,6 +43,13 @@ def _found() -> str | None:
     return USUAL if Path(USUAL).exists() else shutil.which("pgbouncer")
 
 
+def version(program: str) -> tuple[int, ...]:
+    """Return its first two numbers."""
+    told = subprocess.run([program, "--version"], capture_output=True, check=True)
+    numbers = re.findall(rb"\d+", told.stdout)
+    return tuple(map(int, numbers[:2]))
+
+
 class PgBouncer:
     """The program in transaction mode.
 
@@ -50,7 +60,7 @@ class PgBouncer:
 
     def __init__(self, program: str, folder: Path) -> None:
         self.port = port.free()
-        own = connection.get_connection_params()
+        own, knows = connection.get_connection_params(), version(program) >= PREPARES
         server = make_conninfo(
             host=own.get("host") or "127.0.0.1", port=own.get("port") or 5432
         )
@@ -66,6 +76,7 @@ auth_type = trust
 auth_file = {folder / "users.txt"}
 pool_mode = transaction
 default_pool_size = {SESSIONS}
+{"max_prepared_statements = 200" if knows else ""}
 {f"user = {UNPRIVILEGED}" if os.geteuid() == 0 else ""}
 """)
         user, password = own.get("user", ""), own.get("password", "")
@@ -74,7 +85,8 @@ default_pool_size = {SESSIONS}
         name = str(connection.settings_dict["NAME"])
         line = urlsplit(led_over(self.port))._replace(path=f"/{name}")
         self.address = line.geturl()
-        self.settings = f"{self.address}&pgbouncer=true"
+        prepared = "&prepare_threshold=2" if knows else ""
+        self.settings = f"{self.address}&pgbouncer=true{prepared}"
 
     def start(self) -> None:
         self.program.start()
