@@ -30,6 +30,13 @@ TITLES = {
     "p95_ms": "p95 ms",
     "p99_ms": "p99 ms",
     "last_p50_ms": "last ms",
+    "web_mb": "web, MB",
+    "supervisor_mb": "supervisor, MB",
+    "worker_mb": "worker, MB",
+    "call_mb": "caller, MB",
+    "held_mb": "taking over, MB",
+    "db_mb": "reports, MB",
+    "old_mb": "pruner, MB",
     "after_call_p50_ms": "p50 ms after the call",
 }
 """How the figures are called at the head of a table; the others by their names."""

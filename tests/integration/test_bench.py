@@ -8,6 +8,7 @@ from bench import checks, report
 from bench.chain import LENGTH, Chain
 from bench.game import BenchFailed, Size
 from bench.measurement import Measurement
+from bench.memory import PROC
 from bench.run import HELD, QUEUE, held_back, release, running
 from bench.workflow_game import WorkflowGame
 from orchestrator.engine.drain import drain
@@ -20,6 +21,7 @@ from orchestrator.models import (
 )
 from tests.services.invariants import undone
 from tests.services.program import run_command
+from tests.services.valkey import ValkeyServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -28,6 +30,13 @@ from bench.chain import LENGTH, Chain
 from bench.game import Size, play
 from bench.workflow_game import WorkflowGame
 print(sorted(play(WorkflowGame(Size(2, processes=1), "chain", Chain, LENGTH))))
+"""
+
+
+REMEMBER = """
+from bench.game import Size, play
+from bench.memory import ProcessMemory
+print(sorted(play(ProcessMemory(Size(2, processes=1)))))
 """
 
 
@@ -98,3 +107,13 @@ def test_a_table_says_how_busy_the_machine_was_before() -> None:
 
     assert "load before: 3.5" in table
     assert "| ours (steps) | 1,234 (1,234-1,234) |" in table
+
+
+@pytest.mark.skipif(not PROC.exists(), reason="memory is read from /proc")
+def test_the_memory_of_every_kind_of_process_is_measured(valkey: ValkeyServer) -> None:
+    """By real programs, which know what they are to run."""
+    played = run_command("shell", "-v0", "-c", REMEMBER)
+
+    kinds = ["call", "db", "held", "supervisor", "web", "worker"]
+    figures = [*(f"{kind}_mb" for kind in kinds), "per_second"]
+    assert played.stdout.strip() == str(sorted(figures)), played.stderr[-2000:]

@@ -11,6 +11,7 @@ USUAL = {
     "fanout": 60,
     "graph": 1,
     "live": 200,
+    "memory": 1000,
     "peers": 200,
 }
 """What is measured, each by its module, and of how many by default."""
