@@ -17,6 +17,7 @@ from orchestrator.engine.claims.lines import InOtherHands, Lines, put_off
 from orchestrator.engine.claims.worker_slice import Watch, WorkerSlice, nobody
 from orchestrator.engine.events import deadlines, outbox
 from orchestrator.engine.events.running import EventRunner
+from orchestrator.engine.steps.group import ROOM
 from orchestrator.engine.steps.running import CLAIMED, StepRunner
 from orchestrator.engine.storage.row_statements import ALL
 from orchestrator.engine.storage.table import Claimed, Table
@@ -102,10 +103,11 @@ class ReadyWork:
         """Whether events were passed over since some were run: who settles one looks for those that wait for it."""
         self.sizes = {events: FEW, commands: FEW, step_runs: FEW}
         """How many pieces of each kind are claimed next."""
+        self.visits = WorkKind(step_runs, self._step, ROOM, CLAIMED)
         self.kinds = (
             WorkKind(events, self.events.run, 64, {}),
             WorkKind(commands, self._carry_out, 8, {"status": CommandStatus.RUNNING}),
-            WorkKind(step_runs, self._step, 32, CLAIMED),
+            self.visits,
         )
 
     def run_once(self) -> bool:
@@ -177,7 +179,7 @@ class ReadyWork:
                 break
             asked, following = steps.since, steps.take()
             lines = Lines([Claimed(run) for run in following])
-            done += self._run_in_time(self.kinds[-1], lines, asked)
+            done += self._run_in_time(self.visits, lines, asked)
         steps.forget()
         return done
 

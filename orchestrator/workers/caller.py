@@ -28,6 +28,7 @@ from orchestrator.engine.claims.calls import Call
 from orchestrator.engine.claims.room import Room
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.in_flight import CallsToMake, still_mine
+from orchestrator.engine.steps.quick_results import MOST
 from orchestrator.engine.storage.batch import database_now, send
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.models import Lost
@@ -45,8 +46,6 @@ IDLE_SECONDS = 1.0
 """How long it waits for anything before it looks around."""
 AGAIN_SECONDS = 0.3
 """About how long after the database has refused something is tried again."""
-MOST = 50
-"""How many results one commit stores at most."""
 DEAF_SECONDS = 2.0
 """How long it polls before it tries Redis again."""
 
