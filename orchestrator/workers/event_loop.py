@@ -213,6 +213,10 @@ class _Shown(Coroutine[Any, Any, Any]):
         self.__name__ = getattr(coroutine, "__name__", "coroutine")
         self.__qualname__ = getattr(coroutine, "__qualname__", "coroutine")
 
+    def __getattr__(self, name: str) -> Any:
+        # Libraries look at how far a task's coroutine is (`inspect.getcoroutinestate`) before they cancel it.
+        return getattr(self._coroutine, name)
+
     def send(self, value: Any) -> Any:
         return self._step(self._coroutine.send, value)
 

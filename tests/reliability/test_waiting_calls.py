@@ -63,6 +63,16 @@ def test_plain_steps_and_such_that_wait_follow_each_other(begin: Begin) -> None:
     assert [run.result for run in visits(instance=process)] == ["A", "A", "A!", "A!!"]
 
 
+def test_a_call_sees_the_tasks_that_it_begins_as_anywhere_else(begin: Begin) -> None:
+    """A library that cannot tell how far a task is would never cancel it."""
+    workers = begin()
+    process = started(p.OneCall, "a", "look")
+    until(all_ended, workers)
+
+    [run] = visits(instance=process)
+    assert (run.status, run.attempt) == (StepStatus.DONE, 1)
+
+
 def test_the_elements_of_a_map_are_in_flight_at_once(begin: Begin) -> None:
     number = size(20, full=300)
     workers = begin()

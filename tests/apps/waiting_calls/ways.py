@@ -1,6 +1,7 @@
 """How a call spends its time, and the journal of what has begun and ended."""
 
 import asyncio
+import inspect
 import os
 import time
 from collections.abc import Awaitable, Callable
@@ -75,6 +76,19 @@ async def leave_in_a_task(given: str) -> None:
     await asyncio.gather(asyncio.create_task(leave(given)))
 
 
+async def look(given: str) -> None:
+    """Look at the tasks that it has begun, as libraries do before they cancel one."""
+    task = asyncio.create_task(asyncio.sleep(300))
+    state = inspect.getcoroutinestate(task.get_coro())  # type: ignore[arg-type]
+    assert state == inspect.CORO_CREATED
+    await asyncio.sleep(0)
+    state = inspect.getcoroutinestate(task.get_coro())  # type: ignore[arg-type]
+    assert state == inspect.CORO_SUSPENDED
+    [frame] = task.get_stack()
+    assert frame.f_code.co_name == "sleep"
+    task.cancel()
+
+
 WAYS: dict[str, Callable[[str], Awaitable[None]]] = {
     "": at_once,
     "wait": wait,
@@ -83,6 +97,7 @@ WAYS: dict[str, Callable[[str], Awaitable[None]]] = {
     "deaf": deaf,
     "fail": fail,
     "leave": leave,
+    "look": look,
     "leave_in_a_task": leave_in_a_task,
 }
 
