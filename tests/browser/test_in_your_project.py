@@ -393,6 +393,7 @@ def test_the_page_is_followed_word_for_word(
         assert done.read_text() == "done"
         project.run("python -m pytest -q")
         project.run("python manage.py check --fail-level WARNING --database default")
+        project.run("python manage.py makemigrations --check --dry-run")
         assert "0 violations" in project.run("python manage.py check_invariants")
 
 
