@@ -26,12 +26,16 @@ def serve(descriptor: int) -> None:
     Raises:
         SettingRefused: a setting cannot be used.
     """
-    import uvicorn  # noqa: PLC0415  who only asks whether it answers need not have it
+    # Who only asks whether it answers need not have uvicorn.
+    import uvicorn  # noqa: PLC0415
+
+    from orchestrator.serving.heads import PunctualProtocol  # noqa: PLC0415
 
     # Which reads the settings, as those of a web server.
     application = import_string("orchestrator.asgi.application")
     configuration = uvicorn.Config(
         application,
+        http=PunctualProtocol,
         lifespan="off",
         log_config=None,  # the project's own settings say how to log
         access_log=False,  # a server in front keeps one

@@ -111,25 +111,46 @@ def test_what_is_not_too_large_is_read(site: Site) -> None:
         assert line.recv(65_536).startswith(b"HTTP/1.1 404 ")
 
 
-def test_half_sent_bodies_are_cut_while_others_are_answered(site: Site) -> None:
+def test_half_sent_bodies_and_heads_are_cut_while_others_are_answered(
+    site: Site,
+) -> None:
     begun = time.monotonic()
     with ExitStack() as stack:
         lines = [stack.enter_context(connected(site)) for _ in range(600)]
         for number, line in enumerate(lines):
             place = PLACES[number % len(PLACES)]
             line.sendall(head(place, "Content-Length: 1000") + b"half of it")
+        silent = [stack.enter_context(connected(site)) for _ in range(40)]
+        for line in silent[:20]:
+            line.sendall(b"GET /livez HTTP/1.1\r\nHost: 127.0.")
+        used = stack.enter_context(connected(site))
         others = []
         while time.monotonic() - begun < SLOWEST / 2:
             since = time.monotonic()
             with urlopen(f"{site.url}/sign-in/", timeout=60) as answer:  # noqa: S310
                 others.append(time.monotonic() - since)
                 assert answer.status == 200
-        wait_for(lambda: sockets(site) < 100, 30)
+            assert lives(used)
+        wait_for(lambda: lives(used) and sockets(site) < 20, 30)
+        assert lives(used)
         assert time.monotonic() - begun < bar(30)
         answers = {line.recv(65_536)[:13] for line in lines}
+        assert {line.recv(65_536) for line in silent} == {b""}
 
     assert sorted(others)[len(others) // 2] < bar(0.2)
     assert answers == {b"HTTP/1.1 408 "}
+
+
+def lives(line: socket.socket) -> bool:
+    """Ask on a connection whether the process lives, which keeps it open."""
+    line.sendall(b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    answer = b""
+    while not answer.endswith(b"}"):
+        part = line.recv(65_536)
+        if not part:
+            return False
+        answer += part
+    return answer.startswith(b"HTTP/1.1 200 ")
 
 
 def sockets(site: Site) -> int:
