@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections import Counter
 from typing import Any
 from uuid import uuid4
@@ -21,12 +22,14 @@ from orchestrator.models import (
     StepStatus,
 )
 from orchestrator.testing.process import Anybody
+from orchestrator.workers.event_loop import CANCEL_SECONDS
 from tests.apps.waiting_calls import processes as p
 from tests.apps.waiting_calls.desk import all_ended, started, until
 from tests.apps.waiting_calls.fixtures import (
     Begin,
     begin,
     forgotten,
+    said,
     waiting_calls,
 )
 from tests.apps.waiting_calls.ways import entries, open_gate
@@ -161,6 +164,27 @@ def test_a_call_that_is_not_heard_of_is_cancelled(begin: Begin) -> None:
 
     assert len(entries("cancelled")) == 1
     assert visit(process).attempt == 2
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite locks it all")
+def test_a_call_ends_with_its_time_though_what_it_said_cannot_be_stored(
+    begin: Begin,
+) -> None:
+    """That is not its fault, and nobody needs it any more: its worker need not be replaced."""
+    workers = begin()
+    process = started(p.TellsLate, "a")
+    until(lambda: begun("a"), workers)
+    caller = workers.caller
+    with transaction.atomic():
+        list(StepRun.objects.select_for_update())
+        open_gate("go")
+        until(lambda: bool(entries("cancelled")), workers)
+        time.sleep(CANCEL_SECONDS + 0.5)
+    until(all_ended, workers)
+
+    assert visit(process).attempt == 2
+    assert "the worker is replaced" not in said(workers)
+    assert workers.caller == caller
 
 
 @pytest.mark.parametrize(("kind", "how"), [("call", "deaf once"), ("thread", "gate a")])

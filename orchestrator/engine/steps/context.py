@@ -143,9 +143,13 @@ class AwaitedStep(AsyncStepContext):
         return bool(await self._elsewhere(self._step.still_mine)())
 
     async def end(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """What the function gives; its call is over when all that it has said is stored."""
+        """What the function gives; its call is over when all that it has said is stored, unless it is cancelled."""
         try:
             return await coroutine
+        except asyncio.CancelledError:
+            if self._telling is not None:
+                self._telling.cancel()
+            raise
         finally:
             if self._telling is not None:
                 await asyncio.wait([self._telling])

@@ -89,6 +89,22 @@ class Silent(Workflow):
     flow = (step(silent, heartbeat=0.5, retries=1),)
 
 
+async def tell_late(name: str, context: AsyncStepContext) -> str:
+    """Says something when a gate is open, and then waits for ever, the first time only."""
+    if context.attempt == 1:
+        await spend(name, "gate go")
+        context.progress(1, 2)
+        await spend(name, "gate never")
+    return name
+
+
+class TellsLate(Workflow):
+    """One whose time is over while what it said is not stored."""
+
+    Input = Told
+    flow = (step(tell_late, timeout=3, retries=1, backoff=0.01),)
+
+
 def prepare(name: str) -> str:
     """A plain step."""
     return name.upper()
