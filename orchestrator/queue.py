@@ -179,7 +179,7 @@ def heard(queue: str) -> Iterator[bool]:
     Raises:
         RedisError, OSError: Redis is out of reach, or has not answered within that second.
     """
-    listening = django_rq.get_queue(plain(queue)).connection
+    listening = django_rq.get_queue(in_rq(plain(queue))).connection
     be_impatient(listening, LISTEN_SECONDS + ANSWER_SECONDS)
     pubsub: Callable[..., PubSub] = listening.pubsub  # redis-py's is not typed
     with pubsub(ignore_subscribe_messages=True) as bells:

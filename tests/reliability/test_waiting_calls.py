@@ -1,5 +1,6 @@
 """Work that waits outside: many calls in flight in one worker, each with an attempt, a lease and a time of its own."""
 
+import time
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from tests.apps.waiting_calls.fixtures import (
     Begin,
     begin,
     forgotten,
+    said,
     waiting_calls,
 )
 from tests.apps.waiting_calls.ways import entries, journal, open_gate
@@ -150,6 +152,24 @@ def test_a_kind_of_which_there_may_be_no_more_keeps_none_of_its_name_waiting(
     assert visits(instance=other)[0].attempt == 1
     open_gate("all")
     until(all_ended, workers)
+
+
+def test_who_has_calls_in_flight_hears_of_more_by_a_bell(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody polls or sweeps meanwhile, which would make a bell good that is not heard."""
+    monkeypatch.setenv("PROCESSION_POLL_SECONDS", "60")
+    monkeypatch.setenv("PROCESSION_SWEEP_SECONDS", "3600")
+    started(p.OneCall, "has a worker for calls started")
+    workers = begin()
+    until(all_ended, workers)
+    since = time.monotonic()
+    for number in range(3):
+        started(p.OneCall, f"call {number}")
+        until(all_ended, workers)
+
+    assert time.monotonic() - since < 55
+    assert "Exception in thread" not in said(workers)
 
 
 @pytest.mark.parametrize("workflow", [p.FewThreads, p.FewCalls])
