@@ -180,6 +180,7 @@ def test_a_signal_ends_every_child_within_five_seconds(up: Up, number: int) -> N
 def test_users_and_addresses_may_be_of_the_projects_own_kind(tmp_path: Path) -> None:
     up = Up(tmp_path / "data")
     up.environ["DJANGO_SETTINGS_MODULE"] = "tests.apps.elsewhere.settings"
+    up.environ["DATABASE_URL"] = ""  # that of the run has other users
     up.start()
 
     link = re.search(r"admin@localhost.*?(http\S+)", up.output, re.DOTALL)
