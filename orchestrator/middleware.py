@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib.auth.middleware import LoginRequiredMiddleware
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.deprecation import MiddlewareMixin
 
@@ -34,10 +34,12 @@ class ContentSecurityPolicyMiddleware(MiddlewareMixin):
         return response
 
 
-class CookieMiddleware(MiddlewareMixin):
-    """Passes over cookies with a NUL in them, which can be written as an octal: PostgreSQL takes it in no text."""
+class NulMiddleware(MiddlewareMixin):
+    """Finds nothing at an address with a NUL, and passes over cookies with one: PostgreSQL takes it in no text."""
 
     def process_request(self, request: HttpRequest) -> None:
+        if "\0" in request.path:
+            raise Http404
         request.COOKIES = {
             name: value for name, value in request.COOKIES.items() if "\0" not in value
         }

@@ -1,11 +1,18 @@
 """The addresses of the bundled project. Every one needs a signed-in user unless its view says otherwise."""
 
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
 from django.contrib import admin
 from django.contrib.auth.decorators import login_not_required, user_passes_test
+from django.core.exceptions import ImproperlyConfigured
+from django.http import Http404, HttpRequest, HttpResponse
 from django.templatetags.static import static
 from django.urls import URLPattern, include, path
 from django.views.generic import RedirectView
 from django_rq.urls import urlpatterns as dashboard
+from rq.exceptions import NoSuchJobError
 
 from orchestrator.sign_in import SignInByLinkView, SignInView, SignOutView
 
@@ -14,8 +21,21 @@ superusers_only = user_passes_test(lambda user: user.is_active and user.is_super
 
 def for_superusers(pattern: URLPattern) -> URLPattern:
     """Return the address of a view that lets any member of the staff in as one for superusers."""
-    view = superusers_only(pattern.callback)
+    view = superusers_only(finding(pattern.callback))
     return URLPattern(pattern.pattern, view, pattern.default_args, pattern.name)
+
+
+def finding(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Let a view of RQ's dashboard say that it finds nothing, where it ends in an error for a number or a name."""
+
+    @wraps(view)
+    def found(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        try:
+            return view(request, *args, **kwargs)
+        except (LookupError, ValueError, NoSuchJobError, ImproperlyConfigured) as error:
+            raise Http404 from error
+
+    return found
 
 
 # What browsers ask for where a page names no icon, as those of the administration do not.
