@@ -116,7 +116,7 @@ class Handler:
         returned = self.returned(message, context)
         if self.after_commit and inspect.iscoroutine(returned):
             returned = async_to_sync(_awaited)(returned)
-        return answered(returned)
+        return self.answered(returned)
 
     def returned(self, message: Command | Event, context: CommandContext) -> Any:
         """What its function gives back; of an asynchronous one a coroutine."""
@@ -124,19 +124,26 @@ class Handler:
         wanted = len(inspect.signature(function).parameters)
         return function(message, context) if wanted > 1 else function(message)
 
+    def answered(self, returned: Any) -> Answer:
+        """What its function has given back, as an answer.
+
+        Raises:
+            TypeError: naming the function, which has given back something else than events.
+        """
+        if isinstance(returned, Answer):
+            return returned
+        if returned is None:
+            return Answer("")
+        many = isinstance(returned, list | tuple | Iterator)
+        events = list(returned) if many else [returned]
+        try:
+            return Answer("", *events)
+        except TypeError as error:
+            raise TypeError(f"{self.name}: {error}") from None
+
 
 async def _awaited(coroutine: Coroutine[Any, Any, Any]) -> Any:
     return await coroutine
-
-
-def answered(returned: Any) -> Answer:
-    """What a handler's function has given back, as an answer."""
-    if isinstance(returned, Answer):
-        return returned
-    if returned is None:
-        return Answer("")
-    many = isinstance(returned, list | tuple | Iterator)
-    return Answer("", *(returned if many else [returned]))
 
 
 Declared = type[ProcessManager] | type[Workflow]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any, NoReturn
@@ -46,15 +46,21 @@ def attribute_reasons(cls: Any) -> Iterator[str]:
         yield f"summary {gives_later(cls.summary)}: it is a plain function"
 
 
-def refuse_misspelt(cls: type[Any], name: str) -> None:
-    """Makes sure that a class without an attribute has none instead whose name is nearly the same.
+def refuse_misspelt(cls: type[Any], names: Sequence[str]) -> None:
+    """Makes sure that a class has no attribute whose name is nearly one of those that mean something.
+
+    Where it has the one that is meant too, the other is the class's own affair.
 
     Raises:
         InvalidDefinition: it has one, and would go without effect.
     """
-    written = [key for key in vars(cls) if not key.startswith("_")]
-    for key in get_close_matches(name, written, n=1, cutoff=0.85):
-        invalid(cls.__name__, None, f"it has {key}, which means nothing: write {name}")
+    missing = {name.lower(): name for name in names if name not in vars(cls)}
+    for key in vars(cls):
+        if key.startswith("_") or key in names:
+            continue
+        for near in get_close_matches(key.lower(), missing, n=1, cutoff=0.85):
+            reason = f"it has {key}, which means nothing: write {missing[near]}"
+            invalid(cls.__name__, None, reason)
 
 
 DELAY = "timedelta of more than 0 and at most 1,000 years"

@@ -9,6 +9,17 @@ from typing import Any, ClassVar
 
 from orchestrator.definition.messages import Event
 
+COMMON = (
+    "name",
+    "version",
+    "queue",
+    "correlation",
+    "patience",
+    "retention",
+    "summary",
+)
+"""The attributes that a definition of either kind may have."""
+
 DEFAULT_QUEUE = "default"
 """The queue of whatever names none; what RQ calls it the settings say."""
 

@@ -6,17 +6,25 @@ import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.conf import settings
 
-from orchestrator.definition import ProcessManager, Workflow, during, start, when
+from orchestrator.definition import (
+    Command,
+    ProcessManager,
+    Workflow,
+    during,
+    start,
+    when,
+)
 from orchestrator.exceptions import InvalidDefinition
-from orchestrator.registry import answered
+from orchestrator.registry import CommandContext, Handler
 from orchestrator.serving import child_processes
 from orchestrator.serving.child_process import ChildProcess
 from orchestrator.serving.child_processes import ChildProcesses
-from tests.unit.shop import START, Data, Ordered, Sent, Step, refusal
+from tests.unit.shop import START, Data, Ordered, Sent, Step, define, refusal
 
 
 def said(kind: type[Any], **body: Any) -> str:
@@ -41,6 +49,33 @@ def test_flow_misspelt() -> None:
     told = said(Workflow, flows=(start(pack),))
 
     assert told == "Shop: it has flows, which means nothing: write flow"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "meant"),
+    [
+        ("finals", [Step.DONE], "final"),
+        ("corelation", "order_id", "correlation"),
+        ("verson", 2, "version"),
+        ("otherwize", None, "otherwise"),
+    ],
+)
+def test_another_attribute_misspelt(name: str, value: Any, meant: str) -> None:
+    told = str(refusal(**{name: value}))
+
+    assert told == f"Shop: it has {name}, which means nothing: write {meant}"
+
+
+def test_an_input_in_small_letters() -> None:
+    def pack() -> None: ...
+
+    told = said(Workflow, flow=(start(pack),), input=Data)
+
+    assert told == "Shop: it has input, which means nothing: write Input"
+
+
+def test_an_attribute_beside_the_one_it_resembles_is_the_class_s_own() -> None:
+    define(version=2, versions=(1, 2))
 
 
 def test_a_class_that_only_shares_attributes_is_none() -> None:
@@ -77,6 +112,12 @@ def test_the_step_of_a_group_as_a_text() -> None:
     assert told == "Shop: 'New' is not one of its steps: write Step.NEW"
 
 
+def test_a_step_as_a_text_misspelt() -> None:
+    told = str(refusal(packing=[when(Sent).go_to("Pakcing")]))  # type: ignore[arg-type]
+
+    assert told.endswith("'Pakcing' is not one of its steps: write Step.PACKING")
+
+
 def test_a_text_that_is_no_step() -> None:
     told = str(refusal(packing=[when(Sent).go_to("Gone")]))  # type: ignore[arg-type]
 
@@ -111,13 +152,37 @@ def test_a_step_without_rows() -> None:
     assert "Sent has no rows, and is not in final = [...]" in told
 
 
+def carelessly(command: Command) -> Any:
+    """Gives back what its test says."""
+    return GIVEN[0]
+
+
+GIVEN: list[Any] = [None]
+CALL = CommandContext(None, uuid4(), 1, "")
+CARELESSLY = f"{__name__}.carelessly"
+
+
 def test_a_handler_that_returns_a_text() -> None:
+    GIVEN[0] = "sent"
+    handler = Handler(carelessly, Command, False, 4, 300, "default")
+
     with pytest.raises(TypeError) as refused:
-        answered("sent")
+        handler(Command(), CALL)
 
     assert str(refused.value) == (
-        "a handler returns events, not 'sent'; how it went is said by Answer('sent')"
+        f"{CARELESSLY}: a handler returns events, not 'sent'; how it went is said by Answer('sent')"
     )
+
+
+@pytest.mark.parametrize("given", [{"sent": 1}, True, 0, {Sent}, ["sent"], b""])
+def test_a_handler_that_returns_anything_but_events(given: Any) -> None:
+    GIVEN[0] = given
+    handler = Handler(carelessly, Command, False, 4, 300, "default")
+
+    with pytest.raises(
+        TypeError, match=f"^{CARELESSLY}: a handler returns events, not "
+    ):
+        handler(Command(), CALL)
 
 
 def test_no_table_yet(tmp_path: Path) -> None:

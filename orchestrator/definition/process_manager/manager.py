@@ -16,6 +16,7 @@ from uuid import UUID
 from orchestrator.definition.graph import Graph
 from orchestrator.definition.invalid import refuse_misspelt
 from orchestrator.definition.messages import STRICT, Command, Event
+from orchestrator.definition.process_definition import COMMON
 from orchestrator.definition.process_manager.coverage import check_coverage
 from orchestrator.definition.process_manager.drawing import graph_of
 from orchestrator.definition.process_manager.rows import (
@@ -34,6 +35,9 @@ from orchestrator.definition.process_manager.state_machine import (
 )
 from orchestrator.definition.process_manager.validation import check, check_shape
 from orchestrator.definition.words import name_of
+
+ATTRIBUTES = (*COMMON, "Step", "Data", "transitions", "final", "otherwise")
+"""What the class statement of a process manager may say."""
 
 Outcome = Literal["moved", "ignored", "rejected", "parked"]
 
@@ -74,8 +78,8 @@ class ProcessManager(StateMachine):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        refuse_misspelt(cls, ATTRIBUTES)
         if "transitions" not in vars(cls):
-            refuse_misspelt(cls, "transitions")
             return  # an intermediate class that only shares attributes
         check_shape(cls)
         cls.name = cls._declared_name()

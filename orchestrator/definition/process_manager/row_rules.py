@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
 from datetime import timedelta
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -40,10 +41,11 @@ CONTAINERS = (list, tuple, dict, set, frozenset)
 
 
 def no_step(value: object, steps: Any) -> str:
-    """Why a value is no step; of a text that a step has, how that step is written."""
+    """Why a value is no step; of a text that a step has, or nearly has, how that step is written."""
     reason = f"{value!r} is not one of its steps"
-    named = [step for step in steps if value in (str(step), step.name)]
-    return f"{reason}: write Step.{named[0].name}" if named else reason
+    texts = {text: step.name for step in steps for text in (str(step), step.name)}
+    meant = get_close_matches(str(value), texts, n=1, cutoff=0.8)
+    return f"{reason}: write Step.{texts[meant[0]]}" if meant else reason
 
 
 def _of_trigger(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:

@@ -18,6 +18,7 @@ from orchestrator.definition.invalid import (
     refuse_misspelt,
 )
 from orchestrator.definition.messages import STRICT, Event
+from orchestrator.definition.process_definition import COMMON
 from orchestrator.definition.typing import (
     hints,
     is_class,
@@ -29,6 +30,9 @@ from orchestrator.definition.workflow.compilation import compiled
 from orchestrator.definition.workflow.drawing import graph_of
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Runnable
+
+ATTRIBUTES = (*COMMON, "Input", "flow", "waits_for")
+"""What the class statement of a workflow may say."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +64,8 @@ class Workflow(Runnable):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        refuse_misspelt(cls, ATTRIBUTES)
         if "flow" not in vars(cls):
-            refuse_misspelt(cls, "flow")
             return  # an intermediate class that only shares attributes
         cls.name = cls._declared_name()
         for reason in _of_shape(cls):

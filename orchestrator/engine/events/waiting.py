@@ -17,7 +17,7 @@ from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.engine.storage.tables import commands
 from orchestrator.models import IssuedCommand
 from orchestrator.queue import plain
-from orchestrator.registry import Answer, Handler, answered, in_use
+from orchestrator.registry import Answer, Handler, in_use
 
 
 class CommandCall(Call):
@@ -52,7 +52,8 @@ class CommandCall(Call):
 
     async def wait(self) -> Answer:
         with contained(self.command.type):
-            return answered(await self.handler.returned(self.message, self.context))
+            returned = await self.handler.returned(self.message, self.context)
+            return self.handler.answered(returned)
 
     def returned(self, result: Any) -> Call | None:
         with self._watched():
