@@ -7,8 +7,11 @@ from typing import Any
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+
+from orchestrator.missing_tables import MIGRATE, lacks_tables
 
 VIEW = "orchestrator.view_processinstance"
 EVENTS = "orchestrator.view_inboxevent"
@@ -45,9 +48,14 @@ def _guarded(view: View, *, events: bool) -> View:
     ) -> HttpResponseBase:
         if not request.user.is_authenticated:
             return _signed_out(request)
-        if not may_view(request.user, events=events):
-            raise PermissionDenied
-        return view(request, *args, **kwargs)
+        try:
+            if not may_view(request.user, events=events):
+                raise PermissionDenied
+            return view(request, *args, **kwargs)
+        except DatabaseError as error:
+            if not lacks_tables(error):
+                raise
+            return HttpResponse(MIGRATE, "text/plain", status=503)
 
     return guarded
 

@@ -11,6 +11,7 @@ from django.core.management import ManagementUtility
 from django.db import DatabaseError
 
 from orchestrator.conf import SettingRefused
+from orchestrator.missing_tables import MIGRATE, lacks_tables
 
 
 class ProjectCommands(ManagementUtility):
@@ -43,14 +44,7 @@ def main(argv: Sequence[str]) -> None:
     except DatabaseError as error:
         if not lacks_tables(error):
             raise
-        sys.exit("The tables are not there yet: python3 manage.py migrate makes them.")
-
-
-def lacks_tables(error: DatabaseError) -> bool:
-    """Tell whether the database knows no such table, as before the first migration."""
-    return getattr(error.__cause__, "sqlstate", "") == "42P01" or str(error).startswith(
-        "no such table"
-    )
+        sys.exit(MIGRATE)
 
 
 def test(arguments: Sequence[str]) -> int:

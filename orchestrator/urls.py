@@ -1,5 +1,6 @@
 """The addresses of the bundled project. Every one needs a signed-in user unless its view says otherwise."""
 
+import sys
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -10,10 +11,12 @@ from django.core.exceptions import ImproperlyConfigured
 from django.http import Http404, HttpRequest, HttpResponse
 from django.templatetags.static import static
 from django.urls import URLPattern, include, path
+from django.views.defaults import server_error
 from django.views.generic import RedirectView
 from django_rq.urls import urlpatterns as dashboard
 from rq.exceptions import NoSuchJobError
 
+from orchestrator.missing_tables import MIGRATE, lacks_tables
 from orchestrator.sign_in import SignInByLinkView, SignInView, SignOutView
 
 superusers_only = user_passes_test(lambda user: user.is_active and user.is_superuser)
@@ -37,6 +40,16 @@ def finding(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
 
     return found
 
+
+def failed(request: HttpRequest) -> HttpResponse:
+    """Answer what no view has answered for an error; the log has it."""
+    error = sys.exc_info()[1]
+    if error is not None and lacks_tables(error):
+        return HttpResponse(MIGRATE, "text/plain", status=503)
+    return server_error(request)
+
+
+handler500 = failed
 
 # What browsers ask for where a page names no icon, as those of the administration do not.
 icon = login_not_required(RedirectView.as_view(url=static("monitoring/icon.svg")))

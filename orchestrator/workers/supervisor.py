@@ -20,7 +20,7 @@ from django.db import DatabaseError, connections
 from orchestrator.conf import conf
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.passing_errors import passes
-from orchestrator.models import Lost
+from orchestrator.models import Definition, Lost
 from orchestrator.queue import calls_of
 from orchestrator.workers import caller, group
 from orchestrator.workers.current import Current
@@ -290,6 +290,7 @@ def wait_for_database() -> None:
     """
     while True:
         try:
+            Definition.objects.exists()  # also where no definition is to be stored
             definitions.store_all()
             return
         except DatabaseError as error:

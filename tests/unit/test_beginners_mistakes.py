@@ -20,6 +20,7 @@ from orchestrator.definition import (
     when,
 )
 from orchestrator.exceptions import InvalidDefinition
+from orchestrator.missing_tables import MIGRATE
 from orchestrator.registry import CommandContext, Handler
 from orchestrator.serving import child_processes
 from orchestrator.serving.child_process import ChildProcess
@@ -185,10 +186,15 @@ def test_a_handler_that_returns_anything_but_events(given: Any) -> None:
         handler(Command(), CALL)
 
 
-def test_no_table_yet(tmp_path: Path) -> None:
-    own = {"PROCESSION_DATA_DIR": str(tmp_path), "DATABASE_URL": ""}
-    run = subprocess.run(
-        [sys.executable, "manage.py", "status"],
+ORDER = '{"order_id": "A-1", "destination": "internal"}'
+
+
+def run(tmp_path: Path, *words: str, **variables: str) -> tuple[int, str, str]:
+    """Run Python in the bundled project with data of its own; return exit code, output and errors."""
+    own = {"PROCESSION_DATA_DIR": str(tmp_path), "DATABASE_URL": "", **variables}
+    own.setdefault("DJANGO_SETTINGS_MODULE", "orchestrator.settings")
+    ran = subprocess.run(
+        [sys.executable, *words],
         cwd=settings.BASE_DIR,
         env={**os.environ, **own},
         capture_output=True,
@@ -196,11 +202,59 @@ def test_no_table_yet(tmp_path: Path) -> None:
         timeout=300,
         check=False,
     )
+    return ran.returncode, ran.stdout, ran.stderr
 
-    assert run.returncode == 1
-    assert run.stderr == (
-        "The tables are not there yet: python3 manage.py migrate makes them.\n"
-    )
+
+OURS = ["manage.py"]
+ANOTHERS = ["-m", "django"]  # does no more than a manage.py that is not ours
+
+
+@pytest.mark.parametrize(
+    ("program", "command"),
+    [
+        (OURS, ["status"]),
+        (OURS, ["createsuperuser", "--noinput", "--username=a", "--email=a@b.org"]),
+        (ANOTHERS, ["status"]),
+        (ANOTHERS, ["check_invariants", "--json"]),
+        (ANOTHERS, ["work"]),
+        (ANOTHERS, ["send_event", "OrderCreated", ORDER]),
+        (ANOTHERS, ["prune", "--keep", "1"]),
+    ],
+)
+def test_no_table_yet(tmp_path: Path, program: list[str], command: list[str]) -> None:
+    code, _, said = run(tmp_path, *program, *command, PROCESSION_DEMO="1")
+
+    assert code == 1
+    assert said.splitlines()[-1].removeprefix("CommandError: ") == MIGRATE
+    assert "Traceback" not in said
+
+
+def test_no_table_yet_and_no_definition_either(tmp_path: Path) -> None:
+    code, _, said = run(tmp_path, "manage.py", "work")
+
+    assert (code, said) == (1, f"CommandError: {MIGRATE}\n")
+
+
+NO_TABLE = """
+import django; django.setup()
+from django.contrib.auth.models import User
+from django.test import Client, RequestFactory
+from monitoring.views import definitions
+request = RequestFactory().get("/")
+request.user = User(username="anna", is_superuser=True)
+home = definitions.index(request)
+print(home.status_code, home.content.decode())
+browser = Client(raise_request_exception=False, SERVER_NAME="localhost")
+signed_in = browser.post("/sign-in/", {"username": "a", "password": "b"})
+print(signed_in.status_code, signed_in.content.decode())
+"""
+
+
+def test_no_table_yet_and_the_home_page(tmp_path: Path) -> None:
+    code, said, _ = run(tmp_path, "-c", NO_TABLE)
+
+    assert code == 0
+    assert said.splitlines() == [f"503 {MIGRATE}", f"503 {MIGRATE}"]
 
 
 def test_a_slow_start_is_waited_for_and_says_for_what(

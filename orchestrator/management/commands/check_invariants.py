@@ -4,12 +4,13 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import click
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from orchestrator.engine import invariants
+from orchestrator.management.table_command import TableCommand
 
 
-class Command(BaseCommand):
+class Command(TableCommand):
     help = "Checks what must always hold of the stored processes; exit code 1 when something does not."
 
     def add_arguments(self, parser: CommandParser) -> None:

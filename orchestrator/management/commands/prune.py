@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from orchestrator.engine.pruning import ALL_OTHERS, REST, Pruning, retention
+from orchestrator.management.table_command import TableCommand
 
 
-class Command(BaseCommand):
+class Command(TableCommand):
     """Removes processes that ended long ago."""
 
     help = "Removes processes that ended long ago, with all that belongs to them."

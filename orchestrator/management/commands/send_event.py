@@ -2,14 +2,15 @@ import sys
 from typing import Any
 from uuid import uuid4
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from orchestrator import registry, strict_json
 from orchestrator.engine.processes import send_event
 from orchestrator.exceptions import InvalidMessage, ProcessionError, UnknownEventType
+from orchestrator.management.table_command import TableCommand
 
 
-class Command(BaseCommand):
+class Command(TableCommand):
     help = 'Sends an event: send_event OrderCreated \'{"order_id": "A-1"}\' --id web-1'
 
     requires_system_checks = ()  # they load every page, for a command that only stores

@@ -6,7 +6,7 @@ from itertools import repeat
 from typing import Any, BinaryIO
 
 import click
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError
 
 from orchestrator import strict_json
@@ -14,10 +14,12 @@ from orchestrator.definition.codec import MAX_BYTES
 from orchestrator.engine.processes import Envelope, send_events
 from orchestrator.engine.storage.receipts import MANY, MUCH
 from orchestrator.exceptions import EventRefused, ProcessionError
+from orchestrator.management.table_command import TableCommand
+from orchestrator.missing_tables import lacks_tables
 from orchestrator.written_events import read_of_many
 
 
-class Command(BaseCommand):
+class Command(TableCommand):
     """Sends a set of lines at a time; a run that was cut off is made good by another of the same lines."""
 
     help = 'Sends many events: one {"id": "1", "type": "OrderCreated", "data": {…}} a line, on standard input.'
@@ -56,6 +58,8 @@ class Command(BaseCommand):
         except EventRefused as refused:
             receipts, error = list(refused.receipts), refused.reason
         except DatabaseError as lost:
+            if lacks_tables(lost):
+                raise
             said = " ".join(str(lost).split())
             raise CommandError(
                 f"line {lines[0][0]} and after it: {said}; send all lines again, those that are stored are repeats"

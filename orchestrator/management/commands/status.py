@@ -1,12 +1,13 @@
 import json
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
+from orchestrator.management.table_command import TableCommand
 from orchestrator.setup_status import MOST, status
 
 
-class Command(BaseCommand):
+class Command(TableCommand):
     help = "Shows definitions with their counts, workers, queues and the age of the last sweep."
 
     def add_arguments(self, parser: CommandParser) -> None:

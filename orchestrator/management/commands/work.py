@@ -2,10 +2,11 @@ from typing import Any
 
 from django.core.checks import Tags
 from django.core.checks.registry import registry
-from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import DEFAULT_DB_ALIAS, DatabaseError
+from django.core.management.base import CommandParser
+from django.db import DEFAULT_DB_ALIAS
 
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
+from orchestrator.management.table_command import TableCommand
 from orchestrator.queue import of_rq
 from orchestrator.workers import connections
 from orchestrator.workers.supervisor import supervise, wait_for_database
@@ -19,7 +20,7 @@ def tags_of_workers() -> list[str]:
     return sorted(registry.tags_available() - OF_THE_SITE)
 
 
-class Command(BaseCommand):
+class Command(TableCommand):
     help = "Runs the worker processes of one queue until SIGTERM or Ctrl-C."
     requires_system_checks = ()  # they ask the database, which may not be there yet
 
@@ -31,10 +32,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         connections.limit()
-        try:
-            wait_for_database()
-        except DatabaseError as error:
-            raise CommandError(f"{error}: run manage.py migrate first") from None
+        wait_for_database()
         # A changed definition with live instances stops here.
         self.check(tags=tags_of_workers(), databases=[DEFAULT_DB_ALIAS])
         supervise(of_rq(options["queue"]), max(options["processes"], 1))
