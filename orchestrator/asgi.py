@@ -1,5 +1,6 @@
 """The web server's way in: pages over HTTP, live changes over WebSocket."""
 
+import logging
 import os
 
 from django.conf import settings
@@ -14,5 +15,8 @@ http = get_asgi_application()  # sets Django up, which what follows relies on
 
 from monitoring.routing import with_live_pages  # noqa: E402
 from orchestrator.serving.bodies import with_bounded_bodies  # noqa: E402
+from orchestrator.sign_in import quieten  # noqa: E402
+
+quieten(logging.getLogger("uvicorn.access"))
 
 application = with_bounded_bodies(with_live_pages(http))

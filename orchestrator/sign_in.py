@@ -3,6 +3,8 @@
 What fails is counted by django-axes, by address and by account, where the project has it, as the bundled one does.
 """
 
+import logging
+import re
 from datetime import datetime, timedelta
 from threading import Lock
 from typing import Any
@@ -31,6 +33,7 @@ from orchestrator.exceptions import ProcessionError
 
 LIFETIME = timedelta(hours=24)
 SALT = "orchestrator.sign_in"
+LINK = re.compile(r"(/sign-in/link/)[^/\s?]+")
 USUAL = "django.contrib.auth.backends.ModelBackend"
 
 
@@ -41,12 +44,30 @@ class InvalidLink(ProcessionError):
 def sign_in_path(user: AbstractBaseUser) -> str:
     """Return the path of a link that signs `user` in once, within `LIFETIME`.
 
-    Any sign-in of the same user voids the links made before it. The secret stands behind the #: browsers send that to
-    nobody, so neither this server's log nor a proxy's has it.
+    Any sign-in of the same user voids the links made before it. Logs of ours have the path without its secret.
     """
     seen = user.last_login.isoformat() if user.last_login else ""
     token = signing.dumps([user.pk, seen], salt=SALT)
-    return f"{reverse('sign-in-by-link')}#{token}"
+    return reverse("sign-in-by-link", args=[token])
+
+
+def without_token(path: str) -> str:
+    """An address with nothing in the place of a sign-in link's secret; others as they are."""
+    return LINK.sub(r"\1-", path)
+
+
+def quieten(log: logging.Logger) -> None:
+    """Has a web server's log of what is asked for leave out the secrets of sign-in links."""
+
+    def told(record: logging.LogRecord) -> bool:
+        if isinstance(record.args, tuple):
+            record.args = tuple(
+                without_token(one) if isinstance(one, str) else one
+                for one in record.args
+            )
+        return True
+
+    log.addFilter(told)
 
 
 def redeem(token: str) -> AbstractBaseUser:
@@ -146,17 +167,21 @@ class SignOutView(LogoutView):
 
 @method_decorator([login_not_required, never_cache], name="dispatch")
 class SignInByLinkView(View):
-    """Signs in whoever holds an unused link: its page posts what stands behind the #."""
+    """Signs in whoever holds an unused link."""
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        return render(request, "registration/link.html")
-
-    def post(self, request: HttpRequest) -> HttpResponse:
+    def get(self, request: HttpRequest, token: str, **kwargs: Any) -> HttpResponse:
+        # What Django logs of a refusal, and what is kept of sign-ins, is the address as it stands here.
+        request.path = request.path_info = without_token(request.path)
+        request.META["PATH_INFO"] = request.path
         try:
-            user = redeem(request.POST.get("token", ""))
-        except InvalidLink:
-            context = {"refused": True}
-            return render(request, "registration/link.html", context, status=403)
+            user = redeem(token)
+        except InvalidLink as refused:
+            return render(
+                request,
+                "registration/link_refused.html",
+                {"refused": refused},
+                status=403,
+            )
         since = user.last_login
         login(request, user, backend=backend())  # type: ignore[arg-type]  # its type knows no other user model
         tell_of_failures(request, user, since)

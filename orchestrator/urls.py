@@ -62,7 +62,9 @@ to_sign_in = login_not_required(
 urlpatterns = [
     path("favicon.ico", icon),
     path("sign-in/", SignInView.as_view(), name="sign-in"),
-    path("sign-in/link/", SignInByLinkView.as_view(), name="sign-in-by-link"),
+    path(
+        "sign-in/link/<str:token>/", SignInByLinkView.as_view(), name="sign-in-by-link"
+    ),
     path("sign-out/", SignOutView.as_view(), name="logout"),
     path("hooks/", include("orchestrator.webhooks.urls")),
     path(

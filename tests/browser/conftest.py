@@ -20,7 +20,7 @@ def signed_in(
     transactional_db: None, page: Page, live_site: Site, operator: User
 ) -> Page:
     """A page whose operator has signed in."""
-    live_site.sign_in(page, operator)
+    page.goto(live_site.link(operator))
     return page
 
 

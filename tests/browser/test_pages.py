@@ -51,7 +51,7 @@ def coloured(
         reduced_motion="reduce",
     )
     page = context.new_page()
-    live_site.sign_in(page, operator)
+    page.goto(live_site.link(operator))
     yield page
     context.close()
 

@@ -3,7 +3,6 @@
 import sys
 
 from django.contrib.auth.models import User
-from playwright.sync_api import Page
 
 from orchestrator.serving import port, web
 from orchestrator.sign_in import sign_in_path
@@ -31,8 +30,3 @@ class Site:
     def link(self, user: User) -> str:
         """Return a link that signs `user` in, once."""
         return self.url + sign_in_path(user)
-
-    def sign_in(self, page: Page, user: User) -> None:
-        """Open such a link, and wait for the page that it leads to."""
-        page.goto(self.link(user))
-        page.wait_for_selector("#main")
