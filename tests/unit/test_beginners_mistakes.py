@@ -191,8 +191,13 @@ ORDER = '{"order_id": "A-1", "destination": "internal"}'
 
 def run(tmp_path: Path, *words: str, **variables: str) -> tuple[int, str, str]:
     """Run Python in the bundled project with data of its own; return exit code, output and errors."""
-    own = {"PROCESSION_DATA_DIR": str(tmp_path), "DATABASE_URL": "", **variables}
-    own.setdefault("DJANGO_SETTINGS_MODULE", "orchestrator.settings")
+    own = {
+        "DJANGO_SETTINGS_MODULE": "orchestrator.settings",
+        "DATABASE_URL": "",
+        "PROCESSION_DATA_DIR": str(tmp_path),
+        "PROCESSION_DEMO": "",
+        **variables,
+    }
     ran = subprocess.run(
         [sys.executable, *words],
         cwd=settings.BASE_DIR,
@@ -233,6 +238,53 @@ def test_no_table_yet_and_no_definition_either(tmp_path: Path) -> None:
     code, _, said = run(tmp_path, "manage.py", "work")
 
     assert (code, said) == (1, f"CommandError: {MIGRATE}\n")
+
+
+def unknown(tmp_path: Path, files: dict[str, str], **variables: str) -> str:
+    """Return what is said of an event that nothing knows, where these files can be imported."""
+    for name, text in files.items():
+        file = tmp_path / "code" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    words = ["manage.py", "send_event", "Sold"]
+    at = {"PYTHONPATH": str(tmp_path / "code"), **variables}
+    code, _, said = run(tmp_path / "data", *words, **at)
+
+    assert code == 1
+    return said.removesuffix("\n")
+
+
+NOBODY_KNOWS = "CommandError: not sent: no process manager and no event handler knows the event type 'Sold'; "
+THE_REST = (
+    "PROCESSION_APPS names the apps, or INSTALLED_APPS where the settings are your own"
+)
+
+
+def test_no_app_named(tmp_path: Path) -> None:
+    assert unknown(tmp_path, {}) == f"{NOBODY_KNOWS}looked into: no app; {THE_REST}"
+
+
+@pytest.mark.parametrize(
+    ("file", "lacks"),
+    [
+        ("process.py", "it has no processes.py and no handlers.py"),
+        ("processes.py", "nothing is declared in its processes.py"),
+    ],
+)
+def test_an_app_in_which_nothing_is_found(
+    tmp_path: Path, file: str, lacks: str
+) -> None:
+    files = {"kiosk/__init__.py": "", f"kiosk/{file}": ""}
+
+    told = unknown(tmp_path, files, PROCESSION_APPS="kiosk")
+
+    assert told == f"{NOBODY_KNOWS}looked into: kiosk ({lacks}); {THE_REST}"
+
+
+def test_an_app_that_does_not_exist(tmp_path: Path) -> None:
+    told = unknown(tmp_path, {"kiosk/__init__.py": ""}, PROCESSION_APPS="kisok")
+
+    assert told == "PROCESSION_APPS must list apps that can be imported, not 'kisok'."
 
 
 NO_TABLE = """

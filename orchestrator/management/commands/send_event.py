@@ -1,7 +1,9 @@
 import sys
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from django.apps import AppConfig, apps
 from django.core.management.base import CommandError, CommandParser
 
 from orchestrator import registry, strict_json
@@ -61,7 +63,41 @@ class Command(TableCommand):
 def _instead(name: str) -> str:
     if similar := registry.resembling(name):
         return f"did you mean {similar}?"
-    return "PROCESSION_APPS (INSTALLED_APPS in settings of your own) names the apps that are looked into"
+    looked_into = ", ".join(map(_found, filter(_own, apps.get_app_configs())))
+    return f"looked into: {looked_into or 'no app'}; {NAMED}"
+
+
+NAMED = (
+    "PROCESSION_APPS names the apps, or INSTALLED_APPS where the settings are your own"
+)
+
+
+def _own(app: AppConfig) -> bool:
+    """Whether an app may be meant to have processes: it has, or neither a package nor Procession brought it."""
+    brought = {"site-packages", "dist-packages"} & set(Path(app.path).parts)
+    return _declares(app) or not (brought or app.name in BUNDLED)
+
+
+BUNDLED = ("orchestrator", "monitoring")
+
+
+def _declares(app: AppConfig) -> bool:
+    """Whether any definition or handler is of this app."""
+    handlers = [*registry.command_handlers.values(), *registry.reactions.values()]
+    declared = [one.__module__ for one in registry.definitions.values()]
+    declared += [one.function.__module__ for some in handlers for one in some]
+    return any(f"{name}.".startswith(f"{app.name}.") for name in declared)
+
+
+def _found(app: AppConfig) -> str:
+    """An app, and what it lacks."""
+    if _declares(app):
+        return app.name
+    wanted = ("processes", "handlers")
+    there = [f"{one}.py" for one in wanted if f"{app.name}.{one}" in sys.modules]
+    if not there:
+        return f"{app.name} (it has no processes.py and no handlers.py)"
+    return f"{app.name} (nothing is declared in its {' and '.join(there)})"
 
 
 def _bytes(text: str) -> bytes:
