@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from orchestrator.serving.end_with_parent import end_with
+from orchestrator.serving.log import last_lines
 
 FIRST_PAUSE = 0.5  # seconds before a dead child is started again; doubled each time
 LONGEST_PAUSE = 30.0
@@ -73,7 +74,10 @@ class ChildProcess:
         if now - self.started_at > STEADY_AFTER:
             self.pause = FIRST_PAUSE
         self.start_at = now + self.pause
-        line = f"{self.name} ended with {self.ending}; starting it again in {self.pause:g} s. See {self.log}"
+        line = (
+            f"{self.name} ended with {self.ending}; starting it again in {self.pause:g} s. "
+            f"Its log ends: {last_lines(self.log) or 'nothing'} (all of it in {self.log})"
+        )
         self.pause = min(self.pause * 2, LONGEST_PAUSE)
         return line
 

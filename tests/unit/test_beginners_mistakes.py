@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from orchestrator.definition import (
 from orchestrator.exceptions import InvalidDefinition
 from orchestrator.missing_tables import MIGRATE
 from orchestrator.registry import CommandContext, Handler
-from orchestrator.serving import child_processes
+from orchestrator.serving import CannotStart, child_processes
 from orchestrator.serving.child_process import ChildProcess
 from orchestrator.serving.child_processes import ChildProcesses
 from tests.unit.shop import START, Data, Ordered, Sent, Step, define, refusal
@@ -309,13 +310,65 @@ def test_no_table_yet_and_the_home_page(tmp_path: Path) -> None:
     assert said.splitlines() == [f"503 {MIGRATE}", f"503 {MIGRATE}"]
 
 
+def child_that(does: str, tmp_path: Path) -> ChildProcess:
+    """Return a child that runs this program."""
+    command = [sys.executable, "-c", does]
+    return ChildProcess("web", command, {}, tmp_path, tmp_path / "log")
+
+
+@pytest.mark.parametrize(
+    ("does", "patience", "how"),
+    [
+        ("print('one'); print('no room'); exit(3)", 300, "ended with exit code 3"),
+        (
+            "import time; print('one\\nno room', flush=True); time.sleep(600)",
+            0,
+            "does not answer",
+        ),
+    ],
+)
+def test_what_does_not_come_up_shows_the_end_of_its_log(
+    does: str, patience: float, how: str, tmp_path: Path
+) -> None:
+    child = child_that(does, tmp_path)
+    children = ChildProcesses(lambda line: None, lambda: False)
+
+    def has_not() -> bool:  # though it has written its log
+        while not child.log.stat().st_size and child.alive:
+            time.sleep(0.01)
+        return False
+
+    with pytest.raises(CannotStart) as refused:
+        children.start(child, has_not, patience)
+    children.end()
+
+    assert str(refused.value) == (
+        f"web {how}: one / no room (all of it in {child.log})"
+    )
+
+
+def test_what_ends_later_shows_the_end_of_its_log(tmp_path: Path) -> None:
+    child = child_that("print('no room'); exit(3)", tmp_path)
+    lines: list[str] = []
+    children = ChildProcesses(lines.append, lambda: False)
+
+    children.start(child)
+    assert child.process is not None
+    child.process.wait()
+    children.look_after()
+    children.end()
+
+    [line] = lines
+    assert line.startswith("web ended with exit code 3; starting it again in 0.5 s. ")
+    assert line.endswith(f"Its log ends: no room (all of it in {child.log})")
+
+
 def test_a_slow_start_is_waited_for_and_says_for_what(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(child_processes, "SAY_EVERY", 0.01)
     program = "import time; print('reading much', flush=True); time.sleep(600)"
-    command = [sys.executable, "-c", program]
-    child = ChildProcess("web", command, {}, tmp_path, tmp_path / "log")
+    child = child_that(program, tmp_path)
     lines: list[str] = []
     children = ChildProcesses(lines.append, lambda: False)
 
