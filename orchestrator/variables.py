@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -272,12 +274,27 @@ def read() -> Variables:
     """The variables as they are now.
 
     Raises:
-        SettingRefused: one of them cannot be used.
+        SettingRefused: one of them cannot be used, or would go without effect because its name is misspelt.
     """
+    for line in misspelt(os.environ):
+        raise SettingRefused(line)
     try:
         return Variables()
     except ValidationError as error:
         raise SettingRefused(next(mistakes(error, Variables, variable))) from None
+
+
+def misspelt(environ: Mapping[str, str]) -> Iterator[str]:
+    """Give a line for each variable that nothing reads and whose name is nearly one that is read."""
+    known = {variable((field,)) for field in Variables.model_fields}
+    families = tuple(f"{PREFIX}{family}_" for family in FAMILIES)
+    for name, value in environ.items():
+        if not value or name in known or name.startswith(families):
+            continue
+        if not name.upper().startswith(PREFIX[:4]):
+            continue
+        for meant in get_close_matches(name.upper(), known, n=1, cutoff=0.9):
+            yield f"{name} means nothing: write {meant}."
 
 
 def variable(location: tuple[int | str, ...]) -> str:

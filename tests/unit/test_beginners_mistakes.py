@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 from django.conf import settings
 
+from orchestrator.conf import SettingRefused
 from orchestrator.definition import (
     Command,
     ProcessManager,
@@ -26,6 +27,7 @@ from orchestrator.registry import CommandContext, Handler
 from orchestrator.serving import CannotStart, child_processes
 from orchestrator.serving.child_process import ChildProcess
 from orchestrator.serving.child_processes import ChildProcesses
+from orchestrator.variables import misspelt, read
 from tests.unit.shop import START, Data, Ordered, Sent, Step, define, refusal
 
 
@@ -280,6 +282,31 @@ def test_an_app_in_which_nothing_is_found(
     told = unknown(tmp_path, files, PROCESSION_APPS="kiosk")
 
     assert told == f"{NOBODY_KNOWS}looked into: kiosk ({lacks}); {THE_REST}"
+
+
+@pytest.mark.parametrize(
+    "name", ["PROCESSION_APP", "PROCESION_APPS", "procession_apps", "PROCESSION_APSS"]
+)
+def test_a_variable_misspelt(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "kiosk")
+
+    with pytest.raises(SettingRefused) as refused:
+        read()
+
+    assert str(refused.value) == f"{name} means nothing: write PROCESSION_APPS."
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "PROCESSION_TESTS",
+        "PROCESSION_KIOSK_NAME",
+        "PROCESSOR_APPS",
+        "PROCESSION_WEBHOOK_RATE_HTTPS",
+    ],
+)
+def test_a_variable_of_somebody_else(name: str) -> None:
+    assert not list(misspelt({name: "kiosk"}))
 
 
 def test_an_app_that_does_not_exist(tmp_path: Path) -> None:
