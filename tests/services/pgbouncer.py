@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psutil
 import psycopg
 from django.db import connection
 from psycopg.conninfo import make_conninfo
@@ -96,10 +97,16 @@ default_pool_size = {SESSIONS}
         self.program.stop()
 
     def sessions(self) -> int:
-        """Return how many sessions it has on the server."""
+        """Return how many sessions it has on the server; others of the database may be left from other tests."""
+        ports = {
+            line.laddr.port
+            for line in psutil.Process(self.program.pid).net_connections("tcp")
+            if line.status == psutil.CONN_ESTABLISHED and line.laddr.port != self.port
+        }
         with connection.cursor() as cursor:
             cursor.execute(
-                "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                "SELECT COUNT(*) FROM pg_stat_activity WHERE client_port = ANY(%s)",
+                [[*ports]],
             )
             return int(cursor.fetchone()[0])
 
