@@ -4,13 +4,16 @@ import gc
 import os
 import sys
 import tempfile
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from django.core.management import ManagementUtility
 from django.db import DatabaseError
 
 from orchestrator.conf import SettingRefused
+from orchestrator.exceptions import InvalidDefinition
 from orchestrator.missing_tables import MIGRATE, lacks_tables
 
 
@@ -41,10 +44,21 @@ def main(argv: Sequence[str]) -> None:
         ProjectCommands(list(argv)).execute()
     except SettingRefused as refused:
         sys.exit(str(refused))
+    except InvalidDefinition as refused:
+        sys.exit(f"{place(refused)}: {refused}")
     except DatabaseError as error:
         if not lacks_tables(error):
             raise
         sys.exit(MIGRATE)
+
+
+def place(error: BaseException) -> str:
+    """Return file and line of the last code, neither ours nor Python's own, that an error came through."""
+    own = str(Path(__file__).parent) + os.sep
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [at for at in frames if not at.filename.startswith((own, "<"))]
+    last = (theirs or frames)[-1]
+    return f"{last.filename}, line {last.lineno}"
 
 
 def test(arguments: Sequence[str]) -> int:

@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -76,7 +77,16 @@ def time_zone(value: str) -> str:
 
 
 def app(value: str) -> str:
-    if find_spec(value.partition(".")[0]) is None:
+    top, *parts = value.split(".")
+    spec = find_spec(top)
+    for place, part in enumerate(parts, 1):
+        if spec is None or part[0].isupper():
+            break  # a class, that of its configuration
+        # Nothing is imported before the settings are there.
+        within = spec.submodule_search_locations
+        name = ".".join([top, *parts[:place]])
+        spec = PathFinder.find_spec(name, within) if within else None
+    if spec is None:
         raise ValueError("cannot be imported")
     return value
 

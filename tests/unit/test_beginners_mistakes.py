@@ -309,10 +309,69 @@ def test_a_variable_of_somebody_else(name: str) -> None:
     assert not list(misspelt({name: "kiosk"}))
 
 
-def test_an_app_that_does_not_exist(tmp_path: Path) -> None:
-    told = unknown(tmp_path, {"kiosk/__init__.py": ""}, PROCESSION_APPS="kisok")
+@pytest.mark.parametrize("name", ["kisok", "kiosk.shopp", "kiosk.shop.till"])
+def test_an_app_that_does_not_exist(tmp_path: Path, name: str) -> None:
+    files = {"kiosk/__init__.py": "", "kiosk/shop/__init__.py": ""}
 
-    assert told == "PROCESSION_APPS must list apps that can be imported, not 'kisok'."
+    told = unknown(tmp_path, files, PROCESSION_APPS=name)
+
+    assert told == f"PROCESSION_APPS must list apps that can be imported, not {name!r}."
+
+
+CONFIG = """
+from django.apps import AppConfig
+class ShopConfig(AppConfig):
+    name = "kiosk.shop"
+"""
+
+
+@pytest.mark.parametrize("name", ["kiosk.shop", "kiosk.shop.apps.ShopConfig"])
+def test_an_app_within_a_package(tmp_path: Path, name: str) -> None:
+    files = {
+        "kiosk/__init__.py": "",
+        "kiosk/shop/__init__.py": "",
+        "kiosk/shop/apps.py": CONFIG,
+    }
+
+    told = unknown(tmp_path, files, PROCESSION_APPS=name)
+
+    assert "looked into: kiosk.shop (it has no processes.py and no handlers.py)" in told
+
+
+MISTAKEN = """\
+from orchestrator.definition import Workflow, start
+
+def pack() -> None: ...
+
+class Kiosk(Workflow):
+    flows = [start(pack)]
+"""
+
+
+def test_an_invalid_definition_is_told_in_one_line_with_its_place(
+    tmp_path: Path,
+) -> None:
+    files = {"kiosk/__init__.py": "", "kiosk/processes.py": MISTAKEN}
+
+    told = unknown(tmp_path, files, PROCESSION_APPS="kiosk")
+
+    file = tmp_path / "code" / "kiosk" / "processes.py"
+    reason = "Kiosk: it has flows, which means nothing: write flow"
+    assert told == f"{file}, line 5: {reason}"
+
+
+def test_a_module_that_cannot_be_imported_is_named(tmp_path: Path) -> None:
+    files = {"kiosk/__init__.py": "", "kiosk/processes.py": "import tilll"}
+
+    *_, place, line, error = unknown(
+        tmp_path, files, PROCESSION_APPS="kiosk"
+    ).splitlines()
+
+    assert place.endswith('kiosk/processes.py", line 1, in <module>')
+    assert (line.strip(), error) == (
+        "import tilll",
+        "ModuleNotFoundError: No module named 'tilll'",
+    )
 
 
 NO_TABLE = """
