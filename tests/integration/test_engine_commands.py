@@ -168,7 +168,7 @@ DEEP = "[" * 1000 + "]" * 1000
     [
         (["ParcelEaten", "{}"], "knows the event type 'ParcelEaten'"),
         (["ParcelOrdred", "{}"], "did you mean ParcelOrdered?"),
-        (["Nonsense", "{}"], "PROCESSION_APPS (INSTALLED_APPS in settings of your"),
+        (["Nonsense", "{}"], "looked into: examples.order_listing, "),
         (["ParcelOrdered", "{}"], "parcel_id: Field required"),
         (["ParcelOrdered", '{"parcel_id": 7}'], "parcel_id: Input should be a valid"),
         (["ParcelOrdered", '{"parcel_id": "P-1", "x": 1}'], "x: Unexpected keyword"),
