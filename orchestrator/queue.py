@@ -176,20 +176,22 @@ def _call(queue: str) -> None:
 def heard(queue: str) -> Iterator[bool]:
     """Listens for the bells of a queue of calls, for ever: whether one was heard, or a second has passed without.
 
+    When it begins to hear, some may have rung before.
+
     Raises:
         RedisError, OSError: Redis is out of reach, or has not answered within that second.
     """
     listening = django_rq.get_queue(in_rq(plain(queue))).connection
     be_impatient(listening, LISTEN_SECONDS + ANSWER_SECONDS)
     pubsub: Callable[..., PubSub] = listening.pubsub  # redis-py's is not typed
-    with pubsub(ignore_subscribe_messages=True) as bells:
+    with pubsub() as bells:
         bells.subscribe(_channel(queue))
         asked = False
         while True:
             said = bells.get_message(timeout=LISTEN_SECONDS)
             if said is not None:
                 asked = False
-                yield said["type"] == "message"
+                yield said["type"] in ("message", "subscribe")
                 continue
             if asked:  # who only listens would never know that the connection has fallen silent
                 raise ConnectionLost("Redis does not answer who listens for bells")

@@ -9,6 +9,7 @@ from django.db import connection, transaction
 
 from orchestrator import start_process
 from orchestrator.definition import Workflow
+from orchestrator.engine.change import starting
 from orchestrator.engine.drain import drain
 from orchestrator.engine.storage import idle_limit
 from orchestrator.engine.storage.batch import MANY_PARAMS
@@ -97,8 +98,9 @@ def test_the_limit_grows_with_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
             allowed.append(cursor.fetchone()[0])
 
     monkeypatch.setattr(idle_limit, "allow", note)
-    start_process(Fan, Breadth(1000))
-    start_process(Broad, Breadth(1000))
+    pin = starting.pinned(Broad, Breadth(1000))
+    with transaction.atomic():  # as that of a step that starts it as its sub-process
+        starting.begin(pin)
 
     assert allowed[-1] == "20s"
     with connection.cursor() as cursor:
