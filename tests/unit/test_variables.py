@@ -270,14 +270,14 @@ def test_lists_are_words_with_commas_between_them(
     monkeypatch.setenv(
         "PROCESSION_TRUSTED_ORIGINS", "https://*.example.org,http://[::1]:8000"
     )
-    monkeypatch.setenv("PROCESSION_APPS", "tests.parcels,examples")
+    monkeypatch.setenv("PROCESSION_APPS", "tests.apps.process_managers,examples")
 
     given = read()
 
     assert given.QUEUES == ["default", "mail"]
     assert given.ALLOWED_HOSTS == ["*", ".example.org", "[::1]"]
     assert given.TRUSTED_ORIGINS == ["https://*.example.org", "http://[::1]:8000"]
-    assert given.APPS == ["tests.parcels", "examples"]
+    assert given.APPS == ["tests.apps.process_managers", "examples"]
 
 
 def test_a_source_s_secrets_and_limits_are_found_by_its_name(
