@@ -275,6 +275,7 @@ class Caller:
 
     def _look_for_more(self) -> None:
         self.to_make.more = True
+        self._claim_at = 0.0  # it may have polled before it heard
 
 
 def _nothing() -> None:
