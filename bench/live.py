@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import statistics
 import tempfile
 import time
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing import Event
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from bench import checks, clock
 from bench.event_game import EventGame
+from bench.fetching import FetchingPages
 from bench.game import Figures, Size
 from bench.measurement import Measurement
 from bench.ping import PingPong
+from bench.real_page import RealPage
 from bench.site import site, viewer
 from bench.sockets import Sockets, Told, allow_files
 from bench.workers import fork, running
+from orchestrator.engine.processes import Envelope
 from orchestrator.models import Checkpoint
 
 SECONDS = 10
@@ -31,6 +35,12 @@ LATE_SECONDS = 10
 LIST = "overview"
 CHANGES = 50
 """A second, usually."""
+
+
+Changed = tuple[UUID, int, float]
+"""A process, its revision, and when that was committed."""
+
+Delays = Callable[[Sequence[Changed], Sequence[Told]], list[list[float | None]]]
 
 
 class LiveGame(EventGame):
@@ -61,17 +71,10 @@ class LiveGame(EventGame):
             site(Path(folder) / "site.log", self.size.patience) as address,
             viewer() as cookie,
         ):
-            self.sockets = Sockets(
-                address,
-                cookie,
-                self._watched(),
-                Path(folder) / "told",
-                multiprocessing.Event(),
-                multiprocessing.Event(),
-            )
-            pid = fork(self.sockets.run)
-            with running([pid]):
-                self.wait(self.sockets.open.is_set, "the connection of all sockets")
+            self.clients = self._clients(address, cookie, Path(folder))
+            with running([fork(client.run) for client in self.clients]):
+                for client in self.clients:
+                    self.wait(client.open.is_set, "the connection of all clients")
                 yield
 
     def prepare(self) -> None:
@@ -89,10 +92,20 @@ class LiveGame(EventGame):
         seconds = time.time() - begun
         used = self.team.figures(before, units)
         time.sleep(LATE_SECONDS)
-        self.sockets.over.set()
-        self.wait(self.sockets.file.exists, "what the sockets were told")
+        for client in self.clients:
+            client.over.set()
+            self.wait(client.file.exists, "what the clients were told")
         changes = self._checkpoints().filter(pk__gt=last)
         return {"per_second": units / seconds, **used, **self._delays(changes)}
+
+    def _clients(
+        self, address: str, cookie: str, folder: Path
+    ) -> list[Sockets | RealPage]:
+        """Who listens: all that are opened, in processes of their own."""
+        self.sockets = Sockets(
+            address, cookie, self._watched(), folder / "told", Event(), Event()
+        )
+        return [self.sockets]
 
     def _watched(self) -> list[str]:
         if self.on_list:
@@ -104,25 +117,75 @@ class LiveGame(EventGame):
 
     def _delays(self, changes: Any) -> Figures:
         """Milliseconds from each commit to each socket that it concerns, and to the last of them."""
-        rows = changes.values_list(
-            "instance_id", "revision", clock.committed(changes, "at")
-        )
-        told = self.sockets.told()
         found = delays_on_list if self.on_list else delays_of_each
-        each = found([(id, rev, at.timestamp()) for id, rev, at in rows], told)
-        missed = sum(not delays or None in delays for delays in each)
-        checks.equal(f"{self.name}: changes of which a socket never heard", missed, 0)
-        taken = [delay * 1000 for delays in each for delay in delays if delay]
-        last = [max(delay * 1000 for delay in delays if delay) for delays in each]
+        each = self._heard(changes, self.sockets.told(), found)
+        taken = [delay for delays in each for delay in delays]
         return {
             "p50_ms": statistics.median(taken),
             "p95_ms": statistics.quantiles(taken, n=20)[18],
-            "last_p50_ms": statistics.median(last),
+            "last_p50_ms": statistics.median(max(delays) for delays in each),
         }
 
+    def _heard(
+        self, changes: Any, told: Sequence[Told], found: Delays
+    ) -> list[list[float]]:
+        """Milliseconds from each commit to each of those who were told of it.
 
-Changed = tuple[UUID, int, float]
-"""A process, its revision, and when that was committed."""
+        Raises:
+            BenchFailed: somebody never was.
+        """
+        rows = changes.values_list(
+            "instance_id", "revision", clock.committed(changes, "at")
+        )
+        each = found([(id, rev, at.timestamp()) for id, rev, at in rows], told)
+        missed = sum(not delays or None in delays for delays in each)
+        checks.equal(f"{self.name}: changes of which a socket never heard", missed, 0)
+        return [
+            [delay * 1000 for delay in delays if delay is not None] for delays in each
+        ]
+
+
+class PagesGame(LiveGame):
+    """So many changes a second, and so many open pages, of which all but one are clients that fetch as pages do.
+
+    The first is a real one, and its process has every tenth of the changes.
+    """
+
+    REAL = 10
+    """Of so many changes one is the real page's."""
+
+    def __init__(self, size: Size, changes: int) -> None:
+        super().__init__(size, changes, on_list=False)
+        self.name = f"{size.count:,} open pages that fetch, {changes} changes a second"
+
+    def _clients(
+        self, address: str, cookie: str, folder: Path
+    ) -> list[Sockets | RealPage]:
+        real, *others = self.waiting
+        watched = [f"instance:{process} overview" for process in others]
+        self.sockets = FetchingPages(
+            address, cookie, watched, folder / "told", Event(), Event()
+        )
+        self.page = RealPage(
+            address, cookie, str(real), folder / "shown", Event(), Event()
+        )
+        return [self.sockets, self.page]
+
+    def _envelope(self) -> Envelope:
+        sent = super()._envelope()
+        its_turn = self.sent % self.REAL == 0
+        return replace(sent, process_id=self.waiting[0]) if its_turn else sent
+
+    def _delays(self, changes: Any) -> Figures:
+        told = super()._delays(changes.exclude(instance_id=self.waiting[0]))
+        own = changes.filter(instance_id=self.waiting[0])
+        each = self._heard(own, self.page.told(), delays_of_each)
+        shown = [delay for delays in each for delay in delays]
+        return {
+            **told,
+            "shown_p50_ms": statistics.median(shown),
+            "shown_p95_ms": statistics.quantiles(shown, n=20)[18],
+        }
 
 
 def delays_of_each(
@@ -159,7 +222,10 @@ def measurement(size: Size, changes: int | None = None) -> Measurement:
     pace = changes or CHANGES
     return Measurement(
         "live",
-        [LiveGame(size, pace, on_list=where) for where in (False, True)],
+        [
+            *(LiveGame(size, pace, on_list=where) for where in (False, True)),
+            PagesGame(size, pace),
+        ],
         note=f"For {SECONDS} s. From the commit to the receipt of a hint by the socket; on the list of the next hint, "
         "as one tells of all changes before it. The last is the slowest socket of a change, in the median of changes.",
     )

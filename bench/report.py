@@ -30,6 +30,8 @@ TITLES = {
     "p95_ms": "p95 ms",
     "p99_ms": "p99 ms",
     "last_p50_ms": "last ms",
+    "shown_p50_ms": "shown p50 ms",
+    "shown_p95_ms": "shown p95 ms",
     "web_mb": "web, MB",
     "supervisor_mb": "supervisor, MB",
     "worker_mb": "worker, MB",

@@ -29,12 +29,12 @@ class Told(NamedTuple):
 
 @dataclass(frozen=True)
 class Sockets:
-    """Sockets that each watch one subject.
+    """Sockets that each watch something.
 
     Args:
         site: the address of the web server.
         cookie: who they are.
-        watch: what each of them watches.
+        watch: the subjects of each of them, with blanks between them.
         file: where is written what they were told.
         open: set when all are connected.
         over: to be set when they shall end.
@@ -68,7 +68,7 @@ class Sockets:
         sockets = await asyncio.gather(*opened)
         self.open.set()
         listening = [
-            asyncio.create_task(note(number, socket, told))
+            asyncio.create_task(self.listen(number, socket, told))
             for number, socket in enumerate(sockets)
         ]
         await asyncio.to_thread(self.over.wait)
@@ -78,17 +78,19 @@ class Sockets:
 
     async def _open(self, watch: str, turns: asyncio.Semaphore) -> ClientConnection:
         headers = {"Cookie": self.cookie, "Origin": self.site}
-        address = f"{self.site.replace('http', 'ws', 1)}/ws/live/?watch={watch}"
+        subjects = "&".join(f"watch={subject}" for subject in watch.split())
+        address = f"{self.site.replace('http', 'ws', 1)}/ws/live/?{subjects}"
         async with turns:
             return await connect(address, additional_headers=headers)
 
-
-async def note(number: int, socket: ClientConnection, told: list[Told]) -> None:
-    """Notes what one socket is told."""
-    async for message in socket:
-        at, hint = time.time(), json.loads(message)
-        if hint.get("id"):
-            told.append(Told(number, at, UUID(hint["id"]), hint["revision"]))
+    async def listen(
+        self, number: int, socket: ClientConnection, told: list[Told]
+    ) -> None:
+        """Notes what one socket is told."""
+        async for message in socket:
+            at, hint = time.time(), json.loads(message)
+            if hint.get("id"):
+                told.append(Told(number, at, UUID(hint["id"]), hint["revision"]))
 
 
 def allow_files(number: int) -> None:

@@ -62,6 +62,8 @@ def check_middleware(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         for wanted in MIDDLEWARE
         if not any(isinstance(one, type) and issubclass(one, wanted) for one in there)
     ]
+    if not missing:
+        return []
     lines = "\n".join(f'MIDDLEWARE += ["{path}"]' for path in missing)
     return [
         Error(
@@ -69,7 +71,6 @@ def check_middleware(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
             hint=f"The console needs to know who looks at it. Add to the settings, in this order:\n{lines}",
             id="monitoring.E001",
         )
-        for _ in missing[:1]
     ]
 
 

@@ -14,8 +14,10 @@ from weakref import WeakKeyDictionary
 
 from monitoring.views.sharing import ARRIVED
 
-AT_ONCE = 6
-"""Requests of open pages that are computed at the same time: while some wait for the database others go on."""
+AT_ONCE = 2
+"""Requests of open pages that are computed at the same time: while one waits for the database the other goes on.
+
+Each more of them keeps the event loop waiting for the interpreter, when it has a change to tell."""
 
 FIRST = 0.01
 """Seconds that a request of an open page is taken to need before any has been seen."""

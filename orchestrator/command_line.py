@@ -37,9 +37,8 @@ def main(argv: Sequence[str]) -> None:
         # The settings need it before any command can read its options.
         os.environ["PROCESSION_DATA_DIR"] = data_dir
     if "--demo" in argv or argv[1:2] == ["seed"]:
-        os.environ["PROCESSION_DEMO"] = (
-            "1"  # the examples are apps, and so a matter of the settings too
-        )
+        # The examples are apps, and so a matter of the settings too.
+        os.environ["PROCESSION_DEMO"] = "1"
     try:
         ProjectCommands(list(argv)).execute()
     except SettingRefused as refused:

@@ -6,6 +6,7 @@ from uuid import uuid4
 import pytest
 
 from bench import report
+from bench.fetching import BESIDE, QUICK, FetchingPage
 from bench.game import BenchFailed, Figures, Game, Size
 from bench.graph import drawn
 from bench.live import delays_of_each, delays_on_list
@@ -118,3 +119,23 @@ def test_a_list_is_told_of_a_change_when_it_hears_the_next_time() -> None:
 
     assert delays_on_list([(process, 2, 1.0)], heard) == [[0.5, 0.25]]
     assert delays_on_list([(process, 3, 1.4)], heard) == [[pytest.approx(0.1), None]]
+
+
+def test_an_open_page_fetches_soon_when_its_process_has_changed_and_later_when_others_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    page = FetchingPage("http://127.0.0.1", "", process := uuid4(), last=now)
+
+    page.hear({"id": str(uuid4()), "revision": 5})
+    assert page.due == now + BESIDE
+
+    page.hear({"id": str(process), "revision": 2})
+    assert page.due == now + QUICK
+
+    page.last, page.due = now, 0.0
+    page.hear({"pace": 4.0})  # which tells of no change
+    assert page.due == 0.0
+    page.hear({"id": str(process), "revision": 3})
+    assert page.due == now + 4.0

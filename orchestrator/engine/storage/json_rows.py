@@ -109,15 +109,11 @@ class JsonRows:
         )
 
     def _column(self, column: RowColumn, values: Sequence[Any]) -> JsonColumn:
-        first = values[0]
         text = None
-        if values.count(first) == len(values):
-            text = plain_text(column.field, first)
-        # 1 and True are equal, but not one text.
-        if text is not None and {plain_text(column.field, one) for one in values} != {
-            text
-        }:
-            text = None
+        if values.count(values[0]) == len(values):
+            # 1 and True are equal, but not one text.
+            texts = {plain_text(column.field, one) for one in values}
+            text = texts.pop() if len(texts) == 1 else None
         if text is None:
             name, as_json = column.name, column.as_json
             for row, value in zip(self._rows, values, strict=True):

@@ -94,6 +94,7 @@ def as_it_is(value: Any, db: Any) -> Any:
 
 
 PLAIN = frozenset(("", 0, 1))
+"""The commonest values, which are parts of a statement instead of its parameters."""
 
 
 def plain_text(field: Field[Any, Any], value: Any) -> str | None:

@@ -78,10 +78,8 @@ class Table(Generic[M]):
         self.columns = list(model._meta.concrete_fields)
         self.table = model._meta.db_table
         self.attnames = tuple(field.attname for field in self.columns)
-        self.unkeyed_attnames = tuple(
-            field.attname for field in self.columns if not field.primary_key
-        )
         self.unkeyed = [field for field in self.columns if not field.primary_key]
+        self.unkeyed_attnames = tuple(field.attname for field in self.unkeyed)
 
     def insert(self, *objects: M) -> Insert:
         """Inserts new rows; an automatic key is left to the database."""
