@@ -8,16 +8,16 @@ from orchestrator.serving import CannotStart
 LOOPBACK = "127.0.0.1"
 
 
-def taken(port: int) -> socket.socket:
-    """Return a socket bound to `port` of the loopback address; 0 takes any free one.
+def taken(port: int, host: str = LOOPBACK) -> socket.socket:
+    """Return a socket bound to `port` of an IPv4 address of this machine; 0 takes any free one.
 
     Raises:
-        CannotStart: the port is in use, or not for this user.
+        CannotStart: the port is in use, or not for this user; or this machine has no such address.
     """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((LOOPBACK, port))
+        listener.bind((host, port))
         listener.listen(128)
     except OSError as error:
         listener.close()

@@ -1,6 +1,9 @@
 """The web server: uvicorn on a socket that is bound already, so that a new server takes over without a gap.
 
 usage: python -m orchestrator.serving.web FD
+       python -m orchestrator.serving.web HOST:PORT
+
+`up` and systemd hand over the socket, by the number of its file descriptor; in a container it is bound here.
 """
 
 import http
@@ -14,14 +17,30 @@ from django.shortcuts import resolve_url
 from django.utils.module_loading import import_string
 
 from orchestrator.conf import SettingRefused
+from orchestrator.serving import CannotStart
+from orchestrator.serving.port import taken
 
 LARGEST_SOCKET_MESSAGE = 65_536  # bytes a browser may send at once over its WebSocket
 GRACE = 2  # seconds that open requests have at the end
 SWITCH = 0.001  # seconds after which a thread gives way: what pages fetch must not hold up what they are told
 
 
-def serve(descriptor: int) -> None:
-    """Serve the project on the bound socket with the file descriptor `descriptor` until SIGTERM.
+def listener(where: str) -> socket.socket:
+    """Return the socket with the file descriptor `where`, or one that is bound to `where` now, as in "0.0.0.0:8000".
+
+    Raises:
+        CannotStart: it is no address, or the port is in use, or not for this user.
+    """
+    if where.isdecimal():
+        return socket.socket(fileno=int(where))
+    host, _, port = where.rpartition(":")
+    if not host or not port.isdecimal():
+        raise CannotStart(f"{where!r} is no address: write HOST:PORT.")
+    return taken(int(port), host)
+
+
+def serve(listens: socket.socket) -> None:
+    """Serve the project on a bound socket until SIGTERM.
 
     Raises:
         SettingRefused: a setting cannot be used.
@@ -47,7 +66,7 @@ def serve(descriptor: int) -> None:
         timeout_graceful_shutdown=GRACE,
     )
     sys.setswitchinterval(SWITCH)
-    uvicorn.Server(configuration).run(sockets=[socket.socket(fileno=descriptor)])
+    uvicorn.Server(configuration).run(sockets=[listens])
 
 
 def answers(site: str) -> bool:
@@ -64,6 +83,6 @@ def answers(site: str) -> bool:
 
 if __name__ == "__main__":
     try:
-        serve(int(sys.argv[1]))
-    except SettingRefused as refused:
+        serve(listener(sys.argv[1]))
+    except (CannotStart, SettingRefused) as refused:
         sys.exit(str(refused))

@@ -1,0 +1,164 @@
+"""compose.yaml, Containerfile and the units of systemd: what they must say, and that they say the same."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.services import deployment
+from tests.services.deployment import ROOT, UNITS
+
+OURS = ("migrate", "web", "work")
+GIVEN = {"POSTGRES_PASSWORD": "one", "PROCESSION_SECRET_KEY": "another"}
+EXPOSURE = 20
+"""Of 100 that `systemd-analyze security` gives to a service without any limits."""
+
+unit = pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.name)
+
+
+@pytest.mark.parametrize("without", GIVEN)
+def test_compose_refuses_to_start_without_a_secret(without: str) -> None:
+    given = {name: value for name, value in GIVEN.items() if name != without}
+
+    with pytest.raises(LookupError, match=f"put {without} into the file .env"):
+        deployment.compose(given)
+
+
+def test_no_secret_stands_in_the_files() -> None:
+    for file in (ROOT / "compose.yaml", ROOT / "Containerfile", *UNITS):
+        for line in file.read_text().splitlines():
+            if re.search(r"(PASSWORD|SECRET\w*|KEY)\s*[:=]\s*\S", line):
+                assert "${" in line, f"{file.name}: {line}"
+
+
+def test_compose_gives_a_secret_to_whom_it_concerns() -> None:
+    services = deployment.compose(GIVEN)["services"]
+
+    assert services["database"]["environment"]["POSTGRES_PASSWORD"] == "one"
+    for name in OURS:
+        assert services[name]["environment"]["PGPASSWORD"] == "one"
+        assert services[name]["environment"]["PROCESSION_SECRET_KEY"] == "another"
+    assert "one" not in str(services["valkey"])
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_ours_can_do_no_more_than_they_need(name: str) -> None:
+    service = deployment.compose(GIVEN)["services"][name]
+
+    assert service["read_only"]
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert not service.get("privileged")
+    assert not service.get("user")  # the image's, which is not root
+    assert re.search(
+        r"^USER (?!0)\d+:(?!0)\d+$", deployment.CONTAINERFILE, re.MULTILINE
+    )
+
+
+def test_the_database_and_valkey_can_be_reached_by_ours_alone() -> None:
+    found = deployment.compose(GIVEN)
+
+    assert found["networks"]["inside"] == {"internal": True}
+    for name in ("database", "valkey"):
+        assert found["services"][name]["networks"] == ["inside"]
+        assert "ports" not in found["services"][name]
+    assert found["services"]["web"]["ports"] == ["127.0.0.1:8000:8000"]
+
+
+def test_whoever_needs_tables_waits_for_them() -> None:
+    services = deployment.compose(GIVEN)["services"]
+
+    assert services["migrate"]["depends_on"]["database"] == {
+        "condition": "service_healthy"
+    }
+    for name in ("web", "work"):
+        waits: Any = services[name]["depends_on"]
+        assert waits["migrate"] == {"condition": "service_completed_successfully"}
+
+
+def test_image_and_compose_start_the_same_web_server() -> None:
+    [command] = re.findall(r"^CMD (.*)$", deployment.CONTAINERFILE, re.MULTILINE)
+    web = deployment.compose(GIVEN)["services"]["web"]["command"]
+
+    assert command == str(web).replace("'", '"')
+
+
+def test_whoever_is_asked_to_end_has_the_time_for_it() -> None:
+    """Workers end within 5 s, open requests within 2 s."""
+    services = deployment.compose(GIVEN)["services"]
+    assert int(services["work"]["stop_grace_period"].removesuffix("s")) > 2 * 5
+    assert int(services["web"]["stop_grace_period"].removesuffix("s")) > 2 * 2
+    [work] = (path for path in UNITS if "work@" in path.name)
+    said = deployment.unit(work)
+    assert int(said["TimeoutStopSec"]) > 2 * 5
+    # The supervisor ends its workers in order, and one that the system has killed is no reason to end the others.
+    assert (said["KillMode"], said["OOMPolicy"]) == ("mixed", "continue")
+
+
+def test_the_image_has_what_the_bundled_project_needs() -> None:
+    allowed = deployment.of_the_image()
+
+    for package in ("orchestrator", "monitoring", "examples", "bench"):
+        assert any(name.startswith(f"{package}/") for name in allowed)
+    assert {"manage.py", "bootstrap.py", "requirements.lock"} <= set(allowed)
+    assert not any(name.startswith(("tests/", "docs/", ".")) for name in allowed)
+
+
+@unit
+def test_systemd_understands_the_units(unit: Path, tmp_path: Path) -> None:
+    analyze = shutil.which("systemd-analyze")
+    if not analyze:
+        pytest.skip("there is no systemd-analyze")
+    here = {"/srv/procession/.venv/bin/python": sys.executable}
+    for path in UNITS:  # each names others
+        deployment.write_as_here(path, tmp_path, here)
+    name = unit.name.replace("@", "@default")
+    if name != unit.name:
+        (tmp_path / name).symlink_to(tmp_path / unit.name)
+    verified = subprocess.run(
+        [analyze, "verify", "--man=no", str(tmp_path / name)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    about_it = [
+        line for line in verified.stderr.splitlines() if str(tmp_path) in line
+    ]  # not about what else is installed here
+    assert about_it == []
+    assert verified.returncode == 0, verified.stderr
+
+
+@unit
+def test_no_service_is_exposed(unit: Path) -> None:
+    analyze = shutil.which("systemd-analyze")
+    if not analyze or unit.suffix != ".service":
+        pytest.skip("a socket, or there is no systemd-analyze")
+    judged = subprocess.run(
+        [analyze, "security", "--offline=yes", f"--threshold={EXPOSURE}", unit],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    if "unrecognized option" in judged.stderr:
+        pytest.skip("systemd-analyze is older than 250")
+    assert judged.returncode == 0, judged.stdout + judged.stderr
+
+
+def test_the_units_tell_of_no_unknown_setting() -> None:
+    known = (ROOT / "docs" / "settings.md").read_text()
+    for file in (ROOT / "compose.yaml", ROOT / "Containerfile", *UNITS):
+        for name in re.findall(r"\bPROCESSION_[A-Z_]+\b", file.read_text()):
+            assert f"`{name}`" in known, f"{file.name}: {name}"
+
+
+def test_every_command_of_the_units_can_be_read_as_systemd_does() -> None:
+    for path in UNITS:
+        for line in deployment.commands(path):
+            assert Path(shlex.split(line)[0]).is_absolute()
