@@ -10,7 +10,10 @@ from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet, UUIDField
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils.functional import cached_property
+from django.utils.html import format_html_join
+from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -24,15 +27,20 @@ from orchestrator.models import (
     Checkpoint,
     Definition,
     Delivery,
+    FailureGroup,
     InboxEvent,
     Incident,
     IssuedCommand,
+    Notice,
+    Occurrence,
     OperatorAction,
     ProcessInstance,
+    QueueOutage,
     Status,
     StepRun,
     Worker,
 )
+from orchestrator.notices.lines import counted, line
 
 MOST = 100
 """Rows that one action takes on."""
@@ -413,6 +421,87 @@ class OperatorActionAdmin(OfProcessesAdmin):
     ]
     list_filter = [ActionName, "result"]
     ordering = ["-at"]
+
+
+@admin.register(Notice)
+class NoticeAdmin(ReadOnlyAdmin):
+    """The log of deliveries."""
+
+    list_display = [
+        "created_at",
+        "recipient",
+        "told",
+        "status",
+        "attempt",
+        "error",
+        "wake_at",
+        "settled_at",
+    ]
+    list_filter = ["status"]
+    ordering = ["-id"]
+    fields = readonly_fields = (
+        "id",
+        "recipient",
+        "told",
+        "said",
+        "status",
+        "attempt",
+        "error",
+        "created_at",
+        "begun_at",
+        "wake_at",
+        "settled_at",
+    )
+
+    @admin.display(description=gettext_lazy("tells of"))
+    def told(self, row: Notice) -> str:
+        return counted(row.counts)
+
+    @admin.display(description=gettext_lazy("text"))
+    def said(self, row: Notice) -> str:
+        """Each thing in a line, which leads to its process."""
+        lines = ((self._page(item), line(item)) for item in row.items)
+        return format_html_join(mark_safe("<br>"), '<a href="{}">{}</a>', lines)
+
+    def _page(self, item: dict[str, Any]) -> str:
+        if item["process_id"]:
+            return reverse("monitoring:instance", args=[item["process_id"]])
+        return reverse("monitoring:failures")
+
+
+@admin.register(Occurrence)
+class OccurrenceAdmin(ReadOnlyAdmin):
+    list_display = [
+        "at",
+        "topics",
+        "definition",
+        "correlation_key",
+        "step",
+        "queue",
+        "message",
+    ]
+    ordering = ["-id"]
+
+
+@admin.register(FailureGroup)
+class FailureGroupAdmin(ReadOnlyAdmin):
+    list_display = [
+        "message",
+        "definition",
+        "step",
+        "error",
+        "place",
+        "number",
+        "first_at",
+        "last_at",
+    ]
+    list_filter = ["kind"]
+    ordering = ["-last_at"]
+
+
+@admin.register(QueueOutage)
+class QueueOutageAdmin(ReadOnlyAdmin):
+    list_display = ["queue", "since", "seen_at", "told_at"]
 
 
 @admin.register(Worker)

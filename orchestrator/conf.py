@@ -99,6 +99,8 @@ class Conf(BaseModel):
     """The longest delay between attempts; not below the first."""
     RETENTION_DAYS: Annotated[int, Field(ge=0, le=36_500)] = 0
     """For how many days after its end a process is kept whose definition does not say it; 0 for ever."""
+    NOTICE_DAYS: Annotated[int, Field(ge=1, le=36_500)] = 90
+    """For how many days what people were told is kept, with what became of it."""
     TRANSITIONS_LIMIT: Annotated[int, Field(ge=1, le=1_000_000_000)] = 100_000
     """How many transitions one process may make; the next one is an incident."""
 

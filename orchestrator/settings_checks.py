@@ -1,8 +1,9 @@
 """System checks of a project's settings, each with the very lines to add.
 
 E006 a queue is named that RQ does not have; E007 a value or a key of settings.PROCESSION cannot be used; E009 RQ does
-not have the default queue; E010 times have no zone; E011 the database is of an unknown kind; W001 a queue of ours says
-that its jobs are pickled; W002 on SQLite, writers would get in each other's way.
+not have the default queue; E010 times have no zone; E011 the database is of an unknown kind; E012 somebody who is to be
+told cannot be; W001 a queue of ours says that its jobs are pickled; W002 on SQLite, writers would get in each other's
+way; W003 notices have no links.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from orchestrator import registry
 from orchestrator.conf import SettingRefused, conf, mistakes_of_conf
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
+from orchestrator.notice_settings import mistakes_of_notices, recipients
+from orchestrator.notices.channel import channel_of, without
+from orchestrator.notices.links import site_url
 from orchestrator.queue import in_rq
 
 JSON = "rq.serializers.JSONSerializer"
@@ -33,7 +37,7 @@ DATABASES["default"]["OPTIONS"] = {
 def connect() -> None:
     """Registers the checks."""
     found: Callable[[], Iterator[CheckMessage]]
-    for found in (_values, _queues, _serializers, _times, _database):
+    for found in (_values, _queues, _serializers, _times, _database, _notices, _links):
         checks.register(_check(found), "orchestrator")
 
 
@@ -122,6 +126,45 @@ def _database() -> Iterator[CheckMessage]:
             '"database is locked".',
             hint=f"Add to the settings:\n{SQLITE_LINES}",
             id="orchestrator.W002",
+        )
+
+
+def _notices() -> Iterator[CheckMessage]:
+    """Whoever is declared wrongly is never told."""
+    for mistake in mistakes_of_notices():
+        yield _untold(mistake)
+    for name, recipient in recipients().items():
+        place = f"settings.PROCESSION_NOTICES[{name!r}]"
+        known = {definition.name for definition in registry.definitions.values()}
+        for missing in sorted(set(recipient.definitions) - known):
+            yield _untold(
+                f"{place} is about {missing!r}, which is no definition's name; there are "
+                f"{', '.join(sorted(known)) or 'none'}."
+            )
+        try:
+            channel = channel_of(recipient)
+        except Exception as error:  # noqa: BLE001  # a class of the project's
+            said = without(f"{type(error).__name__}: {error}", recipient.secrets)
+            yield _untold(f"{place} has a channel that cannot be made ({said}).")
+        else:
+            if not callable(getattr(channel, "send", None)):
+                yield _untold(f"{place} has a channel without a method send(message).")
+
+
+def _untold(mistake: str) -> Error:
+    return Error(
+        mistake,
+        hint="The page Settings of the documentation has what can be said of a recipient.",
+        id="orchestrator.E012",
+    )
+
+
+def _links() -> Iterator[CheckMessage]:
+    if recipients() and not site_url():
+        yield checks.Warning(
+            "Notices have no links to the console, whose public address is not known.",
+            hint='Add to the settings:\nPROCESSION_SITE_URL = "https://procession.example.org"',
+            id="orchestrator.W003",
         )
 
 

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from datetime import datetime
 from typing import Any
 
 from django.db.models import Max
 
 from orchestrator import registry
+from orchestrator.engine.claims.unattended import WORK, unattended
 from orchestrator.engine.storage.batch import database_now
-from orchestrator.models import (
-    Definition,
-    InboxEvent,
-    IssuedCommand,
-    ProcessInstance,
-    StepRun,
-    Worker,
-)
-from orchestrator.models.work import Work
+from orchestrator.models import Definition, ProcessInstance, Worker
 from orchestrator.queue import answers, calls_of, depth, plain
+
+__all__ = ["leases", "queue", "queues", "redis_answers", "status", "unattended"]
 
 MOST = 10_000
 """Rows that one count looks at."""
@@ -74,10 +67,6 @@ def _counted(name: str, version: int, stored: list[int] | None) -> dict[str, Any
     return {"name": name, "version": version, **plain, "at_least": more}
 
 
-WORK: tuple[type[Work], ...] = (InboxEvent, IssuedCommand, StepRun)
-"""What workers claim."""
-
-
 def queues() -> list[str]:
     """The names of the queues that the running code has work on."""
     return sorted(registry.queues())
@@ -105,14 +94,6 @@ def queue(name: str) -> dict[str, Any]:
     }
 
 
-def unattended() -> list[str]:
-    """The queues on which work is due, and for which no worker lives."""
-    now = database_now()
-    due = {plain(name) for table in WORK for name in _queues_with_due(table, now)}
-    alive = Worker.objects.alive(now).filter(queue__in=due)
-    return sorted(due.difference(alive.values_list("queue", flat=True)))
-
-
 def leases() -> dict[str, int]:
     """How much work workers hold whose leases run, by queue; to MOST of each table."""
     held: Counter[str] = Counter(dict.fromkeys(queues(), 0))
@@ -121,17 +102,6 @@ def leases() -> dict[str, int]:
         rows = owned.filter(wake_at__gt=database_now()).values_list("queue", flat=True)
         held.update(plain(name) for name in rows[:MOST])
     return dict(held)
-
-
-def _queues_with_due(table: type[Work], now: datetime) -> Iterator[str]:
-    """The queues of which a table has due work: for each of those it has work of, two looks at the index."""
-    waiting = table._default_manager.filter(wake_at__isnull=False).order_by("queue")
-    names = waiting.values_list("queue", flat=True)
-    name = names.first()
-    while name is not None:
-        if waiting.filter(queue=name, wake_at__lte=now).order_by().exists():
-            yield name
-        name = names.filter(queue__gt=name).first()
 
 
 def redis_answers() -> bool:

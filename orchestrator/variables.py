@@ -5,7 +5,6 @@ An empty variable is as if it were not set.
 
 from __future__ import annotations
 
-import base64
 import math
 import os
 from collections.abc import Iterator, Mapping
@@ -14,8 +13,8 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
+from typing import Annotated, Any, Literal, NamedTuple, Self
+from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo
 
 from pydantic import (
@@ -36,10 +35,33 @@ from pydantic_settings import (
 
 from orchestrator.conf import Conf, Form, QueueName, SettingRefused, mistakes
 from orchestrator.environment import database_parts
+from orchestrator.notice_settings import (
+    DOTTED_PATH,
+    MAIL_ADDRESSES,
+    NAMES,
+    TOPICS,
+    WEB_ADDRESS,
+    DottedPath,
+    MailAddresses,
+    Names,
+    Recipient,
+    Seconds,
+    Topics,
+    WebAddress,
+    mail_address,
+    wrong_ways,
+)
+from orchestrator.signing_keys import SIGNING_KEYS, SigningKey
 
 PREFIX = "PROCESSION_"
-FAMILIES = {"WEBHOOK_SECRET", "WEBHOOK_NETWORKS", "WEBHOOK_RATE"}
-LEAST_KEY = 24  # bytes of a webhook's signing key, as Standard Webhooks has it
+NOTICES = ("TO", "URL", "SECRET", "CHANNEL", "ABOUT", "DEFINITIONS", "SECONDS")
+"""What is said of each recipient of notices, in a variable each: PROCESSION_NOTICE_TO_<NAME> and so on."""
+FAMILIES = {
+    "WEBHOOK_SECRET",
+    "WEBHOOK_NETWORKS",
+    "WEBHOOK_RATE",
+    *(f"NOTICE_{part}" for part in NOTICES),
+}
 RAREST, MOST = 0.0001, 1_000_000  # messages a second
 
 
@@ -69,6 +91,29 @@ def site_address(value: str) -> str:
     return value
 
 
+def mail_server_address(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in MAIL_PORTS or not parts.hostname or parts.port == 0:
+        raise ValueError("no mail server")
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise ValueError("more than a mail server")
+    return value
+
+
+MAIL_PORTS = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
+
+
+class MailServer(NamedTuple):
+    """Who sends e-mail, and how it is talked to."""
+
+    host: str
+    port: int
+    user: str
+    password: str
+    starttls: bool
+    tls: bool
+
+
 def time_zone(value: str) -> str:
     try:
         return ZoneInfo(value).key
@@ -88,13 +133,6 @@ def app(value: str) -> str:
         spec = PathFinder.find_spec(name, within) if within else None
     if spec is None:
         raise ValueError("cannot be imported")
-    return value
-
-
-def signing_key(value: str) -> str:
-    key = base64.b64decode(value.removeprefix("whsec_"), validate=True)
-    if len(key) < LEAST_KEY or not value.startswith("whsec_"):
-        raise ValueError("no signing key")
     return value
 
 
@@ -156,6 +194,14 @@ SiteAddress = Annotated[
     AfterValidator(site_address),
     Form("look like https://host:8000/path", secret=True),
 ]
+MailServerAddress = Annotated[
+    str,
+    AfterValidator(mail_server_address),
+    Form(
+        "look like smtp://host:25, smtp+starttls://user:password@host:587 or smtps://…",
+        secret=True,
+    ),
+]
 SecretKey = Annotated[
     str, Field(min_length=32), Form("have 32 characters or more", secret=True)
 ]
@@ -164,17 +210,13 @@ MetricsToken = Annotated[
     matching(r"[0-9A-Za-z._~+/=-]{32,255}"),
     Form("have 32 to 255 letters, digits and . _ ~ + / = -", secret=True),
 ]
-SigningKey = Annotated[str, AfterValidator(signing_key)]
 SigningKeys = Annotated[list[SigningKey], *List, Field(max_length=2)]
-SIGNING_KEYS = Form(
-    f"be whsec_ and the base64 of {LEAST_KEY} bytes or more, or two of them with a comma between",
-    secret=True,
-)
 Rate = Annotated[tuple[float, int], BeforeValidator(rate)]
 RATE = Form(f"be like 5 or 5,20, from {RAREST} to {MOST:,}")
 TimeZone = Annotated[
     str, AfterValidator(time_zone), Form("be a time zone such as Asia/Tokyo")
 ]
+MAIL_FROM = Form("be a mail address such as procession@example.org")
 LogLevel = Annotated[
     Literal["debug", "info", "warning", "error", "critical"],
     BeforeValidator(str.lower),
@@ -233,6 +275,8 @@ class Variables(Conf, BaseSettings):
     """Django's; made up and kept in the data folder when empty."""
     TIME_ZONE: TimeZone = "UTC"
     """The time zone of the pages."""
+    LANGUAGE: Annotated[Literal["en", "ja"], Form("be en or ja")] = "en"
+    """The language of notices, and of pages for whoever's browser asks for none of them."""
     LOG_LEVEL: LogLevel = "info"
     """The least that is logged."""
     DEBUG: Flag = False
@@ -249,6 +293,36 @@ class Variables(Conf, BaseSettings):
     """Where each source may send from; without an entry from anywhere."""
     WEBHOOK_RATE: Annotated[dict[str, Rate], RATE] = {}
     """How many messages a second each source may send, and how many at once; without an entry any number."""
+    SITE_URL: SiteAddress = ""
+    """Where people find the console, for the links in notices; these have none when empty."""
+    SMTP_URL: MailServerAddress = ""
+    """The mail server; the one of this machine, at port 25, when empty."""
+    MAIL_FROM: Annotated[str, AfterValidator(mail_address), MAIL_FROM] = (
+        "procession@localhost"
+    )
+    """Who e-mail comes from."""
+    NOTICE_TO: Annotated[
+        dict[str, Annotated[MailAddresses, BeforeValidator(words)]], MAIL_ADDRESSES
+    ] = {}
+    """The mail addresses of each recipient of notices that has some."""
+    NOTICE_URL: Annotated[dict[str, WebAddress], WEB_ADDRESS] = {}
+    """Where notices to each recipient are posted."""
+    NOTICE_SECRET: Annotated[dict[str, SigningKeys], SIGNING_KEYS] = {}
+    """The keys by which what is posted to a recipient is signed."""
+    NOTICE_CHANNEL: Annotated[dict[str, DottedPath], DOTTED_PATH] = {}
+    """The class of one's own by which a recipient is told."""
+    NOTICE_ABOUT: Annotated[
+        dict[str, Annotated[Topics, BeforeValidator(words)]], TOPICS
+    ] = {}
+    """What each recipient is told of; without an entry everything."""
+    NOTICE_DEFINITIONS: Annotated[
+        dict[str, Annotated[Names, BeforeValidator(words)]], NAMES
+    ] = {}
+    """The only definitions that each recipient is told of; without an entry all."""
+    NOTICE_SECONDS: Annotated[
+        dict[str, Seconds], Form("be a number from 1 to 86,400")
+    ] = {}
+    """How long after a notice each recipient gets the next one at the earliest; 300 without an entry."""
     ORDER_LISTING_EXCHANGE_URL: SiteAddress = Field(
         default="", validation_alias="ORDER_LISTING_EXCHANGE_URL"
     )
@@ -265,6 +339,15 @@ class Variables(Conf, BaseSettings):
                 )
         return self
 
+    @model_validator(mode="after")
+    def _notices_have_a_way(self) -> Self:
+        """Make sure that each recipient of notices is reached by one way, and what is posted is signed."""
+        for name, about in self.notices.items():
+            way = variable(("NOTICE_TO", name))
+            for wrong in wrong_ways(Recipient.model_construct(**about)):
+                raise SettingRefused(f"The recipient of {way} and the like {wrong}")
+        return self
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -278,6 +361,28 @@ class Variables(Conf, BaseSettings):
     def engine(self) -> dict[str, Any]:
         """Those of the engine's settings that are set, as `settings.PROCESSION` has them."""
         return self.model_dump(include=set(Conf.model_fields), exclude_unset=True)
+
+    @property
+    def notices(self) -> dict[str, dict[str, Any]]:
+        """The recipients of notices, as `settings.PROCESSION_NOTICES` has them."""
+        found: dict[str, dict[str, Any]] = {}
+        for part in NOTICES:
+            for name, value in getattr(self, f"NOTICE_{part}").items():
+                found.setdefault(name, {})[part.lower()] = value
+        return found
+
+    @property
+    def mail_server(self) -> MailServer:
+        """Who sends e-mail."""
+        parts = urlsplit(self.SMTP_URL or "smtp://localhost")
+        return MailServer(
+            host=parts.hostname or "",
+            port=parts.port or MAIL_PORTS[parts.scheme],
+            user=unquote(parts.username or ""),
+            password=unquote(parts.password or ""),
+            starttls=parts.scheme == "smtp+starttls",
+            tls=parts.scheme == "smtps",
+        )
 
 
 def read() -> Variables:

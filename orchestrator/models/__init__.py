@@ -2,11 +2,13 @@
 
 definition -> process instance -> step runs, checkpoints, issued commands, incidents
 inbox events point at the process they belong to, known or not yet known.
+occurrences and queue outages -> notices; occurrences -> failure groups
 """
 
 from orchestrator.models.cause import Cause, CauseKind
 from orchestrator.models.checkpoint import Checkpoint
 from orchestrator.models.definition import Definition
+from orchestrator.models.failure_group import FailureGroup
 from orchestrator.models.inbox_event import InboxEvent, Verdict
 from orchestrator.models.incident import Incident
 from orchestrator.models.issued_command import (
@@ -16,8 +18,11 @@ from orchestrator.models.issued_command import (
     as_written,
     command_id,
 )
+from orchestrator.models.notice import Notice, NoticeStatus
+from orchestrator.models.occurrence import Occurrence
 from orchestrator.models.operator_action import OperatorAction
 from orchestrator.models.process_instance import ProcessInstance, Status
+from orchestrator.models.queue_outage import QueueOutage
 from orchestrator.models.step_run import Blocked, Lost, StepKind, StepRun, StepStatus
 from orchestrator.models.work import Work
 from orchestrator.models.worker import Worker
@@ -30,12 +35,17 @@ __all__ = [
     "CommandStatus",
     "Definition",
     "Delivery",
+    "FailureGroup",
     "InboxEvent",
     "Incident",
     "IssuedCommand",
     "Lost",
+    "Notice",
+    "NoticeStatus",
+    "Occurrence",
     "OperatorAction",
     "ProcessInstance",
+    "QueueOutage",
     "Status",
     "StepKind",
     "StepRun",

@@ -60,6 +60,12 @@ class Incident(models.Model):
     message = models.CharField(_("message"), max_length=500)
     detail = models.TextField(_("detail"), blank=True)
     fingerprint = models.CharField(_("cause fingerprint"), max_length=64, db_index=True)
+    error = models.CharField(
+        _("type of the error"), max_length=200, blank=True, default=""
+    )
+    place = models.CharField(
+        _("place in the code"), max_length=200, blank=True, default=""
+    )
     opened_at = models.DateTimeField(_("opened at"))
     resolved_at = models.DateTimeField(_("resolved at"), null=True, blank=True)
     resolution = models.CharField(_("resolved by"), max_length=100, blank=True)
@@ -75,7 +81,13 @@ class Incident(models.Model):
                 fields=["-id"],
                 condition=Q(resolved_at__isnull=True),
                 name="open_incidents",
-            )
+            ),
+            # The same in groups of one cause: which there are, how many are in one, and which of them is the newest.
+            models.Index(
+                fields=["fingerprint", "-id"],
+                condition=Q(resolved_at__isnull=True),
+                name="open_incidents_by_cause",
+            ),
         ]
 
     def __str__(self) -> str:

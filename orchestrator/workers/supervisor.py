@@ -26,6 +26,7 @@ from orchestrator.workers import caller, group
 from orchestrator.workers.current import Current
 from orchestrator.workers.database_process import DatabaseProcess
 from orchestrator.workers.held import SharedHeld
+from orchestrator.workers.notifier import NotifierProcess
 from orchestrator.workers.pruner import PrunerProcess
 from orchestrator.workers.report import LivingWorker, LostWorker, WorkerReport
 from orchestrator.workers.shared_calls import SharedCalls
@@ -154,6 +155,7 @@ class Supervisor:
         self.database = DatabaseProcess()
         self.taking_over = TakingOverProcess(queue)
         self.pruner = PrunerProcess()
+        self.notifier = NotifierProcess()
         self.stopping = False
         self._looked_at = time.monotonic()
         self._beat_at = self._sweep_at = self._spawn_at = self._tell_at = 0.0
@@ -171,6 +173,7 @@ class Supervisor:
             self._spawn_caller()
             self._have_taken_over()
             self.pruner.start()
+            self.notifier.start()
             self._look()
             self._tell()
             time.sleep(TICK_SECONDS)
@@ -273,6 +276,7 @@ class Supervisor:
             group.end(pid)
         self.taking_over.end()
         self.pruner.end()
+        self.notifier.end()
         ended = [child.ended for child in self.children.values()]
         until = time.monotonic() + LAST_SECONDS
         if self.database.wait(until):

@@ -6,7 +6,13 @@ from contextlib import contextmanager, suppress
 import psutil
 
 from orchestrator.models import Worker
-from orchestrator.workers import caller, database_process, pruner, taking_over
+from orchestrator.workers import (
+    caller,
+    database_process,
+    notifier,
+    pruner,
+    taking_over,
+)
 from tests.services.patience import wait_for
 from tests.services.program import Program, management_command
 
@@ -29,7 +35,8 @@ class Workers:
         return found
 
     def _unnamed(self) -> list[int]:
-        beside = (database_process.NAME, taking_over.NAME, caller.NAME, pruner.NAME)
+        programs = (database_process, taking_over, caller, pruner, notifier)
+        beside = [program.NAME for program in programs]
         return [pid for pid, name in self._children() if name not in beside]
 
     def _children(self) -> Iterator[tuple[int, str]]:

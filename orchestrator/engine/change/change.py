@@ -12,7 +12,7 @@ from typing import Any
 
 from orchestrator.conf import conf
 from orchestrator.definition.codec import digest
-from orchestrator.engine.change import incidents, offering, pausing
+from orchestrator.engine.change import incidents, occurrences, offering, pausing
 from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.change.status import TROUBLED, status_of
 from orchestrator.engine.storage import definitions
@@ -33,6 +33,7 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
+from orchestrator.notice_settings import Topic
 from orchestrator.queue import ring_after_commit
 
 
@@ -66,6 +67,8 @@ class ProcessChange:
         self.failed = False
         """Whether something of it has failed for good just now."""
         self._offered: list[Statement] = []
+        self._topics: list[Topic] = []
+        self._why = self._where = ""
 
     @property
     def troubled(self) -> bool:
@@ -81,10 +84,33 @@ class ProcessChange:
         """Adds what settles the cause itself, under its fence; it is sent before everything else."""
         self.marks += statements
 
-    def escalate(self) -> None:
+    def escalate(self, why: str = "") -> None:
         """Raises the escalation level, for people to see."""
         self.instance.escalation_level += 1
         self.instance.escalated_at = self.now
+        self.tell(Topic.ESCALATION)
+        self._why = why
+
+    def tell(self, topic: Topic, step: str = "") -> None:
+        """Has people told of it.
+
+        Args:
+            topic: what it is.
+            step: where; the process's current step when empty.
+        """
+        self._topics.append(topic)
+        self._where = self._where or step
+
+    @property
+    def told(self) -> list[Statement]:
+        """What people are told of it: a part of its writes."""
+        return occurrences.told(
+            self._topics,
+            self.now,
+            process=self.instance,
+            step=self._where,
+            message=incidents.storable(self._why)[:500],
+        )
 
     def pause(self) -> None:
         """Lets the process stand still from now on."""
@@ -125,7 +151,7 @@ class ProcessChange:
         # The process first, as everybody locks it: whoever has not locked it yet must not hold one of its rows.
         rows = [self._instance(), *self.marks, *self.writes, self._checkpoint()]
         self._offered = self._offered_again()
-        return [*rows, *self._offered]
+        return [*rows, *self.told, *self._offered]
 
     def written(self) -> None:
         """What follows when its writes were sent."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import traceback
 from datetime import datetime
 from typing import Any
 
-from orchestrator.definition.codec import digest
+from orchestrator.engine.change.failure_cause import FailureCause, error_of, place_of
+from orchestrator.engine.change.occurrences import told
 from orchestrator.engine.storage import tables
 from orchestrator.engine.storage.batch import Statement
 from orchestrator.models import Incident, ProcessInstance
+from orchestrator.notice_settings import Topic
 
 MAX_DETAIL = 16 * 1024
 
@@ -21,23 +22,51 @@ def opened(
     now: datetime,
     *,
     instance: ProcessInstance | None = None,
+    definition: str = "",
+    error: BaseException | None = None,
     detail: str = "",
     **about: Any,
-) -> Statement:
-    """A new incident; `about` says which event, command or step run it concerns (as `event_id=…`)."""
-    name, step = (instance.name, instance.step) if instance else ("", "")
-    return tables.incidents.insert(
-        Incident(
-            kind=kind,
-            instance_id=instance.pk if instance else None,
-            step=step,
-            message=storable(message)[:500],
-            detail=storable(detail)[-MAX_DETAIL:],
-            fingerprint=digest([kind, name, step, _normal(message)]),
-            opened_at=now,
-            **about,
-        )
+) -> list[Statement]:
+    """A new incident, and the telling of it.
+
+    Args:
+        kind: what has happened.
+        message: the same in a line.
+        now: when.
+        instance: the process that it is about.
+        definition: whose it would be, where there is no process.
+        error: what was raised.
+        detail: more of it, such as a traceback.
+        about: which event, command or step run it concerns (as `event_id=…`).
+    """
+    name, step = (instance.name, instance.step) if instance else (definition, "")
+    failure = FailureCause(
+        kind,
+        name,
+        step,
+        storable(message)[:500],
+        storable(error_of(error)) if error else "",
+        storable(place_of(error)) if error else "",
     )
+    alike = {
+        "kind": kind,
+        "step": step,
+        "message": failure.message,
+        "error": failure.error,
+        "place": failure.place,
+        "fingerprint": failure.key,
+    }
+    incident = Incident(
+        instance_id=instance.pk if instance else None,
+        detail=storable(detail)[-MAX_DETAIL:],
+        opened_at=now,
+        **alike,
+        **about,
+    )
+    people = told(
+        [Topic.FAILURE], now, process=instance, definition=definition, **alike
+    )
+    return [tables.incidents.insert(incident), *people]
 
 
 def resolved(by: str, now: datetime, **about: Any) -> Statement:
@@ -70,8 +99,3 @@ def trace(error: BaseException) -> str:
 def storable(text: str) -> str:
     """Text that every database takes: no NUL, no lone surrogates."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
-
-
-def _normal(message: str) -> str:
-    """The message without what differs between occurrences of one cause."""
-    return re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d+", "#", message)[:200]

@@ -111,7 +111,7 @@ def _tell(change: WorkflowChange, reader: StepRun, run: StepRun, why: str) -> No
     change.instance.step = reader.node
     change.mark(
         incidents.resolved("failed again", change.now, step_run_id=reader.pk),
-        incidents.opened(
+        *incidents.opened(
             Incident.Kind.CORRUPTED_DATA,
             message,
             change.now,

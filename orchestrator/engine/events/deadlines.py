@@ -23,6 +23,7 @@ from orchestrator.engine.storage.batch import Statement, send
 from orchestrator.engine.storage.tables import instances, step_runs
 from orchestrator.exceptions import LeaseLost, WorkerDied
 from orchestrator.models import Cause, CauseKind, StepRun, StepStatus
+from orchestrator.notice_settings import Topic
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,7 @@ def _fire(run: StepRun) -> None:
         decision = manager.execute_deadline(run.deadlines_fired, move.execute)
     fired = _fired(run, definition, now)
     move.mark(fired)
+    move.tell(Topic.DEADLINE, run.node)
     if run.error:
         move.mark(incidents.resolved("handled", now, step_run_id=run.pk))
     if decision.outcome != "moved":

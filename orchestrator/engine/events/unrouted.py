@@ -46,7 +46,13 @@ def _kept(event: InboxEvent, ends: datetime, now: datetime) -> list[Statement]:
     return [
         kept_so,
         incidents.resolved("seen again", now, event_id=event.pk),
-        incidents.opened(Incident.Kind.UNROUTED_EVENT, reason, now, event_id=event.pk),
+        *incidents.opened(
+            Incident.Kind.UNROUTED_EVENT,
+            reason,
+            now,
+            definition=event.target,
+            event_id=event.pk,
+        ),
     ]
 
 

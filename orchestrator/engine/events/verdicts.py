@@ -77,7 +77,14 @@ def turned_away(
     return [
         verdict(event, outcome, now, instance, error=reason, **more),
         incidents.resolved("seen again", now, event_id=event.pk),
-        incidents.opened(kind, reason, now, instance=instance, event_id=event.pk),
+        *incidents.opened(
+            kind,
+            reason,
+            now,
+            instance=instance,
+            definition=event.target,
+            event_id=event.pk,
+        ),
         *followers(event, instance, now),
     ]
 

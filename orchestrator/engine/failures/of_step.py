@@ -332,11 +332,12 @@ def _tell(change: WorkflowChange, run: StepRun, error: Exception) -> None:
     change.instance.step = run.node
     change.mark(incidents.resolved("failed again", change.now, step_run_id=run.pk))
     change.mark(
-        incidents.opened(
+        *incidents.opened(
             kind,
             incidents.named(error),
             change.now,
             instance=change.instance,
+            error=error,
             detail=incidents.trace(error),
             step_run_id=run.pk,
         )

@@ -176,15 +176,15 @@ def _fail(
         detail = incidents.trace(error)
         about = _about(work)
         marks.append(incidents.resolved("failed again", now, **about))
-        marks.append(
-            incidents.opened(
-                _kind(work),
-                message,
-                now,
-                instance=instance,
-                detail=detail,
-                **about,
-            )
+        marks += incidents.opened(
+            _kind(work),
+            message,
+            now,
+            instance=instance,
+            definition=work.target if isinstance(work, InboxEvent) else "",
+            error=error,
+            detail=detail,
+            **about,
         )
     status = Status.FAILED if final else Status.RETRYING
     if (
@@ -223,8 +223,8 @@ def hold(work: Work, error: Exception) -> None:
     if not Incident.objects.open().filter(**about).exists():
         about_whom = [pk] if (pk := _process_of(work)) else []
         process = ProcessInstance.objects.filter(pk__in=about_whom).first()
-        marks.append(
-            incidents.opened(message=str(error), now=now, instance=process, **about)
+        marks += incidents.opened(
+            message=str(error), now=now, instance=process, error=error, **about
         )
     send(marks)
 

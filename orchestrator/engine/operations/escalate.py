@@ -30,7 +30,8 @@ class EscalateProcess(ProcessOperation):
 
     def effect(self, press: Press) -> None:
         change = ProcessChange(press.process, press.cause, press.now)
-        change.escalate()
+        who, why = str(press.request.actor), press.request.reason
+        change.escalate(f"{who}: {why}" if why else who)
         change.write()
 
 

@@ -37,6 +37,7 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
+from orchestrator.notice_settings import Topic
 
 log = logging.getLogger(__name__)
 
@@ -168,6 +169,7 @@ def _late(run: StepRun) -> None:
         change.close(run, StepStatus.DONE, **given)
         settling.follow(change, run, None)
     elif step.late is not None:
+        change.tell(Topic.DEADLINE, run.node)
         change.close(run, StepStatus.CANCELLED, error="the deadline has passed")
         go_on(change, Settled(run.node, run.visit, "late"))
     else:
@@ -182,5 +184,6 @@ def _late(run: StepRun) -> None:
         if run.error:
             change.mark(incidents.resolved("done", now, step_run_id=run.pk))
         change.touch(run, StepStatus.WAITING)
+        change.tell(Topic.DEADLINE, run.node)
         change.escalate()
     change.write()

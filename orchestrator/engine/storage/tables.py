@@ -13,6 +13,7 @@ from orchestrator.models import (
     Checkpoint,
     Incident,
     IssuedCommand,
+    Occurrence,
     StepRun,
 )
 
@@ -22,6 +23,7 @@ checkpoints = Table(Checkpoint)
 commands = Table(IssuedCommand)
 events = EventTable()
 incidents = Table(Incident)
+occurrences = Table(Occurrence)
 
 
 def table_of(row: Model) -> Table[Any]:

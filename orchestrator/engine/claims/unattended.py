@@ -1,0 +1,33 @@
+"""Queues that nobody sees to: work is due on them, and no worker of theirs lives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from orchestrator.engine.storage.batch import database_now
+from orchestrator.models import InboxEvent, IssuedCommand, StepRun, Worker
+from orchestrator.models.work import Work
+from orchestrator.queue import plain
+
+WORK: tuple[type[Work], ...] = (InboxEvent, IssuedCommand, StepRun)
+"""What workers claim."""
+
+
+def unattended() -> list[str]:
+    """The queues on which work is due, and for which no worker lives."""
+    now = database_now()
+    due = {plain(name) for table in WORK for name in _queues_with_due(table, now)}
+    alive = Worker.objects.alive(now).filter(queue__in=due)
+    return sorted(due.difference(alive.values_list("queue", flat=True)))
+
+
+def _queues_with_due(table: type[Work], now: datetime) -> Iterator[str]:
+    """The queues of which a table has due work: for each of those it has work of, two looks at the index."""
+    waiting = table._default_manager.filter(wake_at__isnull=False).order_by("queue")
+    names = waiting.values_list("queue", flat=True)
+    name = names.first()
+    while name is not None:
+        if waiting.filter(queue=name, wake_at__lte=now).order_by().exists():
+            yield name
+        name = names.filter(queue__gt=name).first()

@@ -1,0 +1,157 @@
+"""Putting what has happened into notices, one to each recipient at a time.
+
+In one transaction: read what has happened, count failures into their groups, add to the notice that waits for its time,
+forget what has happened. So whatever is killed in between, nothing is lost and nothing is told twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+
+from orchestrator.engine.notices import turn
+from orchestrator.engine.storage.batch import database_now
+from orchestrator.models import FailureGroup, Notice, NoticeStatus, Occurrence
+from orchestrator.notice_settings import Recipient, Topic, recipients
+
+MOST = 500
+"""How much one transaction takes in."""
+SHOWN = 20
+"""How much of it a notice tells in full; of the rest it says how many there are."""
+QUIET = timedelta(days=1)
+"""A group of failures that comes again after so long is told as if it were new."""
+TENFOLD = 10
+
+Item = dict[str, Any]
+
+
+def gather() -> bool:
+    """Takes in what has happened; whether there may be more of it.
+
+    Raises:
+        DatabaseError: it refused for now.
+    """
+    if not Occurrence.objects.exists():  # no transaction, hence no lock, for nothing
+        return False
+    with transaction.atomic(durable=True):
+        if not turn.is_mine():
+            return False
+        found = list(Occurrence.objects.order_by("pk")[:MOST])
+        items = list(_items(found))
+        now = database_now()
+        for name, recipient in recipients().items():
+            _add(name, recipient, [one for one in items if _wants(recipient, one)], now)
+        Occurrence.objects.filter(pk__in=[one.pk for one in found]).delete()
+    return len(found) == MOST
+
+
+def _wants(recipient: Recipient, item: Item) -> bool:
+    return recipient.wants(item["topics"], item["definition"])
+
+
+def _items(found: Iterable[Occurrence]) -> Iterator[Item]:
+    """What is worth telling: of failures, groups."""
+    failures: dict[str, list[Occurrence]] = defaultdict(list)
+    for one in found:
+        if one.fingerprint:
+            failures[one.fingerprint].append(one)
+        else:
+            yield _item(one)
+    known = FailureGroup.objects.in_bulk(list(failures))
+    for key, alike in failures.items():
+        yield from _counted(known.get(key), alike)
+
+
+def _item(one: Occurrence, **more: Any) -> Item:
+    return {
+        "topics": one.topics.split(),
+        "state": one.state,
+        "definition": one.definition,
+        "process_id": str(one.process_id or ""),
+        "correlation_key": one.correlation_key,
+        "step": one.step,
+        "queue": one.queue,
+        "kind": one.kind,
+        "error": one.error,
+        "place": one.place,
+        "message": one.message,
+        "fingerprint": one.fingerprint,
+        "number": 1,
+        "at": one.at.isoformat(),
+        **more,
+    }
+
+
+def _counted(group: FailureGroup | None, alike: Sequence[Occurrence]) -> Iterator[Item]:
+    """Counts failures into their group; tells of it when it is new, comes again, or has grown tenfold.
+
+    In between, its number is kept right where it stands already.
+    """
+    first, last = alike[0], max(one.at for one in alike)
+    if group is None:
+        group, state = _new(first), "new"
+    elif first.at - group.last_at > QUIET:
+        group.lately, state = 0, "again"
+    else:
+        state = "more"
+    group.number += len(alike)
+    group.lately += len(alike)
+    group.last_at = max(group.last_at, last)
+    tells = state != "more" or group.lately >= group.told * TENFOLD
+    if tells:
+        group.told = group.lately
+    group.save()
+    yield _item(first, state=state if tells else "", number=group.lately)
+
+
+def _new(first: Occurrence) -> FailureGroup:
+    return FailureGroup(
+        fingerprint=first.fingerprint,
+        definition=first.definition,
+        step=first.step,
+        kind=first.kind,
+        error=first.error,
+        place=first.place,
+        message=first.message,
+        first_at=first.at,
+        last_at=first.at,
+    )
+
+
+def _add(name: str, recipient: Recipient, items: list[Item], now: datetime) -> None:
+    """Adds to the notice of a recipient that waits for its time, or begins one."""
+    if not items:
+        return
+    waiting = Notice.objects.filter(recipient=name, status=NoticeStatus.GATHERING)
+    notice = waiting.select_for_update().first() or _next(name, recipient, now)
+    counts, shown = Counter(notice.counts), list(notice.items)
+    grown = {one["fingerprint"]: one for one in shown if one["fingerprint"]}
+    for item in items:
+        if item["fingerprint"] in grown:  # it stands there already
+            grown[item["fingerprint"]]["number"] = item["number"]
+        elif item["state"] or not item["fingerprint"]:
+            counts[_topic(recipient, item)] += 1
+            shown += [item] if len(shown) < SHOWN else []
+    if counts:
+        notice.counts, notice.items = dict(counts), shown
+        notice.save()
+
+
+def _topic(recipient: Recipient, item: Mapping[str, Any]) -> Topic:
+    """Of what an item is, that which its recipient cares most about."""
+    return next(
+        topic for topic in Topic if topic in item["topics"] and topic in recipient.about
+    )
+
+
+def _next(name: str, recipient: Recipient, now: datetime) -> Notice:
+    """A new notice, due as soon as its recipient may be written to again."""
+    last = Notice.objects.filter(recipient=name).order_by("-pk").first()
+    due = now
+    if last is not None and last.begun_at is not None:
+        due = max(now, last.begun_at + timedelta(seconds=recipient.seconds))
+    return Notice(recipient=name, wake_at=due, created_at=now)

@@ -1,0 +1,113 @@
+"""Notices that are due: claimed by one sender at a time, settled by whoever holds them, forgotten in the end.
+
+A recipient gets one after the other: as long as one is between attempts, the next one goes on gathering.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db.models import F, QuerySet
+
+from orchestrator.conf import conf
+from orchestrator.engine.change.incidents import storable
+from orchestrator.engine.failures import backoff
+from orchestrator.engine.storage.batch import database_now
+from orchestrator.models import FailureGroup, Notice, NoticeStatus
+
+LEASE = timedelta(seconds=60)
+"""After which another sender may try; longer than any attempt takes."""
+ATTEMPTS = 20
+"""How often a notice is tried: for about half a day."""
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=10), timedelta(hours=1)
+LOOKED_AT = 100
+FORGOTTEN_AT_ONCE = 500
+
+
+def claim(owner: str) -> Notice | None:
+    """Takes the oldest notice that is due and may be sent now, for a lease; None if there is none."""
+    now = database_now()
+    due: QuerySet[Notice] = Notice.objects.filter(wake_at__lte=now)
+    for notice in due.order_by("wake_at")[:LOOKED_AT]:
+        if notice.status == NoticeStatus.GATHERING and _one_before(notice.recipient):
+            continue
+        as_seen = Notice.objects.filter(
+            pk=notice.pk,
+            status=notice.status,
+            attempt=notice.attempt,
+            wake_at=notice.wake_at,
+        )
+        taken = as_seen.update(
+            status=NoticeStatus.SENDING,
+            attempt=F("attempt") + 1,
+            owner=owner,
+            wake_at=now + LEASE,
+            begun_at=notice.begun_at or now,
+        )
+        if taken:
+            # It may have taken in more until it was claimed.
+            return Notice.objects.get(pk=notice.pk)
+    return None
+
+
+def _one_before(recipient: str) -> bool:
+    return Notice.objects.filter(
+        recipient=recipient, status=NoticeStatus.SENDING, wake_at__isnull=False
+    ).exists()
+
+
+def sent(notice: Notice) -> bool:
+    """Settles a claimed notice that has arrived; False if somebody else holds it by now."""
+    return _settle(notice, status=NoticeStatus.SENT, error="")
+
+
+def not_sent(
+    notice: Notice, error: str, after: timedelta | None = None, *, hopeless: bool
+) -> bool:
+    """Stores that an attempt has failed, and when to try again; False if somebody else holds it by now.
+
+    Args:
+        notice: the claimed one.
+        error: why, without secrets.
+        after: how long the receiver wants to be left alone.
+        hopeless: whether another attempt would not change it.
+    """
+    error = storable(error)[:500]
+    if hopeless or notice.attempt >= ATTEMPTS:
+        return _settle(notice, status=NoticeStatus.GIVEN_UP, error=error)
+    pause = min(max(after or timedelta(), _pause(notice.attempt)), LONGEST_PAUSE)
+    wake_at = database_now() + pause
+    return bool(_held(notice).update(wake_at=wake_at, owner="", error=error))
+
+
+def _pause(attempt: int) -> timedelta:
+    longest = min(FIRST_PAUSE * 2 ** min(attempt - 1, 20), LONGEST_PAUSE)
+    return timedelta(seconds=longest.total_seconds() * backoff.spread.uniform(0.5, 1))
+
+
+def _settle(notice: Notice, *, status: NoticeStatus, error: str) -> bool:
+    now = database_now()
+    settled = {"status": status, "error": error, "wake_at": None, "owner": ""}
+    return bool(_held(notice).update(**settled, settled_at=now))
+
+
+def _held(notice: Notice) -> QuerySet[Notice]:
+    return Notice.objects.filter(
+        pk=notice.pk,
+        owner=notice.owner,
+        attempt=notice.attempt,
+        status=NoticeStatus.SENDING,
+    )
+
+
+def forget_old() -> int:
+    """Forgets notices that were settled long ago, and groups of failures that have not been seen since; how many."""
+    limit = database_now() - timedelta(days=conf().NOTICE_DAYS)
+    old = Notice.objects.settled().filter(settled_at__lt=limit)
+    groups = FailureGroup.objects.filter(last_at__lt=limit)
+    forgotten = 0
+    for rows in (old, groups):
+        while keys := list(rows.values_list("pk", flat=True)[:FORGOTTEN_AT_ONCE]):
+            forgotten += len(keys)
+            rows.model._default_manager.filter(pk__in=keys).delete()
+    return forgotten

@@ -1,0 +1,89 @@
+from typing import Self
+
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+from uuid6 import uuid7
+
+
+class NoticeStatus(models.TextChoices):
+    """How far a notice is."""
+
+    GATHERING = "gathering", _("waits for its time")
+    SENDING = "sending", _("being sent")
+    SENT = "sent", _("sent")
+    GIVEN_UP = "given_up", _("given up")
+
+
+class NoticeQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model comes after it
+    """Named queries on notices."""
+
+    def open(self) -> Self:
+        """Those that are yet to be sent."""
+        return self.filter(wake_at__isnull=False)
+
+    def settled(self) -> Self:
+        """Those that were sent or given up."""
+        return self.filter(wake_at__isnull=True)
+
+
+class Notice(models.Model):
+    """What one recipient is told at once, and what became of it: outbox and log of deliveries.
+
+    As long as it waits for its time it takes in more; from its first attempt on it is as it is, under one id, by which
+    whoever gets it twice knows it again.
+    """
+
+    id = models.UUIDField(
+        _("notice id"), primary_key=True, default=uuid7, editable=False
+    )
+    recipient = models.CharField(_("recipient"), max_length=50)
+    counts = models.JSONField(_("how much it tells, by topic"), default=dict)
+    items = models.JSONField(_("the first of it"), default=list)
+    status = models.CharField(
+        _("status"), max_length=10, choices=NoticeStatus, default=NoticeStatus.GATHERING
+    )
+    wake_at = models.DateTimeField(_("due"), null=True, blank=True)
+    attempt = models.PositiveIntegerField(_("attempts"), default=0)
+    owner = models.CharField(_("sent by"), max_length=40, blank=True, editable=False)
+    error = models.CharField(_("error"), max_length=500, blank=True)
+    created_at = models.DateTimeField(_("created at"))
+    begun_at = models.DateTimeField(_("first attempt"), null=True, blank=True)
+    settled_at = models.DateTimeField(_("settled at"), null=True, blank=True)
+
+    objects = NoticeQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("notice")
+        verbose_name_plural = _("notices")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["recipient"],
+                condition=Q(status="gathering"),
+                name="one_gathering_notice",
+            )
+        ]
+        indexes = [
+            # What is to be sent.
+            models.Index(
+                fields=["wake_at"],
+                condition=Q(wake_at__isnull=False),
+                name="due_notices",
+            ),
+            # The last one to each recipient.
+            models.Index(fields=["recipient", "-id"], name="notices_by_recipient"),
+            # What has been kept for long enough.
+            models.Index(
+                fields=["settled_at"],
+                condition=Q(settled_at__isnull=False),
+                name="settled_notices",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.recipient} {self.pk}"
+
+    @property
+    def number(self) -> int:
+        """How much it tells."""
+        return sum(self.counts.values())

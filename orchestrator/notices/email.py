@@ -1,0 +1,43 @@
+"""Notices by e-mail, through the mail backend of the project."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from django.core.mail import EmailMessage
+
+from orchestrator.exceptions import Retry
+from orchestrator.notices.links import site_url
+from orchestrator.notices.message import NoticeMessage
+
+
+class Email:
+    """Sends text mails.
+
+    Args:
+        to: the mail addresses.
+    """
+
+    def __init__(self, to: Sequence[str]) -> None:
+        self.to = to
+
+    def send(self, message: NoticeMessage) -> None:
+        """Sends a message; its mails bear its id, by which mail programs know a repeat.
+
+        Raises:
+            Retry: the backend has sent none.
+            Exception: whatever the backend raises.
+        """
+        host = urlsplit(site_url()).hostname or "procession.invalid"
+        mail = EmailMessage(
+            subject=message.subject,
+            body=message.text,
+            to=list(self.to),
+            headers={
+                "Message-ID": f"<{message.id}@{host}>",
+                "Auto-Submitted": "auto-generated",  # nobody's absence notice is wanted
+            },
+        )
+        if not mail.send():
+            raise Retry(message="the mail backend has sent none")

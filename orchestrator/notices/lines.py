@@ -1,0 +1,118 @@
+"""What is said of each thing that happened, in a line; and texts from anywhere made fit to stand in one."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from orchestrator.notice_settings import Topic
+
+LONGEST = 300
+TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""What turns the direction of a text, and would make a name read as another."""
+NO_TEXT = ("Cc", "Cs", "Zl", "Zp")
+"""Categories of characters that end a line, or are none."""
+
+
+def one_line(text: str, longest: int = LONGEST) -> str:
+    """A text that stands in one line, whatever is in it: no line's end, no control character, not too long."""
+    plain = "".join(
+        " " if one in TURNING or unicodedata.category(one) in NO_TEXT else one
+        for one in text[: 4 * longest]
+    )
+    words = " ".join(plain.split())
+    return words if len(words) <= longest else f"{words[: longest - 1]}…"
+
+
+def line(item: Mapping[str, Any]) -> str:
+    """What is said of a thing that happened."""
+    said = _SAYING[_kind(item)](item)
+    return one_line(said)
+
+
+def _kind(item: Mapping[str, Any]) -> Topic:
+    return next(topic for topic in _SAYING if topic in item["topics"])
+
+
+def _process(item: Mapping[str, Any]) -> str:
+    return one_line(
+        f"{item['definition']} {item['correlation_key'] or item['process_id']}", 150
+    )
+
+
+def _escalation(item: Mapping[str, Any]) -> str:
+    about = {"process": _process(item), "step": one_line(item["step"], 100)}
+    if Topic.DEADLINE in item["topics"]:
+        return (
+            _("%(process)s was escalated: a deadline of the step %(step)s has passed")
+            % about
+        )
+    said = _("%(process)s was escalated in the step %(step)s") % about
+    return f"{said} ({item['message']})" if item["message"] else said
+
+
+def _deadline(item: Mapping[str, Any]) -> str:
+    about = {"process": _process(item), "step": one_line(item["step"], 100)}
+    return _("%(process)s: a deadline of the step %(step)s has passed") % about
+
+
+def _failure(item: Mapping[str, Any]) -> str:
+    places = (one_line(item[place], 100) for place in ("definition", "step"))
+    number = item["number"]
+    about = {
+        "where": ", ".join(filter(None, places)) or _("an event"),
+        "message": one_line(item["message"], 180),
+        "number": number,
+    }
+    if item["state"] == "more":
+        return _("%(number)s failures so far in %(where)s: %(message)s") % about
+    if item["state"] == "again":
+        said = _("A failure is back in %(where)s: %(message)s") % about
+    else:
+        said = _("New failure in %(where)s: %(message)s") % about
+    if number == 1:
+        return said
+    times = ngettext("%(number)s time so far", "%(number)s times so far", number)
+    return f"{said} ({times % about})"
+
+
+def _queue(item: Mapping[str, Any]) -> str:
+    about = {"queue": one_line(item["queue"], 50)}
+    if item["state"] == "back":
+        return _("The queue %(queue)s is seen to again") % about
+    return _("Work is due on the queue %(queue)s, and no worker sees to it") % about
+
+
+_SAYING: dict[Topic, Callable[[Mapping[str, Any]], str]] = {
+    Topic.ESCALATION: _escalation,
+    Topic.FAILURE: _failure,
+    Topic.DEADLINE: _deadline,
+    Topic.QUEUE: _queue,
+}
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """How much of what has happened."""
+    said = {
+        Topic.ESCALATION: lambda n: ngettext(
+            "%(n)s escalation", "%(n)s escalations", n
+        ),
+        Topic.FAILURE: lambda n: ngettext(
+            "%(n)s group of failures", "%(n)s groups of failures", n
+        ),
+        Topic.DEADLINE: lambda n: ngettext(
+            "%(n)s passed deadline", "%(n)s passed deadlines", n
+        ),
+        Topic.QUEUE: lambda n: ngettext(
+            "%(n)s change of a queue", "%(n)s changes of queues", n
+        ),
+    }
+    return ", ".join(
+        said[topic](counts[topic]) % {"n": counts[topic]}
+        for topic in said
+        if counts.get(topic)
+    )

@@ -1,0 +1,165 @@
+"""Telling people, in a process beside a supervisor's workers: it gathers what has happened, and has it sent.
+
+It is there only where the settings say that anybody is to be told. Those of several hosts may run at once: each notice
+is claimed. Nothing that a receiver does keeps it waiting, since every attempt is a process of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import signal
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from multiprocessing.connection import wait
+from uuid import uuid4
+
+from django.db import DatabaseError, connections
+
+from orchestrator.conf import SettingRefused, conf
+from orchestrator.engine.notices import outages, outbox
+from orchestrator.engine.notices.gathering import gather
+from orchestrator.models import Notice
+from orchestrator.notice_settings import recipients
+from orchestrator.workers import group
+from orchestrator.workers.sending import Sending
+
+log = logging.getLogger(__name__)
+
+NAME = "procession-tell"
+MOST_AT_ONCE = 10
+"""How many attempts are under way at once; each recipient has one."""
+OUTAGES_SECONDS = 5.0
+"""How often is looked for dead queues."""
+FORGET_SECONDS = 3600.0
+RESPAWN_SECONDS = 5.0
+"""One that has ended is not started again before that: what ends it may end the next one too."""
+
+
+class Notifier:
+    """Gathers what has happened and has it sent."""
+
+    def __init__(self) -> None:
+        self.owner = uuid4().hex
+        self.sending: list[Sending] = []
+        self._outages_at = 0.0
+        self._forget_at = time.monotonic() + FORGET_SECONDS * random.uniform(0.1, 1)  # noqa: S311  # jitter
+
+    def run(self, over: Callable[[], bool]) -> None:
+        """Runs until it is over; what is under way then is tried again by another one, under the same id."""
+        while not over():
+            try:
+                self.look()
+            except (DatabaseError, SettingRefused) as error:
+                log.warning("people are not told for now: %s", error)
+                connections.close_all()
+            self.pause()
+        for one in self.sending:
+            one.end()
+
+    def look(self) -> None:
+        """Does what there is to do, without waiting for anybody but the database.
+
+        Raises:
+            DatabaseError: it refused for now.
+            SettingRefused: who is to be told cannot be read.
+        """
+        self.settle()
+        now = time.monotonic()
+        if now >= self._outages_at:
+            self._outages_at = now + OUTAGES_SECONDS
+            outages.look()
+        while gather():
+            pass
+        if now >= self._forget_at:
+            self._forget_at = now + FORGET_SECONDS
+            outbox.forget_old()
+        while len(self.sending) < MOST_AT_ONCE and (notice := outbox.claim(self.owner)):
+            self._send(notice)
+
+    def pause(self) -> None:
+        """Waits until it is time to look again, or something came of what is being sent."""
+        seconds = conf().SWEEP_SECONDS * random.uniform(0.8, 1.2)  # noqa: S311  # jitter
+        lines = [one.line for one in self.sending]
+        if lines:
+            wait(lines, timeout=seconds)
+        else:
+            time.sleep(seconds)
+
+    def settle(self) -> None:
+        """Stores what came of attempts; what cannot be stored now is stored with the next look.
+
+        Raises:
+            DatabaseError: it refused for now.
+        """
+        for one in list(self.sending):
+            if one.outcome is not None:
+                self._store(one)
+                self.sending.remove(one)
+                one.end()
+
+    def _send(self, notice: Notice) -> None:
+        recipient = recipients().get(notice.recipient)
+        if recipient is None:
+            why = "the settings have nobody of that name"
+            outbox.not_sent(notice, why, hopeless=True)
+            return
+        self.sending.append(Sending(notice, recipient))
+
+    def _store(self, one: Sending) -> None:
+        notice, outcome = one.notice, one.outcome
+        if outcome is None or not outcome.error:
+            stored = outbox.sent(notice)
+        else:
+            log.warning(
+                "%s was not told, attempt %s: %s",
+                notice.recipient,
+                notice.attempt,
+                outcome.error,
+            )
+            after = timedelta(seconds=outcome.after)
+            stored = outbox.not_sent(
+                notice, outcome.error, after, hopeless=outcome.hopeless
+            )
+        if not stored:
+            log.info("notice %s is somebody else's by now", notice)
+
+
+class NotifierProcess:
+    """The process in which a supervisor has people told; started again when it is gone or stands still."""
+
+    def __init__(self) -> None:
+        self._pid = 0
+        self._start_at = 0.0
+
+    def start(self) -> None:
+        """Starts it, unless it runs or nobody is to be told."""
+        if self._pid and group.stands_still(self._pid):
+            self.end()
+        if self._pid and group.has_ended(self._pid):
+            self._pid = 0
+        now = time.monotonic()
+        if not self._pid and now >= self._start_at and _anybody():
+            self._start_at = now + RESPAWN_SECONDS
+            self._pid = group.fork(_run)
+
+    def end(self) -> None:
+        """Kills it; what it was at is done or not."""
+        if self._pid:
+            group.end(self._pid)
+        self._pid = 0
+
+
+def _anybody() -> bool:
+    try:
+        return bool(recipients())
+    except SettingRefused:
+        return False
+
+
+def _run() -> None:
+    group.call(NAME)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # its supervisor ends it
+    Notifier().run(lambda: False)

@@ -1,0 +1,1 @@
+"""A project's own way of telling people."""

@@ -1,0 +1,468 @@
+"""People are told: what gives rise to a notice, how much stands in one, and when it goes out."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+from pytest_django import Settings
+
+from orchestrator import Permanent, send_event
+from orchestrator.engine import operations
+from orchestrator.engine.notices import gathering, outages, outbox
+from orchestrator.engine.operations import ActionRequest
+from orchestrator.models import (
+    FailureGroup,
+    InboxEvent,
+    Incident,
+    Notice,
+    Occurrence,
+    ProcessInstance,
+    QueueOutage,
+    Worker,
+)
+from orchestrator.notice_settings import Topic
+from orchestrator.testing import pass_time
+from tests.apps.process_managers.desk import place, underway
+from tests.apps.process_managers.fixtures import SetHandler
+from tests.apps.process_managers.messages import BookCourier, Courier, ParcelScanned
+from tests.services.telling import deliver, due_now, gathered, gathered_items
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
+
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+SHIPPING = "shipping"
+
+
+@pytest.fixture(autouse=True)
+def declared(settings: Settings) -> None:
+    declare(settings)
+
+
+def declare(settings: Settings, **more: Any) -> None:
+    """Declare one recipient."""
+    settings.PROCESSION_NOTICES = {"ops": {"to": ["ops@example.org"], **more}}
+
+
+def escalate(parcel: ProcessInstance, by: User, reason: str = "late") -> None:
+    request = ActionRequest(actor=by, key=uuid4(), reason=reason)
+    operations.escalate(parcel.pk, request=request)
+
+
+def fail_courier(handler: SetHandler, why: str = "no courier in zone {}") -> None:
+    numbers = iter(range(1_000_000))
+
+    def fail(command: BookCourier) -> None:
+        raise Permanent(why.format(next(numbers)))
+
+    handler(BookCourier, fail, after_commit=True)
+
+
+# What gives rise to a notice
+
+
+def test_an_escalation_is_told_with_who_and_why(operator: User) -> None:
+    parcel = place()
+    escalate(parcel, operator, "the customer waits")
+
+    [item] = gathered_items()
+    assert item["topics"] == ["escalation"]
+    assert item["process_id"] == str(parcel.pk)
+    assert (item["correlation_key"], item["step"]) == ("P-1", "Packing")
+    assert item["message"] == f"{operator}: the customer waits"
+    assert not Occurrence.objects.exists()
+
+
+def test_an_escalation_that_is_pressed_twice_is_told_once(operator: User) -> None:
+    parcel = place()
+    request = ActionRequest(actor=operator, key=uuid4(), reason="late")
+    for _ in range(2):
+        operations.escalate(parcel.pk, request=request)
+
+    assert len(gathered_items()) == 1
+
+
+def test_each_deadline_is_told_once_when_it_passes() -> None:
+    place("P-1", Courier.OWN)
+    pass_time(59 * MINUTE)
+    assert gathered_items() == []
+    pass_time(2 * MINUTE)
+    [item] = gathered_items()
+    assert (item["topics"], item["step"]) == (["deadline"], "Packing")
+    pass_time(30 * MINUTE)
+
+    assert len(gathered_items()) == 1
+
+
+def test_a_deadline_that_escalates_is_one_thing_for_whoever_wants_both() -> None:
+    place("P-1", Courier.OWN)
+    pass_time(4 * HOUR)
+
+    reminded, escalated = gathered_items()
+    assert reminded["topics"] == ["deadline"]
+    assert escalated["topics"] == ["deadline", "escalation"]
+    assert Notice.objects.get().counts == {"deadline": 1, "escalation": 1}
+
+
+def test_a_deadline_that_leads_elsewhere_is_told_with_the_step_that_was_late() -> None:
+    underway()
+    pass_time(73 * HOUR)
+
+    assert [item["step"] for item in gathered_items()] == ["OnTheWay"]
+
+
+def test_failures_of_one_cause_are_told_as_a_group(handler: SetHandler) -> None:
+    fail_courier(handler)
+    for number in range(5):
+        underway(f"P-{number}", Courier.PARTNER)
+
+    [item] = gathered_items()
+    assert (item["topics"], item["state"], item["number"]) == (["failure"], "new", 5)
+    assert item["error"] == "orchestrator.exceptions.Permanent"
+    assert item["place"].endswith("fail_courier.<locals>.fail")
+    assert item["fingerprint"] == Incident.objects.latest("pk").fingerprint
+    assert FailureGroup.objects.get().number == 5
+
+
+def test_of_a_known_group_only_its_growth_is_told(handler: SetHandler) -> None:
+    fail_courier(handler)
+    underway("P-first", Courier.PARTNER)
+    deliver()
+    for number in range(8):
+        underway(f"P-{number}", Courier.PARTNER)
+    assert gathered_items() == []
+    underway("P-tenth", Courier.PARTNER)
+
+    [item] = gathered_items()
+    assert (item["state"], item["number"]) == ("more", 10)
+
+
+def test_a_group_that_comes_again_after_a_quiet_day_is_told_again(
+    handler: SetHandler,
+) -> None:
+    fail_courier(handler)
+    underway("P-1", Courier.PARTNER)
+    deliver()
+    FailureGroup.objects.update(last_at=timezone.now() - timedelta(days=2))
+    underway("P-2", Courier.PARTNER)
+
+    [item] = gathered_items()
+    assert (item["state"], item["number"]) == ("again", 1)
+    assert FailureGroup.objects.get().number == 2
+
+
+def test_an_event_that_nobody_takes_is_a_failure() -> None:
+    send_event(
+        ParcelScanned("P-1", "Nagoya"), id="e", source="depot", process_id=uuid4()
+    )
+    pass_time(2 * MINUTE)
+
+    [item] = gathered_items()
+    assert (item["topics"], item["kind"]) == (["failure"], "unrouted_event")
+
+
+@pytest.fixture
+def outage() -> Iterator[None]:
+    """Let work be due on a queue, with nobody there."""
+    scanned = ParcelScanned("P-1", "Nagoya")
+    send_event(scanned, id="e", source="depot", process_id=uuid4())
+    past = timezone.now() - MINUTE
+    InboxEvent.objects.update(queue="mail", wake_at=past)
+    yield
+    InboxEvent.objects.all().delete()
+
+
+def time_passes(seconds: float) -> None:
+    """Let time pass for what was seen of queues."""
+    for one in QueueOutage.objects.all():
+        one.since -= timedelta(seconds=seconds)
+        one.save()
+
+
+def a_worker(queue: str) -> None:
+    now = timezone.now()
+    Worker.objects.create(
+        id=queue,
+        supervisor="s",
+        host="h",
+        pid=1,
+        queue=queue,
+        started_at=now,
+        seen_at=now,
+    )
+
+
+@pytest.mark.usefixtures("outage")
+def test_a_dead_queue_is_told_once_and_again_when_it_is_over() -> None:
+    outages.look()
+    assert gathered_items() == []
+    time_passes(14)
+    outages.look()
+    assert gathered_items() == []
+    time_passes(2)
+    for _ in range(3):
+        outages.look()
+    [item] = gathered_items()
+    assert (item["queue"], item["state"]) == ("mail", "dead")
+    a_worker("mail")
+    for _ in range(3):
+        outages.look()
+
+    assert [item["state"] for item in gathered_items()] == ["dead", "back"]
+    assert not QueueOutage.objects.exists()
+
+
+@pytest.mark.usefixtures("outage")
+def test_a_queue_that_is_only_restarted_is_not_told_of() -> None:
+    outages.look()
+    a_worker("mail")
+    outages.look()
+
+    assert gathered_items() == []
+    assert not QueueOutage.objects.exists()
+
+
+@pytest.mark.usefixtures("outage")
+def test_what_was_seen_long_ago_says_nothing_of_now() -> None:
+    outages.look()
+    QueueOutage.objects.update(
+        since=timezone.now() - HOUR, seen_at=timezone.now() - HOUR
+    )
+    outages.look()
+
+    assert gathered_items() == []
+
+
+# Who wants to know
+
+
+def test_nothing_is_written_where_nobody_is_to_be_told(
+    settings: Settings, operator: User, handler: SetHandler
+) -> None:
+    settings.PROCESSION_NOTICES = {}
+    fail_courier(handler)
+    escalate(place("P-1"), operator)
+    underway("P-2", Courier.PARTNER)
+    pass_time(4 * HOUR)
+
+    assert not Occurrence.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("about", "found"),
+    [
+        (["escalation"], {"escalation": 1}),
+        (["deadline"], {"deadline": 2}),
+        (["failure", "queue"], {}),
+    ],
+)
+def test_each_is_told_what_they_want_to_know(
+    about: list[str], found: dict[str, int], settings: Settings
+) -> None:
+    declare(settings, about=about)
+    place()
+    pass_time(4 * HOUR)
+
+    assert [notice.counts for notice in gathered()] == ([found] if found else [])
+
+
+def test_of_other_definitions_nothing_is_told(
+    settings: Settings, operator: User
+) -> None:
+    parcel = place()
+    declare(settings, definitions=["another"])
+    escalate(parcel, operator)
+    assert not Occurrence.objects.exists()
+    declare(settings, definitions=[parcel.name])
+    escalate(parcel, operator)
+
+    assert len(gathered_items()) == 1
+
+
+def test_several_are_told_each_by_their_own_notice(
+    settings: Settings, operator: User
+) -> None:
+    settings.PROCESSION_NOTICES = {
+        "desk": {"to": "desk@example.org", "about": "escalation"},
+        "night": {"to": "night@example.org", "definitions": "another"},
+        "ops": {"to": "ops@example.org"},
+    }
+    escalate(place(), operator)
+
+    assert [notice.recipient for notice in gathered()] == ["desk", "ops"]
+
+
+# How much stands in one, and when
+
+
+def test_what_happens_until_the_next_may_be_sent_is_collected(
+    settings: Settings, operator: User
+) -> None:
+    declare(settings, seconds=600)
+    parcel = place()
+    escalate(parcel, operator)
+    assert len(deliver()) == 1
+    for _ in range(30):
+        escalate(parcel, operator)
+    assert deliver() == []
+
+    [notice] = gathered()
+    assert notice.counts == {"escalation": 30}
+    assert len(notice.items) == gathering.SHOWN == 20
+    first = Notice.objects.get(status="sent")
+    assert first.begun_at
+    assert notice.wake_at == first.begun_at + timedelta(seconds=600)
+    due_now()
+    assert len(deliver()) == 1
+
+
+def test_the_first_is_sent_at_once(operator: User) -> None:
+    escalate(place(), operator)
+
+    [notice] = gathered()
+    assert notice.wake_at
+    assert notice.wake_at <= timezone.now()
+
+
+def test_more_than_one_transaction_takes_in_is_gathered_in_turns(
+    monkeypatch: pytest.MonkeyPatch, operator: User
+) -> None:
+    monkeypatch.setattr(gathering, "MOST", 3)
+    parcel = place()
+    for _ in range(10):
+        escalate(parcel, operator)
+
+    assert [notice.counts for notice in gathered()] == [{"escalation": 10}]
+    assert not Occurrence.objects.exists()
+
+
+def test_ten_thousand_failures_of_a_group_are_one_notice_and_then_a_count() -> None:
+    now = timezone.now()
+
+    def failures(number: int) -> None:
+        Occurrence.objects.bulk_create(
+            Occurrence(
+                topics="failure", definition=SHIPPING, step="OnTheWay",
+                kind="step_failed", message=f"ValueError: {place}", fingerprint="f",
+                at=now,
+            )
+            for place in range(number)
+        )  # fmt: skip
+
+    failures(1)
+    assert len(deliver()) == 1
+    failures(9_999)
+    [notice] = gathered()
+
+    assert (notice.counts, len(notice.items)) == ({"failure": 1}, 1)
+    assert (notice.items[0]["state"], notice.items[0]["number"]) == ("more", 10_000)
+    assert FailureGroup.objects.get().number == 10_000
+    due_now()
+    assert len(deliver()) == 1
+    assert Notice.objects.filter(status="sent").count() == 2
+
+
+# One at a time
+
+
+def test_a_notice_is_claimed_once(operator: User) -> None:
+    escalate(place(), operator)
+    gathered()
+
+    assert outbox.claim("one") is not None
+    assert outbox.claim("other") is None
+
+
+def test_what_a_lost_sender_held_is_sent_again_under_its_id(operator: User) -> None:
+    escalate(place(), operator)
+    gathered()
+    lost = outbox.claim("one")
+    assert lost is not None
+    due_now()
+    again = outbox.claim("other")
+
+    assert again is not None
+    assert (again.pk, again.items, again.attempt) == (lost.pk, lost.items, 2)
+    assert not outbox.sent(lost)
+    assert outbox.sent(again)
+
+
+def test_what_has_been_tried_stays_as_it_is_and_the_next_one_waits_for_it(
+    operator: User,
+) -> None:
+    parcel = place()
+    escalate(parcel, operator)
+    gathered()
+    first = outbox.claim("one")
+    assert first is not None
+    outbox.not_sent(first, "no", hopeless=False)
+    for _ in range(3):
+        escalate(parcel, operator)
+    [next_] = gathered()
+    assert next_.counts == {"escalation": 3}
+    Notice.objects.filter(pk=next_.pk).update(wake_at=timezone.now())
+    assert outbox.claim("one") is None
+    due_now()
+
+    assert [outcome.error for outcome in deliver()] == ["", ""]
+    assert Notice.objects.get(pk=first.pk).counts == {"escalation": 1}
+
+
+def test_it_is_tried_less_and_less_often_and_given_up_in_the_end(
+    operator: User,
+) -> None:
+    escalate(place(), operator)
+    gathered()
+    pauses = []
+    while (notice := outbox.claim("one")) is not None:
+        outbox.not_sent(notice, "no\x00thing", hopeless=False)
+        found = Notice.objects.get(pk=notice.pk)
+        if found.wake_at is not None:
+            pauses.append((found.wake_at - timezone.now()).total_seconds())
+        due_now()
+
+    notice = Notice.objects.get()
+    assert (notice.status, notice.attempt) == ("given_up", outbox.ATTEMPTS)
+    assert [round(pause, -1) for pause in pauses[:5]] == [10, 20, 40, 80, 160]
+    assert 8 * 3600 < sum(pauses) < 16 * 3600
+
+
+def test_a_receiver_may_ask_for_a_longer_pause_but_for_no_more_than_an_hour(
+    operator: User,
+) -> None:
+    escalate(place(), operator)
+    gathered()
+    for asked, seconds in ((120, 120), (10**6, 3600)):
+        notice = outbox.claim("one")
+        assert notice is not None
+        after = timedelta(seconds=asked)
+        outbox.not_sent(notice, "busy", after, hopeless=False)
+        wake_at = Notice.objects.get().wake_at
+        assert wake_at is not None
+        assert (wake_at - timezone.now()).total_seconds() == pytest.approx(
+            seconds, abs=60
+        )
+        due_now()
+
+
+def test_what_is_long_past_is_forgotten(settings: Settings, operator: User) -> None:
+    settings.PROCESSION = {**settings.PROCESSION, "NOTICE_DAYS": 10}
+    escalate(place(), operator)
+    deliver()
+    assert outbox.forget_old() == 0
+    Notice.objects.update(settled_at=timezone.now() - timedelta(days=11))
+    FailureGroup.objects.create(
+        fingerprint="f",
+        first_at=timezone.now(),
+        last_at=timezone.now() - 11 * 24 * HOUR,
+    )
+
+    assert outbox.forget_old() == 2
+    assert not Notice.objects.exists()
+
+
+def test_every_topic_has_something_that_gives_rise_to_it() -> None:
+    assert set(Topic) == {"escalation", "failure", "deadline", "queue"}

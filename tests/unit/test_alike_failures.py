@@ -1,0 +1,104 @@
+"""Which failures are of one cause."""
+
+from dataclasses import replace
+from uuid import uuid4
+
+import pytest
+
+from orchestrator.engine.change.failure_cause import (
+    FailureCause,
+    error_of,
+    normal,
+    place_of,
+)
+
+FAILURE = FailureCause(
+    "step_failed",
+    "delivery",
+    "ship",
+    "ValueError: no address",
+    "ValueError",
+    "parcels.ship",
+)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (f"no order {uuid4()}", f"no order {uuid4()}"),
+        ("order A-17 of 2026-11-23T03:32:13.5+00:00", "order A-9 of 2025-01-01"),
+        ("3 of 4 failed", "17 of 1,204 failed"),
+        ("<Parcel object at 0x7f3a>", "<Parcel object at 0x55ee01>"),
+        ("no such user ann@example.org", "no such user b.c+d@example.com"),
+        ("a  message\n of two lines", "a message of two lines"),
+        ("10.0.0.1:5432 refused", "192.168.1.12:6543 refused"),
+        ("x" * 300 + "one end", "x" * 300 + "another"),
+    ],
+)
+def test_messages_that_differ_in_what_they_are_about_are_alike(
+    one: str, other: str
+) -> None:
+    assert replace(FAILURE, message=one).key == replace(FAILURE, message=other).key
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"kind": "event_failed"},
+        {"definition": "returns"},
+        {"step": "pack"},
+        {"message": "ValueError: no name"},
+        {"error": "parcels.ValueError"},
+        {"place": "parcels.pack"},
+    ],
+)
+def test_whatever_else_differs_makes_another_cause(other: dict[str, str]) -> None:
+    assert replace(FAILURE, **other).key != FAILURE.key
+
+
+def test_a_message_of_any_length_is_looked_at_quickly() -> None:
+    for text in ("a@" * 100_000, "1" * 1_000_000, "#-" * 100_000, "a1-" * 100_000):
+        assert len(normal(text)) <= 200
+
+
+class Torn(Exception):
+    """An error of an application."""
+
+
+def tear() -> None:
+    raise Torn
+
+
+def test_the_place_is_the_innermost_function_of_the_application() -> None:
+    def ship() -> None:
+        int("no number")
+
+    def parse() -> None:
+        import json
+
+        json.loads("{")
+
+    for function, name in ((ship, "ship"), (parse, "parse"), (tear, "tear")):
+        with pytest.raises((Torn, ValueError)) as raised:
+            function()
+        place = place_of(raised.value)
+        assert place.startswith(f"{__name__}.")
+        assert place.endswith(name)
+
+
+def test_a_library_is_the_place_where_nothing_of_the_application_is_on_the_way() -> (
+    None
+):
+    import pydantic
+
+    with pytest.raises(ValueError, match="valid integer") as raised:
+        pydantic.TypeAdapter(int).validate_python("x")
+    error = raised.value.with_traceback(raised.tb.tb_next)
+
+    assert place_of(error).startswith("pydantic.")
+
+
+def test_an_error_without_a_traceback_has_no_place() -> None:
+    assert place_of(Torn()) == ""
+    assert error_of(Torn()) == f"{__name__}.Torn"
+    assert error_of(KeyError()) == "KeyError"
