@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -31,11 +32,12 @@ NOT_BY_INDEX = Cast("pk", CharField()).desc()
 
 @dataclass(frozen=True)
 class Filters:
-    """What the list is narrowed to; every field but the reader is a parameter of the URL.
+    """What the list is narrowed to; every field but the last two is a parameter of the URL.
 
     Args:
         owner: a user's name, "me" or "nobody".
         reader: who "me" is.
+        started_since: when they started at the earliest; no parameter of the URL either.
     """
 
     definition: str = ""
@@ -46,17 +48,21 @@ class Filters:
     owner: str = ""
     q: str = ""
     reader: Any = None
+    started_since: datetime | None = None
 
     @classmethod
     def from_query(
         cls, query: QueryDict, reader: Any = None, **fixed: str
     ) -> "Filters":
-        given = {name: _clean(query.get(name, "")) for name in cls._names()}
+        given: dict[str, Any] = {
+            name: _clean(query.get(name, "")) for name in cls._names()
+        }
         return cls(**(given | fixed), reader=reader)
 
     @classmethod
     def _names(cls) -> list[str]:
-        return [named.name for named in fields(cls) if named.name != "reader"]
+        names = [named.name for named in fields(cls)]
+        return [name for name in names if name not in ("reader", "started_since")]
 
     def applied(self) -> ProcessInstanceQuerySet:
         """The instances that match, all of them."""
@@ -117,6 +123,8 @@ class Filters:
             found &= Q(definition__in=_ids(version=int(self.version[:9]), **named))
         if self.status == Status.COMPLETED:
             found &= Q(status=Status.COMPLETED)
+        if self.started_since is not None:
+            found &= Q(started_at__gte=self.started_since)
         return found
 
     def _visits(self) -> QuerySet[StepRun]:

@@ -21,13 +21,17 @@ from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance
 
 @dataclass(frozen=True)
 class ActionRequest:
-    """Who wants it, why, and what the page showed. The key is made with the page, and makes the press repeatable."""
+    """Who wants it, why, and what the page showed. The key is made with the page, and makes the press repeatable.
+
+    `way` says by which way it came, where that is not the console.
+    """
 
     actor: Any
     key: UUID
     reason: str = ""
     expected_revision: int | None = None
     address: str | None = None
+    way: str = ""
 
 
 def audited(
@@ -109,6 +113,8 @@ def _given(target: dict[str, Any], name: str) -> list[Any]:
 def _record(
     action: str, request: ActionRequest, result: OperatorAction.Result, **facts: Any
 ) -> OperatorAction:
+    if request.way:
+        facts["after"] = {**facts.get("after", {}), "way": request.way}
     actor = request.actor if not isinstance(request.actor, AnonymousUser) else None
     return OperatorAction.objects.create(
         key=request.key,

@@ -1,0 +1,243 @@
+"""`process retry`, `cancel` and `escalate`: operators' actions, by the classes that the console's buttons have."""
+
+import json
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
+
+import click
+from django.contrib.auth import get_user_model
+from django.core.management.base import CommandError, CommandParser
+from django.db import Error as DatabaseError
+
+from monitoring.command_line.chosen import (
+    USAGE,
+    add_filters,
+    filters_of,
+    found,
+    named,
+    narrowed,
+)
+from monitoring.command_line.terminal import Terminal
+from orchestrator.engine.operations import (
+    ActionRequest,
+    ProcessOperation,
+    on_processes,
+)
+from orchestrator.exceptions import OperationRefused, PermissionMissing
+from orchestrator.missing_tables import lacks_tables
+from orchestrator.models import ProcessInstance, Status
+
+WAY = "command line"
+ALL_DONE, SOME_REFUSED, INTERRUPTED = 0, 1, 130
+ENDED_SO = {"cancel": Status.CANCELLED}
+"""How a process stands to which nothing is left to be done."""
+
+
+def add_arguments(parser: CommandParser) -> None:
+    parser.add_argument(
+        "ids", nargs="*", metavar="ID", help='process ids; "-" reads them from input'
+    )
+    add_user(parser)
+    parser.add_argument(
+        "--revision", type=int, metavar="N", help="only if it is at this revision still"
+    )
+    parser.add_argument(
+        "--again",
+        default="",
+        metavar="KEY",
+        help="of runs with the same key each process is acted on by one only",
+    )
+    parser.add_argument(
+        "--all-matching",
+        action="store_true",
+        help="all that the filters find when it begins, which are those of `list`",
+    )
+    parser.add_argument("--yes", action="store_true", help="do not ask before")
+    parser.add_argument("--json", action="store_true", help="a JSON object a line")
+    add_filters(parser)
+
+
+def add_user(parser: CommandParser) -> None:
+    """Who acts, and why."""
+    parser.add_argument(
+        "--user", required=True, metavar="NAME", help="the user who acts, for the audit"
+    )
+    parser.add_argument("--reason", default="", help="why; kept with the action")
+
+
+def carry_out(terminal: Terminal, options: Mapping[str, Any]) -> int:
+    operation = on_processes()[options["what"]]
+    actor = user_of(options["user"])
+    if operation.asks_reason and not options["reason"].strip():
+        raise CommandError("say why: --reason", returncode=USAGE)
+    chosen = _chosen(options)
+    if not _confirmed(operation, len(chosen), options):
+        raise CommandError("nothing was done", returncode=USAGE)
+    run = BulkAction(terminal, operation, actor, options)
+    run.act_on(chosen)
+    return run.code
+
+
+def user_of(name: str) -> Any:
+    """The active user of that name.
+
+    Raises:
+        CommandError: there is none.
+    """
+    model = get_user_model()
+    users = model._default_manager.filter(**{model.USERNAME_FIELD: name})
+    user = users.first() if "\0" not in name else None
+    if user is None or not user.is_active:
+        raise CommandError(f"there is no active user {name!r}", returncode=USAGE)
+    return user
+
+
+def _chosen(options: Mapping[str, Any]) -> list[UUID]:
+    """The processes, as they are when it begins."""
+    filtered = options["all_matching"]
+    if bool(options["ids"]) == filtered:
+        told = "name processes by their ids, or say --all-matching with filters"
+        raise CommandError(told, returncode=USAGE)
+    if not filtered:
+        if narrowed(options):
+            raise CommandError("filters go with --all-matching", returncode=USAGE)
+        chosen = named(options["ids"])
+    else:
+        chosen = [row.pk for row in found(filters_of(options))]
+    if options["revision"] is not None and len(chosen) != 1:
+        raise CommandError("--revision goes with one process", returncode=USAGE)
+    return chosen
+
+
+def _confirmed(
+    operation: ProcessOperation, number: int, options: Mapping[str, Any]
+) -> bool:
+    """Whether it may begin: what was found by filters is counted, and asked about."""
+    if not options["all_matching"] or options["yes"] or not number:
+        return True
+    told = f"{operation.name} {number:,} processes"
+    if not sys.stdin.isatty():
+        raise CommandError(f"this would {told}: say --yes", returncode=USAGE)
+    return click.confirm(f"{told}?", err=True)
+
+
+class BulkAction:
+    """An action on some processes, one after the other, each in a transaction of its own."""
+
+    def __init__(
+        self,
+        terminal: Terminal,
+        operation: ProcessOperation,
+        actor: Any,
+        options: Mapping[str, Any],
+    ) -> None:
+        self.terminal, self.operation, self.actor = terminal, operation, actor
+        self.options = options
+        self.verdicts: Counter[str] = Counter()
+        self._interrupted = False
+        self._over = False
+
+    @property
+    def code(self) -> int:
+        if self._interrupted:
+            return INTERRUPTED
+        bad = self.verdicts["refused"] + self.verdicts["unknown"]
+        return SOME_REFUSED if bad else ALL_DONE
+
+    def act_on(self, chosen: list[UUID]) -> None:
+        """Acts on each of them; when it is interrupted it finishes the one it is at, and says how far it came."""
+        bar = len(chosen) > 1 and sys.stderr.isatty() and not sys.stdout.isatty()
+        with (
+            _interrupted(self._interrupt),
+            click.progressbar(
+                chosen, label=self.operation.name, file=sys.stderr, hidden=not bar
+            ) as shown,
+        ):
+            for pk in shown:
+                if self._over:
+                    break
+                self._act(pk)
+        left = len(chosen) - self.verdicts.total()
+        if len(chosen) != 1 or left:
+            said = ", ".join(
+                f"{n:,} {name}" for name, n in sorted(self.verdicts.items())
+            )
+            rest = f", {left:,} left as they were" if left else ""
+            sys.stderr.write(f"{said or 'nothing to do'}{rest}\n")
+
+    def _interrupt(self) -> None:
+        self._interrupted = self._over = True
+
+    def _act(self, pk: UUID) -> None:
+        try:
+            self.operation(pk, request=self._request(pk))
+        except PermissionMissing as refusal:
+            self._tell(pk, "refused", f"{refusal} ({self.operation.permission})")
+            self._over = True
+        except OperationRefused as refusal:
+            self._tell(pk, self._said(pk), str(refusal))
+        except DatabaseError as error:
+            if lacks_tables(error):
+                raise
+            # Whether it was committed is not known; with the same key the next run gives the answer.
+            self._tell(pk, "unknown", f"the database did not answer: {error}")
+            self._over = True
+        else:
+            self._tell(pk, "done", "")
+
+    def _request(self, pk: UUID) -> ActionRequest:
+        again = self.options["again"]
+        name = f"procession:{self.operation.name}:{again}:{pk}"
+        return ActionRequest(
+            actor=self.actor,
+            key=uuid5(NAMESPACE_URL, name) if again else uuid4(),
+            reason=self.options["reason"],
+            expected_revision=self.options["revision"],
+            way=WAY,
+        )
+
+    def _said(self, pk: UUID) -> str:
+        """Whether it was refused, or the process stands as wanted already."""
+        wanted = ENDED_SO.get(self.operation.name)
+        rows = ProcessInstance.objects.filter(pk=pk, status=wanted)
+        return "already" if wanted and rows.exists() else "refused"
+
+    def _tell(self, pk: UUID, verdict: str, why: str) -> None:
+        self.verdicts[verdict] += 1
+        if self.options["json"]:
+            told = {
+                "id": str(pk),
+                "action": self.operation.name,
+                "verdict": verdict,
+                "why": why,
+            }
+            self.terminal.line(json.dumps(told, ensure_ascii=False))
+            return
+        tone = {"done": "done", "already": "idle"}.get(verdict, "failed")
+        text = self.terminal.painted(f"{verdict:7}", tone)
+        self.terminal.line(f"{pk}  {text}  {why}".rstrip())
+
+
+@contextmanager
+def _interrupted(tell: Callable[[], None]) -> Iterator[None]:
+    """Has Ctrl-C told and not raised: a deed that was begun comes to its end. The second one ends it at once."""
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        tell()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    try:
+        before = signal.signal(signal.SIGINT, handler)
+    except ValueError:  # not the main thread, to which nobody's Ctrl-C comes
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,113 @@
+"""`process list`: the console's list in a terminal, or as lines of JSON."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import click
+from django.core.management.base import CommandParser
+
+from monitoring.command_line.chosen import (
+    add_filters,
+    filters_of,
+    first,
+    found,
+)
+from monitoring.command_line.terminal import Terminal
+from orchestrator.models import ProcessInstance
+
+FEW = 50
+MOST = 100_000
+
+
+def add_arguments(parser: CommandParser) -> None:
+    add_filters(parser)
+    parser.add_argument(
+        "--limit", type=int, default=FEW, metavar="N", help=f"so many; {FEW} without it"
+    )
+    parser.add_argument(
+        "--before", default="", metavar="ID", help="those below this process id"
+    )
+    parser.add_argument("--all", action="store_true", help="all, however many")
+    parser.add_argument("--json", action="store_true", help="a JSON object a line")
+
+
+def carry_out(terminal: Terminal, options: Mapping[str, Any]) -> int:
+    filters = filters_of(options)
+    show = lines_of_json if options["json"] else table
+    if not options["all"]:
+        number = min(max(options["limit"], 1), MOST)
+        page = first(filters, number, options["before"])
+        show(terminal, page.rows)
+        if page.older:
+            sys.stderr.write(f"there are more: --before {page.older}\n")
+        return 0
+    rows = found(filters, options["before"])
+    if not sys.stderr.isatty() or terminal.width is not None:
+        _by_pages(show, terminal, rows)
+        return 0
+    length = filters.applied().count()
+    with click.progressbar(
+        rows, length=length, label="Listing", file=sys.stderr
+    ) as bar:
+        _by_pages(show, terminal, bar)
+    return 0
+
+
+def _by_pages(show: Any, terminal: Terminal, rows: Iterable[ProcessInstance]) -> None:
+    """Writes rows as they are found, each page of a table in columns of its own."""
+    page: list[ProcessInstance] = []
+    for row in rows:
+        page.append(row)
+        if len(page) == MOST // 100:
+            show(terminal, page)
+            page = []
+    if page:
+        show(terminal, page)
+
+
+def lines_of_json(terminal: Terminal, rows: Iterable[ProcessInstance]) -> None:
+    for row in rows:
+        terminal.line(json.dumps(as_json(row), ensure_ascii=False))
+
+
+HEADS = ("PROCESS", "DEFINITION", "KEY", "STATUS", "STEP", "REVISION", "CHANGED")
+CUTTABLE = ("DEFINITION", "KEY", "STEP")
+
+
+def table(terminal: Terminal, rows: Iterable[ProcessInstance]) -> None:
+    terminal.table(HEADS, map(_cells, rows), CUTTABLE, coloured="STATUS")
+
+
+def _cells(row: ProcessInstance) -> tuple[str, ...]:
+    return (
+        str(row.pk),
+        f"{row.name} v{row.definition.version}",
+        row.correlation_key,
+        row.status,
+        row.step,
+        str(row.revision),
+        f"{row.changed_at:%Y-%m-%d %H:%M:%S}",
+    )
+
+
+def as_json(row: ProcessInstance) -> dict[str, Any]:
+    """A process as JSON values; its id comes first."""
+    return {
+        "id": str(row.pk),
+        "definition": row.name,
+        "version": row.definition.version,
+        "key": row.correlation_key,
+        "status": row.status,
+        "step": row.step,
+        "revision": row.revision,
+        "summary": row.summary,
+        "owner": row.owner.get_username() if row.owner else None,
+        "escalation_level": row.escalation_level,
+        "parent": str(row.parent_id) if row.parent_id else None,
+        "started_at": row.started_at.isoformat(),
+        "changed_at": row.changed_at.isoformat(),
+        "paused_at": row.paused_at.isoformat() if row.paused_at else None,
+        "finished_at": row.finished_at.isoformat() if row.finished_at else None,
+    }

@@ -1,0 +1,154 @@
+"""What a terminal can show: its width in columns, wide characters, and colours where there is one."""
+
+import os
+import shutil
+import unicodedata
+from collections.abc import Collection, Iterable, Sequence
+from typing import IO, Any
+
+from monitoring.statuses import look
+
+COLOURS = {
+    "running": "34",
+    "waiting": "36",
+    "retry": "33",
+    "failed": "1;31",
+    "handled": "33",
+    "done": "32",
+    "idle": "2",
+}
+"""The codes of the console's tones."""
+
+GAP = "  "
+LEAST = 6
+"""Columns that a text keeps, however narrow the terminal is."""
+
+
+class Terminal:
+    """Where a command writes.
+
+    Args:
+        out: the stream.
+        environment: the variables that say what it is.
+    """
+
+    def __init__(
+        self, out: IO[str] | Any, environment: dict[str, str] | None = None
+    ) -> None:
+        self.out = out
+        given = os.environ if environment is None else environment
+        is_one = bool(getattr(out, "isatty", lambda: False)())
+        self.coloured = (
+            is_one and not given.get("NO_COLOR") and given.get("TERM") != "dumb"
+        )
+        self.width = (
+            shutil.get_terminal_size().columns
+            if is_one or given.get("COLUMNS")
+            else None
+        )
+        """Columns of a line; None where lines may have any length, as in a file."""
+
+    def line(self, text: str = "") -> None:
+        self.out.write(f"{text}\n")
+
+    def painted(self, text: str, tone: str) -> str:
+        """A text in the colour of a tone of the console's."""
+        code = COLOURS.get(tone, "")
+        return f"\x1b[{code}m{text}\x1b[0m" if self.coloured and code else text
+
+    def strong(self, text: str) -> str:
+        return f"\x1b[1m{text}\x1b[0m" if self.coloured else text
+
+    def status(self, status: str, text: str = "") -> str:
+        """A status, or a text that tells it, in its colour."""
+        return self.painted(text or status, look(status).tone)
+
+    def table(
+        self,
+        heads: Sequence[str],
+        rows: Iterable[Sequence[str]],
+        cuttable: Collection[str],
+        coloured: str = "",
+    ) -> None:
+        """Writes rows in columns that fit.
+
+        Args:
+            heads: the columns' names.
+            rows: their cells.
+            cuttable: the columns that may be cut.
+            coloured: the name of the column that has statuses.
+        """
+        cells = [[plain(cell) for cell in row] for row in rows]
+        places = [heads.index(name) for name in cuttable]
+        wide = widths([heads, *cells], self.width, places)
+        self.line(self.strong(_row(heads, wide)))
+        for row in cells:
+            shown = [padded(cut(cell, n), n) for cell, n in zip(row, wide, strict=True)]
+            if coloured in heads:
+                place = heads.index(coloured)
+                shown[place] = self.status(row[place], shown[place])
+            self.line(GAP.join(shown).rstrip())
+
+    def fitted(self, text: str, taken: int = 0) -> str:
+        """A text on one line, cut where the terminal ends."""
+        text = plain(text)
+        return text if self.width is None else cut(text, max(self.width - taken, LEAST))
+
+
+def _row(cells: Sequence[str], wide: Sequence[int]) -> str:
+    return GAP.join(
+        padded(cut(c, n), n) for c, n in zip(cells, wide, strict=True)
+    ).rstrip()
+
+
+def widths(
+    rows: Sequence[Sequence[str]], width: int | None, cuttable: Sequence[int]
+) -> list[int]:
+    """How wide each column is; of those that may be cut the widest is made narrower until all fit."""
+    wide = [max(map(columns, column)) for column in zip(*rows, strict=True)]
+    if width is None:
+        return wide
+    spare = width - len(GAP) * (len(wide) - 1) - sum(wide)
+    while spare < 0:
+        widest = max(cuttable, key=wide.__getitem__)
+        if wide[widest] <= LEAST:
+            break
+        wide[widest] -= 1
+        spare += 1
+    return wide
+
+
+def columns(text: str) -> int:
+    """How many columns a text takes: an East Asian wide character two, one that is put onto another none."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_columns, text))
+
+
+def _columns(char: str) -> int:
+    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def cut(text: str, width: int) -> str:
+    """A text of at most so many columns; where it was cut it ends with a sign for that."""
+    if columns(text) <= width:
+        return text
+    taken, kept = 0, []
+    for char in text:
+        taken += _columns(char)
+        if taken > width - 1:
+            break
+        kept.append(char)
+    return f"{''.join(kept)}…"
+
+
+def padded(text: str, width: int) -> str:
+    return text + " " * (width - columns(text))
+
+
+def plain(text: object) -> str:
+    """A text on one line, without what would steer the terminal: data comes from anywhere."""
+    said = " ".join(str(text).split()) if not str(text).isprintable() else str(text)
+    return "".join(char if char.isprintable() else "�" for char in said)

@@ -1,0 +1,114 @@
+"""A diagram in text, for terminals: each part on a line, and under it where its lines lead."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from monitoring.diagrams.folding import as_one, by_level, chained, folded
+from monitoring.diagrams.painting import NodeState
+from monitoring.diagrams.sketch import (
+    FOLDED_ABOVE,
+    Line,
+    Part,
+    Sketch,
+    plan,
+    sketch_of,
+)
+from orchestrator.definition.graph import Graph
+
+MOST = 150
+"""Parts above which a workflow is drawn by levels."""
+WAYS_OUT = 12
+"""Lines out of one part that are drawn; of more the number is told."""
+
+MARKS = {
+    "is-done": "✓",
+    "is-completed": "✓",
+    "is-skipped": "✓",
+    "is-undone": "↶",
+    "is-running": "●",
+    "is-ready": "●",
+    "is-waiting": "●",
+    "is-retrying": "↻",
+    "is-paused": "‖",
+    "is-failed": "✗",
+    "is-handled": "✗",
+    "is-cancelled": "-",
+    "is-not_taken": "-",
+}
+"""The sign before a part that has a status."""
+AHEAD = "○"
+
+
+@dataclass(frozen=True)
+class TextLine:
+    """A line of the drawing, with the status that colours it; `current` where the process is now."""
+
+    text: str
+    status: str = ""
+    current: bool = False
+    indent: int = 0
+
+
+def text_sketch(graph: Graph) -> Sketch:
+    """What of a definition is drawn in text: all of it, or what repeats folded, or its levels."""
+    if graph.kind != "workflow":
+        return plan(graph)
+    groups = folded(graph) if len(graph.nodes) > FOLDED_ABOVE else {}
+    found = sketch_of(graph, groups, gates=False)
+    if found.weight <= 3 * MOST:
+        return found
+    groups = by_level(graph)
+    found = sketch_of(chained(graph, groups), groups, gates=False)
+    return (
+        found
+        if found.weight <= 3 * MOST
+        else sketch_of(graph, as_one(graph), gates=False)
+    )
+
+
+def drawn(sketch: Sketch, states: Mapping[str, NodeState]) -> Iterator[TextLine]:
+    """The lines of a sketch.
+
+    Args:
+        sketch: what is drawn.
+        states: how its parts are now; none for a definition by itself.
+    """
+    leaving: dict[str, list[Line]] = defaultdict(list)
+    for line in sketch.lines:
+        leaving[line.source].append(line)
+    labels = {part.id: part.label for part in sketch.parts}
+    for part in sketch.steps():
+        yield _head(part, states.get(part.id))
+        ways = [line for line in leaving[part.id] if labels.get(line.target)]
+        shown = ways[:WAYS_OUT]
+        for place, line in enumerate(shown):
+            last = place == len(ways) - 1
+            yield TextLine(
+                f"{'└' if last else '├'}─{_said(line)}▶ {labels[line.target]}", indent=2
+            )
+        if len(ways) > len(shown):
+            yield TextLine(f"└─▶ and {len(ways) - len(shown)} more", indent=2)
+
+
+def _head(part: Part, state: NodeState | None) -> TextLine:
+    more = f" ({', '.join(part.detail)})" if part.detail else ""
+    if state is None:
+        return TextLine(f"{AHEAD} {part.label}{more}")
+    classes = [one for one in state.classes if one in MARKS]
+    status = classes[0].removeprefix("is-") if classes else ""
+    said = state.title.removeprefix(f"{part.label}: ").removeprefix(part.label)
+    told = f" · {said}" if said and (classes or state.part) else ""
+    current = "is-current" in state.classes
+    mark = MARKS.get(classes[0], AHEAD) if classes else AHEAD
+    here = " ◀ now" if current else ""
+    return TextLine(f"{mark} {part.label}{more}{told}{here}", status, current)
+
+
+def _said(line: Line) -> str:
+    words = " ".join(" ".join(line.label).split())
+    if line.kind in ("error", "deadline", "repeat") and not words:
+        words = line.kind
+    return f" {words} ─" if words else "─"

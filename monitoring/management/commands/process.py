@@ -1,0 +1,45 @@
+import os
+import sys
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from monitoring.command_line import acting, listing, showing, watching
+from monitoring.command_line.terminal import Terminal
+from orchestrator.management.table_command import TableCommand
+
+PARTS: dict[str, tuple[Any, str]] = {
+    "list": (listing, "Lists processes, the newest first."),
+    "show": (showing, "Shows a process with its diagram."),
+    "watch": (watching, "Tells each change of a process until it ends."),
+    "retry": (acting, "Tries again what has failed in processes."),
+    "cancel": (acting, "Cancels processes."),
+    "escalate": (acting, "Escalates processes."),
+}
+
+INTERRUPTED = 130
+
+
+class Command(TableCommand):
+    """`process list --status failed`: the console for terminals and scripts."""
+
+    help = "Lists, shows and watches processes, and acts on them as a named user."
+
+    requires_system_checks = ()  # they load every page, for a command that needs none
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parts = parser.add_subparsers(dest="what", required=True, metavar="WHAT")
+        for name, (part, told) in PARTS.items():
+            part.add_arguments(parts.add_parser(name, help=told, description=told))
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        part, _ = PARTS[options["what"]]
+        try:
+            code = part.carry_out(Terminal(self.stdout), options)
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+        except BrokenPipeError:  # whoever reads has seen enough: `process list | head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = 0
+        if code:
+            raise SystemExit(code)

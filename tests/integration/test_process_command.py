@@ -1,0 +1,610 @@
+"""The command `process` shows and does in a terminal what the console does in a browser."""
+
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from django.db import OperationalError, connection
+from django.utils import timezone
+
+from examples.order_listing.messages import Destination, OrderCreated
+from monitoring.command_line import chosen, watching
+from monitoring.command_line.terminal import Terminal, columns
+from orchestrator import start_process
+from orchestrator.engine.operations import ActionRequest, cancel, pause, unpause
+from orchestrator.models import OperatorAction, ProcessInstance, Status
+from orchestrator.testing import run
+from tests.apps.pausing.processes import WORKFLOWS, Size, Squares, Top
+from tests.apps.process_managers.desk import place, tell, underway
+from tests.apps.process_managers.fixtures import SetHandler, known
+from tests.apps.process_managers.messages import (
+    BookCourier,
+    Courier,
+    ParcelDelivered,
+    ParcelPacked,
+    ParcelScanned,
+)
+from tests.apps.wide_graphs.processes import Breadth, Broad
+from tests.services.program import run_command
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels", "workflows")]
+
+
+@pytest.fixture(scope="module")
+def workflows() -> Iterator[None]:
+    """Let the running code have the workflows that are paused elsewhere, and wide ones."""
+    yield from known(*WORKFLOWS, Broad)
+
+
+def process(*words: str) -> tuple[int, str]:
+    """Run the command; return its exit code, and what it wrote."""
+    out = StringIO()
+    try:
+        call_command("process", *words, stdout=out)
+    except SystemExit as end:
+        return int(end.code or 0), out.getvalue()
+    except CommandError as error:
+        return error.returncode, f"{out.getvalue()}{error}"
+    return 0, out.getvalue()
+
+
+def lines(*words: str) -> list[dict[str, Any]]:
+    code, text = process(*words, "--json")
+    assert code == 0
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def keys(*words: str) -> list[str]:
+    return [row["key"] for row in lines("list", *words)]
+
+
+def acted(what: str, *words: object, user: str = "operator") -> tuple[int, str]:
+    return process(what, *map(str, words), "--user", user, "--reason", "because")
+
+
+# List
+
+
+def test_the_list_has_the_newest_first_with_stable_keys() -> None:
+    underway("P-1")
+    place("P-2")
+
+    first, second = lines("list")
+
+    assert (first["key"], first["status"], first["step"]) == (
+        "P-2",
+        "waiting",
+        "Packing",
+    )
+    assert second["key"] == "P-1"
+    assert list(first) == [
+        "id",
+        "definition",
+        "version",
+        "key",
+        "status",
+        "step",
+        "revision",
+        "summary",
+        "owner",
+        "escalation_level",
+        "parent",
+        "started_at",
+        "changed_at",
+        "paused_at",
+        "finished_at",
+    ]
+
+
+def test_the_list_has_the_filters_of_the_console() -> None:
+    tell(underway("P-1"), ParcelDelivered("P-1"))
+    place("P-2")
+    underway("Q-3")
+    start_process(Squares, Size(2))
+
+    assert keys("--definition", "shipping") == ["Q-3", "P-2", "P-1"]
+    assert keys("--definition", "shipping", "--status", "live") == ["Q-3", "P-2"]
+    assert keys("--status", "completed") == ["P-1"]
+    assert keys("--step", "Packing") == ["P-2"]
+    assert keys("--key", "P-") == ["P-2", "P-1"]
+    assert keys("--escalated") == []
+    assert keys("--definition", "shipping", "--version-number", "2") == []
+    assert keys("--owner", "nobody", "--key", "Q") == ["Q-3"]
+
+
+def test_the_list_tells_what_started_since() -> None:
+    old = place("P-1")
+    place("P-2")
+    ago = timezone.now() - timedelta(days=3)
+    ProcessInstance.objects.filter(pk=old.pk).update(started_at=ago)
+
+    assert keys("--since", "24h") == ["P-2"]
+    assert keys("--since", "1w") == ["P-2", "P-1"]
+    assert keys("--since", f"{timezone.now() + timedelta(days=1):%Y-%m-%d}") == []
+    _, said = process("list", "--since", "yesterday")
+    assert "is no time" in said
+
+
+def test_pages_follow_each_other_and_all_is_all(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parcels = [f"P-{number}" for number in range(5)]
+    for name in parcels:
+        place(name)
+
+    page = lines("list", "--limit", "2")
+    said = capsys.readouterr().err
+    assert [row["key"] for row in page] == ["P-4", "P-3"]
+    assert f"--before {page[-1]['id']}" in said
+    assert keys("--limit", "2", "--before", page[-1]["id"]) == ["P-2", "P-1"]
+    monkeypatch.setattr(chosen, "ONE_PAGE", 2)
+    assert keys("--all") == parcels[::-1]
+
+
+def test_a_table_fits_its_terminal_with_wide_characters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    place("注文番号" * 20)
+    monkeypatch.setenv("COLUMNS", "110")
+
+    _, text = process("list")
+
+    heads, row = text.splitlines()
+    assert columns(row) <= 110
+    assert "注文番号" in row
+    assert "…" in row
+    assert columns(row[: row.index("waiting")]) == heads.index("STATUS")
+
+
+def test_nothing_is_cut_in_a_file_and_nothing_steers_the_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    parcel = place("P-" + "9" * 80)
+    ProcessInstance.objects.filter(pk=parcel.pk).update(summary="a\x1b[31mb\n\u202ec")
+
+    _, listed = process("list")
+    _, shown = process("show", str(parcel.pk))
+
+    assert "9" * 80 in listed
+    assert len(listed.splitlines()) == 2
+    assert not {"\x1b", "\u202e"} & set(listed + shown)
+    assert "[31mb" in shown
+
+
+class Screen(StringIO):
+    """A terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_colours_are_for_terminals_that_want_them() -> None:
+    assert "\x1b[" in Terminal(Screen(), {"TERM": "xterm"}).status("failed")
+    assert Terminal(Screen(), {"NO_COLOR": "1"}).status("failed") == "failed"
+    assert Terminal(Screen(), {"TERM": "dumb"}).status("failed") == "failed"
+    assert Terminal(StringIO(), {}).status("failed") == "failed"
+
+
+def test_the_first_page_asks_the_database_little(
+    django_assert_max_num_queries: Callable[[int], Any],
+) -> None:
+    for number in range(5):
+        place(f"P-{number}")
+
+    with django_assert_max_num_queries(1):
+        keys("--limit", "2")
+    with django_assert_max_num_queries(6):
+        keys("--status", "live")
+
+
+# Show
+
+
+def test_a_process_is_drawn_where_it_is() -> None:
+    parcel = underway("P-1", Courier.PARTNER)
+
+    code, text = process("show", str(parcel.pk))
+
+    assert code == 0
+    assert "shipping version 1 · P-1" in text
+    assert "in On the way" in text or "in OnTheWay" in text
+    [now] = [line for line in text.splitlines() if line.endswith("◀ now")]
+    assert now.strip().startswith("●")
+    assert "─ ParcelDelivered ─▶" in text
+    assert '"parcel_id": "P-1"' in text
+    assert "Needs a person" not in text
+
+
+def test_what_is_shown_is_there_as_json_too(handler: SetHandler) -> None:
+    def torn(command: BookCourier) -> None:
+        raise ValueError("注意")
+
+    handler(BookCourier, torn, after_commit=True, attempts=1)
+    parcel = underway("P-1", Courier.PARTNER)
+
+    code, text = process("show", str(parcel.pk), "--json")
+    _, shown = process("show", str(parcel.pk))
+
+    told = json.loads(text)
+    assert (code, told["status"], told["steps"][0]["step"]) == (0, "failed", "OnTheWay")
+    assert "注意" in told["incidents"][0]["message"]
+    assert told["data"]["parcel_id"] == "P-1"
+    assert [one["revision"] for one in told["history"]][:1] == [told["revision"]]
+    assert "Needs a person" in shown
+    assert "注意" in shown
+
+
+@pytest.mark.parametrize("branches", [3, 9_000])
+def test_however_wide_a_workflow_is_its_drawing_can_be_read(branches: int) -> None:
+    receipt = start_process(Broad, Breadth(branches))
+
+    code, text = process("show", str(receipt.process_id), "--rows", "0")
+
+    assert code == 0
+    assert len(text.splitlines()) < 60
+    assert f"{branches + 2:,} steps" in text or f"{branches + 1:,} steps" in text
+
+
+def test_a_sub_process_and_its_parent_are_shown() -> None:
+    top = start_process(Top, Size(1)).process_id
+    run()
+    child = ProcessInstance.objects.get(parent=top)
+
+    _, text = process("show", str(child.pk))
+
+    assert f"part of   {top}" in text
+
+
+@pytest.mark.parametrize("what", ["show", "watch"])
+@pytest.mark.parametrize("id", ["x", "\x1b[31m", str(uuid4())])
+def test_a_process_that_is_not_there_is_a_mistake_of_use(what: str, id: str) -> None:
+    code, said = process(what, id)
+
+    assert code == 2
+    assert "no process" in said
+    assert "\x1b" not in said
+
+
+# Watch
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return a function that says what happens while the command waits, one thing a time."""
+
+    def will(*deeds: Callable[[], object]) -> None:
+        left = list(deeds)
+
+        def sleep(seconds: float) -> None:
+            assert left, "it waits though nothing more will happen"
+            left.pop(0)()
+
+        monkeypatch.setattr(time, "sleep", sleep)
+
+    return will
+
+
+def test_each_change_is_told_once_in_order_until_the_end(
+    meanwhile: Callable[..., None],
+) -> None:
+    parcel = underway("P-1")
+    begun = parcel.revision
+    meanwhile(
+        lambda: tell(parcel, ParcelScanned("P-1", "Nagoya")),
+        lambda: None,
+        lambda: (
+            tell(parcel, ParcelScanned("P-1", "Kyoto")),
+            tell(parcel, ParcelDelivered("P-1")),
+        ),
+    )
+
+    code, text = process("watch", str(parcel.pk), "--json")
+
+    told = [json.loads(line) for line in text.splitlines()]
+    assert code == 0
+    assert [one["revision"] for one in told] == list(range(begun, begun + 4))
+    assert told[-1]["status"] == "completed"
+    assert told[0]["steps"] == ["OnTheWay"]
+
+
+def test_how_it_ended_is_the_exit_code(
+    meanwhile: Callable[..., None], operator: User
+) -> None:
+    parcel = place("P-1")
+    meanwhile(lambda: acted("cancel", parcel.pk))
+
+    assert process("watch", str(parcel.pk))[0] == 1
+    assert process("watch", str(parcel.pk), "--until", "cancelled")[0] == 0
+    assert process("watch", str(parcel.pk), "--until", "failed")[0] == 1
+
+
+def test_a_status_that_has_gone_by_between_two_looks_was_reached(
+    meanwhile: Callable[..., None], operator: User
+) -> None:
+    top = start_process(Top, Size(1)).process_id
+
+    def paused_for_a_moment() -> None:
+        for action in (pause, unpause):
+            action(top, True, request=ActionRequest(operator, uuid4(), "because"))
+
+    meanwhile(paused_for_a_moment)
+
+    assert process("watch", str(top), "--until", "paused")[0] == 0
+
+
+def test_it_ends_when_its_time_is_up_or_somebody_stops_it(
+    meanwhile: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parcel = place("P-1")
+    assert process("watch", str(parcel.pk), "--timeout", "0")[0] == 124
+
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    meanwhile(stop)
+    assert process("watch", str(parcel.pk))[0] == 130
+
+
+def test_a_gap_of_the_database_is_survived_and_nothing_told_twice(
+    meanwhile: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    parcel = underway("P-1")
+    asked = watching.ProcessWatch._look
+    monkeypatch.setattr(connection, "close", lambda: None)
+    gaps = iter([False, True, True, False, False])
+
+    def look(self: Any) -> Any:
+        if next(gaps):
+            raise OperationalError("gone away")
+        return asked(self)
+
+    monkeypatch.setattr(watching.ProcessWatch, "_look", look)
+    meanwhile(
+        lambda: tell(parcel, ParcelScanned("P-1", "Nagoya")),
+        lambda: None,
+        lambda: tell(parcel, ParcelDelivered("P-1")),
+    )
+
+    code, text = process("watch", str(parcel.pk), "--json")
+
+    said = capsys.readouterr().err
+    revisions = [json.loads(line)["revision"] for line in text.splitlines()]
+    assert code == 0
+    assert revisions == sorted(set(revisions))
+    assert revisions[-1] == parcel.revision
+    assert said.count("does not answer") == 1
+    assert "answers again" in said
+
+
+# Acting
+
+
+@pytest.fixture
+def failed(handler: SetHandler) -> ProcessInstance:
+    """Return a process of which a command has failed."""
+
+    def torn(command: BookCourier) -> None:
+        raise ValueError("torn")
+
+    handler(BookCourier, torn, after_commit=True, attempts=1)
+    parcel = underway("P-1", Courier.PARTNER)
+    parcel.refresh_from_db()
+    assert parcel.status == Status.FAILED
+    return parcel
+
+
+def test_an_action_is_that_of_the_named_user(
+    failed: ProcessInstance, operator: User
+) -> None:
+    code, said = acted("retry", failed.pk)
+
+    audit = OperatorAction.objects.get()
+    assert (code, "done" in said) == (0, True)
+    assert (audit.actor, audit.action, audit.reason) == (operator, "retry", "because")
+    assert audit.after["way"] == "command line"
+    run()
+
+
+def test_what_is_so_already_is_told_and_no_failure(operator: User) -> None:
+    parcel = place("P-1")
+
+    assert acted("cancel", parcel.pk)[0] == 0
+    code, said = acted("cancel", parcel.pk)
+
+    assert (code, "already" in said) == (0, True)
+    assert "The process has ended" in said
+    assert ProcessInstance.objects.get().status == Status.CANCELLED
+
+
+def test_the_same_key_acts_once(operator: User) -> None:
+    parcel = place("P-1")
+
+    for _ in range(2):
+        assert acted("escalate", parcel.pk, "--again", "ticket 7")[0] == 0
+    acted("escalate", parcel.pk, "--again", "ticket 8")
+
+    parcel.refresh_from_db()
+    assert parcel.escalation_level == 2
+
+
+def test_what_is_refused_is_told_for_each_and_the_others_are_done(
+    operator: User,
+) -> None:
+    ended = underway("P-1")
+    tell(ended, ParcelDelivered("P-1"))
+    parcels = [place("P-2"), ended, place("P-3")]
+
+    code, text = process(
+        "escalate",
+        *(str(one.pk) for one in parcels),
+        "--user=operator",
+        "--reason=late",
+        "--json",
+    )
+
+    told = [json.loads(line) for line in text.splitlines()]
+    assert code == 1
+    assert [one["verdict"] for one in told] == ["done", "refused", "done"]
+    assert told[1]["why"] == "The process has ended"
+    assert list(told[0]) == ["id", "action", "verdict", "why"]
+
+
+def test_whoever_may_not_is_refused_once_and_it_is_audited(viewer: User) -> None:
+    parcels = [place("P-1"), place("P-2")]
+
+    code, said = acted("cancel", *(one.pk for one in parcels), user="viewer")
+
+    assert code == 1
+    assert "orchestrator.cancel_processinstance" in said
+    assert OperatorAction.objects.get().result == "refused"
+    assert not ProcessInstance.objects.ended().exists()
+
+
+def test_a_stale_revision_is_refused(operator: User) -> None:
+    parcel = place("P-1")
+    seen = parcel.revision
+    tell(parcel, ParcelPacked(3))
+
+    code, said = acted("cancel", parcel.pk, "--revision", seen)
+
+    assert code == 1
+    assert "ParcelPacked arrived" in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["retry"],
+        ["retry", "{pk}", "--all-matching"],
+        ["retry", "{pk}", "--status", "failed"],
+        ["retry", "--all-matching"],
+        ["cancel", "nonsense"],
+        ["cancel", "{pk}", str(uuid4()), "--revision", "1"],
+    ],
+)
+def test_mistakes_of_use_do_nothing(
+    words: list[str], operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", StringIO())
+    pk = place("P-1").pk
+
+    assert acted(*(word.format(pk=pk) for word in words))[0] == 2
+    assert not OperatorAction.objects.exists()
+
+
+@pytest.mark.parametrize("name", ["nobody", "", "a\0b", "gone"])
+def test_the_user_must_be_there_and_active(name: str) -> None:
+    User.objects.create_user("gone", is_active=False)
+
+    code, said = acted("cancel", place("P-1").pk, user=name)
+
+    assert code == 2
+    assert "no active user" in said
+
+
+def test_a_reason_is_asked_for(operator: User) -> None:
+    code, said = process("cancel", str(place("P-1").pk), "--user", "operator")
+
+    assert (code, "--reason" in said) == (2, True)
+
+
+def test_all_that_match_are_counted_before_and_acted_on(
+    operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parcels = [place(f"P-{number}") for number in range(3)]
+    underway("Q-1")
+    filters = ["--all-matching", "--definition", "shipping", "--step", "Packing"]
+    monkeypatch.setattr("sys.stdin", StringIO())
+
+    code, said = acted("cancel", *filters)
+    assert (code, "cancel 3 processes" in said) == (2, True)
+    assert acted("cancel", *filters, "--yes")[0] == 0
+
+    ended = ProcessInstance.objects.ended().values_list("pk", flat=True)
+    assert set(ended) == {one.pk for one in parcels}
+    assert acted("cancel", *filters, "--yes")[0] == 0
+
+
+def test_a_person_is_asked(operator: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    place("P-1")
+    monkeypatch.setattr("sys.stdin", Screen("n\n"))
+    assert acted("cancel", "--all-matching")[0] == 2
+    monkeypatch.setattr("sys.stdin", Screen("y\n"))
+    assert acted("cancel", "--all-matching")[0] == 0
+
+
+def test_ids_are_read_from_input_as_the_list_writes_them(
+    operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = place("P-1"), place("P-2")
+    _, listed = process("list", "--key", "P-1", "--json")
+    monkeypatch.setattr("sys.stdin", StringIO(f"{listed}\n{second.pk}\n{second.pk}\n"))
+
+    code, said = acted("cancel", "-")
+
+    assert (code, said.count("done")) == (0, 2)
+    assert not ProcessInstance.objects.live().exists()
+    assert first.pk != second.pk
+
+
+def test_an_interruption_finishes_what_was_begun_and_tells_what_is_left(
+    operator: User,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    parcels = [place(f"P-{number}") for number in range(3)]
+    whole = cancel.effect
+
+    def interrupted(press: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return whole(press)
+
+    monkeypatch.setattr(cancel, "effect", interrupted)
+    code, _ = acted("cancel", *(one.pk for one in parcels))
+
+    assert code == 130
+    assert ProcessInstance.objects.ended().count() == 1
+    assert "1 done, 2 left as they were" in capsys.readouterr().err
+
+
+# As a program of its own
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_runs_as_a_program_of_its_own() -> None:
+    """The deeds of a shell: exit codes, what goes to which stream, and who is named in the audit."""
+    orders = [
+        start_process("order-listing", OrderCreated(f"O-{n}", Destination.INTERNAL))
+        for n in range(2)
+    ]
+    run()
+    User.objects.create_superuser("boss")
+    by = ["--user", "boss", "--reason", "because"]
+    ids = [str(one.process_id) for one in orders]
+
+    listed = run_command("process", "list", "--json", "--limit", "1")
+    watched = run_command("process", "watch", ids[0], "--timeout", "20")
+    refused = run_command("process", "cancel", *ids, *by)
+    mistaken = run_command("process", "cancel", "x", *by)
+
+    assert (listed.returncode, json.loads(listed.stdout)["id"]) == (0, ids[1])
+    assert "--before" in listed.stderr
+    assert watched.returncode == 0
+    assert "completed" in watched.stdout
+    assert refused.returncode == 1
+    assert "2 refused" in refused.stderr
+    assert (mistaken.returncode, mistaken.stdout) == (2, "")
+    assert "'x' is no process id" in mistaken.stderr
+    names = OperatorAction.objects.values_list("actor_name", flat=True)
+    assert list(names) == ["boss", "boss"]
