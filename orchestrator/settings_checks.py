@@ -131,8 +131,9 @@ def _database() -> Iterator[CheckMessage]:
 
 def _notices() -> Iterator[CheckMessage]:
     """Whoever is declared wrongly is never told."""
-    for mistake in mistakes_of_notices():
-        yield _untold(mistake)
+    if wrong := list(mistakes_of_notices()):
+        yield from map(_untold, wrong)
+        return
     for name, recipient in recipients().items():
         place = f"settings.PROCESSION_NOTICES[{name!r}]"
         known = {definition.name for definition in registry.definitions.values()}

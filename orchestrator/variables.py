@@ -216,7 +216,7 @@ RATE = Form(f"be like 5 or 5,20, from {RAREST} to {MOST:,}")
 TimeZone = Annotated[
     str, AfterValidator(time_zone), Form("be a time zone such as Asia/Tokyo")
 ]
-MAIL_FROM = Form("be a mail address such as procession@example.org")
+SENDER = Form("be a mail address such as procession@example.org")
 LogLevel = Annotated[
     Literal["debug", "info", "warning", "error", "critical"],
     BeforeValidator(str.lower),
@@ -297,7 +297,7 @@ class Variables(Conf, BaseSettings):
     """Where people find the console, for the links in notices; these have none when empty."""
     SMTP_URL: MailServerAddress = ""
     """The mail server; the one of this machine, at port 25, when empty."""
-    MAIL_FROM: Annotated[str, AfterValidator(mail_address), MAIL_FROM] = (
+    MAIL_FROM: Annotated[str, AfterValidator(mail_address), SENDER] = (
         "procession@localhost"
     )
     """Who e-mail comes from."""

@@ -14,6 +14,7 @@ from orchestrator.environment import generated_secret
 from orchestrator.serving import port, valkey
 from orchestrator.serving.child_process import ChildProcess
 
+SITE_URL = "PROCESSION_SITE_URL"
 SECRET = "PROCESSION_WEBHOOK_SECRET_EXCHANGE"  # noqa: S105  a variable's name
 
 READERS = ("av", "cv2", "onnxruntime", "pypdf", "rapidocr", "vaderSentiment")
@@ -45,6 +46,11 @@ class Programs:
             "PYTHONUNBUFFERED": "1",
         }
         (self.data_dir / "logs").mkdir(mode=0o700, exist_ok=True)
+
+    def be_known_as(self, site: str) -> None:
+        """Let links to the site lead to this address, if the environment names no other."""
+        if not self.environ.get(SITE_URL):
+            self.environ[SITE_URL] = site
 
     def valkey(self) -> ChildProcess:
         socket: Path = settings.VALKEY_SOCKET

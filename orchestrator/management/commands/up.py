@@ -80,6 +80,7 @@ class Command(BaseCommand):
     ) -> None:
         """Start the children in the order they need each other, and look after them until it is time to stop."""
         site = f"http://{port.LOOPBACK}:{listener.getsockname()[1]}"
+        programs.be_known_as(site)
         self.prepare(programs)
         children = ChildProcesses(self.say, lambda: self.stopping)
         try:

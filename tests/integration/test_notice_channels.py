@@ -1,0 +1,441 @@
+"""What people get: by e-mail from a real mail server, by webhook at a real receiver, by a channel of the project's."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.test import Client
+from django.utils import translation
+from pytest_django import Settings
+from standardwebhooks.webhooks import Webhook, WebhookVerificationError
+
+from orchestrator.models import Notice, Occurrence
+from orchestrator.notices import NoticeMessage
+from orchestrator.notices.lines import one_line
+from orchestrator.notices.message import compose
+from orchestrator.workers import sending
+from tests.services.receivers import HookReceiver, MailServer, free_port
+from tests.services.telling import deliver, due_now, gathered
+
+pytestmark = pytest.mark.django_db
+
+KEY = "whsec_YSBrZXkgZm9yIHRoZSB0ZXN0cywgYW5kIG5vdGhpbmcgZWxzZQ=="
+OTHER_KEY = "whsec_YW5vdGhlciBrZXkgZm9yIHRoZSB0ZXN0cywgYW5kIG5vIG1vcmU="
+TOKEN = "xoxb-very-secret"
+PROCESS = uuid4()
+HOSTILE = "evil\r\nBcc: everybody@example.org\r\n\r\n<script>alert(1)</script>\u2028\u202e\x00"
+
+
+def happened(**more: Any) -> None:
+    """Let something have happened."""
+    values: dict[str, Any] = {
+        "topics": "escalation",
+        "definition": "delivery",
+        "process_id": PROCESS,
+        "correlation_key": "A-1",
+        "step": "Packing",
+        "message": "ann: late",
+        "at": datetime(2026, 11, 23, 3, 32, 13, tzinfo=UTC),
+        **more,
+    }
+    Occurrence.objects.create(**values)
+
+
+@pytest.fixture
+def mail_server(settings: Settings) -> Iterator[MailServer]:
+    server = MailServer()
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port
+    settings.EMAIL_TIMEOUT = 1
+    settings.DEFAULT_FROM_EMAIL = "procession@example.org"
+    settings.PROCESSION_SITE_URL = "https://example.org/"
+    settings.PROCESSION_NOTICES = {"ops": {"to": ["a@example.org", "b@example.org"]}}
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def receiver(settings: Settings) -> Iterator[HookReceiver]:
+    receiver = HookReceiver()
+    settings.PROCESSION_SITE_URL = "https://example.org"
+    settings.PROCESSION_NOTICES = {"pager": {"url": receiver.url, "secret": KEY}}
+    yield receiver
+    receiver.stop()
+
+
+def body_of(mail: EmailMessage) -> str:
+    return str(mail.get_content()).replace("\r\n", "\n")
+
+
+# E-mail
+
+
+def test_a_mail_says_what_happened_and_where_it_is_seen(
+    mail_server: MailServer,
+) -> None:
+    happened()
+    [outcome] = deliver()
+    [(to, mail)] = mail_server.mails
+
+    assert outcome.error == ""
+    assert to == ["a@example.org", "b@example.org"]
+    assert mail["From"] == "procession@example.org"
+    said = "delivery A-1 was escalated in the step Packing (ann: late)"
+    assert mail["Subject"] == f"[Procession] {said}"
+    assert mail["Message-ID"] == f"<{Notice.objects.get().pk}@example.org>"
+    assert mail["Auto-Submitted"] == "auto-generated"
+    lines = body_of(mail).splitlines()
+    assert lines[0] == said
+    assert lines[1] == "  2026-11-23 03:32:13 UTC"
+    assert lines[2] == f"  https://example.org/processes/{PROCESS}/"
+
+
+def test_several_things_are_counted_in_the_subject(mail_server: MailServer) -> None:
+    for number in range(25):
+        happened(correlation_key=f"A-{number}")
+    happened(topics="deadline")
+    deliver()
+    [(_, mail)] = mail_server.mails
+
+    assert mail["Subject"] == "[Procession] 25 escalations, 1 passed deadline"
+    assert body_of(mail).count("was escalated") == 20
+    assert "And 6 more in all." in body_of(mail)
+
+
+@pytest.mark.parametrize(
+    "field", ["definition", "correlation_key", "step", "message", "error", "queue"]
+)
+@pytest.mark.parametrize("topics", ["escalation", "deadline", "failure", "queue"])
+def test_hostile_texts_stay_in_their_line(
+    topics: str, field: str, mail_server: MailServer
+) -> None:
+    fields = {"fingerprint": "f"} if topics == "failure" else {}
+    evil = HOSTILE.replace("\x00", "")  # which no database takes
+    happened(**{**fields, "topics": topics, "state": "new", field: evil[:50]})
+    [outcome] = deliver()
+    [(to, mail)] = mail_server.mails
+
+    assert outcome.error == ""
+    assert to == ["a@example.org", "b@example.org"]
+    assert mail["Bcc"] is None
+    assert len(str(mail["Subject"]).splitlines()) == 1
+    assert not any(
+        line.startswith(("Bcc", "<script")) for line in body_of(mail).splitlines()
+    )
+
+
+def test_one_line_is_one_line_of_any_text() -> None:
+    assert one_line(HOSTILE) == (
+        "evil Bcc: everybody@example.org <script>alert(1)</script>"
+    )
+    assert one_line("\ud800a") == "a"
+    assert len(one_line("x" * 10_000_000, 150)) == 150
+
+
+def test_mails_speak_the_language_of_the_site(
+    settings: Settings, mail_server: MailServer
+) -> None:
+    settings.LANGUAGE_CODE = "ja"
+    happened(correlation_key="注文 7")
+    with translation.override("en"):
+        deliver()
+    [(_, mail)] = mail_server.mails
+
+    said = "delivery 注文 7 がステップ Packing でエスカレーションされました"
+    assert str(mail["Subject"]).strip() == f"[Procession] {said} (ann: late)"
+    assert said in body_of(mail)
+
+
+@pytest.mark.parametrize("topics", ["escalation", "deadline", "failure", "queue"])
+@pytest.mark.parametrize("state", ["new", "again", "more", "dead", "back"])
+@pytest.mark.parametrize("number", [1, 5])
+def test_every_line_is_translated(topics: str, state: str, number: int) -> None:
+    empty = "process_id queue kind error place message fingerprint definition step"
+    item: dict[str, Any] = {
+        **dict.fromkeys(empty.split(), ""),
+        "topics": [topics],
+        "state": state,
+        "correlation_key": "",
+        "number": number,
+        "at": "2026-11-23T00:00:00+00:00",
+    }
+
+    def said(language: str) -> NoticeMessage:
+        counts = {topics: number + 1}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("django.conf.settings.LANGUAGE_CODE", language)
+            return compose("i", "ops", counts, [item], datetime.now(UTC))
+
+    for english, japanese in zip(
+        said("en").text.splitlines(), said("ja").text.splitlines(), strict=True
+    ):
+        assert english != japanese or not english.strip("- ") or "2026" in english
+    assert said("en").subject != said("ja").subject
+
+
+@pytest.mark.parametrize("trouble", ["silent", "refusing", "away"])
+def test_a_mail_that_is_not_taken_is_tried_again(
+    trouble: str, settings: Settings, mail_server: MailServer
+) -> None:
+    happened()
+    match trouble:
+        case "silent":
+            mail_server.silent.set()
+        case "refusing":
+            mail_server.refusal = "451 try again later"
+        case "away":
+            settings.EMAIL_PORT = free_port()
+    [outcome] = deliver()
+    assert outcome.error
+    assert not outcome.hopeless
+    notice = Notice.objects.get()
+    assert (notice.status, notice.error) == ("sending", outcome.error)
+    mail_server.silent.clear()
+    mail_server.refusal = ""
+    settings.EMAIL_PORT = mail_server.port
+    due_now()
+
+    assert [outcome.error for outcome in deliver()] == [""]
+    assert Notice.objects.get().status == "sent"
+
+
+# Webhook
+
+
+def test_a_webhook_is_signed_and_says_all(receiver: HookReceiver) -> None:
+    happened()
+    [outcome] = deliver()
+    [posted] = receiver.posted
+
+    assert outcome.error == ""
+    assert posted.path == "/hooks/ops?team=1"
+    found = Webhook(KEY).verify(posted.body, posted.headers)
+    notice = Notice.objects.get()
+    assert posted.headers["webhook-id"] == str(notice.pk) == found["data"]["id"]
+    assert posted.headers["content-type"] == "application/json"
+    assert found["type"] == "procession.notice"
+    [item] = found["data"]["items"]
+    assert item["process_id"] == str(PROCESS)
+    assert item["url"] == f"https://example.org/processes/{PROCESS}/"
+    with pytest.raises(WebhookVerificationError):
+        Webhook(OTHER_KEY).verify(posted.body, posted.headers)
+
+
+def test_a_key_can_be_replaced(settings: Settings, receiver: HookReceiver) -> None:
+    both = {"url": receiver.url, "secret": [KEY, OTHER_KEY]}
+    settings.PROCESSION_NOTICES = {"pager": both}
+    happened()
+    deliver()
+    [posted] = receiver.posted
+
+    for key in (KEY, OTHER_KEY):
+        assert Webhook(key).verify(posted.body, posted.headers)
+
+
+def test_hostile_texts_are_json(receiver: HookReceiver) -> None:
+    happened(correlation_key=HOSTILE.replace("\x00", "")[:100])
+    deliver()
+    [posted] = receiver.posted
+
+    [item] = json.loads(posted.body)["data"]["items"]
+    assert item["correlation_key"].startswith("evil\r\nBcc")
+    assert "\n" not in item["text"]
+
+
+@pytest.mark.parametrize("status", [301, 307, 400, 404, 500, 503])
+def test_what_is_refused_is_tried_again_under_the_same_id(
+    status: int, receiver: HookReceiver
+) -> None:
+    receiver.answers = [(status, {"Location": receiver.url})]
+    happened()
+    [outcome] = deliver()
+    assert outcome.error == f"the receiver answered {status}"
+    due_now()
+    assert [outcome.error for outcome in deliver()] == [""]
+
+    first, second = receiver.posted
+    assert first.headers["webhook-id"] == second.headers["webhook-id"]
+    assert first.body == second.body
+    assert Notice.objects.get().attempt == 2
+
+
+def test_a_receiver_that_is_gone_gets_nothing_more(receiver: HookReceiver) -> None:
+    receiver.answers = [(410, {})]
+    happened()
+    deliver()
+
+    notice = Notice.objects.get()
+    assert (notice.status, notice.attempt) == ("given_up", 1)
+
+
+@pytest.mark.parametrize(
+    ("after", "seconds"), [("120", 120), ("soon", 0), ("9" * 9, 0)]
+)
+def test_a_busy_receiver_says_when(
+    after: str, seconds: int, receiver: HookReceiver
+) -> None:
+    receiver.answers = [(429, {"Retry-After": after})]
+    happened()
+    [outcome] = deliver()
+
+    assert outcome.after == seconds
+
+
+def test_a_silent_receiver_is_given_up_on_for_now(
+    receiver: HookReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.notices.webhook.ANSWER_SECONDS", 0.1)
+    receiver.silent.set()
+    happened()
+    [outcome] = deliver()
+
+    assert "timed out" in outcome.error
+
+
+def test_the_log_has_neither_addresses_nor_secrets(
+    settings: Settings, receiver: HookReceiver
+) -> None:
+    url = f"http://127.0.0.1:{free_port()}/{TOKEN}"
+    settings.PROCESSION_NOTICES = {"pager": {"url": url, "secret": KEY}}
+    happened()
+    deliver()
+
+    stored = json.dumps(list(Notice.objects.values()), default=str)
+    assert "refused" in stored
+    for secret in (url, TOKEN, KEY):
+        assert secret not in stored
+
+
+# A channel of the project's own
+
+
+def declare_room(settings: Settings, file: Path, **more: str) -> None:
+    settings.PROCESSION_NOTICES = {
+        "room": {
+            "channel": "tests.apps.own_channel.room.Room",
+            "options": {"file": str(file), "token": TOKEN, **more},
+        }
+    }
+
+
+def test_a_channel_of_the_project_s_own_is_given_the_message(
+    settings: Settings, tmp_path: Path
+) -> None:
+    declare_room(settings, tmp_path / "room")
+    happened()
+    deliver()
+
+    said = json.loads((tmp_path / "room").read_text())
+    assert said["id"] == str(Notice.objects.get().pk)
+    assert said["number"] == 1
+
+
+@pytest.mark.parametrize(
+    ("mood", "error", "hopeless"),
+    [
+        ("closed", "the room is … to …", True),
+        ("busy", "come back later", False),
+        ("broken", "RuntimeError: cannot log in as … really", False),
+    ],
+)
+def test_what_it_raises_is_stored_without_its_secrets(
+    mood: str, error: str, hopeless: bool, settings: Settings, tmp_path: Path
+) -> None:
+    declare_room(settings, tmp_path / "room", mood=mood)
+    happened()
+    [outcome] = deliver()
+
+    assert (outcome.error, outcome.hopeless) == (error, hopeless)
+    assert Notice.objects.get().error == error
+
+
+# Where the console is
+
+
+@pytest.mark.parametrize(
+    ("urls", "site", "page"),
+    [
+        ("orchestrator.urls", "https://example.org", "https://example.org/processes/"),
+        ("tests.apps.elsewhere.urls", "https://h/in", "https://h/in/ops/processes/"),
+        ("tests.apps.elsewhere.nothing_there", "https://h", ""),
+        ("orchestrator.urls", "", ""),
+    ],
+)
+def test_links_lead_to_wherever_the_console_is(
+    urls: str, site: str, page: str, settings: Settings, mail_server: MailServer
+) -> None:
+    settings.ROOT_URLCONF, settings.PROCESSION_SITE_URL = urls, site
+    happened()
+    deliver()
+    [(_, mail)] = mail_server.mails
+
+    link = f"{page}{PROCESS}/" if page else ""
+    assert link in body_of(mail)
+    assert ("http" in body_of(mail)) == bool(page)
+
+
+# The log of deliveries, and trying it out
+
+
+def test_the_admin_has_the_log_with_links_to_the_processes(
+    admin_client: Client, receiver: HookReceiver
+) -> None:
+    receiver.answers = [(500, {})]
+    happened(correlation_key="<script>alert(1)</script>")
+    deliver()
+    notice = Notice.objects.get()
+    listed = admin_client.get("/admin/orchestrator/notice/").content.decode()
+    shown = admin_client.get(f"/admin/orchestrator/notice/{notice.pk}/change/")
+
+    assert "the receiver answered 500" in listed
+    assert "pager" in listed
+    text = shown.content.decode()
+    assert f'href="/processes/{PROCESS}/"' in text
+    assert "&lt;script&gt;alert(1)" in text
+    assert "<script>alert(1)" not in text
+    assert KEY not in text + listed
+    assert receiver.url not in text + listed
+    for table in ("occurrence", "failuregroup", "queueoutage"):
+        answer = admin_client.get(f"/admin/orchestrator/{table}/")
+        assert answer.status_code == 200
+
+
+def test_whoever_wants_to_know_can_try_it(
+    settings: Settings,
+    receiver: HookReceiver,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    declare_room(settings, tmp_path / "room", mood="broken")
+    settings.PROCESSION_NOTICES["pager"] = {"url": receiver.url, "secret": KEY}
+    with pytest.raises(SystemExit) as ended:
+        call_command("notices", "--try")
+
+    assert ended.value.code == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "room  not told: RuntimeError: cannot log in as … really",
+        "pager  told",
+    ]
+    assert len(receiver.posted) == 1
+    assert not Notice.objects.exists()
+
+
+def test_an_attempt_has_less_time_than_its_claim() -> None:
+    from orchestrator.engine.notices import outbox
+
+    assert timedelta(seconds=sending.SECONDS) < outbox.LEASE
+
+
+@pytest.mark.usefixtures("receiver")
+def test_what_is_told_of_a_person_is_their_name(operator: User) -> None:
+    happened(message=f"{operator}: {HOSTILE[:20]}".replace("\x00", ""))
+
+    [notice] = gathered()
+    assert notice.items[0]["message"].startswith("operator: evil")

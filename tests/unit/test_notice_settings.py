@@ -1,0 +1,216 @@
+"""Who is to be told, as settings and environment say it, and how what cannot be is refused."""
+
+from typing import Any
+
+import pytest
+from django.core.checks import run_checks
+from pytest_django import Settings
+
+from orchestrator.conf import SettingRefused
+from orchestrator.notice_settings import Topic, is_wanted, recipients
+from orchestrator.variables import read
+
+KEY = "whsec_YSBrZXkgZm9yIHRoZSB0ZXN0cywgYW5kIG5vdGhpbmcgZWxzZQ=="
+URL = "https://pager.example.org/hooks/T0PSECRET?k=1"
+OPS = {"to": ["ops@example.org"]}
+ROOM = "tests.apps.own_channel.room.Room"
+
+BAD: list[tuple[Any, str]] = [
+    ([OPS], "must be a dictionary, not a list."),
+    ({"ops": OPS["to"]}, "['ops'] must be a dictionary, not a list."),
+    ({"": OPS}, "[''] must have a name of up to 50 printable letters."),
+    ({"a\nb": OPS}, "must have a name of up to 50 printable letters."),
+    ({"ops": {}}, "['ops'] must have one of to, url and channel, not none."),
+    (
+        {"ops": {**OPS, "channel": ROOM}},
+        "must have one of to, url and channel, not to and channel.",
+    ),
+    (
+        {"ops": {"to": "ops"}},
+        "['to'] must list mail addresses such as operators@example.org, not 'ops'.",
+    ),
+    ({"ops": {"to": "a@example.org\nBcc: b@example.org"}}, "must list mail addresses"),
+    ({"ops": {"to": []}}, "['to'] must list mail addresses"),
+    ({"ops": {"url": URL}}, "must have url and secret together"),
+    ({"ops": {**OPS, "secret": KEY}}, "must have url and secret together"),
+    (
+        {"ops": {"url": "http://pager.example.org/", "secret": KEY}},
+        "['url'] must look like https://host:8000/path, without a user",
+    ),
+    ({"ops": {"url": "https://u:p@h/", "secret": KEY}}, "['url'] must look like"),
+    ({"ops": {"url": "https://h/a b", "secret": KEY}}, "['url'] must look like"),
+    ({"ops": {"url": "https://h/\r\nX: y", "secret": KEY}}, "['url'] must look like"),
+    ({"ops": {"url": URL, "secret": "hello"}}, "['secret'] must be whsec_ and the"),
+    ({"ops": {"url": URL, "secret": [KEY] * 3}}, "['secret'] must be whsec_ and the"),
+    ({"ops": {"channel": "chat"}}, "['channel'] must be where a class is, such as"),
+    ({"ops": {**OPS, "options": {"a": 1}}}, "must have a channel that its options"),
+    (
+        {"ops": {**OPS, "about": ["escalations"]}},
+        "['about'] must list some of escalation, failure, deadline, queue, not",
+    ),
+    ({"ops": {**OPS, "about": []}}, "['about'] must list some of"),
+    ({"ops": {**OPS, "definitions": [1]}}, "['definitions'] must list names"),
+    ({"ops": {**OPS, "seconds": 0}}, "['seconds'] must be a number from 1 to 86,400"),
+    ({"ops": {**OPS, "seconds": float("nan")}}, "['seconds'] must be a number from"),
+    ({"ops": {**OPS, "secrets": KEY}}, "['secrets'] does not exist; there are to,"),
+]
+
+
+@pytest.mark.parametrize(("given", "line"), BAD, ids=str)
+def test_what_cannot_be_used_is_refused_with_what_to_write(
+    given: Any, line: str, settings: Settings
+) -> None:
+    settings.PROCESSION_NOTICES = given
+
+    found = [one for one in run_checks(tags=["orchestrator"]) if one.is_serious()]
+
+    assert {one.id for one in found} == {"orchestrator.E012"}
+    assert any(line in one.msg for one in found)
+    for one in found:
+        assert one.msg.startswith("settings.PROCESSION_NOTICES")
+        assert len(one.msg.splitlines()) == 1
+        assert "whsec" not in one.msg.replace("be whsec_ and", "")
+        assert "T0PSECRET" not in one.msg
+    with pytest.raises(SettingRefused):
+        recipients()
+
+
+def test_the_engine_goes_on_where_they_are_wrong(settings: Settings) -> None:
+    settings.PROCESSION_NOTICES = {"ops": {}}
+
+    assert is_wanted([Topic.FAILURE], "any")
+
+
+def test_one_text_is_a_list_of_that(settings: Settings) -> None:
+    settings.PROCESSION_NOTICES = {
+        "ops": {"url": URL, "secret": KEY, "about": "queue", "definitions": "a"}
+    }
+    [found] = recipients().values()
+
+    assert (found.secret, found.about, found.definitions) == ([KEY], ["queue"], ["a"])
+    settings.PROCESSION_NOTICES["ops"]["about"] = "failure"
+    assert recipients()["ops"].about == ["failure"]
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({"channel": "tests.apps.own_channel.room.Nobody"}, "cannot be made (Import"),
+        ({"channel": ROOM}, "cannot be made (TypeError"),
+        (
+            {"channel": "tests.apps.own_channel.room.NoChannel"},
+            "without a method send(message).",
+        ),
+        ({**OPS, "definitions": ["order-listings"]}, "which is no definition's name"),
+    ],
+    ids=str,
+)
+def test_whoever_would_never_be_told_is_an_error(
+    given: dict[str, Any], line: str, settings: Settings
+) -> None:
+    settings.PROCESSION_NOTICES = {"ops": given}
+    settings.PROCESSION_SITE_URL = "https://example.org"
+
+    [error] = run_checks(tags=["orchestrator"])
+
+    assert (error.id, bool(error.hint)) == ("orchestrator.E012", True)
+    assert line in error.msg
+
+
+def test_notices_without_links_are_a_warning(settings: Settings) -> None:
+    settings.PROCESSION_NOTICES = {"ops": OPS}
+    [warning] = run_checks(tags=["orchestrator"])
+    assert warning.id == "orchestrator.W003"
+    settings.PROCESSION_SITE_URL = "https://example.org"
+
+    assert run_checks(tags=["orchestrator"]) == []
+
+
+# The variables of the bundled project
+
+
+def test_the_variables_of_a_recipient_are_its_dictionary(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in {
+        "TO_OPS": "a@example.org, b@example.org",
+        "ABOUT_OPS": "failure,queue",
+        "DEFINITIONS_OPS": "order-listing",
+        "URL_PAGER": URL,
+        "SECRET_PAGER": KEY,
+        "SECONDS_PAGER": "60",
+        "CHANNEL_ROOM": ROOM,
+    }.items():
+        monkeypatch.setenv(f"PROCESSION_NOTICE_{name}", value)
+
+    assert read().notices == {
+        "ops": {
+            "to": ["a@example.org", "b@example.org"],
+            "about": ["failure", "queue"],
+            "definitions": ["order-listing"],
+        },
+        "pager": {"url": URL, "secret": [KEY], "seconds": 60},
+        "room": {"channel": ROOM},
+    }
+
+
+@pytest.mark.parametrize(
+    ("variables", "line"),
+    [
+        ({"NOTICE_TO_OPS": "ops"}, "PROCESSION_NOTICE_TO_OPS must list mail addresses"),
+        ({"NOTICE_ABOUT_OPS": "x"}, "PROCESSION_NOTICE_ABOUT_OPS must list some of"),
+        ({"NOTICE_SECONDS_OPS": "soon"}, "PROCESSION_NOTICE_SECONDS_OPS must be a"),
+        ({"NOTICE_URL_OPS": "ftp://h"}, "PROCESSION_NOTICE_URL_OPS must look like"),
+        ({"NOTICE_SECRET_OPS": "abc"}, "PROCESSION_NOTICE_SECRET_OPS must be whsec_"),
+        ({"NOTICE_CHANNEL_OPS": "x"}, "PROCESSION_NOTICE_CHANNEL_OPS must be where"),
+        (
+            {"NOTICE_ABOUT_OPS": "queue"},
+            "The recipient of PROCESSION_NOTICE_TO_OPS and the like must have one of",
+        ),
+        (
+            {"NOTICE_URL_OPS": URL},
+            "The recipient of PROCESSION_NOTICE_TO_OPS and the like must have url and",
+        ),
+        ({"SMTP_URL": "mail.example.org"}, "PROCESSION_SMTP_URL must look like smtp:"),
+        ({"SMTP_URL": "smtp://h/path"}, "PROCESSION_SMTP_URL must look like smtp://"),
+        ({"MAIL_FROM": "procession"}, "PROCESSION_MAIL_FROM must be a mail address"),
+        ({"SITE_URL": "example.org"}, "PROCESSION_SITE_URL must look like https://"),
+        ({"LANGUAGE": "de"}, "PROCESSION_LANGUAGE must be en or ja, not 'de'."),
+    ],
+    ids=str,
+)
+def test_a_variable_that_cannot_be_used_is_refused(
+    variables: dict[str, str], line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(f"PROCESSION_{name}", value)
+
+    with pytest.raises(SettingRefused) as refused:
+        read()
+
+    assert str(refused.value).startswith(line)
+    assert "T0PSECRET" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port", "user", "password", "starttls", "tls"),
+    [
+        ("", "localhost", 25, "", "", False, False),
+        ("smtp://mail", "mail", 25, "", "", False, False),
+        ("smtp+starttls://u:p%40%2F@mail", "mail", 587, "u", "p@/", True, False),
+        ("smtps://u:p@mail:4650/", "mail", 4650, "u", "p", False, True),
+    ],
+)
+def test_the_mail_server_is_an_address(
+    url: str,
+    host: str,
+    port: int,
+    user: str,
+    password: str,
+    starttls: bool,
+    tls: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PROCESSION_SMTP_URL", url)
+
+    assert read().mail_server == (host, port, user, password, starttls, tls)
