@@ -61,6 +61,11 @@ class Workers:
         """Process id of the one that keeps calls in flight; None as long as nothing has had to wait outside."""
         return self._beside(caller.NAME)
 
+    @property
+    def notifier(self) -> int | None:
+        """Process id of the one that tells people; None while it is replaced, or nobody is to be told."""
+        return self._beside(notifier.NAME)
+
     def _beside(self, name: str) -> int | None:
         return next((pid for pid, told in self._children() if told == name), None)
 
