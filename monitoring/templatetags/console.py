@@ -147,6 +147,17 @@ def countdown(until: datetime | None, remaining: timedelta | None = None) -> Saf
     )
 
 
+@register.inclusion_tag("monitoring/parts/deadline.html")
+def deadline(until: datetime, *, bare: bool = False) -> dict[str, Any]:
+    """The time left until a deadline, and once that is over since when: the page turns from one to the other itself.
+
+    Args:
+        until: when it is, or was.
+        bare: whether the word is left out as long as there is time; it stands above then.
+    """
+    return {"until": until, "bare": bare, "overdue": until <= timezone.now()}
+
+
 def _standing(remaining: timedelta | None) -> SafeString:
     if remaining is None:
         return SafeString("")

@@ -53,12 +53,12 @@ document.addEventListener("submit", async (event) => {
   }
 });
 
-/** What to do when the server has said nothing of its own: it was not reached, or does not know who asks. */
+/** What to do when the server has said nothing of its own: not reached, not able, or it does not know who asks. */
 function unanswered(form, answer) {
   const notice = document.createElement("p");
   notice.className = "notice bad";
   notice.role = "alert";
-  notice.textContent = answer === "closed" ? form.dataset.closed : form.dataset.failed;
+  notice.textContent = form.dataset[answer === "fresh" ? "failed" : answer];
   return notice;
 }
 

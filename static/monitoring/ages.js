@@ -35,6 +35,9 @@ function tick() {
   for (const time of document.querySelectorAll("time.countdown")) write(time, span(-since(time)));
   for (const time of document.querySelectorAll("time.since")) write(time, ago(since(time)));
   for (const time of document.querySelectorAll("time.moment")) write(time.lastElementChild, ago(since(time)));
+  for (const deadline of document.querySelectorAll(".deadline")) {
+    deadline.classList.toggle("is-overdue", Date.parse(deadline.dataset.until) <= now);
+  }
   for (const bar of document.querySelectorAll("progress[data-from]")) {
     const [from, to] = [Date.parse(bar.dataset.from), Date.parse(bar.dataset.to)];
     bar.value = Math.min(100, Math.max(0, ((now - from) / (to - from)) * 100));

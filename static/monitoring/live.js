@@ -51,7 +51,7 @@ async function catchUp() {
   if (answer === "fresh") fresh = new Date();
   if (answer !== "closed" && undrawn()) setTimeout(() => soon(), DRAWING);
   if (answer === "closed") close();
-  else if (answer === "failed") show("stale");
+  else if (answer !== "fresh") show("stale");
   else show(socket?.readyState === WebSocket.OPEN ? "live" : "reconnecting");
 }
 

@@ -7,7 +7,7 @@ const answers = new WeakMap(); // what the last request of an element came to
 let running = false;
 let again = false;
 
-/** Fetches what has changed since the revision shown; resolves to "fresh", "failed" or "closed". */
+/** Fetches what has changed since the revision shown; resolves to "fresh", "refused", "closed", or "failed" without an answer. */
 export async function refresh() {
   if (running) {
     again = true;
@@ -54,8 +54,8 @@ async function request(verb, path, source) {
 
 document.addEventListener("htmx:after:request", (event) => {
   const { sourceElement, response } = event.detail.ctx;
-  const refused = response.raw.redirected || [401, 403].includes(response.status);
-  const answer = refused ? "closed" : response.raw.ok ? "fresh" : "failed";
+  const closed = response.raw.redirected || [401, 403].includes(response.status);
+  const answer = closed ? "closed" : response.raw.ok ? "fresh" : "refused";
   answers.set(sourceElement, answer);
   if (sourceElement === main && answer !== "fresh") event.preventDefault();
 });

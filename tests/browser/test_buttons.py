@@ -231,3 +231,19 @@ def test_a_hidden_tab_rests_and_catches_up_when_it_is_shown(
     expect(signed_in.locator("#n_Completed.is-current")).to_be_visible()
     assert asked_while_hidden == []
     assert requests
+
+
+@pytest.mark.parametrize("status", [404, 413, 500])
+def test_a_server_that_refuses_is_not_said_to_be_silent(
+    signed_in: Page, status: int
+) -> None:
+    order = place_order(Destination.EXTERNAL, WHAT)
+    drain()
+    signed_in.goto(f"/processes/{order.process_id}/")
+    signed_in.route("**/escalate/", lambda route: route.fulfill(status=status))
+
+    press(signed_in, "escalate", "because")
+
+    answer = signed_in.locator("#escalate-dialog .result")
+    expect(answer).to_contain_text("the server refused it")
+    expect(answer).not_to_contain_text("did not answer")

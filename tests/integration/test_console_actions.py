@@ -154,3 +154,13 @@ def test_the_admin_shows_every_table_and_changes_none(
 
     assert client.get(address, {"q": "A-1"}).status_code == 200
     assert client.get(f"{address}add/").status_code == 403
+
+
+def test_a_command_that_its_handler_gave_up_is_not_said_to_have_no_answer(
+    process: ProcessInstance, signed_in: Client
+) -> None:
+    page = signed_in.get(f"/processes/{process.pk}/").content.decode()
+
+    ledger = page.partition('id="ledger"')[2]
+    assert "Not carried out" in ledger
+    assert "No answer" not in ledger

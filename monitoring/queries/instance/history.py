@@ -23,8 +23,10 @@ from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import (
     CauseKind,
     Checkpoint,
+    CommandStatus,
     Delivery,
     InboxEvent,
+    IssuedCommand,
     OperatorAction,
     ProcessInstance,
     as_written,
@@ -186,7 +188,7 @@ def deliveries(commands: Mapping[int, list[Issued]]) -> list[Entry]:
     return [
         Entry(
             command.finished_at,
-            command.answer or (_("No answer") if command.error else _("Carried out")),
+            command.answer or _what_became_of(command),
             source=_("attempt %(number)d") % {"number": command.attempt},
             kind="delivery",
             commands=[one],
@@ -197,6 +199,15 @@ def deliveries(commands: Mapping[int, list[Issued]]) -> list[Entry]:
         for command in [one.command]
         if command.delivery == Delivery.AFTER_COMMIT and command.finished_at is not None
     ]
+
+
+def _what_became_of(command: IssuedCommand) -> str:
+    """What is said of a settled command that led to no event: a handler that refused it has answered too."""
+    if command.status == CommandStatus.FAILED:
+        return _("Not carried out")
+    if command.status == CommandStatus.SKIPPED:
+        return _("Given up")
+    return _("Carried out")
 
 
 def unmoving(

@@ -58,6 +58,7 @@ class InstancePage:
     ledger: HistoryPage
     accepted: list[tuple[Edge, str]]
     deadline: datetime | None
+    deadline_passed: bool
     remaining: timedelta | None
     entered: datetime | None
     trouble: Trouble | None
@@ -112,6 +113,7 @@ def _of_workflow(
         ledger=workflow_history_of(instance, labels, before),
         accepted=[],
         deadline=None,
+        deadline_passed=False,
         remaining=None,
         entered=None,
         trouble=trouble,
@@ -143,6 +145,7 @@ def _of_process_manager(
         history_of(instance, _start(graph), before),
         [(edge, labels[edge.target]) for edge in accepted_now(graph, instance)],
         open_run.wake_at if open_run and not instance.finished_at else None,
+        open_run is not None and is_past(open_run),
         open_run.remaining if open_run and instance.paused_at else None,
         open_run.started_at if open_run else None,
         trouble,
@@ -152,6 +155,11 @@ def _of_process_manager(
         header_buttons(process, refusals, primary=_primary(trouble)),
         labels.get(instance.step, instance.step),
     )
+
+
+def is_past(run: StepRun) -> bool:
+    """Whether a visit's deadline is being carried out, or could not be: what it waits for then is no deadline."""
+    return bool(run.owner or run.error)
 
 
 def _primary(trouble: Trouble | None) -> str:
