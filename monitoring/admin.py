@@ -20,6 +20,7 @@ from django.utils.translation import gettext_lazy
 from monitoring.actions import MOST_REVISION
 from monitoring.queries.events import received_as
 from monitoring.queries.instances import Filters
+from monitoring.spoken import spoken
 from orchestrator.definition.graph import Graph
 from orchestrator.engine.operations import OPERATIONS, ActionRequest, Operation
 from orchestrator.exceptions import OperationRefused
@@ -231,7 +232,7 @@ def _carry_out(
             )
             operation(row.pk, request=asked)
         except (OperationRefused, ValueError) as refused:
-            messages.error(request, f"{row}: {refused}")
+            messages.error(request, f"{row}: {spoken(str(refused))}")
         else:
             messages.success(request, _("%s: done.") % row)
     return None

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
 from typing import Any
 
-from django.db.models import Max
+from django.db.models import Count, Max, Q
 
 from orchestrator import registry
-from orchestrator.engine.claims.unattended import WORK, unattended
+from orchestrator.engine.claims.unattended import (
+    WORK,
+    queues_with_due,
+    unattended,
+)
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import Definition, ProcessInstance, Worker
+from orchestrator.models.worker import lately
 from orchestrator.queue import answers, calls_of, depth, plain
 
 __all__ = ["leases", "queue", "queues", "redis_answers", "status", "unattended"]
@@ -92,6 +98,25 @@ def queue(name: str) -> dict[str, Any]:
         "oldest_seconds": (now - min(oldest)).total_seconds() if oldest else 0.0,
         "bells": depth(name),
     }
+
+
+def due_by_queue(most: int = MOST) -> dict[str, int]:
+    """How much work is due on each queue that has any, to `most` of each table, by a few looks at indexes."""
+    now, found = database_now(), Counter[str]()
+    for table in WORK:
+        for name in queues_with_due(table, now):
+            due = table._default_manager.filter(queue=name, wake_at__lte=now)
+            found[plain(name)] += due[:most].count()
+    return dict(found)
+
+
+def workers_by_queue() -> tuple[dict[str, int], datetime | None]:
+    """How many workers live for each queue, by the database's clock, and when any supervisor swept last."""
+    alive = Count("pk", filter=Q(seen_at__gte=lately(database_now())))
+    rows = Worker.objects.order_by().values_list("queue")
+    found = list(rows.annotate(alive=alive, swept=Max("swept_at")))
+    swept = [at for _, _, at in found if at is not None]
+    return {name: n for name, n, _ in found if n}, max(swept, default=None)
 
 
 def leases() -> dict[str, int]:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from monitoring.queries.counts import Capped, capped
+from monitoring.queries.counts import MANY, Capped, capped
 from monitoring.queries.graphs import choices_of, graph_of
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 
@@ -33,10 +33,14 @@ class DecisionPage:
     later: int | None
 
 
-def asked() -> QuerySet[StepRun]:
-    """The open questions of live workflows."""
+def asked(definition: str = "") -> QuerySet[StepRun]:
+    """The open questions of live workflows; those of one definition are looked for among the oldest."""
     rows = StepRun.objects.filter(kind=StepKind.ASK, finished_at=None)
-    return rows.filter(status=StepStatus.WAITING)
+    rows = rows.filter(status=StepStatus.WAITING)
+    if not definition:
+        return rows
+    oldest = rows.order_by("pk").values("pk")[:MANY]
+    return rows.filter(pk__in=oldest, instance__name=definition)
 
 
 def number_asked() -> Capped:
@@ -44,8 +48,8 @@ def number_asked() -> Capped:
     return capped(asked())
 
 
-def decision_page(after: str = "") -> DecisionPage:
-    rows = asked().select_related("instance__definition").order_by("pk")
+def decision_page(after: str = "", definition: str = "") -> DecisionPage:
+    rows = asked(definition).select_related("instance__definition").order_by("pk")
     rows = rows.defer("instance__definition__graph")
     if after.isdecimal():
         rows = rows.filter(pk__gt=int(after[:18]))

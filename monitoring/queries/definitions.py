@@ -7,6 +7,7 @@ from django.db.models import F, Q, QuerySet
 
 from monitoring.diagrams import DiagramState, Drawing, NodeState, drawing_of
 from monitoring.diagrams.sketch import Part, Sketch
+from monitoring.queries.attention import Attention, needs_by_definition
 from monitoring.queries.counts import (
     CAP,
     FEW,
@@ -75,10 +76,6 @@ class Counts:
                 self.unsure |= set(part)
                 self.some = True
 
-    @property
-    def needs_a_person(self) -> int:
-        return max(self.statuses.get(Status.FAILED, 0), self.escalated.number)
-
 
 @dataclass(frozen=True)
 class Tile:
@@ -88,15 +85,17 @@ class Tile:
     counts: Counts
     drawing: Drawing
     state: DiagramState
+    needs: list[Attention]
 
 
 def overview() -> list[Tile]:
     """Every definition, by name."""
-    tiles = []
+    tiles, needs = [], needs_by_definition()
     for definition, counts in _newest():
         drawing = drawing_of(graph_of(definition), definition.fingerprint)
         state = map_state(drawing.sketch, counts)
-        tiles.append(Tile(definition, counts, drawing, state))
+        of_it = needs.get(definition.name, [])
+        tiles.append(Tile(definition, counts, drawing, state, of_it))
     return tiles
 
 

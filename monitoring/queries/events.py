@@ -32,7 +32,8 @@ def event_page(tab: str, before: str = "", q: str = "") -> EventPage:
             rows = rows.filter(Q(event_id=q) | Q(correlation_key=q) | Q(type=q))
         if before.isdecimal():
             rows = rows.filter(pk__lt=int(before[:18]))
-        shown = rows.select_related("process").order_by("-pk")[: PAGE + 1]
+        shown = rows.select_related("process__definition")
+        shown = shown.defer("process__definition__graph").order_by("-pk")[: PAGE + 1]
         found |= {event.pk: event for event in shown}
     ordered = [found[pk] for pk in sorted(found, reverse=True)]
     older = ordered[PAGE - 1].pk if len(ordered) > PAGE else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from orchestrator import registry
@@ -14,6 +14,9 @@ from orchestrator.models import Definition
 
 KEPT = 100
 
+LOOKED_AT = 20
+"""Definitions in which a name is looked for."""
+
 
 def graph_of(definition: Definition) -> Graph:
     """The graph of a definition's row, which need not have it loaded."""
@@ -23,6 +26,30 @@ def graph_of(definition: Definition) -> Graph:
 def labels_of(definition: Definition) -> Mapping[str, str]:
     """The steps of a definition as people read them."""
     return _labels(definition.pk, definition.fingerprint)
+
+
+def step_of(name: str, step: str) -> str:
+    """A step as people read it, by the newest definitions of that name, or of any; as it is where none has it."""
+    known = (labels for labels in _newest(name) if step in labels)
+    return next((labels[step] for labels in known), step)
+
+
+def named_step(name: str, text: str) -> str:
+    """The step that a text names: by its own name, or as people read it."""
+    for labels in _newest(name):
+        if text in labels:
+            return text
+        for step, label in labels.items():
+            if label.casefold() == text.casefold():
+                return step
+    return text
+
+
+def _newest(name: str) -> Iterator[Mapping[str, str]]:
+    """The steps of the newest definitions, of that name or of any."""
+    rows = Definition.objects.defer("graph").order_by("-pk")
+    for definition in (rows.filter(name=name) if name else rows)[:LOOKED_AT]:
+        yield labels_of(definition)
 
 
 def catching_of(definition: Definition) -> frozenset[str]:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -12,9 +12,18 @@ from django.db import connection
 from django.db.models import CharField, Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Cast
 from django.http import QueryDict
+from django.utils import timezone
 
 from monitoring.queries.counts import MANY, capped
-from orchestrator.models import Definition, ProcessInstance, Status, StepRun
+from monitoring.queries.graphs import named_step
+from orchestrator.models import (
+    Definition,
+    ProcessInstance,
+    Status,
+    StepKind,
+    StepRun,
+    StepStatus,
+)
 from orchestrator.models.process_instance import ENDED, ProcessInstanceQuerySet
 
 PAGE = 50
@@ -24,6 +33,10 @@ LIVE = tuple(status for status in Status if status not in ENDED)
 
 LOOKED_AT = 1_000
 """Rows that one page looks at for what no index finds; the page after it goes on from there."""
+
+
+LATE = timedelta(minutes=1)
+"""A deadline that is carried out later than this needs a person, who sees why."""
 
 
 NOT_BY_INDEX = Cast("pk", CharField()).desc()
@@ -45,6 +58,7 @@ class Filters:
     status: str = ""
     step: str = ""
     escalated: str = ""
+    overdue: str = ""
     owner: str = ""
     q: str = ""
     reader: Any = None
@@ -63,6 +77,12 @@ class Filters:
     def _names(cls) -> list[str]:
         names = [named.name for named in fields(cls)]
         return [name for name in names if name not in ("reader", "started_since")]
+
+    def by_name(self) -> "Filters":
+        """The same with the step by its own name, where it was given as people read it."""
+        if not self.step:
+            return self
+        return replace(self, step=named_step(self.definition, self.step))
 
     def applied(self) -> ProcessInstanceQuerySet:
         """The instances that match, all of them."""
@@ -111,6 +131,9 @@ class Filters:
             rows = rows.live().filter(status=self.status)
         if self.escalated:
             rows = rows.escalated()
+        if self.overdue:
+            late = overdue_visits().order_by("wake_at").values("instance")[:MANY]
+            rows = rows.live().filter(pk__in=late)
         if self.owner:
             rows = rows.filter(self._owned())
         return rows.filter(self._found()) if self.q else rows
@@ -210,6 +233,13 @@ class Arm:
         visits = self.visits.filter(**_span("instance", before, after))
         visits = visits.order_by("node", "-instance_id")
         return visits.values_list("instance_id", flat=True)
+
+
+def overdue_visits() -> QuerySet[StepRun]:
+    """The visits of live processes whose deadline was over a while ago, and is not carried out yet."""
+    waits = ["", StepKind.WAIT, StepKind.ASK]
+    rows = StepRun.objects.filter(wake_at__lte=timezone.now() - LATE, kind__in=waits)
+    return rows.filter(status=StepStatus.WAITING, finished_at=None)
 
 
 def _span(field: str, before: UUID | None, after: UUID | None) -> dict[str, UUID]:

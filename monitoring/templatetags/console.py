@@ -19,9 +19,12 @@ from django.utils.translation import gettext as _
 from monitoring.diagrams import DiagramState, Drawing, Svg
 from monitoring.icons import ICONS
 from monitoring.moments import ago, clock, in_full, span
-from monitoring.queries.graphs import labels_of
+from monitoring.queries.attention import Attention, needs, urgent
+from monitoring.queries.graphs import labels_of, step_of
 from monitoring.queries.health import Health, health
 from monitoring.queries.instance.trouble import last_line
+from monitoring.queries.instances import Filters
+from monitoring.spoken import spoken
 from monitoring.statuses import Look, look
 from orchestrator.models import Definition, InboxEvent
 
@@ -235,9 +238,22 @@ def filter_name(name: str) -> str:
         "status": _("Status"),
         "step": _("Step"),
         "escalated": _("Escalated"),
+        "overdue": _("Overdue"),
         "owner": _("Owner"),
     }
     return words.get(name, name)
+
+
+@register.simple_tag
+def filter_value(filters: Filters, name: str) -> str:
+    """What a filter is set to, as people read it."""
+    given = str(getattr(filters, name))
+    if name == "step":
+        return step_of(filters.definition, given)
+    if name == "status":
+        return _("not ended") if given == "live" else str(look(given).word)
+    people = {"me": _("me"), "nobody": _("nobody")}
+    return people.get(given, given) if name == "owner" else given
 
 
 @register.simple_tag
@@ -267,6 +283,12 @@ def last_line_of(error: str) -> str:
 
 
 @register.filter
+def said(text: str, definition: Definition | None = None) -> str:
+    """A text of the engine in the reader's language; of a process of that definition, if it is of one."""
+    return spoken(text, definition or None)
+
+
+@register.filter
 def step_label(step: str, definition: Definition) -> str:
     """A step as people read it."""
     return labels_of(definition).get(step, step) or "—"
@@ -283,7 +305,8 @@ def humps(name: str) -> SafeString:
 def why(event: InboxEvent) -> str:
     """Why an event is where it is."""
     if event.error:
-        return last_line(event.error)
+        definition = event.process.definition if event.process else None
+        return spoken(last_line(event.error), definition)
     words = {
         "parked": _("Its process is not yet in a step that takes it."),
         "unrouted": _("No process has this id or key."),
@@ -307,3 +330,15 @@ def same_site(address: str | None, request: HttpRequest) -> str:
 def the_health(context: Context) -> Health:
     """The state of the machinery, read once for a page."""
     return health()
+
+
+@register.inclusion_tag("monitoring/parts/needs.html")
+def needing(found: list[Attention], health: Health) -> dict[str, Any]:
+    """What needs a person, with links to the lists; or that nothing does, where that is so."""
+    return {"needs": found, "urgent": urgent(found), "served": health.served}
+
+
+@register.simple_tag
+def all_needs(health: Health, events: bool) -> list[Attention]:
+    """What needs a person in all; of events if the reader may see them."""
+    return needs(health, events=events)

@@ -4,7 +4,7 @@ from django.views.decorators.http import require_safe
 from monitoring.access import for_viewers
 from monitoring.buttons import Dialog
 from monitoring.queries.decisions import decision_page
-from monitoring.views.page import page
+from monitoring.views.page import named, page
 from monitoring.views.sharing import shared
 from orchestrator.engine.operations import OPERATIONS
 
@@ -14,7 +14,8 @@ from orchestrator.engine.operations import OPERATIONS
 @shared
 def index(request: HttpRequest) -> HttpResponse:
     """Everything that a workflow asks a person to decide."""
-    after = request.GET.get("after", "")
+    after, definition = request.GET.get("after", ""), named(request)
+    context = {"after": after, "definition": definition}
     dialogs = [Dialog(OPERATIONS["decide"])]
-    shown = decision_page(after)
-    return page(request, "decisions", page=shown, after=after, dialogs=dialogs)
+    shown = decision_page(after, definition)
+    return page(request, "decisions", page=shown, dialogs=dialogs, **context)

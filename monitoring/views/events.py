@@ -5,7 +5,7 @@ from monitoring.access import for_event_viewers, for_viewers
 from monitoring.buttons import event_dialogs
 from monitoring.queries.events import event_page
 from monitoring.queries.failures import open_incidents
-from monitoring.views.page import page
+from monitoring.views.page import named, page
 from monitoring.views.sharing import shared
 
 
@@ -25,6 +25,8 @@ def index(request: HttpRequest) -> HttpResponse:
 @for_viewers
 @shared
 def failures(request: HttpRequest) -> HttpResponse:
-    """Everything that needs a person now."""
-    incidents, older = open_incidents(request.GET.get("before", ""))
-    return page(request, "failures", incidents=incidents, older=older)
+    """Everything that has failed, of all definitions or of one."""
+    definition = named(request)
+    incidents, older = open_incidents(request.GET.get("before", ""), definition)
+    context = {"incidents": incidents, "older": older, "definition": definition}
+    return page(request, "failures", **context)

@@ -22,7 +22,7 @@ from orchestrator.models import Definition, Status, StepRun
 @shared
 def index(request: HttpRequest) -> HttpResponse:
     """Instances, narrowed by what the URL says."""
-    filters = Filters.from_query(request.GET, request.user)
+    filters = Filters.from_query(request.GET, request.user).by_name()
     return page(
         request,
         "instances",

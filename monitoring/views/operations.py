@@ -16,8 +16,9 @@ from monitoring.access import by_script, for_event_viewers, for_viewers
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.queries.decisions import decision_page
 from monitoring.queries.events import event_page
+from monitoring.spoken import spoken
 from monitoring.views.instances import instance_context
-from monitoring.views.page import live_parts
+from monitoring.views.page import live_parts, named
 from orchestrator.engine.operations import (
     Operation,
     ProcessOperation,
@@ -25,7 +26,13 @@ from orchestrator.engine.operations import (
     on_processes,
 )
 from orchestrator.exceptions import OperationRefused, PermissionMissing
-from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance, StepRun
+from orchestrator.models import (
+    Definition,
+    InboxEvent,
+    OperatorAction,
+    ProcessInstance,
+    StepRun,
+)
 
 AnyOperation = TypeVar("AnyOperation", bound=Operation)
 
@@ -79,7 +86,12 @@ def _on_instance(
     if not by_script(request):
         return _plain(request, answer, redirect("monitoring:instance", pk=pk))
     if _asked_from(request, "monitoring:decisions"):
-        return _shown(request, "decisions", answer, {"page": decision_page()})
+        return _shown(
+            request,
+            "decisions",
+            answer,
+            {"page": decision_page(definition=named(request))},
+        )
     return _shown(request, "instance", answer, instance_context(request, pk))
 
 
@@ -89,15 +101,24 @@ def _carry_out(request: HttpRequest, operation: Any, *target: Any) -> ActionAnsw
         return ActionAnswer(next(iter(form.errors.values()))[0], 400)
     try:
         action = operation(*target, *form.given(), request=form.asked(request))
-    except PermissionMissing as refused:
-        return ActionAnswer(str(refused), 403)
     except OperationRefused as refused:
-        return ActionAnswer(str(refused), 409)
+        status = 403 if isinstance(refused, PermissionMissing) else 409
+        return ActionAnswer(_told(operation, target[0], str(refused)), status)
     if action.result != OperatorAction.Result.DONE:
-        return ActionAnswer(action.detail, 409)
+        return ActionAnswer(_told(operation, target[0], action.detail), 409)
     started = (action.after or {}).get("restarted_as", "")
     place = reverse("monitoring:instance", args=[started]) if started else ""
     return ActionAnswer(action.detail or operation.done, leads_to=place)
+
+
+def _told(operation: Operation, target: Any, refusal: str) -> str:
+    """A refusal in the words of whoever pressed."""
+    rows = Definition.objects.defer("graph")
+    if isinstance(operation, ProcessOperation):
+        rows = rows.filter(processinstance=target)
+    else:
+        rows = rows.filter(processinstance__events=target)
+    return spoken(refusal, rows.first())
 
 
 def _asked_from(request: HttpRequest, name: str) -> bool:

@@ -38,6 +38,11 @@ def is_live(request: HttpRequest) -> bool:
     return by_script(request) and "since" in request.GET
 
 
+def named(request: HttpRequest) -> str:
+    """The definition that the address names; "" for all."""
+    return request.GET.get("definition", "").replace("\0", "")[:100]
+
+
 def shown_rows(request: HttpRequest) -> list[str]:
     """The keys of the rows that the asking page shows."""
     return [key for key in request.GET.get("rows", "").split(",") if key][:200]

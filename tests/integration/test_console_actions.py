@@ -51,7 +51,7 @@ def test_a_stale_page_is_refused_with_what_changed_and_the_page_as_it_is_now(
     assert answer.status_code == 409
     text = answer.content.decode()
     assert "The process has changed since the page was loaded" in text
-    assert "operator did escalate" in text
+    assert "operator did Escalate" in text
     assert f'data-revision="{process.revision + 1}"' in text
     process.refresh_from_db()
     assert process.escalation_level == 1

@@ -216,7 +216,7 @@ def test_the_fragments_are_well_formed(signed_in: Client) -> None:
         f"/processes/{instance.pk}/?since=1", headers=FRAGMENTS
     ).content
 
-    assert text.count(b"<hx-partial") == text.count(b"</hx-partial>") == 9
+    assert text.count(b"<hx-partial") == text.count(b"</hx-partial>") == 10
 
 
 def test_the_definition_counts_who_stands_where() -> None:
@@ -336,8 +336,8 @@ def test_a_failed_step_is_skipped_with_a_result(signed_in: Client) -> None:
     [
         ("{", 400, "This is not JSON"),
         ('{"a": 1, "a": 2}', 400, "This is not JSON"),
-        ("17", 409, "no result of payment"),
-        ('{"tocket": "T-1"}', 409, "no result of payment"),
+        ("17", 409, "no result of Payment"),
+        ('{"tocket": "T-1"}', 409, "no result of Payment"),
     ],
 )
 def test_a_result_that_is_none_is_refused_with_the_place(
@@ -474,3 +474,23 @@ def test_the_steps_of_a_large_definition_are_paged_and_searched(
     assert "1\N{EN DASH}100" in first
     assert "201\N{EN DASH}300" in third
     assert found.count("<code>work_") == 1
+
+
+def lattice() -> ProcessInstance:
+    """A workflow that has twenty steps to do at once, and others that wait for them."""
+    receipt = start_process(Lattice, Lattice.Input(3, 20))
+    return ProcessInstance.objects.get(pk=receipt.process_id)
+
+
+@pytest.mark.parametrize("begun", [lattice, inquiry])
+def test_the_head_counts_the_open_steps_that_are_shown_and_listed(
+    begun: Callable[[], ProcessInstance], page: Callable[..., str]
+) -> None:
+    instance = begun()
+
+    view = workflow_view(instance, RunFilters(state="open"))
+    text = page(instance)
+
+    assert f"{view.number_open}</b>" in text.partition("Open steps")[2][:40]
+    assert len(view.runs.rows) == view.number_open
+    assert text.count('id="open-') + view.more_open == view.number_open

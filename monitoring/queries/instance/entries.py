@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from monitoring.queries.instance.overtaking import WentAhead
+from monitoring.statuses import look
 from orchestrator.models import CommandStatus, InboxEvent, IssuedCommand
 
 SHOWN = 8
@@ -127,3 +130,10 @@ def differences(
         for change in changes
         if change.before != change.after and not change.is_blank
     ]
+
+
+def status_change(before: str, after: str) -> list[FieldChange]:
+    """The change of a process's status, in the words that its chip has; none if it is the same."""
+    if before == after:
+        return []
+    return [FieldChange(_("status"), str(look(before).word), str(look(after).word))]

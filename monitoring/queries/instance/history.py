@@ -7,16 +7,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import F, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from monitoring.queries.instance.entries import (
     Entry,
+    FieldChange,
     HistoryPage,
     Issued,
     differences,
+    status_change,
 )
 from monitoring.queries.instance.overtaking import overtaken
 from orchestrator.engine.operations import OPERATIONS
@@ -71,19 +73,25 @@ class Checkpoints:
 
 
 def history_of(
-    instance: ProcessInstance, start: str, before: int | None = None
+    instance: ProcessInstance,
+    start: str,
+    labels: Mapping[str, str],
+    before: int | None = None,
 ) -> HistoryPage:
     """One page of a process manager's history: its transitions, and between them what did not move it.
 
     Args:
         start: the step in which instances of its definition start.
+        labels: its steps as people read them.
         before: only transitions to revisions below this one.
     """
     page = checkpoints_of(instance.checkpoints.all(), before, PAGE)
     commands = commands_of(instance, page)
     events = events_of(instance, page)
     entries = [
-        _transition(checkpoint, _before(previous, start, checkpoint), commands, events)
+        _transition(
+            checkpoint, _before(previous, start, checkpoint), labels, commands, events
+        )
         for checkpoint, previous in page.rows
     ]
     return page.with_others(instance, [*entries, *deliveries(commands)])
@@ -100,14 +108,19 @@ def checkpoints_of(
     return Checkpoints(found[:size], found[size:], before is None)
 
 
-def _before(
-    earlier: Checkpoint | None, start: str, checkpoint: Checkpoint
-) -> dict[str, Any]:
-    """Step and data before a transition; the status too where only that has changed."""
+class Before(NamedTuple):
+    """How a process stood before a transition; the status only where nothing else has changed."""
+
+    step: str
+    status: str = ""
+    data: Mapping[str, Any] = {}
+
+
+def _before(earlier: Checkpoint | None, start: str, checkpoint: Checkpoint) -> Before:
     if earlier is None:
-        return {"step": start}
-    status = _status_of(earlier) if _keeps_its_step(checkpoint) else {}
-    return {"step": _step(earlier), **status, **earlier.data}
+        return Before(start)
+    status = earlier.status if _keeps_its_step(checkpoint) else ""
+    return Before(_step(earlier), status, earlier.data)
 
 
 def _keeps_its_step(checkpoint: Checkpoint) -> bool:
@@ -116,13 +129,10 @@ def _keeps_its_step(checkpoint: Checkpoint) -> bool:
     return cause is None or cause.kind not in moves
 
 
-def _status_of(checkpoint: Checkpoint) -> dict[str, str]:
-    return {"status": checkpoint.status}
-
-
 def _transition(
     checkpoint: Checkpoint,
-    before: Mapping[str, Any],
+    before: Before,
+    labels: Mapping[str, str],
     commands: Mapping[int, list[Issued]],
     events: Mapping[int, InboxEvent],
 ) -> Entry:
@@ -132,18 +142,22 @@ def _transition(
         event.type if event else checkpoint.said,
         source=event.source if event else "",
         revision=checkpoint.revision,
-        changes=differences(
-            before,
-            {
-                "step": _step(checkpoint),
-                **(_status_of(checkpoint) if "status" in before else {}),
-                **checkpoint.data,
-            },
-        ),
+        changes=[
+            *_step_change(before.step, _step(checkpoint), labels),
+            *(status_change(before.status, checkpoint.status) if before.status else []),
+            *differences(before.data, checkpoint.data),
+        ],
         commands=commands.get(checkpoint.revision, []),
         event=event,
         status=checkpoint.status,
     )
+
+
+def _step_change(
+    before: str, after: str, labels: Mapping[str, str]
+) -> list[FieldChange]:
+    named = (labels.get(step, step) for step in (before, after))
+    return [FieldChange(_("step"), *named)] if before != after else []
 
 
 def _step(checkpoint: Checkpoint) -> str:

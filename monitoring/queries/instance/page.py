@@ -142,7 +142,7 @@ def _of_process_manager(
         drawing_of(graph, instance.definition.fingerprint),
         instance_state(graph, instance, runs, taken_edges(instance)),
         [_visit(run, labels, instance) for run in runs],
-        history_of(instance, _start(graph), before),
+        history_of(instance, _start(graph), labels, before),
         [(edge, labels[edge.target]) for edge in accepted_now(graph, instance)],
         open_run.wake_at if open_run and not instance.finished_at else None,
         open_run is not None and is_past(open_run),

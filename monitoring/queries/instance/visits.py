@@ -143,6 +143,13 @@ def run_page(
     return RunPage(shown, older, filters, group)
 
 
+def worth_a_look(rows: QuerySet[StepRun]) -> QuerySet[StepRun]:
+    """The open visits, but no join that waits for its branches, and of a map only the elements in trouble."""
+    trouble = Q(status__in=[StepStatus.FAILED, StepStatus.RETRYING])
+    rows = rows.filter(finished_at=None).exclude(kind=StepKind.JOIN)
+    return rows.filter(Q(item=None) | trouble)
+
+
 def _matching(
     instance: ProcessInstance, labels: Mapping[str, str], filters: RunFilters
 ) -> QuerySet[StepRun]:
@@ -153,7 +160,7 @@ def _matching(
         # Of ten thousand elements only the map; and what has begun, not what waits for its branches.
         rows = rows.filter(item=None).exclude(kind=StepKind.JOIN, finished_at=None)
     if filters.state == "open":
-        rows = rows.filter(finished_at=None)
+        rows = rows.filter(finished_at=None) if filters.step else worth_a_look(rows)
     elif filters.state in StepStatus.values:
         rows = rows.filter(status=filters.state)
     else:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Case, IntegerField, Q, QuerySet, TextField, Value, When
+from django.db.models import Case, IntegerField, QuerySet, TextField, Value, When
 from django.db.models.functions import Cast, Left, Right
 
 from monitoring.diagrams import DiagramState, Drawing, drawing_of
@@ -18,7 +18,13 @@ from monitoring.queries.instance.step_states import (
 )
 from monitoring.queries.instance.taken import taken_edges
 from monitoring.queries.instance.trouble import last_line
-from monitoring.queries.instance.visits import SHOWN, RunFilters, RunPage, run_page
+from monitoring.queries.instance.visits import (
+    SHOWN,
+    RunFilters,
+    RunPage,
+    run_page,
+    worth_a_look,
+)
 from monitoring.queries.instance.workflow_diagram import workflow_state
 from orchestrator.definition.graph import Graph, Node
 from orchestrator.models import ProcessInstance, Status, StepKind, StepRun, StepStatus
@@ -64,6 +70,11 @@ class OpenStep:
         return self._wakes and self.run.status == StepStatus.RETRYING
 
     @property
+    def deadline_passed(self) -> bool:
+        """Whether its deadline is being carried out, or could not be."""
+        return bool(self.run.owner or self.error)
+
+    @property
     def _wakes(self) -> bool:
         return self.run.wake_at is not None or self.run.remaining is not None
 
@@ -104,6 +115,11 @@ class WorkflowView:
     steps: int
     declined: Declined | None
 
+    @property
+    def number_open(self) -> int:
+        """Open steps worth a look, all of them."""
+        return len(self.open) + self.more_open
+
 
 def workflow_view(instance: ProcessInstance, filters: RunFilters) -> WorkflowView:
     """Reads what is special to a workflow's page."""
@@ -138,10 +154,8 @@ def workflow_view(instance: ProcessInstance, filters: RunFilters) -> WorkflowVie
 
 
 def _open_steps(instance: ProcessInstance) -> QuerySet[StepRun]:
-    """The open visits worth a look, those that need a person first; of a map only the elements in trouble."""
-    rows = StepRun.objects.filter(instance=instance, finished_at=None)
-    trouble = Q(status__in=[StepStatus.FAILED, StepStatus.RETRYING])
-    rows = rows.exclude(kind=StepKind.JOIN).filter(Q(item=None) | trouble)
+    """The open visits worth a look, those that need a person first."""
+    rows = worth_a_look(StepRun.objects.filter(instance=instance))
     order = [
         When(status=StepStatus.FAILED, then=0),
         When(kind=StepKind.ASK, then=1),

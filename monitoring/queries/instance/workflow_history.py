@@ -9,8 +9,8 @@ from monitoring.diagrams import words
 from monitoring.queries.instance.entries import (
     Began,
     Entry,
-    FieldChange,
     HistoryPage,
+    status_change,
 )
 from monitoring.queries.instance.history import (
     Checkpoints,
@@ -78,15 +78,12 @@ def _entry(
 ) -> Entry:
     run = runs.get(checkpoint.step_run or 0)
     event = events.get(checkpoint.revision)
-    moved = earlier is not None and earlier.status != checkpoint.status
     return Entry(
         checkpoint.at,
         event.type if event else _what(checkpoint, run, labels),
         source=event.source if event else "",
         revision=checkpoint.revision,
-        changes=[FieldChange("status", earlier.status, checkpoint.status)]
-        if moved and earlier
-        else [],
+        changes=status_change(earlier.status, checkpoint.status) if earlier else [],
         event=event,
         status=_status(instance, checkpoint, run) if run and not event else "",
         element_of=labels.get(run.node, run.node)

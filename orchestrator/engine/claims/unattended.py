@@ -17,12 +17,12 @@ WORK: tuple[type[Work], ...] = (InboxEvent, IssuedCommand, StepRun)
 def unattended() -> list[str]:
     """The queues on which work is due, and for which no worker lives."""
     now = database_now()
-    due = {plain(name) for table in WORK for name in _queues_with_due(table, now)}
+    due = {plain(name) for table in WORK for name in queues_with_due(table, now)}
     alive = Worker.objects.alive(now).filter(queue__in=due)
     return sorted(due.difference(alive.values_list("queue", flat=True)))
 
 
-def _queues_with_due(table: type[Work], now: datetime) -> Iterator[str]:
+def queues_with_due(table: type[Work], now: datetime) -> Iterator[str]:
     """The queues of which a table has due work: for each of those it has work of, two looks at the index."""
     waiting = table._default_manager.filter(wake_at__isnull=False).order_by("queue")
     names = waiting.values_list("queue", flat=True)

@@ -257,7 +257,7 @@ class EventOperation(Operation):
         """Why it cannot be done now; "" if it can."""
         if event.verdict in (*PROBLEMS, Verdict.PARKED):
             return ""
-        return f"{event.type} was settled meanwhile: {Verdict(event.verdict).label}"
+        return f"{event.type} was settled meanwhile: {Verdict(event.verdict).value}"
 
     def __call__(self, event_pk: int, *, request: ActionRequest) -> OperatorAction:
         """Carries it out.

@@ -67,7 +67,7 @@ def _found(issued: Any, key: str) -> IssuedCommand:
     except (ValueError, IssuedCommand.DoesNotExist):
         raise OperationRefused(f"the process has no command {key}") from None
     if row.status not in IssuedCommand.FAILING:
-        told = CommandStatus(row.status).label
+        told = CommandStatus(row.status).value
         raise OperationRefused(
             f"{row.type} is {told}: only what has failed can be skipped"
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.utils.translation import override
+
 from orchestrator.models import (
     CauseKind,
     Checkpoint,
@@ -36,4 +38,5 @@ def _moved(checkpoint: Checkpoint) -> str:
         case CauseKind.STEP:
             run = StepRun.objects.filter(pk=ref).first()
             return f"{run.node if run else 'a step'} was done at {at}"
-    return f"{checkpoint.said} at {at}"
+    with override("en"):  # as all that is kept; pages translate it for each reader
+        return f"{checkpoint.said} at {at}"

@@ -23,7 +23,7 @@ def open_run(instance: ProcessInstance, pk: int) -> StepRun:
         raise OperationRefused(f"the process has no step run {pk}")
     if run.finished_at is not None:
         raise StaleRevision(
-            f"{run.node} is over meanwhile: {StepStatus(run.status).label}"
+            f"{run.node} is over meanwhile: {StepStatus(run.status).value}"
         )
     return run
 

@@ -1,0 +1,242 @@
+"""What every page says of work without workers, and of what needs a person: true, and the same as the lists."""
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from html import unescape
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from examples.order_listing.messages import Destination
+from examples.order_listing.orders import place_order
+from orchestrator import start_process
+from orchestrator.engine.drain import drain
+from orchestrator.models import InboxEvent, ProcessInstance, StepRun, Worker
+from tests.apps.every_construct.fixtures import helpdesk
+from tests.apps.every_construct.processes import Inquiry
+from tests.browser.samples import orders
+
+__all__ = ["helpdesk"]
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("helpdesk")]
+
+NOBODY = "No worker lives"
+CALM = "Nothing needs a person"
+LINK = re.compile(r'<a href="([^"]+)">([^<]+)</a>')
+ENTRY = re.compile(
+    r'<a href="([^"]+)"[^>]*>\s*<span>[^<]+</span>\s*<span class="num[^>]*>(\d+)<'
+)
+
+
+def hire(queue: str = "default", seconds_ago: float = 0) -> None:
+    """Have a worker in the table that was heard of so long ago."""
+    now = timezone.now()
+    Worker.objects.create(
+        id=f"{queue}-{seconds_ago}",
+        supervisor="one",
+        host="here",
+        pid=1,
+        queue=queue,
+        started_at=now - timedelta(hours=1),
+        seen_at=now - timedelta(seconds=seconds_ago),
+        swept_at=now,
+    )
+
+
+@pytest.fixture
+def read(client: Client, operator: User) -> Callable[..., str]:
+    """Reads a page as an operator."""
+    client.force_login(operator)
+
+    def read_page(address: str, **headers: str) -> str:
+        answer = client.get(address, headers=headers)
+        assert answer.status_code == 200
+        return answer.content.decode()
+
+    return read_page
+
+
+def needs(page: str) -> dict[str, str]:
+    """What the first page says needs a person, with the addresses of the lists."""
+    part = page.partition('id="needs"')[2].partition('id="definitions"')[0]
+    return {text: unescape(address) for address, text in LINK.findall(part)}
+
+
+def rows(page: str) -> int:
+    body = page.partition("<tbody")[2].partition("</tbody>")[0]
+    return body.count("<tr")
+
+
+# Workers
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/",
+        "/processes/",
+        "/decisions/",
+        "/events/",
+        "/failures/",
+        "/definitions/order-listing/",
+    ],
+)
+def test_without_workers_every_page_says_so(
+    address: str, read: Callable[..., str]
+) -> None:
+    orders()
+    assert NOBODY in read(address)
+
+    hire()
+    assert NOBODY not in read(address)
+    assert CALM not in read(address)
+
+
+def test_an_open_page_hears_of_it(read: Callable[..., str]) -> None:
+    orders()
+    fragments = read("/?since=1", **{"HX-Request": "true"})
+
+    banner = fragments.partition('hx-target="#banner"')[2].partition("</hx-partial>")[0]
+    assert NOBODY in banner
+
+
+def test_a_queue_with_work_and_without_a_worker_is_named(
+    read: Callable[..., str],
+) -> None:
+    place_order(Destination.INTERNAL, "50 MWh")
+    InboxEvent.objects.update(queue="films")
+    hire()
+    page = read("/processes/")
+    assert "No worker serves the queue films, where work is due." in page
+    assert NOBODY not in page
+
+    hire("films")
+
+    assert "No worker serves" not in read("/processes/")
+
+
+def test_a_worker_that_is_slow_to_say_that_it_lives_is_not_missed(
+    read: Callable[..., str],
+) -> None:
+    place_order(Destination.INTERNAL, "50 MWh")
+    hire(seconds_ago=9)
+
+    assert NOBODY not in read("/")
+
+
+def test_a_worker_that_has_been_silent_for_a_minute_is(
+    read: Callable[..., str],
+) -> None:
+    hire(seconds_ago=60)
+
+    assert NOBODY in read("/")
+
+
+# What needs a person
+
+
+def test_nothing_needs_a_person_where_that_is_so(read: Callable[..., str]) -> None:
+    place_order(Destination.INTERNAL, "50 MWh")
+    drain()
+    hire()
+
+    page = read("/")
+
+    assert page.count(CALM) == 2
+    assert needs(page) == {}
+
+
+def asking() -> ProcessInstance:
+    receipt = start_process(Inquiry, Inquiry.Input("T-1"))
+    drain()
+    return ProcessInstance.objects.get(pk=receipt.process_id)
+
+
+def overdue() -> None:
+    place_order(Destination.EXTERNAL, "50 MWh")
+    drain()
+    at = timezone.now() - timedelta(seconds=90)
+    StepRun.objects.filter(finished_at=None).update(wake_at=at)
+
+
+def decision() -> None:
+    asking()
+
+
+def paused() -> None:
+    asking()
+    ProcessInstance.objects.update(status="paused", paused_at=timezone.now())
+
+
+def escalated() -> None:
+    asking()
+    ProcessInstance.objects.update(escalation_level=1)
+
+
+@pytest.mark.parametrize(
+    ("happens", "said"),
+    [
+        (orders, "2 failures"),
+        (decision, "1 decision"),
+        (paused, "1 paused"),
+        (escalated, "1 escalated"),
+        (overdue, "1 overdue"),
+    ],
+)
+@pytest.mark.usefixtures("invariants")
+def test_whatever_needs_a_person_is_said_and_listed(
+    happens: Callable[[], object], said: str, read: Callable[..., str]
+) -> None:
+    happens()
+    hire()
+
+    page = read("/")
+
+    found = needs(page)
+    assert said in found
+    for words, address in found.items():
+        assert rows(read(address)) == int(words.split()[0]), words
+    tiles = page.partition('id="definitions"')[2]
+    for address, words in LINK.findall(tiles):
+        if words[0].isdecimal():
+            assert rows(read(unescape(address))) == int(words.split()[0]), words
+    _put_right()
+
+
+def _put_right() -> None:
+    """What the tables were made to say is taken back, since the invariants hold of every test."""
+    ProcessInstance.objects.filter(status="paused").update(
+        status="waiting", paused_at=None
+    )
+    ProcessInstance.objects.filter(escalation_level__gt=0).update(escalation_level=0)
+    late = StepRun.objects.filter(wake_at__lt=timezone.now(), finished_at=None)
+    late.update(wake_at=timezone.now() + timedelta(hours=1))
+
+
+def test_who_may_not_see_events_is_told_of_none(client: Client, viewer: User) -> None:
+    orders()
+    viewer.user_permissions.filter(codename="view_inboxevent").delete()
+    client.force_login(User.objects.get(pk=viewer.pk))
+
+    found = needs(client.get("/").content.decode())
+
+    assert not any("event" in words for words in found)
+
+
+def test_every_number_in_the_menu_is_that_of_the_list_it_opens(
+    read: Callable[..., str],
+) -> None:
+    orders()
+    orders()
+    asking()
+    hire()
+
+    entries = ENTRY.findall(read("/").partition('id="nav"')[2])
+
+    assert len(entries) == 4
+    for address, number in entries:
+        assert int(number) > 0
+        assert rows(read(unescape(address))) == int(number), address
