@@ -19,7 +19,16 @@ from orchestrator.models import Definition, ProcessInstance, Worker
 from orchestrator.models.worker import lately
 from orchestrator.queue import answers, calls_of, depth, plain
 
-__all__ = ["leases", "queue", "queues", "redis_answers", "status", "unattended"]
+__all__ = [
+    "due_by_queue",
+    "leases",
+    "queue",
+    "queues",
+    "redis_answers",
+    "status",
+    "unattended",
+    "workers_by_queue",
+]
 
 MOST = 10_000
 """Rows that one count looks at."""
