@@ -53,7 +53,7 @@ def summary_of(pk: UUID) -> Summary | None:
         history = (
             workflow_history_of(instance, labels)
             if workflow
-            else history_of(instance, start)
+            else history_of(instance, start, labels)
         )
         open_runs = instance.step_runs.filter(finished_at=None).order_by("pk")
         return Summary(
