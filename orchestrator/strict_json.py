@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import dataclass
 from typing import NoReturn
 
 from orchestrator.definition.codec import MAX_BYTES, MAX_DEPTH, check
@@ -16,31 +17,46 @@ from orchestrator.exceptions import InvalidMessage
 
 MAX_KEYS = 5_000
 
+
+@dataclass(frozen=True)
+class Limits:
+    """How much one value may be: its bytes, how deep it is nested, and its keys in all."""
+
+    bytes: int = MAX_BYTES
+    depth: int = MAX_DEPTH
+    keys: int = MAX_KEYS
+
+
+OF_MESSAGES = Limits()
+"""Of what senders send."""
+
 # A string to its end (or the end of the input), a bracket or a colon. Possessive, so that no input is read twice.
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.?+)*+"?+|[\[{\]}:]', re.DOTALL)
 _SHOWN = 40  # characters of a refused key or number
 
 
-def parse(raw: bytes) -> object:
+def parse(raw: bytes, limits: Limits = OF_MESSAGES) -> object:
     """Reads one JSON value.
 
     Args:
-        raw: UTF-8, at most 256 KiB, nested at most 64 deep, with at most 5,000 keys in all.
+        raw: UTF-8.
+        limits: how much of it there may be: 256 KiB, nested 64 deep, with 5,000 keys in all, if nothing else is said.
 
     Raises:
         InvalidMessage: what is wrong with it, and where the bad value stands when that can be said.
     """
-    _check_size(raw)
+    _check_size(raw, limits)
     text = _decoded(raw)
-    _check_shape(raw)
+    _check_shape(raw, limits)
     value = _loaded(text)
-    check(value)
+    check(value, depth=MAX_DEPTH - limits.depth)
     return value
 
 
-def _check_size(raw: bytes) -> None:
-    if len(raw) > MAX_BYTES:
-        raise InvalidMessage(f"larger than {MAX_BYTES // 1024} KiB; send less at once")
+def _check_size(raw: bytes, limits: Limits) -> None:
+    if len(raw) > limits.bytes:
+        most = limits.bytes // 1024
+        raise InvalidMessage(f"larger than {most} KiB; send less at once")
 
 
 def _decoded(raw: bytes) -> str:
@@ -50,7 +66,7 @@ def _decoded(raw: bytes) -> str:
         raise InvalidMessage(f"not UTF-8 at byte {error.start}") from None
 
 
-def _check_shape(raw: bytes) -> None:
+def _check_shape(raw: bytes, limits: Limits) -> None:
     depth = keys = 0
     for token in _TOKEN.finditer(raw):
         first = raw[token.start()]
@@ -60,10 +76,10 @@ def _check_shape(raw: bytes) -> None:
             depth -= 1
         elif first in b":":
             keys += 1
-        if depth > MAX_DEPTH:
-            raise InvalidMessage(f"nested deeper than {MAX_DEPTH} levels")
-        if keys > MAX_KEYS:
-            raise InvalidMessage(f"more than {MAX_KEYS:,} keys")
+        if depth > limits.depth:
+            raise InvalidMessage(f"nested deeper than {limits.depth} levels")
+        if keys > limits.keys:
+            raise InvalidMessage(f"more than {limits.keys:,} keys")
 
 
 def _loaded(text: str) -> object:

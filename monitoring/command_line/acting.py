@@ -1,4 +1,4 @@
-"""`process retry`, `cancel` and `escalate`: operators' actions, by the classes that the console's buttons have."""
+"""`process retry`, `cancel`, `escalate`, `pause` and `resume`: operators' actions, by the classes of the buttons."""
 
 import json
 import signal
@@ -35,7 +35,9 @@ from orchestrator.models import ProcessInstance, Status
 
 WAY = "command line"
 ALL_DONE, SOME_REFUSED, INTERRUPTED = 0, 1, 130
-ENDED_SO = {"cancel": Status.CANCELLED}
+CALLED = {"resume": "unpause"}
+"""The actions whose name is another one: their `resume` goes back to a checkpoint."""
+ENDED_SO = {"cancel": Status.CANCELLED, "pause": Status.PAUSED}
 """How a process stands to which nothing is left to be done."""
 
 
@@ -72,7 +74,7 @@ def add_user(parser: CommandParser) -> None:
 
 
 def carry_out(terminal: Terminal, options: Mapping[str, Any]) -> int:
-    operation = on_processes()[options["what"]]
+    operation = on_processes()[CALLED.get(options["what"], options["what"])]
     actor = user_of(options["user"])
     if operation.asks_reason and not options["reason"].strip():
         raise CommandError("say why: --reason", returncode=USAGE)
@@ -139,6 +141,7 @@ class BulkAction:
     ) -> None:
         self.terminal, self.operation, self.actor = terminal, operation, actor
         self.options = options
+        self._given = [given.form == "flag" for given in operation.given]  # as in bulk
         self.verdicts: Counter[str] = Counter()
         self._interrupted = False
         self._over = False
@@ -176,7 +179,7 @@ class BulkAction:
 
     def _act(self, pk: UUID) -> None:
         try:
-            self.operation(pk, request=self._request(pk))
+            self.operation(pk, *self._given, request=self._request(pk))
         except PermissionMissing as refusal:
             self._tell(pk, "refused", f"{refusal} ({self.operation.permission})")
             self._over = True

@@ -44,6 +44,9 @@ class IssuedCommand(Work):
 
     FAILING = (CommandStatus.FAILED, CommandStatus.RETRYING)
 
+    UNDER_WAY = (CommandStatus.READY, CommandStatus.RUNNING, CommandStatus.RETRYING)
+    """What a worker will carry out."""
+
     id = models.UUIDField(_("command id"), primary_key=True)
     instance = models.ForeignKey(
         "orchestrator.ProcessInstance",

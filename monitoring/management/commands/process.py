@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from monitoring.command_line import acting, listing, showing, watching
+from monitoring.command_line import acting, carrying, listing, showing, watching
 from monitoring.command_line.terminal import Terminal
 from orchestrator.management.table_command import TableCommand
 
@@ -15,6 +15,10 @@ PARTS: dict[str, tuple[Any, str]] = {
     "retry": (acting, "Tries again what has failed in processes."),
     "cancel": (acting, "Cancels processes."),
     "escalate": (acting, "Escalates processes."),
+    "pause": (acting, "Lets processes stand still."),
+    "resume": (acting, "Lets paused processes go on."),
+    "export": (carrying, "Writes a process with its history as lines of JSON."),
+    "import": (carrying, "Stores what was exported elsewhere, paused."),
 }
 
 INTERRUPTED = 130
@@ -30,7 +34,8 @@ class Command(TableCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parts = parser.add_subparsers(dest="what", required=True, metavar="WHAT")
         for name, (part, told) in PARTS.items():
-            part.add_arguments(parts.add_parser(name, help=told, description=told))
+            add = getattr(part, f"add_arguments_of_{name}", None) or part.add_arguments
+            add(parts.add_parser(name, help=told, description=told))
 
     def handle(self, *args: Any, **options: Any) -> None:
         part, _ = PARTS[options["what"]]

@@ -1,7 +1,8 @@
 """Letting a process stand still: what waits for a time keeps what was left of it, and nothing new starts.
 
 What is claimed comes to its end. Work that becomes ready meanwhile is put to rest when its process is written, or, at
-the latest, when a worker claims it. Commands that were issued are carried out.
+the latest, when a worker claims it. Commands that were issued are carried out; those of a process that was imported
+wait until it is resumed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ from uuid import UUID
 from django.db.models import DateTimeField, DurationField, ExpressionWrapper, F, Value
 from django.db.models.expressions import Combinable
 
-from orchestrator.models import Checkpoint, InboxEvent, Status, StepRun, Verdict
+from orchestrator.models import (
+    Checkpoint,
+    InboxEvent,
+    IssuedCommand,
+    Status,
+    StepRun,
+    Verdict,
+)
 
 WAITING = (Verdict.RECEIVED, Verdict.PARKED)
 """Events that nothing has settled."""
@@ -45,6 +53,16 @@ def wake(process_id: UUID, now: datetime) -> set[str]:
     parked.update(patience_until=due)
     for rows in (runs, events):
         rows.update(wake_at=due, remaining=None)
+    return queues | _carry_out(process_id, now)
+
+
+def _carry_out(process_id: UUID, now: datetime) -> set[str]:
+    """Commands wait only in a process that was imported, for it to be resumed."""
+    rows = IssuedCommand.objects.filter(instance=process_id, wake_at=None)
+    waiting = rows.filter(status__in=IssuedCommand.UNDER_WAY)
+    queues = set(waiting.values_list("queue", flat=True).distinct())
+    if queues:
+        waiting.update(wake_at=now)
     return queues
 
 

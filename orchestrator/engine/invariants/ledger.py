@@ -113,7 +113,9 @@ def overdue() -> Iterator[str]:
 
 def unsettled() -> Iterator[str]:
     """The other half of I7: every command is settled, will be looked at or is held, and belongs to a transition."""
-    unsent = IssuedCommand.objects.filter(wake_at=None).exclude(
+    # Those of a process that was imported and stands still wait for it to be resumed.
+    unsent = IssuedCommand.objects.filter(wake_at=None, instance__paused_at=None)
+    unsent = unsent.exclude(
         status__in=[
             *IssuedCommand.SETTLED,
             CommandStatus.FAILED,

@@ -18,6 +18,8 @@ from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.decide import decide
 from orchestrator.engine.operations.discard import discard
 from orchestrator.engine.operations.escalate import escalate
+from orchestrator.engine.operations.export_process import export
+from orchestrator.engine.operations.import_process import import_
 from orchestrator.engine.operations.pause import pause, unpause
 from orchestrator.engine.operations.redeliver import redeliver
 from orchestrator.engine.operations.redo import redo
@@ -49,6 +51,8 @@ __all__ = [
     "decide",
     "discard",
     "escalate",
+    "export",
+    "import_",
     "on_events",
     "on_processes",
     "pause",

@@ -1,0 +1,138 @@
+"""`process export` and `import`: a process with its sub-processes and their history, as lines of JSON."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+from uuid import uuid4
+
+import click
+from django.core.management.base import CommandError, CommandParser
+
+from monitoring.command_line.acting import WAY, add_user, user_of
+from monitoring.command_line.chosen import USAGE, process_id
+from monitoring.command_line.terminal import Terminal
+from orchestrator.engine.operations import OPERATIONS, ActionRequest
+from orchestrator.exceptions import OperationRefused
+from orchestrator.models import OperatorAction, ProcessInstance
+
+
+def add_arguments_of_export(parser: CommandParser) -> None:
+    parser.add_argument("id", help="the process id, of no sub-process")
+    parser.add_argument(
+        "--output", default="-", metavar="FILE", help="standard output without it"
+    )
+    add_user(parser)
+
+
+def add_arguments_of_import(parser: CommandParser) -> None:
+    parser.add_argument("file", help='what was exported; "-" is standard input')
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    add_user(parser)
+
+
+def carry_out(terminal: Terminal, options: Mapping[str, Any]) -> int:
+    if options["what"] == "export":
+        return _export(options)
+    return _import(terminal, options)
+
+
+def _export(options: Mapping[str, Any]) -> int:
+    pk, request = process_id(options["id"]), _request(options)
+    with _written(options["output"]) as file:
+        action = _done("export", pk, file.write, request=request)
+    rows = ", ".join(f"{n:,} {name}s" for name, n in action.after["rows"].items())
+    sys.stderr.write(f"exported {pk}: {rows}\n".replace("processs", "processes"))
+    return 0
+
+
+def _import(terminal: Terminal, options: Mapping[str, Any]) -> int:
+    request = _request(options)
+    with _read(options["file"]) as file:
+        action = _done("import", file, request=request)
+    row = ProcessInstance.objects.select_related("definition").get(
+        pk=action.instance_id
+    )
+    if options["json"]:
+        told = {"id": str(row.pk), "status": row.status, "revision": row.revision}
+        terminal.line(json.dumps(told))
+        return 0
+    stands = f"{terminal.status(row.status)} at revision {row.revision}"
+    terminal.line(f"imported {row.pk}, {row.definition}: {stands}")
+    if row.finished_at is None:
+        terminal.line(f"process resume {row.pk} has it go on")
+    return 0
+
+
+def _request(options: Mapping[str, Any]) -> ActionRequest:
+    actor = user_of(options["user"])
+    return ActionRequest(actor, uuid4(), options["reason"], way=WAY)
+
+
+def _done(name: str, *given: Any, request: ActionRequest) -> OperatorAction:
+    operation: Any = OPERATIONS[name]
+    try:
+        action: OperatorAction = operation(*given, request=request)
+    except OperationRefused as refusal:
+        raise CommandError(f"not {name}ed: {refusal}") from None
+    return action
+
+
+@contextmanager
+def _written(path: str) -> Iterator[BinaryIO]:
+    """The file, which is there under its name only when all of it is."""
+    if path == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    whole = Path(path)
+    part = whole.with_name(f".{whole.name}.{uuid4().hex[:8]}")
+    try:
+        with part.open("xb") as file:
+            part.chmod(0o600)  # it holds all that the process knows
+            yield file
+        part.replace(whole)
+    except OSError as error:
+        raise CommandError(
+            f"cannot write to {path}: {error.strerror}", returncode=USAGE
+        ) from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _read(path: str) -> Iterator[BinaryIO]:
+    if path == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        file = Path(path).open("rb")  # noqa: SIM115  # closed below
+        size = Path(path).stat().st_size
+    except (OSError, ValueError) as error:
+        told = getattr(error, "strerror", None) or error
+        raise CommandError(f"cannot read {path!a}: {told}", returncode=USAGE) from None
+    hidden = not sys.stderr.isatty()
+    with (
+        file,
+        click.progressbar(
+            length=size, label="Importing", file=sys.stderr, hidden=hidden
+        ) as bar,
+    ):
+        yield FileWithBar(file, bar)  # type: ignore[misc]  # as much of a file as is read of it
+
+
+class FileWithBar:
+    """A file that is read line by line, with a bar that shows how far."""
+
+    def __init__(self, file: BinaryIO, bar: Any) -> None:
+        self._file, self._bar = file, bar
+
+    def readline(self, most: int) -> bytes:
+        line = self._file.readline(most)
+        self._bar.update(len(line))
+        return line
+
+    def read(self, number: int) -> bytes:
+        return self._file.read(number)

@@ -1,0 +1,178 @@
+"""The form of an export: lines of JSON, each a row of a table, between a head and an end.
+
+The head says what it is and when it was written, the end how many lines there were and their checksum. A row has the
+columns of its table under their names, so that this form cannot fall behind the tables; what is meant for one
+installation alone stays there: the definition's key (its name, version, kind and fingerprint are written) and the
+users' (their names are).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Annotated, Any, Literal, Optional
+from uuid import UUID
+
+from django.db.models import Field, JSONField, Model
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    IPvAnyAddress,
+    StringConstraints,
+    create_model,
+)
+from pydantic import Field as Bounds
+
+from orchestrator.models import (
+    Checkpoint,
+    InboxEvent,
+    Incident,
+    IssuedCommand,
+    OperatorAction,
+    ProcessInstance,
+    StepRun,
+)
+
+KIND = "a process and its history"
+FORMAT = 1
+"""Raised when a line means something else than before; what is older is read as long as that can be told."""
+
+STRICT = ConfigDict(strict=True, extra="forbid")
+
+
+class Head(BaseModel):
+    """The first line."""
+
+    model_config = STRICT
+
+    procession: Literal["a process and its history"]
+    format: int
+    exported_at: AwareDatetime
+    process: UUID
+    processes: int
+
+
+class End(BaseModel):
+    """The last line."""
+
+    model_config = STRICT
+
+    end: Annotated[int, Bounds(ge=0)]
+    sha256: str
+
+
+class PinnedDefinition(BaseModel):
+    """Which definition a process runs on."""
+
+    model_config = STRICT
+
+    name: Annotated[str, StringConstraints(max_length=100)]
+    version: Annotated[int, Bounds(ge=0, le=2**31 - 1)]
+    kind: str
+    fingerprint: str
+
+
+LONGEST = timedelta(days=36_525)
+"""What may be left of a time: every database can store it."""
+
+WHOLE = {
+    "BigAutoField": 2**63 - 1,
+    "AutoField": 2**63 - 1,
+    "PositiveIntegerField": 2**31 - 1,
+    "PositiveSmallIntegerField": 2**15 - 1,
+}
+OTHERS: dict[str, Any] = {
+    "UUIDField": UUID,
+    "BooleanField": bool,
+    "TextField": str,
+    "JSONField": Any,
+    "DateTimeField": Annotated[
+        AwareDatetime,
+        Bounds(ge=datetime.fromisoformat("1970-01-01T00:00Z")),
+        Bounds(le=datetime.fromisoformat("9000-01-01T00:00Z")),
+    ],
+    "DurationField": Annotated[timedelta, Bounds(ge=-LONGEST, le=LONGEST)],
+    "GenericIPAddressField": IPvAnyAddress,
+}
+
+
+def _type_of(field: Field[Any, Any]) -> Any:
+    """The type of a column's values in JSON."""
+    if field.is_relation:
+        target: Any = field.target_field  # type: ignore[attr-defined]  # a foreign key has it
+        form = _type_of(target)
+    elif field.choices:
+        values = [value for value, _ in field.flatchoices]
+        form = Literal[(*values, *([""] if field.blank else []))]
+    elif (kind := field.get_internal_type()) in WHOLE:
+        form = Annotated[int, Bounds(ge=0, le=WHOLE[kind])]
+    elif kind in ("CharField", "SlugField"):
+        form = Annotated[str, StringConstraints(max_length=field.max_length)]
+    else:
+        form = OTHERS[kind]
+    return Optional[form] if field.null else form  # noqa: UP045  # made at run time
+
+
+@dataclass(frozen=True)
+class ExportedTable:
+    """The rows of one table.
+
+    Args:
+        name: what their lines are called.
+        model: the table.
+        process: its column with the process id.
+        left: columns that stay where they are.
+        beside: what is written in their place.
+    """
+
+    name: str
+    model: type[Model]
+    process: str = "instance_id"
+    left: frozenset[str] = frozenset()
+    beside: tuple[tuple[str, Any], ...] = ()
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        fields = self.model._meta.concrete_fields
+        return tuple(one.attname for one in fields if one.attname not in self.left)
+
+    @cached_property
+    def values(self) -> tuple[str, ...]:
+        """The columns with JSON values of the application's."""
+        fields = self.model._meta.concrete_fields
+        return tuple(one.attname for one in fields if isinstance(one, JSONField))
+
+    @cached_property
+    def form(self) -> type[BaseModel]:
+        """What reads a line."""
+        fields = {one.attname: one for one in self.model._meta.concrete_fields}
+        types = {name: (_type_of(fields[name]), ...) for name in self.columns}
+        besides = {name: (form, ...) for name, form in self.beside}
+        made: Any = {"row": (Literal[self.name], ...), **types, **besides}
+        form: type[BaseModel] = create_model(self.name, __config__=STRICT, **made)
+        return form
+
+
+USER = Annotated[str, StringConstraints(max_length=254)]
+
+PARTS = (
+    ExportedTable(
+        "process",
+        ProcessInstance,
+        "id",
+        frozenset({"definition_id", "owner_id"}),
+        (("definition", PinnedDefinition), ("owner", Optional[USER])),  # noqa: UP045
+    ),
+    ExportedTable("command", IssuedCommand),
+    ExportedTable("event", InboxEvent, "process_id"),
+    ExportedTable("visit", StepRun),
+    ExportedTable("action", OperatorAction, left=frozenset({"actor_id"})),
+    ExportedTable("incident", Incident),
+    ExportedTable("checkpoint", Checkpoint),
+)
+"""In the order of their lines: what a row refers to comes before it, but for the sub-process of a visit."""
+
+BY_NAME: Mapping[str, ExportedTable] = {part.name: part for part in PARTS}

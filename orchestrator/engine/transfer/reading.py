@@ -1,0 +1,126 @@
+"""Reading what somebody gives as an export: line by line, each as strictly as any message, in bounded memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, BinaryIO, NamedTuple, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from orchestrator import strict_json
+from orchestrator.definition.codec import MAX_DEPTH
+from orchestrator.engine.transfer.form import (
+    BY_NAME,
+    FORMAT,
+    PARTS,
+    End,
+    ExportedTable,
+    Head,
+)
+from orchestrator.exceptions import InvalidMessage, OperationRefused
+
+LIMITS = strict_json.Limits(bytes=8 * 1024 * 1024, depth=MAX_DEPTH + 2, keys=1_000_000)
+"""Of one line: a visit has its result, its element and what it has saved, each of the size of a message."""
+
+Form = TypeVar("Form", bound=BaseModel)
+
+PLACES = {part.name: place for place, part in enumerate(PARTS)}
+
+
+class ExportedRow(NamedTuple):
+    """A row that was read: the table, its values by their columns, and what was written beside."""
+
+    part: ExportedTable
+    values: dict[str, Any]
+    beside: dict[str, Any]
+
+
+class Reading:
+    """A file that is read once.
+
+    Args:
+        file: its bytes.
+
+    Raises:
+        OperationRefused: it is no export, or of a form that the running code does not know.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._number = 0
+        self._checksum = hashlib.sha256()
+        raw, value = self._line()
+        if not isinstance(value, dict) or "procession" not in value:
+            raise OperationRefused("this is no export of a process")
+        if value.get("format") != FORMAT:
+            raise OperationRefused(
+                f"it has the format {value.get('format')!r}, the running code reads {FORMAT}: "
+                "import it with the version that wrote it, or export it again"
+            )
+        self.head = self._as(Head, raw)
+
+    def rows(self) -> Iterator[ExportedRow]:
+        """Its rows, in the order of the parts.
+
+        Raises:
+            OperationRefused: a line is not as it must be, or the file is not whole.
+        """
+        place = 0
+        while True:
+            before = self._number, self._checksum.hexdigest()
+            raw, value = self._line()
+            if isinstance(value, dict) and "end" in value:
+                self._check_end(self._as(End, raw), *before)
+                return
+            part = (
+                BY_NAME.get(str(value.get("row"))) if isinstance(value, dict) else None
+            )
+            if part is None or PLACES[part.name] < place:
+                raise self._refused("it does not belong here")
+            place = PLACES[part.name]
+            yield self._row(part, raw, value)
+
+    def _row(self, part: ExportedTable, raw: bytes, value: Any) -> ExportedRow:
+        read = self._as(part.form, raw)
+        values = {name: getattr(read, name) for name in part.columns}
+        # As the strict reader has them, who refuses what the other one only passes on.
+        values |= {name: value[name] for name in part.values}
+        return ExportedRow(
+            part, values, {name: getattr(read, name) for name, _ in part.beside}
+        )
+
+    def _line(self) -> tuple[bytes, Any]:
+        raw = self._file.readline(LIMITS.bytes + 1)
+        self._number += 1
+        if not raw.endswith(b"\n"):
+            told = (
+                "it is too long"
+                if len(raw) > LIMITS.bytes
+                else "the file is cut off here"
+            )
+            raise self._refused(told)
+        try:
+            value = strict_json.parse(raw, LIMITS)
+        except InvalidMessage as mistake:
+            raise self._refused(str(mistake)) from None
+        self._checksum.update(raw)
+        return raw, value
+
+    def _as(self, form: type[Form], raw: bytes) -> Form:
+        try:
+            return form.model_validate_json(raw)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, first["loc"]))[:100]
+            raise self._refused(f"{where}: {first['msg']}") from None
+
+    def _check_end(self, end: End, number: int, checksum: str) -> None:
+        if end.end != number or end.sha256 != checksum:
+            raise self._refused("the lines before it are not those that were written")
+        if any(iter(partial(self._file.read, 1), b"")):
+            raise self._refused("more follows after it")
+
+    def _refused(self, why: str) -> OperationRefused:
+        return OperationRefused(f"line {self._number}: {why}")

@@ -1,0 +1,37 @@
+"""What of a process that has ended is still to be done: nothing could hold it back where it arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from orchestrator.exceptions import OperationRefused
+from orchestrator.models import InboxEvent, IssuedCommand, StepRun
+
+AT_ONCE = 500
+
+WORK: tuple[tuple[str, Any, str], ...] = (
+    ("command", IssuedCommand, "instance"),
+    ("event", InboxEvent, "process"),
+    ("step", StepRun, "instance"),
+)
+
+
+def check_settled(tree: Iterable[UUID]) -> None:
+    """Refuses processes that have ended and for which workers have something left to do.
+
+    Raises:
+        OperationRefused: there is one.
+    """
+    ids = list(tree)
+    for begin in range(0, len(ids), AT_ONCE):
+        some = ids[begin : begin + AT_ONCE]
+        for noun, model, process in WORK:
+            ended = {f"{process}__in": some, f"{process}__finished_at__isnull": False}
+            row = model.objects.filter(wake_at__isnull=False, **ended).first()
+            if row is not None:
+                raise OperationRefused(
+                    f"the process {getattr(row, f'{process}_id')} has ended, and a {noun} of it is still to be done "
+                    f"({row}): export it when that is done, or settled by an operator"
+                )

@@ -1,0 +1,158 @@
+"""Writing a tree of processes, as of one moment."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth import get_user_model
+from django.db.models import Q, QuerySet
+from django.utils.duration import duration_iso_string
+
+from orchestrator.engine.storage import idle_limit
+from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.transfer.form import FORMAT, KIND, PARTS, ExportedTable
+from orchestrator.engine.transfer.unfinished import check_settled
+from orchestrator.exceptions import OperationRefused
+from orchestrator.models import ProcessInstance
+
+AT_ONCE = 500
+"""So many processes are asked for together, and so many rows are held."""
+
+Write = Callable[[bytes], object]
+
+
+def written(process_id: UUID, write: Write) -> dict[str, Any]:
+    """Writes a process with its sub-processes; what was written, in numbers. To be called within a snapshot.
+
+    Raises:
+        OperationRefused: it is not there, is a part of another one, or something of it is still to be done that would
+            be done at once wherever it arrives.
+    """
+    idle_limit.allow(idle_limit.LONG)
+    tree = _tree(process_id)
+    check_settled(tree)
+    now = database_now()
+    lines = _Lines(write)
+    lines.add(
+        {
+            "procession": KIND,
+            "format": FORMAT,
+            "exported_at": now,
+            "process": process_id,
+            "processes": len(tree),
+        }
+    )
+    counts = {part.name: lines.add_all(_rows(part, tree)) for part in PARTS}
+    end = {"end": lines.number, "sha256": lines.checksum.hexdigest()}
+    write(_line(end))
+    return {"exported_at": now.isoformat(), "rows": counts}
+
+
+def _tree(process_id: UUID) -> list[UUID]:
+    """The process ids of a tree, each level in order after the one above it."""
+    root = ProcessInstance.objects.filter(pk=process_id).only("parent_id").first()
+    if root is None:
+        raise OperationRefused(f"there is no process {process_id}")
+    if root.parent_id is not None:
+        raise OperationRefused(
+            f"it is a part of the process {root.parent_id}: export that one, which takes its parts with it"
+        )
+    tree, level = [process_id], [process_id]
+    while level:
+        below: list[UUID] = []
+        for some in _chunks(level):
+            children = ProcessInstance.objects.filter(parent__in=some).order_by("pk")
+            below += children.values_list("pk", flat=True)
+        level = sorted(below)
+        tree += level
+    return tree
+
+
+def _rows(part: ExportedTable, tree: list[UUID]) -> Iterator[dict[str, Any]]:
+    if part.name == "process":
+        yield from _processes(part, tree)
+        return
+    for some in _chunks(tree):
+        rows = _of(part, some).order_by("pk").values(*part.columns)
+        for row in rows.iterator(AT_ONCE):
+            yield {"row": part.name, **row}
+
+
+def _of(part: ExportedTable, some: list[UUID]) -> QuerySet[Any]:
+    """The rows of a table that belong to some processes."""
+    mine = Q(**{f"{part.process}__in": some})
+    if part.name in ("action", "incident"):
+        # One on an event may have come before the event had found its process.
+        mine |= Q(instance=None, event__process__in=some)
+    return part.model._default_manager.filter(mine)
+
+
+NAMED = ("name", "version", "kind", "fingerprint")
+
+
+def _processes(part: ExportedTable, tree: list[UUID]) -> Iterator[dict[str, Any]]:
+    """The processes, each after the one that it is a part of, with definition and owner by their names."""
+    asked = [*part.columns, "owner_id", *(f"definition__{name}" for name in NAMED)]
+    users: dict[Any, str | None] = {None: None}
+    for some in _chunks(tree):
+        found = {row["id"]: row for row in _of(part, some).values(*asked)}
+        for row in (found[pk] for pk in some):
+            owner = row.pop("owner_id")
+            if owner not in users:
+                users[owner] = _user_name(owner)
+            definition = {name: row.pop(f"definition__{name}") for name in NAMED}
+            yield {
+                "row": part.name,
+                **row,
+                "definition": definition,
+                "owner": users[owner],
+            }
+
+
+def _user_name(key: Any) -> str | None:
+    user = get_user_model()._default_manager.filter(pk=key).first()
+    return user.get_username() if user is not None else None
+
+
+def _chunks(keys: list[UUID]) -> Iterator[list[UUID]]:
+    for begin in range(0, len(keys), AT_ONCE):
+        yield keys[begin : begin + AT_ONCE]
+
+
+class _Lines:
+    """The lines so far: their number and their checksum."""
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+        self.number = 0
+        self.checksum = hashlib.sha256()
+
+    def add(self, value: dict[str, Any]) -> None:
+        line = _line(value)
+        self.checksum.update(line)
+        self.number += 1
+        self._write(line)
+
+    def add_all(self, values: Iterator[dict[str, Any]]) -> int:
+        before = self.number
+        for value in values:
+            self.add(value)
+        return self.number - before
+
+
+def _line(value: dict[str, Any]) -> bytes:
+    return (json.dumps(value, default=_as_text, ensure_ascii=False) + "\n").encode()
+
+
+def _as_text(value: object) -> str:
+    """A value that JSON has no form for, without losing anything of it."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return duration_iso_string(value)
+    return str(value)

@@ -1,0 +1,789 @@
+"""A process that is exported and imported goes on as if nothing had happened, and nothing else is taken in."""
+
+import hashlib
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import Group, Permission, User
+from django.core.management import CommandError, call_command
+from django.db import transaction
+from django.utils import timezone
+
+from orchestrator import send_event, start_process
+from orchestrator.engine import pruning
+from orchestrator.engine.operations import (
+    OPERATIONS,
+    ActionRequest,
+    cancel,
+    decide,
+    pause,
+    retry,
+    unpause,
+)
+from orchestrator.engine.transfer import reading
+from orchestrator.exceptions import OperationRefused
+from orchestrator.models import (
+    Checkpoint,
+    CommandStatus,
+    InboxEvent,
+    Incident,
+    IssuedCommand,
+    OperatorAction,
+    ProcessInstance,
+    Status,
+    StepRun,
+    Verdict,
+)
+from orchestrator.testing import run
+from tests.apps.patterns.lost import Paying
+from tests.apps.pausing.processes import (
+    WORKFLOWS,
+    Answer,
+    Bottom,
+    Line,
+    Narrow,
+    Size,
+    Squares,
+    Top,
+    done,
+)
+from tests.apps.process_managers.desk import overdue, place, tell, underway
+from tests.apps.process_managers.fixtures import SetHandler, known
+from tests.apps.process_managers.messages import (
+    BookCourier,
+    Courier,
+    ParcelDelivered,
+    ParcelOrdered,
+    ParcelPacked,
+    ParcelScanned,
+)
+from tests.apps.process_managers.processes import Shipping
+from tests.apps.subprocess_maps.processes import Fleet, Order, Passage
+from tests.services.program import environ, run_command
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels", "workflows")]
+
+TABLES = (
+    ProcessInstance,
+    StepRun,
+    Checkpoint,
+    IssuedCommand,
+    InboxEvent,
+    Incident,
+    OperatorAction,
+)
+
+
+@pytest.fixture(scope="module")
+def workflows() -> Iterator[None]:
+    """Let the running code have workflows of all kinds."""
+    yield from known(*WORKFLOWS, Fleet, Passage, Paying)
+
+
+@pytest.fixture(autouse=True)
+def boss(db: None) -> User:
+    """Return whoever exports, imports and resumes."""
+    return User.objects.create_superuser("boss")
+
+
+def request(**more: Any) -> ActionRequest:
+    return ActionRequest(User.objects.get(username="boss"), uuid4(), "moved", **more)
+
+
+def exported(pk: UUID) -> bytes:
+    file = io.BytesIO()
+    OPERATIONS["export"](pk, file.write, request=request())  # type: ignore[operator]
+    return file.getvalue()
+
+
+def imported(file: bytes) -> ProcessInstance:
+    action = OPERATIONS["import"](io.BytesIO(file), request=request())  # type: ignore[operator]
+    instance: ProcessInstance = action.instance
+    return instance
+
+
+def refused(file: bytes) -> str:
+    """Import what is refused; nothing of it is stored."""
+    before = counts()
+    with pytest.raises(OperationRefused) as refusal, transaction.atomic():
+        imported(file)
+    after = counts()
+    assert after.pop("OperatorAction") >= before.pop("OperatorAction")
+    assert after == before
+    return str(refusal.value)
+
+
+def counts() -> dict[str, int]:
+    return {table.__name__: table._default_manager.count() for table in TABLES}
+
+
+def forget() -> None:
+    """Remove all processes, as in a database that has never had them."""
+    ids = list(ProcessInstance.objects.values_list("pk", flat=True))
+    Incident.objects.all().delete()
+    OperatorAction.objects.all().delete()
+    InboxEvent.objects.all().delete()
+    pruning._delete(ids)
+    Group.objects.all().delete()  # what the parcels' handlers leave
+    assert not any(counts().values())
+
+
+def moved(pk: UUID) -> ProcessInstance:
+    """Carry a process to where it has never been."""
+    file = exported(pk)
+    forget()
+    # Other keys than where it came from.
+    for number in range(3):
+        place(f"other {number}")
+    return imported(file)
+
+
+def resume(process: ProcessInstance) -> ProcessInstance:
+    unpause(process.pk, True, request=request())
+    run()
+    process.refresh_from_db()
+    return process
+
+
+# Going on
+
+
+def test_a_process_manager_arrives_paused_and_completes() -> None:
+    parcel = underway("P-1", Courier.PARTNER)
+    before = parcel.revision
+
+    parcel = moved(parcel.pk)
+    assert (parcel.status, parcel.revision) == (Status.PAUSED, before + 1)
+    assert (parcel.step, parcel.correlation_key) == ("OnTheWay", "P-1")
+    tell(parcel, ParcelDelivered("P-1"))
+    assert parcel.status == Status.PAUSED
+
+    assert resume(parcel).status == Status.COMPLETED
+
+
+def test_the_history_arrives_with_it_and_says_where_it_came_from(boss: User) -> None:
+    parcel = underway("P-1")
+    tell(parcel, ParcelScanned("P-1", "Nagoya"))
+    causes = list(
+        parcel.checkpoints.order_by("revision").values_list("edge", flat=True)
+    )
+    events = list(parcel.events.order_by("pk").values_list("type", "body", "verdict"))
+
+    parcel = moved(parcel.pk)
+
+    checkpoints = parcel.checkpoints.order_by("revision")
+    assert list(checkpoints.values_list("edge", flat=True)) == [*causes, ""]
+    assert (
+        list(parcel.events.order_by("pk").values_list("type", "body", "verdict"))
+        == events
+    )
+    audit = OperatorAction.objects.get(action="import")
+    last = checkpoints.last()
+    assert last is not None
+    assert last.cause == f"operator:{audit.key}"
+    assert (audit.actor, audit.instance_id) == (boss, parcel.pk)
+    assert audit.after["status"] == "paused"
+    tell(parcel, ParcelDelivered("P-1"))
+    resume(parcel)
+
+
+@pytest.mark.parametrize("workflow", [Line, Squares, Narrow])
+def test_a_workflow_goes_on_from_wherever_it_is(workflow: Any) -> None:
+    done.clear()
+    process = start_process(workflow, Size(3)).process_id
+    instance = moved(process)
+    run()
+    assert done == []
+    assert instance.status == Status.PAUSED
+
+    assert resume(instance).status == Status.COMPLETED
+
+
+def test_a_process_goes_with_its_sub_processes_and_not_without_its_parent() -> None:
+    top = start_process(Top, Size(1)).process_id
+    run()
+    child = ProcessInstance.objects.get(parent=top)
+    with pytest.raises(OperationRefused, match=f"part of the process {top}"):
+        exported(child.pk)
+
+    moved(top)
+
+    parts = ProcessInstance.objects.filter(name__in=["top", "middle", "bottom"])
+    assert [part.status for part in parts] == ["paused"] * 3
+    unpause(top, True, request=request())
+    asked = StepRun.objects.get(kind="ask")
+    decide(asked.instance_id, asked.pk, Answer.YES, request=request())
+    run()
+    assert set(parts.values_list("status", flat=True)) == {"completed"}
+
+
+def test_a_map_of_sub_processes_arrives_with_all_of_them() -> None:
+    fleet = start_process(Fleet, Order(6)).process_id
+    run("default")
+    moved(fleet)
+
+    assert ProcessInstance.objects.filter(parent=fleet).count() == 6
+    assert ProcessInstance.objects.get(pk=fleet).status == Status.COMPLETED
+
+
+def test_a_completed_process_arrives_as_its_history() -> None:
+    parcel = underway("P-1")
+    tell(parcel, ParcelDelivered("P-1"))
+    revision = parcel.revision
+
+    parcel = moved(parcel.pk)
+
+    assert (parcel.status, parcel.revision) == (Status.COMPLETED, revision)
+    assert parcel.paused_at is None
+
+
+def test_a_cancelled_workflow_arrives_undone() -> None:
+    bottom = start_process(Bottom, Size(1)).process_id
+    run()
+    cancel(bottom, request=request())
+    run()
+
+    assert moved(bottom).status == Status.CANCELLED
+
+
+def test_what_has_failed_is_retried_where_it_arrives(handler: SetHandler) -> None:
+    def torn(command: BookCourier) -> None:
+        raise ValueError("torn")
+
+    handler(BookCourier, torn, after_commit=True, attempts=1)
+    parcel = underway("P-1", Courier.PARTNER)
+    parcel.refresh_from_db()
+    assert parcel.status == Status.FAILED
+
+    parcel = moved(parcel.pk)
+    assert resume(parcel).status == Status.FAILED
+    assert parcel.incidents.open().count() == 1
+    handler(BookCourier, lambda command: None, after_commit=True)
+    retry(parcel.pk, request=request())
+    run()
+    parcel.refresh_from_db()
+    assert parcel.status == Status.WAITING
+
+
+# What was in flight
+
+
+def test_no_time_passes_for_it_on_the_way() -> None:
+    parcel = place("P-1")
+    day, long_ago = timedelta(days=1), lines_of(exported(parcel.pk))
+    forget()
+    for row in long_ago:
+        for name in ("exported_at", "wake_at"):
+            if row.get(name):
+                row[name] = (datetime.fromisoformat(row[name]) - day).isoformat()
+
+    parcel = imported(sealed(long_ago))
+    [waiting] = parcel.step_runs.filter(finished_at=None)
+    assert waiting.remaining is not None
+    assert timedelta(minutes=59) < waiting.remaining <= timedelta(hours=1)
+    unpause(parcel.pk, True, request=request())
+    waiting.refresh_from_db()
+    assert waiting.wake_at is not None
+    assert waiting.wake_at > timezone.now() + timedelta(minutes=58)
+
+
+def test_a_deadline_that_was_overdue_fires_when_it_is_resumed() -> None:
+    parcel = place("P-1")
+    ago = timezone.now() - timedelta(minutes=5)
+    parcel.step_runs.filter(finished_at=None).update(wake_at=ago)
+
+    parcel = moved(parcel.pk)
+    run()
+    assert parcel.commands.filter(type="RemindPacker").count() == 0
+    resume(parcel)
+
+    assert parcel.commands.filter(type="RemindPacker").count() == 1
+
+
+def test_the_second_deadline_counts_from_when_it_went_on() -> None:
+    parcel = place("P-1")
+    overdue(parcel)
+    parcel = moved(parcel.pk)
+    resume(parcel)
+    overdue(parcel)
+
+    parcel.refresh_from_db()
+    assert parcel.escalation_level == 0  # the second is of partners
+
+
+def test_a_step_that_was_running_counts_as_lost(boss: User) -> None:
+    started = start_process(Line, Size(1)).process_id
+    ahead = timezone.now() + timedelta(seconds=10)
+    StepRun.objects.filter(instance=started).update(
+        status="running", owner="w-1", attempt=1, wake_at=ahead
+    )
+
+    line = moved(started)
+    [visit] = line.step_runs.filter(finished_at=None)
+    assert (visit.status, visit.owner, visit.lost) == ("retrying", "", "died")
+
+    assert resume(line).status == Status.COMPLETED
+    visit.refresh_from_db()
+    assert visit.attempt == 2
+
+
+def test_a_step_that_must_not_run_twice_waits_for_a_person() -> None:
+    payment = start_process(Paying, Paying.Input()).process_id
+    ahead = timezone.now() + timedelta(seconds=10)
+    StepRun.objects.filter(instance=payment).update(
+        status="running", owner="w-1", attempt=1, wake_at=ahead
+    )
+
+    instance = resume(moved(payment))
+
+    assert instance.status == Status.FAILED
+    assert "whether pay had its effect is not known" in instance.incidents.get().message
+
+
+def test_commands_that_were_to_be_carried_out_wait_until_it_is_resumed(
+    handler: SetHandler,
+) -> None:
+    carried: list[BookCourier] = []
+
+    def away(command: BookCourier) -> None:
+        raise ConnectionError("away")
+
+    handler(BookCourier, away, after_commit=True, attempts=9)
+    parcel = underway("P-1", Courier.PARTNER)
+    assert parcel.commands.get(type="BookCourier").status == CommandStatus.RETRYING
+
+    parcel = moved(parcel.pk)
+    handler(BookCourier, carried.append, after_commit=True)
+    run()
+    assert (carried, parcel.status) == ([], Status.PAUSED)
+    assert resume(parcel).status == Status.WAITING
+
+    assert len(carried) == 1
+
+
+def test_of_a_process_that_has_ended_nothing_may_be_left_to_do(
+    handler: SetHandler,
+) -> None:
+    def away(command: BookCourier) -> None:
+        raise ConnectionError("away")
+
+    handler(BookCourier, away, after_commit=True, attempts=9)
+    parcel = underway("P-1", Courier.PARTNER)
+    cancel(parcel.pk, request=request())
+
+    with pytest.raises(OperationRefused, match="a command of it is still to be done"):
+        exported(parcel.pk)
+    parcel.commands.filter(type="BookCourier").update(wake_at=timezone.now())
+    handler(BookCourier, lambda command: None, after_commit=True)
+    run()
+    assert exported(parcel.pk)
+
+
+def test_parked_events_are_taken_when_their_step_comes() -> None:
+    parcel = place("P-1")
+    tell(parcel, ParcelDelivered("P-1"))
+    assert parcel.events.get(type="ParcelDelivered").verdict == Verdict.PARKED
+
+    parcel = moved(parcel.pk)
+    assert parcel.parked == 1
+    tell(parcel, ParcelPacked(3))
+    parcel = resume(parcel)
+
+    assert parcel.status == Status.COMPLETED
+
+
+def test_events_that_were_here_before_it_are_its_own() -> None:
+    parcel = underway("P-1")
+    file = exported(parcel.pk)
+    forget()
+    early = send_event(
+        ParcelDelivered("P-1"), id="early", source="depot", correlation_key="P-1"
+    )
+    run()
+    assert InboxEvent.objects.get(pk=early.number).verdict == Verdict.UNROUTED
+
+    parcel = resume(imported(file))
+
+    assert parcel.status == Status.COMPLETED
+
+
+def test_one_that_was_paused_keeps_what_was_left() -> None:
+    parcel = place("P-1")
+    pause(parcel.pk, True, request=request())
+    left = parcel.step_runs.get(finished_at=None).remaining
+
+    parcel = moved(parcel.pk)
+
+    assert parcel.step_runs.get(finished_at=None).remaining == left
+    resume(parcel)
+    tell(parcel, ParcelPacked(3))
+    assert parcel.step == "OnTheWay"
+
+
+def test_it_is_carried_on_and_on() -> None:
+    parcel = underway("P-1")
+    for _ in range(3):
+        tell(parcel, ParcelScanned("P-1", "Nagoya"))
+        file = exported(parcel.pk)
+        forget()
+        parcel = resume(imported(file))
+    tell(parcel, ParcelDelivered("P-1"))
+
+    assert parcel.status == Status.COMPLETED
+
+
+def test_the_owner_is_whoever_has_that_name_here(boss: User) -> None:
+    parcels = [place("P-1"), place("P-2")]
+    ProcessInstance.objects.filter(pk=parcels[0].pk).update(owner=boss)
+    gone = User.objects.create_user("gone")
+    ProcessInstance.objects.filter(pk=parcels[1].pk).update(owner=gone)
+    files = [exported(parcel.pk) for parcel in parcels]
+    forget()
+    gone.delete()
+
+    assert [imported(file).owner for file in files] == [boss, None]
+
+
+def test_the_same_process_is_always_written_alike() -> None:
+    parcel = underway("P-1", Courier.PARTNER)
+    first, second = (lines_of(exported(parcel.pk)) for _ in range(2))
+    for row in (first[0], second[0]):
+        row.pop("exported_at")
+    actions = {"action"}
+
+    assert [r for r in first if r.get("row") not in actions] == [
+        r for r in second if r.get("row") not in actions
+    ]
+
+
+# By the command
+
+
+def process(*words: str) -> tuple[int, str]:
+    out = io.StringIO()
+    try:
+        call_command("process", *words, "--user", "boss", stdout=out)
+    except CommandError as error:
+        return error.returncode, str(error)
+    return 0, out.getvalue()
+
+
+def test_a_file_is_written_whole_and_read_again(tmp_path: Path) -> None:
+    parcel = underway("P-1")
+    file = tmp_path / "parcel.jsonl"
+
+    assert process("export", str(parcel.pk), "--output", str(file)) == (0, "")
+    assert [one.name for one in tmp_path.iterdir()] == ["parcel.jsonl"]
+    assert file.stat().st_mode & 0o077 == 0
+    forget()
+    code, said = process("import", str(file), "--reason", "moved")
+    assert (code, "paused at revision 3" in said) == (0, True)
+    audit = OperatorAction.objects.get(action="import")
+    assert (audit.reason, audit.after["way"]) == ("moved", "command line")
+    assert process("import", str(file))[0] == 1
+    assert process("resume", str(parcel.pk), "--reason", "go on")[0] == 0
+    parcel.refresh_from_db()
+    assert parcel.status == Status.WAITING
+
+
+def test_of_a_refused_export_no_file_is_left(tmp_path: Path) -> None:
+    file = tmp_path / "parcel.jsonl"
+    file.write_text("an older one")
+
+    code, said = process("export", str(uuid4()), "--output", str(file))
+
+    assert (code, "not exported: there is no process" in said) == (1, True)
+    assert [one.name for one in tmp_path.iterdir()] == ["parcel.jsonl"]
+    assert file.read_text() == "an older one"
+
+
+@pytest.mark.parametrize("file", ["", "no/such/file", "a\0b", "."])
+def test_a_file_that_cannot_be_read_is_a_mistake_of_use(file: str) -> None:
+    assert process("import", file)[0] == 2
+    assert process("export", str(uuid4()), "--output", "/no/such/folder/x")[0] in (1, 2)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_process_moves_from_another_database_by_programs(tmp_path: Path) -> None:
+    """On PostgreSQL from SQLite: what a team does that has outgrown its laptop."""
+    other = environ() | {
+        "DATABASE_URL": f"sqlite:///{tmp_path}/other.sqlite3",
+        "ORDER_LISTING_EXCHANGE_URL": "http://127.0.0.1:9",  # nobody answers there
+    }
+
+    def there(*words: str) -> bytes:
+        command = [sys.executable, str(settings.BASE_DIR / "manage.py"), *words]
+        ended = subprocess.run(command, env=other, capture_output=True, check=False)
+        assert ended.returncode == 0, ended.stderr.decode()[-2000:]
+        return ended.stdout
+
+    there("migrate")
+    there("shell", "--no-imports", "-c", ELSEWHERE)
+    [listed] = there("process", "list", "--json").splitlines()
+    id = json.loads(listed)["id"]
+    path = tmp_path / "order.jsonl"
+    path.write_bytes(there("process", "export", id, "--user", "boss"))
+
+    told = run_command("process", "import", str(path), "--user", "boss")
+    again = run_command("process", "import", str(path), "--user", "boss")
+
+    assert (told.returncode, "paused" in told.stdout) == (0, True), told.stderr
+    assert (again.returncode, "is here already" in again.stderr) == (1, True)
+    by = ["--user", "boss", "--reason", "on"]
+    assert run_command("process", "resume", id, *by).returncode == 0
+    process = ProcessInstance.objects.get()
+    assert process.status == Status.RETRYING
+    assert process.commands.get(delivery="after_commit").wake_at is not None
+    assert run_command("process", "cancel", id, *by).returncode == 0
+
+
+ELSEWHERE = """
+from django.contrib.auth.models import User
+from examples.order_listing.messages import Destination, OrderCreated
+from orchestrator import start_process
+from orchestrator.engine.drain import drain
+
+User.objects.create_superuser("boss")
+event = OrderCreated("O-1", Destination.EXTERNAL)
+start_process("order-listing", event, id="O-1")
+drain()
+"""
+
+
+# What is refused
+
+
+def lines_of(file: bytes) -> list[dict[str, Any]]:
+    """Return the lines of an export, without its end."""
+    return [json.loads(line) for line in file.splitlines()[:-1]]
+
+
+def sealed(rows: list[dict[str, Any]]) -> bytes:
+    """Write lines as an export does."""
+    body = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    end = {"end": len(rows), "sha256": hashlib.sha256(body).hexdigest()}
+    return body + json.dumps(end).encode() + b"\n"
+
+
+def test_what_is_here_already_is_refused_and_nothing_overwritten() -> None:
+    parcel = underway("P-1")
+    file = exported(parcel.pk)
+    assert "is here already: nothing is ever overwritten" in refused(file)
+    forget()
+    imported(file)
+
+    assert "is here already" in refused(file)
+    audits = OperatorAction.objects.filter(action="import").order_by("pk")
+    assert list(audits.values_list("result", flat=True)) == ["done"]
+
+
+def test_a_refusal_is_audited() -> None:
+    with pytest.raises(OperationRefused):
+        imported(b"nonsense\n")
+
+    audit = OperatorAction.objects.get()
+    assert (audit.action, audit.result) == ("import", "refused")
+
+
+def test_a_live_process_with_its_key_is_in_the_way() -> None:
+    file = exported(underway("P-1").pk)
+    forget()
+    start_process(Shipping, ParcelOrdered("P-1", Courier.OWN), id="another")
+    run()
+
+    assert "there is already a live shipping with the key 'P-1'" in refused(file)
+
+
+def test_an_event_that_was_received_here_is_in_the_way() -> None:
+    parcel = underway("P-1")
+    tell(parcel, ParcelScanned("P-1", "Nagoya"), id="scan 1")
+    file = exported(parcel.pk)
+    forget()
+    other = underway("P-2")
+    tell(other, ParcelScanned("P-2", "Kyoto"), id="scan 1")
+
+    assert "an event of it was received here before" in refused(file)
+
+
+def test_another_definition_of_the_same_name_and_version_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = lines_of(exported(place("P-1").pk))
+    forget()
+    named = rows[1]["definition"]
+
+    named["fingerprint"] = "0" * 64
+    assert "is another one here than the one it ran on" in refused(sealed(rows))
+    named["version"] = 7
+    assert "version 7" in refused(sealed(rows))
+    rows[1]["name"] = named["name"] = "no-such"
+    assert "no-such" in refused(sealed(rows))
+
+
+def test_a_file_that_is_cut_off_anywhere_is_refused() -> None:
+    file = exported(underway("P-1", Courier.PARTNER).pk)
+    forget()
+    lines = file.splitlines(keepends=True)
+
+    for number in range(len(lines)):
+        whole = b"".join(lines[:number])
+        assert refused(whole).startswith("line ")
+        assert refused(whole + lines[number][: len(lines[number]) // 2])
+    assert "more follows" in refused(file + b"x")
+    assert imported(file).status == Status.PAUSED
+
+
+def test_a_file_of_which_anything_is_changed_is_refused() -> None:
+    file = exported(underway("P-1").pk)
+    forget()
+    lines = file.splitlines(keepends=True)
+
+    assert "not those that were written" in refused(file.replace(b"P-1", b"P-2"))
+    without = [*lines[:4], *lines[5:]]
+    assert refused(b"".join(without))
+    twice = [*lines[:4], lines[3], *lines[4:]]
+    assert refused(b"".join(twice))
+
+
+Row = dict[str, Any]
+
+
+def first(rows: list[Row], name: str) -> Row:
+    return next(row for row in rows if row.get("row") == name)
+
+
+FORGERIES: dict[str, Callable[[list[Row]], object]] = {
+    "no head": lambda rows: rows.pop(0),
+    "another format": lambda rows: rows[0].update(format=2),
+    "of the future": lambda rows: rows[0].update(exported_at="2999-01-01T00:00:00Z"),
+    "another process": lambda rows: rows[0].update(process=str(uuid4())),
+    "more processes": lambda rows: rows[0].update(processes=2),
+    "a column more": lambda rows: rows[1].update(is_superuser=True),
+    "a column less": lambda rows: rows[1].pop("revision"),
+    "a text for a number": lambda rows: rows[1].update(revision="3"),
+    "a number too large": lambda rows: rows[1].update(revision=2**31),
+    "less than none": lambda rows: rows[1].update(parked=-1),
+    "a status that is none": lambda rows: rows[1].update(status="done"),
+    "a text too long": lambda rows: rows[1].update(summary="x" * 201),
+    "a time without its zone": lambda rows: rows[1].update(
+        started_at="2026-01-01T00:00:00"
+    ),
+    "a time that none can store": lambda rows: rows[1].update(
+        started_at="9999-12-31T23:59:59Z"
+    ),
+    "a NUL": lambda rows: rows[1].update(step="a\0b"),
+    "half a character": lambda rows: rows[1].update(step="\ud800"),
+    "a parent that is not there": lambda rows: rows[1].update(parent_id=str(uuid4())),
+    "itself for a parent": lambda rows: rows[1].update(parent_id=rows[1]["id"]),
+    "another step": lambda rows: rows[1].update(step="Delivered"),
+    "other data": lambda rows: rows[1]["data"].update(courier="own"),
+    "another revision": lambda rows: rows[1].update(revision=9),
+    "parked events it has not": lambda rows: rows[1].update(parked=9),
+    "ended and going on": lambda rows: rows[1].update(
+        status="completed", finished_at=rows[1]["changed_at"]
+    ),
+    "a command of others": lambda rows: first(rows, "command").update(
+        instance_id=str(uuid4())
+    ),
+    "a command that none issued": lambda rows: first(rows, "command").update(
+        id=str(uuid4())
+    ),
+    "an event twice": lambda rows: rows.insert(
+        rows.index(first(rows, "event")), first(rows, "event")
+    ),
+    "an event that never was": lambda rows: first(rows, "checkpoint").update(
+        cause="event:987654"
+    ),
+    "a cause that is none": lambda rows: first(rows, "checkpoint").update(cause="x:y"),
+    "a cause that is no number": lambda rows: first(rows, "checkpoint").update(
+        cause="event:x"
+    ),
+    "a checksum that is none": lambda rows: first(rows, "checkpoint").update(
+        checksum="0" * 64
+    ),
+    "an operator who never was": lambda rows: rows[-1].update(
+        cause=f"operator:{uuid4()}"
+    ),
+    "rows out of order": lambda rows: rows.append(rows.pop(2)),
+    "a row of nothing": lambda rows: rows.append({"row": "user", "id": 1}),
+    "a list": lambda rows: rows.append([1]),  # type: ignore[arg-type]
+    "too deep": lambda rows: rows[1].update(data=nested(70)),
+    "no step": lambda rows: first(rows, "visit").update(node="Nowhere"),
+    "a visit that is over": lambda rows: [
+        row.update(finished_at=row["started_at"], wake_at=None)
+        for row in rows
+        if row.get("row") == "visit"
+    ],
+}
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("what", FORGERIES)
+def test_what_was_not_written_by_us_is_refused(what: str) -> None:
+    rows = lines_of(exported(underway("P-1", Courier.PARTNER).pk))
+    forget()
+    FORGERIES[what](rows)
+
+    assert refused(sealed(rows))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"\n",
+        b"\xff\xfe\n",
+        b"[" * 100_000 + b"\n",
+        b'{"procession": "x", "procession": "y"}\n',
+        b'{"format": NaN}\n',
+        b"\x1f\x8b\x08\n",
+        b"1" * 5_000 + b"\n",
+    ],
+)
+def test_what_is_no_export_is_refused_in_a_sentence(line: bytes) -> None:
+    assert len(refused(line)) < 200
+
+
+def test_a_line_without_an_end_takes_no_more_memory_than_a_line_may() -> None:
+    class Endless(io.BytesIO):
+        given = 0
+
+        def readline(self, size: int | None = -1, /) -> bytes:
+            assert size is not None
+            assert size <= reading.LIMITS.bytes + 1
+            return b"x" * size
+
+    with pytest.raises(OperationRefused, match="too long"):
+        OPERATIONS["import"](Endless(), request=request())  # type: ignore[operator]
+
+
+def test_only_who_may_can_export_and_import(operator: User) -> None:
+    parcel = place("P-1")
+    file = io.BytesIO()
+    asks = ActionRequest(operator, uuid4(), "mine")
+
+    with pytest.raises(OperationRefused):
+        OPERATIONS["export"](parcel.pk, file.write, request=asks)  # type: ignore[operator]
+    assert file.getvalue() == b""
+    allowed = Permission.objects.get(codename="export_processinstance")
+    operator.user_permissions.add(allowed)
+    asks = ActionRequest(User.objects.get(pk=operator.pk), uuid4(), "mine")
+    OPERATIONS["export"](parcel.pk, file.write, request=asks)  # type: ignore[operator]
+    assert file.getvalue()
+    results = OperatorAction.objects.order_by("pk").values_list("result", flat=True)
+    assert list(results) == ["refused", "done"]
