@@ -22,15 +22,16 @@ class SilentLine:
 
     Args:
         server: host and port, or the path of a unix socket.
+        at: the address of this machine that its clients know.
     """
 
-    def __init__(self, server: tuple[str, int] | str) -> None:
+    def __init__(self, server: tuple[str, int] | str, at: str = "127.0.0.1") -> None:
         self.server = server
         self.all_silent = False
         self._silent: set[socket.socket] = set()
         self._clients: list[socket.socket] = []
         self._servers: list[socket.socket] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server((at, 0))
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 

@@ -1,0 +1,235 @@
+"""docs/backup.md, followed word for word: saved while workers run, and restored after they have gone on.
+
+What was done after the backup is done again under the same keys, and nothing else is.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+from uuid import NAMESPACE_URL, uuid5
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import Group
+from django.db import connection
+
+from orchestrator import Receipt, start_process
+from orchestrator.engine.invariants import violations
+from orchestrator.engine.storage import definitions
+from orchestrator.models import (
+    CommandStatus,
+    Incident,
+    IssuedCommand,
+    ProcessInstance,
+    Status,
+)
+from orchestrator.testing import registered
+from tests.apps.ordered_commands import handlers
+from tests.apps.ordered_commands.handlers import Call, calls, forget
+from tests.apps.ordered_commands.processes import (
+    AFTER_COMMIT,
+    BookClosed,
+    Publishing,
+)
+from tests.apps.random_graphs import steps
+from tests.apps.random_graphs.processes import RandomGraph
+from tests.apps.random_graphs.steps import Dice
+from tests.services.database import another_database
+from tests.services.patience import A_MINUTE, wait_for
+from tests.services.program import environ
+from tests.services.sizes import size
+from tests.services.workers import Workers, said
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("known"),
+]
+
+ROOT: Path = settings.BASE_DIR
+PAGE = (ROOT / "docs" / "backup.md").read_text()
+SERVER = "postgresql://procession@127.0.0.1:5432/restored"
+FILE = ".procession/db.sqlite3"
+BOOKS, LATER, GRAPHS = size(60, full=600), 6, 8
+SOME = 20
+"""Effects that there have been when the backup is made."""
+
+
+def blocks(title: str) -> list[str]:
+    """Return the commands that stand under a title."""
+    part = PAGE.split(f"## {title}\n")[1].split("\n## ")[0]
+    return re.findall(r"^```sh\n(.*?)^```", part, re.MULTILINE | re.DOTALL)
+
+
+@dataclass
+class Follower:
+    """Who does what the page says, with the places of the test's own for those that stand there."""
+
+    folder: Path
+    restored: str
+
+    def do(self, commands: str) -> str:
+        """Run commands of a shell; return what they have said, whatever their exit code."""
+        own = str(connection.settings_dict["NAME"])
+        named = urlsplit(self.restored).path.removeprefix("/")
+        for there, here in {
+            SERVER: self.restored,
+            "DATABASE restored": f'DATABASE \\"{named}\\"',
+            FILE: own,
+            "manage.py": str(ROOT / "manage.py"),
+        }.items():
+            commands = commands.replace(there, here)
+        path = f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(
+            ["sh", "-ec", commands],
+            cwd=self.folder,
+            env={**environ(), "PATH": path},
+            capture_output=True,
+            text=True,
+            timeout=5 * A_MINUTE,
+            check=False,
+        )
+        said = done.stdout + done.stderr
+        late = "outbox: " in said  # on a crowded machine work has been due for a minute
+        assert done.returncode == 0 or late, said
+        return said
+
+
+@pytest.fixture(scope="module")
+def known() -> Iterator[None]:
+    """Let the running code have both apps; for a whole module, as the invariants need them after each test."""
+    assert handlers.__name__  # importing it has registered them
+    with registered(Publishing, RandomGraph):
+        yield
+
+
+@pytest.fixture
+def workers(
+    monkeypatch: pytest.MonkeyPatch, transactional_db: None, tmp_path: Path
+) -> Iterator[Workers]:
+    """Return two workers who know both apps; the test starts them."""
+    apps = "tests.apps.ordered_commands,tests.apps.random_graphs"
+    monkeypatch.setenv("PROCESSION_APPS", apps)
+    monkeypatch.setenv("PROCESSION_BACKOFF_SECONDS", "0.1")
+    monkeypatch.setenv(steps.LEDGER, str(tmp_path / "visits"))
+    forget()
+    found = Workers(processes=2)
+    yield found
+    found.stop()
+    forget()
+
+
+@pytest.fixture
+def follower(tmp_path: Path) -> Iterator[Follower]:
+    if connection.vendor == "postgresql" and not shutil.which("pg_dump"):
+        pytest.skip("there is no pg_dump")
+    with another_database("restored") as address:
+        if connection.vendor == "postgresql":  # the page makes it
+            with connection.cursor() as cursor:
+                cursor.execute(f'DROP DATABASE "{urlsplit(address).path[1:]}"')
+        yield Follower(tmp_path, address)
+
+
+@contextmanager
+def using(database: str) -> Iterator[None]:
+    """Have the tests and all that they start use a restored database, where that is another one."""
+    before = connection.settings_dict["NAME"]
+    other = urlsplit(database).path.removeprefix("/")
+    connection.settings_dict["NAME"] = (
+        other if connection.vendor == "postgresql" else before
+    )
+    definitions.forget()
+    try:
+        yield
+    finally:
+        connection.close()
+        connection.settings_dict["NAME"] = before
+        definitions.forget()
+
+
+def send(first: int, number: int) -> list[Receipt]:
+    """Tell of books, whose process ids are the sender's, and of graphs, each under an id of its own."""
+    books = [
+        start_process(
+            Publishing,
+            BookClosed(f"book {place:03}"),
+            id=str(place),
+            process_id=uuid5(NAMESPACE_URL, f"book {place}"),
+        )
+        for place in range(first, first + number)
+    ]
+    graphs = [start_process(RandomGraph, Dice(n, 8), id=str(n)) for n in range(GRAPHS)]
+    return [*books, *graphs]
+
+
+def all_done(books: int) -> bool:
+    done = IssuedCommand.objects.filter(status=CommandStatus.DONE)
+    graphs = ProcessInstance.objects.filter(name=RandomGraph.name)
+    return (
+        done.filter(type__in=AFTER_COMMIT).count() == books * len(AFTER_COMMIT)
+        and graphs.filter(status=Status.COMPLETED).count() == GRAPHS
+    )
+
+
+def keys(made: list[Call]) -> dict[tuple[str, str], set[str]]:
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for call in made:
+        found[call.title, call.command].add(call.key)
+    return found
+
+
+@pytest.mark.full_size("600 books", seconds=240)
+def test_what_was_done_after_the_backup_is_done_again_under_the_same_keys(
+    workers: Workers, follower: Follower
+) -> None:
+    title = "PostgreSQL" if connection.vendor == "postgresql" else "SQLite"
+    back_up, restore = blocks(title)
+    look, work = blocks("Before anything runs")
+    assert work == "python3 manage.py work\n"  # as it is started here
+
+    workers.start()
+    send(0, BOOKS)
+    wait_for(lambda: len(calls()) >= SOME, 20, lambda: said(workers))
+    follower.do(back_up)
+    send(BOOKS, LATER)
+    wait_for(lambda: all_done(BOOKS + LATER), 40, lambda: said(workers))
+    workers.stop()
+    before, visits = calls(), len(steps.calls(follower.folder / "visits"))
+    connection.close()
+    follower.do(restore)
+
+    with using(follower.restored):
+        told = follower.do(look)
+        assert set(re.findall(r"^(\w+): ", told, re.MULTILINE)) <= {"outbox"}
+        done = IssuedCommand.objects.filter(status=CommandStatus.DONE)
+        stored = {str(pk) for pk in done.values_list("pk", flat=True)}
+        again = send(0, BOOKS + LATER)
+        workers.start()
+        wait_for(lambda: all_done(BOOKS + LATER), 40, lambda: said(workers))
+
+        after = calls()[len(before) :]
+        assert 0 < len(stored & {call.key for call in before}) < len(before)
+        assert sum(not receipt.repeated for receipt in again) >= LATER
+        # Nobody is called for what the backup has the end of, and whoever is called again is so under the same key.
+        assert stored.isdisjoint(call.key for call in after)
+        assert {call.title for call in after} >= {f"book {BOOKS:03}"}
+        assert all(len(found) == 1 for found in keys(before + after).values())
+        assert len({call.key for call in before + after}) == len(keys(before))
+        # The same holds of steps.
+        made = steps.calls(follower.folder / "visits")
+        of_a_visit = {(call.process, call.step, call.visit, call.item) for call in made}
+        assert not any(call.late for call in made)
+        assert len({call.key for call in made}) == len(of_a_visit)
+        assert len(made) >= visits
+        # And what was a part of a commit is there once.
+        assert Group.objects.count() == BOOKS + LATER
+        assert not Incident.objects.open().exists()
+        assert violations() == []
+        workers.stop()
