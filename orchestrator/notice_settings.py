@@ -126,8 +126,11 @@ class Recipient(BaseModel):
     @property
     def secrets(self) -> list[str]:
         """What must not be repeated anywhere."""
+        parts = urlsplit(self.url)
+        password = str(getattr(settings, "EMAIL_HOST_PASSWORD", "")) if self.to else ""
         texts = (value for value in self.options.values() if isinstance(value, str))
-        return [text for text in (self.url, *self.secret, *texts) if text]
+        mine = (self.url, parts.path, parts.query, *self.secret, password, *texts)
+        return [text for text in mine if text]
 
 
 class _ReadRecipients(NamedTuple):

@@ -279,14 +279,22 @@ class Migration(migrations.Migration):
             model_name="incident",
             name="error",
             field=models.CharField(
-                blank=True, default="", max_length=200, verbose_name="type of the error"
+                blank=True,
+                default="",
+                db_default="",
+                max_length=200,
+                verbose_name="type of the error",
             ),
         ),
         migrations.AddField(
             model_name="incident",
             name="place",
             field=models.CharField(
-                blank=True, default="", max_length=200, verbose_name="place in the code"
+                blank=True,
+                default="",
+                db_default="",
+                max_length=200,
+                verbose_name="place in the code",
             ),
         ),
         migrations.AddIndex(

@@ -60,11 +60,12 @@ class Incident(models.Model):
     message = models.CharField(_("message"), max_length=500)
     detail = models.TextField(_("detail"), blank=True)
     fingerprint = models.CharField(_("cause fingerprint"), max_length=64, db_index=True)
+    # The database has the default too: code of before writes incidents until it is restarted.
     error = models.CharField(
-        _("type of the error"), max_length=200, blank=True, default=""
+        _("type of the error"), max_length=200, blank=True, default="", db_default=""
     )
     place = models.CharField(
-        _("place in the code"), max_length=200, blank=True, default=""
+        _("place in the code"), max_length=200, blank=True, default="", db_default=""
     )
     opened_at = models.DateTimeField(_("opened at"))
     resolved_at = models.DateTimeField(_("resolved at"), null=True, blank=True)

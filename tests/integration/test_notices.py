@@ -1,5 +1,6 @@
 """People are told: what gives rise to a notice, how much stands in one, and when it goes out."""
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -8,7 +9,7 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
-from pytest_django import Settings
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from orchestrator import Permanent, send_event
 from orchestrator.engine import operations
@@ -26,9 +27,11 @@ from orchestrator.models import (
 )
 from orchestrator.notice_settings import Topic
 from orchestrator.testing import pass_time
+from orchestrator.workers.notifier import Notifier
 from tests.apps.process_managers.desk import place, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import BookCourier, Courier, ParcelScanned
+from tests.services.explained import explained
 from tests.services.telling import deliver, due_now, gathered, gathered_items
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
@@ -462,6 +465,34 @@ def test_what_is_long_past_is_forgotten(settings: Settings, operator: User) -> N
 
     assert outbox.forget_old() == 2
     assert not Notice.objects.exists()
+
+
+# What it costs
+
+
+def test_what_is_due_and_what_is_old_are_found_by_indexes(operator: User) -> None:
+    parcel = place()
+    for _ in range(2):
+        escalate(parcel, operator)
+        deliver()
+    due_now()
+    with explained() as plans:
+        assert outbox.claim("one") is not None
+        outbox.forget_old()
+
+    whole = re.compile(r"Seq Scan on orchestrator_|SCAN orchestrator_\w+(?! USING)")
+    assert len(plans) > 4
+    assert [plan for plan in plans if whole.search(plan)] == []
+
+
+def test_with_nothing_to_tell_few_questions_are_asked(
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
+    notifier = Notifier()
+    with django_assert_max_num_queries(8):
+        notifier.look()  # looks for dead queues too
+    with django_assert_max_num_queries(3):
+        notifier.look()
 
 
 def test_every_topic_has_something_that_gives_rise_to_it() -> None:
