@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from io import StringIO
+from threading import Thread
 from typing import Any
 from uuid import uuid4
 
@@ -385,6 +386,34 @@ def test_a_gap_of_the_database_is_survived_and_nothing_told_twice(
     assert revisions[-1] == parcel.revision
     assert said.count("does not answer") == 1
     assert "answers again" in said
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite has no server")
+def test_a_connection_that_the_server_has_cut_is_made_anew(
+    meanwhile: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    parcel = underway("P-1")
+
+    def cut() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid()")
+            ender = Thread(target=end, args=cursor.fetchone())
+        ender.start()
+        ender.join()
+
+    def end(pid: int) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(%s, 60000)", [pid])
+        connection.close()
+
+    meanwhile(cut, lambda: tell(parcel, ParcelDelivered("P-1")))
+
+    code, text = process("watch", str(parcel.pk))
+
+    assert code == 0
+    assert text.count("completed") == 1
+    assert "does not answer" in capsys.readouterr().err
 
 
 # Acting

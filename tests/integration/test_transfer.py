@@ -55,6 +55,7 @@ from tests.apps.pausing.processes import (
     Squares,
     Top,
     done,
+    during,
 )
 from tests.apps.process_managers.desk import overdue, place, tell, underway
 from tests.apps.process_managers.fixtures import SetHandler, known
@@ -275,6 +276,43 @@ def test_what_has_failed_is_retried_where_it_arrives(handler: SetHandler) -> Non
 
 
 # What was in flight
+
+
+STEPS = {
+    Line: ("begin", "end"),
+    Squares: ("numbers", "square 0", "square 2", "total"),
+    Narrow: ("numbers", "square 1", "total"),
+}
+
+
+@pytest.mark.parametrize(
+    ("workflow", "at"), [(one, at) for one in STEPS for at in STEPS[one]]
+)
+def test_it_is_exported_in_the_midst_of_any_step_and_goes_on(
+    workflow: Any, at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker is at the step, and others may be claimed; where it arrives that worker has never been."""
+    process = start_process(workflow, Size(3)).process_id
+    files: list[bytes] = []
+    monkeypatch.setitem(during, at, lambda: files.append(exported(process)))
+    run()
+    monkeypatch.delitem(during, at)
+    whole = ProcessInstance.objects.get(pk=process)
+    assert whole.status == Status.COMPLETED
+    results = set(steps_done(process))
+    forget()
+
+    instance = imported(files[0])
+    assert not instance.step_runs.exclude(owner="").exists()
+    assert not instance.step_runs.filter(wake_at__isnull=False).exists()
+
+    assert resume(instance).status == Status.COMPLETED
+    assert set(steps_done(process)) == results
+
+
+def steps_done(process: UUID) -> list[tuple[str, int | None, str]]:
+    rows = StepRun.objects.filter(instance=process, status="done")
+    return [(run.node, run.item, json.dumps(run.result)) for run in rows]
 
 
 def test_no_time_passes_for_it_on_the_way() -> None:

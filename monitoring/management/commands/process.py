@@ -2,11 +2,13 @@ import os
 import sys
 from typing import Any
 
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
+from django.db import OperationalError
 
 from monitoring.command_line import acting, carrying, listing, showing, watching
 from monitoring.command_line.terminal import Terminal
 from orchestrator.management.table_command import TableCommand
+from orchestrator.missing_tables import lacks_tables
 
 PARTS: dict[str, tuple[Any, str]] = {
     "list": (listing, "Lists processes, the newest first."),
@@ -43,6 +45,10 @@ class Command(TableCommand):
             code = part.carry_out(Terminal(self.stdout), options)
         except KeyboardInterrupt:
             code = INTERRUPTED
+        except OperationalError as error:
+            if lacks_tables(error):
+                raise
+            raise CommandError(f"the database does not answer: {error}") from None
         except BrokenPipeError:  # whoever reads has seen enough: `process list | head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 0
