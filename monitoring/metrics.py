@@ -60,6 +60,8 @@ def _families(found: Figures) -> Iterator[Metric]:
     yield live
     one: Mapping[str, float] = {"": found.open_incidents}
     yield _gauge("open_incidents", "What needs a person, to 10,000.", "", one)
+    untaken: Mapping[str, float] = {"": found.untaken_notices}
+    yield _gauge("untaken_notices", "Notices that nobody has taken.", "", untaken)
     yield _quantiles("step_seconds", "How long steps took lately.", found.step_seconds)
     yield _quantiles(
         "event_seconds",

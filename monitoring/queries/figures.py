@@ -17,6 +17,8 @@ from orchestrator.models import (
     Definition,
     InboxEvent,
     Incident,
+    Notice,
+    NoticeStatus,
     ProcessInstance,
     StepKind,
     StepRun,
@@ -27,6 +29,8 @@ from orchestrator.setup_status import leases, queue, queues
 
 LATELY = timedelta(minutes=5)
 """What ended longer ago says nothing about how long things take now."""
+
+A_DAY = timedelta(days=1)
 
 NEWEST = 1_000
 """Visits, and events, of which it is looked how long they took."""
@@ -55,6 +59,8 @@ class Figures:
     workers: dict[str, int]
     """Living workers by queue."""
     swept_at: datetime | None
+    untaken_notices: int
+    """Notices that were tried and not taken: they are tried again, or were given up within a day."""
 
 
 def figures() -> Figures:
@@ -71,6 +77,7 @@ def figures() -> Figures:
         leases=leases(),
         workers=dict(alive.order_by()),
         swept_at=Worker.objects.aggregate(at=Max("swept_at"))["at"],
+        untaken_notices=_untaken_notices(now),
     )
 
 
@@ -96,6 +103,13 @@ def _numbered() -> dict[str, int]:
             cursor.execute(statement, [model._meta.db_table])
             found[kind] = cursor.fetchone()[0] or 0
     return found
+
+
+def _untaken_notices(now: datetime) -> int:
+    again = Notice.objects.open().exclude(error="")
+    settled = Notice.objects.filter(settled_at__gte=now - A_DAY)
+    given_up = settled.filter(status=NoticeStatus.GIVEN_UP)
+    return capped(again).number + capped(given_up).number
 
 
 def _live() -> dict[tuple[str, str], int]:

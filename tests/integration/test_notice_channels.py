@@ -12,14 +12,18 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.test import Client
-from django.utils import translation
+from django.urls import get_script_prefix, set_script_prefix
+from django.utils import timezone, translation
 from pytest_django import Settings
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
+from monitoring.queries.figures import figures
 from orchestrator.models import Notice, Occurrence
 from orchestrator.notices import NoticeMessage
 from orchestrator.notices.lines import one_line
+from orchestrator.notices.links import page
 from orchestrator.notices.message import compose
+from orchestrator.serving.programs import Programs
 from orchestrator.workers import sending
 from tests.services.receivers import HookReceiver, MailServer, free_port
 from tests.services.telling import deliver, due_now, gathered
@@ -381,6 +385,29 @@ def test_links_lead_to_wherever_the_console_is(
     assert ("http" in body_of(mail)) == bool(page)
 
 
+def test_a_path_in_front_of_the_whole_site_stands_once_in_a_link(
+    settings: Settings,
+) -> None:
+    before = get_script_prefix()
+    set_script_prefix("/branch/")
+    try:
+        for site in ("https://h", "https://h/branch", "https://h/branch/"):
+            settings.PROCESSION_SITE_URL = site
+            assert page("failures") == "https://h/branch/failures/"
+    finally:
+        set_script_prefix(before)
+
+
+def test_up_is_known_at_its_own_address_unless_it_has_another(
+    settings: Settings, tmp_path: Path
+) -> None:
+    for given, known in (("", "http://127.0.0.1:8000"), ("https://h", "https://h")):
+        programs = Programs(tmp_path, tmp_path, {"PROCESSION_SITE_URL": given})
+        programs.be_known_as("http://127.0.0.1:8000")
+        assert programs.environ["PROCESSION_SITE_URL"] == known
+        (tmp_path / "logs").rmdir()
+
+
 # The log of deliveries, and trying it out
 
 
@@ -405,6 +432,23 @@ def test_the_admin_has_the_log_with_links_to_the_processes(
     for table in ("occurrence", "failuregroup", "queueoutage"):
         answer = admin_client.get(f"/admin/orchestrator/{table}/")
         assert answer.status_code == 200
+
+
+def test_the_metrics_say_that_somebody_is_not_reached(receiver: HookReceiver) -> None:
+    happened()
+    gathered()
+    assert figures().untaken_notices == 0
+    receiver.answers = [(500, {})]
+    deliver()
+    assert figures().untaken_notices == 1
+    due_now()
+    deliver()
+    assert figures().untaken_notices == 0
+    Notice.objects.update(status="given_up")
+    assert figures().untaken_notices == 1
+    Notice.objects.update(settled_at=timezone.now() - timedelta(days=2))
+
+    assert figures().untaken_notices == 0
 
 
 def test_whoever_wants_to_know_can_try_it(
