@@ -12,12 +12,13 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.functional import cached_property
-from django.utils.html import format_html_join
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from monitoring.actions import MOST_REVISION
+from monitoring.places import place_of, shows
 from monitoring.queries.events import received_as
 from monitoring.queries.instances import Filters
 from monitoring.spoken import spoken
@@ -89,6 +90,21 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscrip
         if named & {_field_of(one) for one in self.list_filter}:
             return _newest(rows.order_by(*self.ordering or ["-pk"]))
         return rows
+
+    def view_on_site(self, row: Any) -> str | None:
+        """Where the console shows it; Django puts a link to it on the page of a row."""
+        return place_of(row) or None
+
+    @admin.display(description=gettext_lazy("console"))
+    def in_console(self, row: Any) -> str:
+        """The same as a link, for lists."""
+        place = place_of(row)
+        return format_html('<a href="{}">{}</a>', place, _("show")) if place else "-"
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """The columns, and the link to the console where rows have a place there and it has an address."""
+        columns = super().get_list_display(request)
+        return [*columns, "in_console"] if shows(self.model) else columns
 
     def listed(self, request: HttpRequest) -> QuerySet[Any]:
         """The rows that the list is about."""

@@ -1,6 +1,7 @@
 """A sketch as DOT: generated ids, every text through one quoting function, no colours."""
 
 import unicodedata
+from collections.abc import Sequence
 
 import graphviz  # type: ignore[import-untyped]  # it brings no types
 
@@ -52,10 +53,15 @@ def dot_source(sketch: Sketch) -> str:
         names[part.id] = name
         form = _of_workflow_step(part) if dense else _of_manager_step(part)
         drawing.node(name, id=name, **form)
-    for line, name in zip(sketch.lines, line_names, strict=True):
+    together = {some[0]: some for some in sketch.loops()}
+    beside = {index for some in together.values() for index in some[1:]}
+    for index, (line, name) in enumerate(zip(sketch.lines, line_names, strict=True)):
+        if index in beside:
+            continue
         weight = {"flow": "3", "case": "3", "default": "3"}.get(line.kind, "1")
         more = {"weight": weight} if dense else {}
-        label = quoted(_with_room(line), "\\l") if line.label else ""
+        drawn = [sketch.lines[one] for one in together.get(index, [index])]
+        label = quoted(stacked(drawn), "\\l") if line.label else ""
         ends = names[line.source], names[line.target]
         drawing.edge(*ends, label=label, id=name, **more)
     return str(drawing.source)
@@ -70,6 +76,14 @@ def part_lines(part: Part) -> tuple[list[str], list[str]]:
 def has_signs(part: Part) -> bool:
     """Whether the part has a row of signs at its lower edge."""
     return part.shape in WITH_SIGN or part.undo
+
+
+def stacked(lines: Sequence[Line]) -> list[str]:
+    """The labels of several lines, one below the other: Graphviz draws the loops of a part into each other."""
+    found: list[str] = []
+    for line in lines:
+        found += [*([BLANK] if found else []), *_with_room(line)]
+    return found
 
 
 def _with_room(line: Line) -> list[str]:

@@ -4,7 +4,7 @@ Each kind has an outline of its own, so that none is told by colour alone. Marks
 there; classes show them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
@@ -228,3 +228,38 @@ def bar(box: Box) -> ET.Element:
         size = {"width": f"{length:.2f}", "height": "4", "rx": "2"}
         ET.SubElement(group, "rect", {"class": name, **size})
     return group
+
+
+def loop(
+    box: Box, texts: Sequence[ET.Element], place: int, number: int
+) -> Iterator[ET.Element]:
+    """One of several lines that lead from a box to itself, at its right: to the texts of its label, and back.
+
+    Args:
+        box: that it leads from and to.
+        texts: of its label, which stand at the right of the box.
+        place: which one it is, counted from 0.
+        number: how many there are.
+    """
+    left = min(float(text.get("x", "0")) for text in texts) - 2
+    lines = [float(text.get("y", "0")) - 4 for text in texts]
+    middle = (lines[0] + lines[-1]) / 2
+    step = (box.bottom - box.top) * 0.8 / number
+    begins = box.top + (box.bottom - box.top) * 0.1 + step * (place + 0.3)
+    ends = begins + step * 0.4
+    tip, turn = box.right + 8, min(5.0, max(step / 2, 3.0))
+    width, end = left - box.right, left - turn
+    out, back = box.right + width * 0.5, left - width * 0.5
+    above, below, round_ = middle - turn, middle + turn, end + turn * 4 / 3
+    yield ET.Element(
+        "path",
+        {
+            "d": f"M{box.right:.2f},{begins:.2f}"
+            f"C{out:.2f},{begins:.2f} {back:.2f},{above:.2f} {end:.2f},{above:.2f}"
+            f"C{round_:.2f},{above:.2f} {round_:.2f},{below:.2f} {end:.2f},{below:.2f}"
+            f"C{back:.2f},{below:.2f} {out:.2f},{ends:.2f} {tip:.2f},{ends:.2f}"
+        },
+    )
+    points = [(tip, ends - 2.8), (box.right, ends), (tip, ends + 2.8)]
+    corners = " ".join(f"{x:.2f},{y:.2f}" for x, y in [*points, points[0]])
+    yield ET.Element("polygon", {"points": corners})

@@ -4,7 +4,7 @@ Of a process manager a part is a step, and a line a transition. Of a workflow a 
 where branches part or meet, or one of the two terminals.
 """
 
-import textwrap
+import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -106,6 +106,14 @@ class Sketch:
     def steps(self) -> Iterator[Part]:
         """The parts that stand for steps."""
         return (part for part in self.parts if part.is_step)
+
+    def loops(self) -> list[list[int]]:
+        """The places among the lines of those that lead back to where they come from, where a part has several."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for index, line in enumerate(self.lines):
+            if line.source == line.target and line.label:
+                found[line.source].append(index)
+        return [some for some in found.values() if len(some) > 1]
 
     def names(self) -> tuple[list[str], list[str]]:
         """What parts and lines are called in DOT: n0 and e0 in a process manager, p0 and l0 in a workflow."""
@@ -337,12 +345,49 @@ def _edges(lines: Sequence[Line]) -> tuple[str, ...]:
 
 
 def wrapped(text: str, kind: str) -> list[str]:
-    """The text in lines that fit a node or an edge label; an unbroken word is cut."""
-    limit = WIDTH[kind] // (2 if any(map(_wide, text)) else 1)
-    indent = text[: len(text) - len(text.lstrip())]
-    return textwrap.wrap(
-        text, limit, subsequent_indent=indent + "  " if indent or kind == "edge" else ""
-    ) or [""]
+    """The text in lines that fit a node or an edge label.
+
+    A word that is longer than a line is parted where its own words begin; it is cut within one only where nothing else
+    helps. Texts without spaces are parted between characters, but not within a word in katakana or letters.
+    """
+    limit = WIDTH[kind]
+    first = text[: len(text) - len(text.lstrip())]
+    after = first + ("  " if first or kind == "edge" else "")
+    lines, line = [], first
+    for piece in _pieces(text.lstrip(), limit - len(after)):
+        shown = piece.rstrip()
+        if line.strip() and _width(line + shown) > limit:
+            lines.append(line.rstrip())
+            line = after
+        line += piece
+    return [*lines, line.rstrip()] if line.strip() or not lines else lines
+
+
+WORDS = re.compile(
+    r"[\u30a0-\u30ff\uff66-\uff9f]+\s*"  # katakana
+    r"|[\u3400-\u9fff\uf900-\ufaff]{1,4}[\u3040-\u309f]*[\u3001\u3002\uff09\u300d]*\s*"  # a few kanji, as they end
+    r"|[\u2e80-\u303f\u3040-\u309f\u3100-\u33ff\uff00-\uff65\uffa0-\uffef]+\s*"
+    r"|[^\s\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]+\s*"
+)
+"""What a line may end after."""
+
+HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[_./:-])(?=\w)")
+"""Where the words within a name begin."""
+
+
+def _pieces(text: str, limit: int) -> Iterator[str]:
+    """The text in pieces, none of which is longer than a line."""
+    for word in WORDS.findall(text):
+        if _width(word.rstrip()) <= limit:
+            yield word
+            continue
+        for part in HUMPS.split(word):
+            most = limit // 2 if any(map(_wide, part)) else limit
+            yield from (part[at : at + most] for at in range(0, len(part), most))
+
+
+def _width(text: str) -> int:
+    return sum(2 if _wide(char) else 1 for char in text)
 
 
 def _wide(char: str) -> bool:

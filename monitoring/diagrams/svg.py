@@ -5,7 +5,7 @@ a workflow shapes of our own at the places it found.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from xml.etree import ElementTree as ET
 
 from monitoring.diagrams import words
@@ -23,6 +23,7 @@ from monitoring.diagrams.shapes import (
     clock,
     corner_badges,
     glyph,
+    loop,
     mark,
     outline,
     sign,
@@ -60,8 +61,10 @@ def picture_of(raw: str, sketch: Sketch) -> ET.Element:
     groups = {group.get("id"): group for group in source.iter(f"{SVG}g")}
     picture, canvas = _canvas_of(source)
     part_names, line_names = sketch.names()
+    loops = _loops(sketch, groups)
     for index, line in enumerate(sketch.lines):
-        canvas.append(_line(groups[line_names[index]], line, index))
+        drawn = loops.get(index) or list(_shapes(groups[line_names[index]]))
+        canvas.append(_line(drawn, line, index))
     names = _slugs_of([part.id for part in sketch.parts])
     for index, (part, name) in enumerate(zip(sketch.parts, names, strict=True)):
         draw = (
@@ -97,12 +100,32 @@ def _slugs_of(ids: Iterable[str]) -> Iterator[str]:
         yield f"n_{name}"
 
 
-def _line(source: ET.Element, line: Line, index: int) -> ET.Element:
+def _loops(
+    sketch: Sketch, groups: Mapping[str | None, ET.Element]
+) -> dict[int, list[ET.Element]]:
+    """The lines of parts that several lead back to, each led to its own label; Graphviz has drawn the labels as one."""
+    part_names, line_names = sketch.names()
+    places = {
+        part.id: name for part, name in zip(sketch.parts, part_names, strict=True)
+    }
+    found: dict[int, list[ET.Element]] = {}
+    for some in sketch.loops():
+        box = _box_of(groups[places[sketch.lines[some[0]].source]])
+        shapes = _shapes(groups[line_names[some[0]]])
+        texts = [shape for shape in shapes if shape.tag == "text"]
+        for place, index in enumerate(some):
+            lines = len(sketch.lines[index].label)
+            mine, texts = texts[:lines], texts[lines + 1 :]
+            found[index] = [*loop(box, mine, place, len(some)), *mine]
+    return found
+
+
+def _line(drawn: Sequence[ET.Element], line: Line, index: int) -> ET.Element:
     kind = f"move{LINE_CLASS.get(line.kind, '')}"
     group = ET.Element("g", {"id": f"e_{index}", "class": kind, "data-edge": line.id})
     said = " ".join(text.strip() for text in line.label)
     ET.SubElement(group, "title").text = said or words.line_word(line.kind)
-    group.extend(_shapes(source))
+    group.extend(drawn)
     texts = group.findall("text")
     for text in texts:
         text.set("x", f"{float(text.get('x', '0')) + 4:.2f}")

@@ -27,8 +27,8 @@ class CancelProcess(ProcessOperation):
     done = _("Cancelled.")
     may = _("Can cancel a process")
     text = _(
-        "Stops every open step and ends the process. What its finished steps did is undone in reverse order, where the "
-        "workflow says how."
+        "Ends the process where it stands. Commands that a process manager has issued are still carried out; what the "
+        "finished steps of a workflow did is undone in reverse order, where it says how."
     )
     icon = "cancelled"
     tone = "danger"

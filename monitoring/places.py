@@ -1,0 +1,81 @@
+"""Where the console shows what a row of a table is about."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import Model
+from django.urls import NoReverseMatch, reverse
+
+from orchestrator.models import (
+    Checkpoint,
+    Definition,
+    InboxEvent,
+    Incident,
+    IssuedCommand,
+    OperatorAction,
+    ProcessInstance,
+    StepRun,
+)
+
+OF_PROCESSES: dict[type[Model], str] = {
+    ProcessInstance: "pk",
+    StepRun: "instance_id",
+    Checkpoint: "instance_id",
+    IssuedCommand: "instance_id",
+    OperatorAction: "instance_id",
+    Incident: "instance_id",
+    InboxEvent: "process_id",
+}
+"""What is shown on a process's page, with the field that has its id."""
+
+
+def shows(model: type[Model]) -> bool:
+    """Whether rows of a table have a place in the console, and the console has an address in this project."""
+    try:
+        reverse("monitoring:definitions")
+    except NoReverseMatch:
+        return False
+    return model in OF_PROCESSES or model is Definition
+
+
+def place_of(row: Any) -> str:
+    """The address of the page that shows a row; "" where there is none."""
+    if not shows(type(row)):
+        return ""
+    if isinstance(row, Definition):
+        address = reverse("monitoring:definition", args=[row.name])
+        return f"{address}?{urlencode({'version': row.version})}"
+    process = getattr(row, OF_PROCESSES[type(row)])
+    if process is not None and _is_there(row, process):
+        return reverse("monitoring:instance", args=[process]) + _part(row)
+    return _list_of(row)
+
+
+def _is_there(row: Any, process: Any) -> bool:
+    """Whether the process exists: an event may be addressed to one that never came."""
+    return (
+        not isinstance(row, InboxEvent)
+        or row.revision is not None
+        or (ProcessInstance.objects.filter(pk=process).exists())
+    )
+
+
+def _part(row: Any) -> str:
+    """Where on the page of its process."""
+    if isinstance(row, StepRun) and row.kind:
+        return f"?{urlencode({'step': row.node})}#runs"
+    if isinstance(row, Checkpoint):
+        return f"?before={row.revision + 1}#revision-{row.revision}"
+    if isinstance(row, IssuedCommand):
+        return f"?before={row.revision + 1}#revision-{row.revision}"
+    return ""
+
+
+def _list_of(row: Any) -> str:
+    """The list in which it stands that belongs to no process."""
+    if isinstance(row, InboxEvent):
+        query = urlencode({"tab": row.verdict, "q": row.event_id})
+        return f"{reverse('monitoring:events')}?{query}"
+    return reverse("monitoring:failures") if isinstance(row, Incident) else ""
