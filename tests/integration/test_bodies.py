@@ -111,6 +111,7 @@ def test_what_is_not_too_large_is_read(site: Site) -> None:
         assert line.recv(65_536).startswith(b"HTTP/1.1 404 ")
 
 
+@pytest.mark.once
 def test_half_sent_bodies_and_heads_are_cut_while_others_are_answered(
     site: Site,
 ) -> None:

@@ -14,6 +14,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 from orchestrator.serving import CannotStart, port
 from orchestrator.serving.web import listener
@@ -155,7 +156,19 @@ def files(folder: Path) -> set[Path]:
     return set(folder.rglob("*"))
 
 
-@pytest.mark.parametrize("how", [by_compose, by_systemd])
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param(
+            by_compose,
+            marks=pytest.mark.skipif(
+                "postgresql" not in settings.DATABASES["default"]["ENGINE"],
+                reason="compose.yaml brings PostgreSQL",
+            ),
+        ),
+        pytest.param(by_systemd, marks=pytest.mark.once),
+    ],
+)
 def test_all_of_it_runs_as_it_is_written(
     how: Callable[[int], Started], image: Path, environ: dict[str, str]
 ) -> None:

@@ -136,7 +136,6 @@ def said(*programs: Program) -> str:
     return "\n".join(program.log.read_text()[-2000:] for program in programs)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("workflow", [Watched, WatchedInside])
 def test_work_goes_on_when_a_host_is_cut_off_and_nothing_is_done_twice(
     begin: Begin, both: list[Host], workflow: type[Watched | WatchedInside]
@@ -172,7 +171,6 @@ def test_work_goes_on_when_a_host_is_cut_off_and_nothing_is_done_twice(
     assert violations() == []
 
 
-@pytest.mark.once
 @pytest.mark.full_size("300 books, cut off four times", seconds=120)
 def test_commands_are_carried_out_once_but_for_those_that_a_cut_has_met(
     begin: Begin, both: list[Host]
