@@ -18,7 +18,14 @@ from standardwebhooks.webhooks import Webhook
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from orchestrator.models import Notice, Occurrence, ProcessInstance, QueueOutage
+from orchestrator import send_event
+from orchestrator.models import (
+    Incident,
+    Notice,
+    Occurrence,
+    ProcessInstance,
+    QueueOutage,
+)
 from orchestrator.notice_settings import Recipient
 from orchestrator.workers import sending
 from orchestrator.workers.sending import Sending
@@ -262,3 +269,28 @@ def test_a_channel_of_the_project_s_own_can_keep_nobody_waiting(
     assert attempt.outcome.error.startswith(error)
     assert bool(attempt.outcome.error) == bool(error)
     assert not psutil.pid_exists(attempt.pid)
+
+
+def test_what_fails_at_the_workers_is_told_with_what_it_is(
+    receiver: HookReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROCESSION_PATIENCE_SECONDS", "0")
+    for number in range(5):
+        send_event(
+            "ListedOnInternal",
+            {"order_id": f"A-{number}"},
+            id=f"listed {number}",
+            process_id=uuid4(),
+        )
+    workers = Workers(processes=1)
+    workers.start()
+    try:
+        wait_for(lambda: Incident.objects.count() == 5, 20)
+        wait_for(lambda: bool(receiver.posted), 10)
+    finally:
+        workers.stop()
+
+    [item] = json.loads(receiver.posted[0].body)["data"]["items"]
+    assert (item["topics"], item["state"]) == (["failure"], "new")
+    assert item["kind"] == "unrouted_event"
+    assert item["fingerprint"] == Incident.objects.latest("pk").fingerprint
