@@ -16,6 +16,7 @@ from django.conf import settings
 from django.contrib.auth.models import Group, Permission, User
 from django.core.management import CommandError, call_command
 from django.db import transaction
+from django.test import Client
 from django.utils import timezone
 
 from orchestrator import send_event, start_process
@@ -68,6 +69,7 @@ from tests.apps.process_managers.messages import (
     ParcelScanned,
 )
 from tests.apps.process_managers.processes import Shipping
+from tests.apps.process_managers.together import raised, together
 from tests.apps.subprocess_maps.processes import Fleet, Order, Passage
 from tests.services.program import environ, run_command
 
@@ -195,6 +197,28 @@ def test_the_history_arrives_with_it_and_says_where_it_came_from(boss: User) -> 
     assert audit.after["status"] == "paused"
     tell(parcel, ParcelDelivered("P-1"))
     resume(parcel)
+
+
+@pytest.mark.parametrize("kind", ["process manager", "workflow"])
+def test_its_page_and_the_terminal_tell_that_it_was_imported(
+    kind: str, client: Client, boss: User
+) -> None:
+    if kind == "workflow":
+        pk = start_process(Bottom, Size(1)).process_id
+        run()
+    else:
+        pk = underway("P-1").pk
+    instance = moved(pk)
+    client.force_login(boss)
+
+    page = client.get(f"/processes/{instance.pk}/").content.decode()
+    told = io.StringIO()
+    call_command("process", "show", str(instance.pk), stdout=told)
+
+    assert "Import" in page
+    assert "Import" in told.getvalue()
+    assert "paused" in told.getvalue()
+    resume(instance)
 
 
 @pytest.mark.parametrize("workflow", [Line, Squares, Narrow])
@@ -622,6 +646,22 @@ def test_what_is_here_already_is_refused_and_nothing_overwritten() -> None:
     assert "is here already" in refused(file)
     audits = OperatorAction.objects.filter(action="import").order_by("pk")
     assert list(audits.values_list("result", flat=True)) == ["done"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_imports_at_once_one_is_refused() -> None:
+    parcel = underway("P-1", Courier.PARTNER)
+    file = exported(parcel.pk)
+    forget()
+
+    results = together(lambda: imported(file), lambda: imported(file))
+
+    [refusal] = raised(results)
+    assert isinstance(refusal, OperationRefused)
+    assert "is here already" in str(refusal)
+    actions = OperatorAction.objects.filter(action="import")
+    assert sorted(actions.values_list("result", flat=True)) == ["done", "refused"]
+    assert parcel.checkpoints.count() == parcel.revision + 1
 
 
 def test_a_refusal_is_audited() -> None:
