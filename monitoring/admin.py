@@ -20,6 +20,7 @@ from django.utils.translation import gettext_lazy
 from monitoring.actions import MOST_REVISION
 from monitoring.places import place_of, shows
 from monitoring.queries.events import received_as
+from monitoring.queries.graphs import labels_of
 from monitoring.queries.instances import Filters
 from monitoring.spoken import spoken
 from orchestrator.definition.graph import Graph
@@ -145,6 +146,12 @@ class OfProcessesAdmin(ReadOnlyAdmin):
         found = Filters(q=text).applied().order_by("-pk")
         keys = list(found.values_list("pk", flat=True)[:MOST])
         return queryset.filter(**{f"{self.process_field}__in": keys}), False
+
+
+def with_definitions(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """Rows of processes with what names their steps, which is not the graph: that is kept, and large."""
+    rows = rows.select_related("instance__definition")
+    return rows.defer("instance__definition__graph")
 
 
 def _newest(rows: QuerySet[Any]) -> QuerySet[Any]:
@@ -284,7 +291,7 @@ class ProcessInstanceAdmin(OperatedAdmin):
         "id",
         "name",
         "status",
-        "step",
+        "current_step",
         "open_steps",
         "parent_id",
         "owner",
@@ -292,9 +299,16 @@ class ProcessInstanceAdmin(OperatedAdmin):
         "changed_at",
     ]
     list_filter = [DefinitionName, "status", Escalated]
-    list_select_related = ["owner"]
     process_field = "pk"
     ordering = ["-id"]
+
+    def listed(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = super().listed(request).select_related("owner", "definition")
+        return rows.defer("definition__graph")
+
+    @admin.display(description=gettext_lazy("current step"))
+    def current_step(self, row: ProcessInstance) -> str:
+        return labels_of(row.definition).get(row.step, row.step)
 
 
 @admin.register(InboxEvent)
@@ -336,7 +350,7 @@ class DefinitionAdmin(ReadOnlyAdmin):
 @admin.register(StepRun)
 class StepRunAdmin(OfProcessesAdmin):
     list_display = [
-        "node",
+        "step",
         "kind",
         "visit",
         "item",
@@ -350,6 +364,13 @@ class StepRunAdmin(OfProcessesAdmin):
     ]
     list_filter = ["status", "kind"]
     ordering = ["-id"]
+
+    def listed(self, request: HttpRequest) -> QuerySet[Any]:
+        return with_definitions(super().listed(request))
+
+    @admin.display(description=gettext_lazy("step"))
+    def step(self, row: StepRun) -> str:
+        return labels_of(row.instance.definition).get(row.node, row.node)
 
 
 @admin.register(Checkpoint)
@@ -414,7 +435,7 @@ class IssuedCommandAdmin(OfProcessesAdmin):
 @admin.register(Incident)
 class IncidentAdmin(OfProcessesAdmin):
     list_display = [
-        "message",
+        "told",
         "kind",
         "instance_id",
         "opened_at",
@@ -423,6 +444,13 @@ class IncidentAdmin(OfProcessesAdmin):
     ]
     list_filter = ["kind", "resolved_at"]
     ordering = ["-id"]
+
+    def listed(self, request: HttpRequest) -> QuerySet[Any]:
+        return with_definitions(super().listed(request))
+
+    @admin.display(description=gettext_lazy("message"))
+    def told(self, row: Incident) -> str:
+        return spoken(row.message, row.instance.definition if row.instance else None)
 
 
 @admin.register(OperatorAction)

@@ -101,3 +101,17 @@ def test_the_links_have_the_prefix_that_the_site_has(placed: dict[str, Order]) -
 @override_settings(ROOT_URLCONF="tests.apps.elsewhere.nothing_there")
 def test_without_a_console_there_are_no_links(placed: dict[str, Order]) -> None:
     assert place_of(ProcessInstance.objects.all()[0]) == ""
+
+
+@pytest.mark.parametrize("model", [ProcessInstance, StepRun, Incident])
+def test_lists_of_the_admin_have_steps_by_their_names(
+    model: type[Model], placed: dict[str, Order], client: Client, administrator: User
+) -> None:
+    client.force_login(administrator)
+
+    page = client.get(admin_page(model, "changelist")).content.decode()
+
+    table = page.partition("<tbody>")[2].partition("</tbody>")[0]
+    assert "AwaitingExternalCreation" not in table
+    if model is not Incident:
+        assert "Awaiting external creation" in table
