@@ -39,5 +39,6 @@ class Email:
                 "Auto-Submitted": "auto-generated",  # nobody's absence notice is wanted
             },
         )
-        if not mail.send():
+        sent: int | None = mail.send()  # backends of others do not all count
+        if sent == 0:
             raise Retry(message="the mail backend has sent none")

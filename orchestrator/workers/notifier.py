@@ -33,6 +33,8 @@ MOST_AT_ONCE = 10
 OUTAGES_SECONDS = 5.0
 """How often is looked for dead queues."""
 FORGET_SECONDS = 3600.0
+PORTION_SECONDS = 1.0
+"""How long is gathered at a time: what came of attempts is to be stored before their claims have run out."""
 RESPAWN_SECONDS = 5.0
 """One that has ended is not started again before that: what ends it may end the next one too."""
 
@@ -43,6 +45,7 @@ class Notifier:
     def __init__(self) -> None:
         self.owner = uuid4().hex
         self.sending: list[Sending] = []
+        self._more = False
         self._outages_at = 0.0
         self._forget_at = time.monotonic() + FORGET_SECONDS * random.uniform(0.1, 1)  # noqa: S311  # jitter
 
@@ -51,10 +54,12 @@ class Notifier:
         while not over():
             try:
                 self.look()
-            except (DatabaseError, SettingRefused) as error:
+            except (DatabaseError, SettingRefused, OSError) as error:
                 log.warning("people are not told for now: %s", error)
                 connections.close_all()
-            self.pause()
+                self._more = False
+            if not self._more:
+                self.pause()
         for one in self.sending:
             one.end()
 
@@ -64,19 +69,28 @@ class Notifier:
         Raises:
             DatabaseError: it refused for now.
             SettingRefused: who is to be told cannot be read.
+            OSError: the system has no process to spare.
         """
         self.settle()
         now = time.monotonic()
         if now >= self._outages_at:
             self._outages_at = now + OUTAGES_SECONDS
             outages.look()
-        while gather():
-            pass
+        self._more = self._gather(now + PORTION_SECONDS)
         if now >= self._forget_at:
-            self._forget_at = now + FORGET_SECONDS
-            outbox.forget_old()
+            if outbox.forget_old():
+                self._more = True
+            else:
+                self._forget_at = now + FORGET_SECONDS
         while len(self.sending) < MOST_AT_ONCE and (notice := outbox.claim(self.owner)):
             self._send(notice)
+
+    def _gather(self, until: float) -> bool:
+        """Takes in what has happened, for a while; whether there may be more of it."""
+        while gather():
+            if time.monotonic() > until:
+                return True
+        return False
 
     def pause(self) -> None:
         """Waits until it is time to look again, or something came of what is being sent."""

@@ -115,4 +115,5 @@ def _said(error: Exception, recipient: Recipient) -> str:
         text = str(error)
     except Exception:  # noqa: BLE001  # the channel's
         text = ""
-    return one_line(without(text, recipient.secrets), 400)
+    # Never "", which would say that it has arrived.
+    return one_line(without(text, recipient.secrets), 400) or type(error).__name__

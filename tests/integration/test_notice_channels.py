@@ -1,7 +1,7 @@
 """What people get: by e-mail from a real mail server, by webhook at a real receiver, by a channel of the project's."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
 from pathlib import Path
@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.mail.backends.base import BaseEmailBackend
 from django.core.management import call_command
 from django.test import Client
 from django.urls import get_script_prefix, set_script_prefix
@@ -18,6 +19,8 @@ from pytest_django import Settings
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from monitoring.queries.figures import figures
+from orchestrator import Permanent, Retry
+from orchestrator.exceptions import Outcome
 from orchestrator.models import Notice, Occurrence
 from orchestrator.notices import NoticeMessage
 from orchestrator.notices.lines import one_line
@@ -25,6 +28,7 @@ from orchestrator.notices.links import page
 from orchestrator.notices.message import compose
 from orchestrator.serving.programs import Programs
 from orchestrator.workers import sending
+from tests.apps.own_channel.room import Room
 from tests.services.receivers import HookReceiver, MailServer, free_port
 from tests.services.telling import deliver, due_now, gathered
 
@@ -210,6 +214,29 @@ def test_a_mail_that_is_not_taken_is_tried_again(
     assert Notice.objects.get().status == "sent"
 
 
+@pytest.mark.parametrize(("sent", "error"), [(None, ""), (0, "sent none"), (1, "")])
+def test_a_mail_backend_that_does_not_count_has_sent_it(
+    sent: int | None, error: str, settings: Settings, mail_server: MailServer
+) -> None:
+    """Some put mails into a queue of their own and return nothing: nobody is to get twenty of them."""
+    settings.EMAIL_BACKEND = "tests.integration.test_notice_channels.Queued"
+    Queued.counted = sent
+    happened()
+    [outcome] = deliver()
+
+    assert outcome.error.endswith(error)
+    assert bool(outcome.error) == bool(error)
+
+
+class Queued(BaseEmailBackend):
+    """A mail backend of somebody else's."""
+
+    counted: int | None
+
+    def send_messages(self, messages: Sequence[Any]) -> int:
+        return self.counted  # type: ignore[return-value]  # as some do
+
+
 # Webhook
 
 
@@ -358,6 +385,22 @@ def test_what_it_raises_is_stored_without_its_secrets(
 
     assert (outcome.error, outcome.hopeless) == (error, hopeless)
     assert Notice.objects.get().error == error
+
+
+@pytest.mark.parametrize("kind", [Permanent, Retry])
+def test_an_error_that_says_nothing_is_an_error(
+    kind: type[Outcome], settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def send(self: Room, message: NoticeMessage) -> None:
+        raise kind(message=" \n")
+
+    monkeypatch.setattr(Room, "send", send)
+    declare_room(settings, Path("room"))
+    happened()
+    [outcome] = deliver()
+
+    assert (outcome.error, outcome.hopeless) == (kind.__name__, kind is Permanent)
+    assert Notice.objects.get().status != "sent"
 
 
 # Where the console is

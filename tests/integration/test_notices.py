@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -27,6 +27,7 @@ from orchestrator.models import (
 )
 from orchestrator.notice_settings import Topic
 from orchestrator.testing import pass_time
+from orchestrator.workers import notifier as notifier_module
 from orchestrator.workers.notifier import Notifier
 from tests.apps.process_managers.desk import place, underway
 from tests.apps.process_managers.fixtures import SetHandler
@@ -368,7 +369,60 @@ def test_ten_thousand_failures_of_a_group_are_one_notice_and_then_a_count() -> N
     assert Notice.objects.filter(status="sent").count() == 2
 
 
+def test_clocks_that_differ_between_hosts_do_not_change_how_often_it_is_told(
+    operator: User,
+) -> None:
+    parcel = place()
+    escalate(parcel, operator)
+    deliver()
+    last = Notice.objects.get()
+    an_hour_ago = timezone.now() - HOUR
+    Notice.objects.create(  # its host's clock is ahead, and with it its id
+        id=UUID(int=2**128 - 1),
+        recipient="ops",
+        status="sent",
+        created_at=an_hour_ago,
+        begun_at=an_hour_ago,
+        settled_at=an_hour_ago,
+    )
+    escalate(parcel, operator)
+    [next_] = gathered()
+
+    assert last.begun_at
+    assert next_.wake_at == last.begun_at + timedelta(seconds=300)
+
+
+def test_a_clock_that_was_set_back_keeps_nobody_from_being_told(
+    operator: User,
+) -> None:
+    parcel = place()
+    escalate(parcel, operator)
+    deliver()
+    ahead = timezone.now() + timedelta(days=365)
+    Notice.objects.update(begun_at=ahead, settled_at=ahead)
+    escalate(parcel, operator)
+    [notice] = gathered()
+
+    assert notice.wake_at
+    assert notice.wake_at <= timezone.now() + timedelta(seconds=300)
+
+
 # One at a time
+
+
+def test_hundreds_who_are_not_reached_keep_nobody_else_waiting(operator: User) -> None:
+    now = timezone.now()
+    for place_ in range(120):
+        away = {"recipient": f"away{place_}", "created_at": now}
+        again, due = now + HOUR, now - HOUR
+        Notice.objects.create(**away, status="sending", attempt=1, wake_at=again)
+        Notice.objects.create(**away, wake_at=due)
+    escalate(place(), operator)
+    gathered()
+    notice = outbox.claim("one")
+
+    assert notice is not None
+    assert notice.recipient == "ops"
 
 
 def test_a_notice_is_claimed_once(operator: User) -> None:
@@ -455,7 +509,8 @@ def test_what_is_long_past_is_forgotten(settings: Settings, operator: User) -> N
     settings.PROCESSION = {**settings.PROCESSION, "NOTICE_DAYS": 10}
     escalate(place(), operator)
     deliver()
-    assert outbox.forget_old() == 0
+    outbox.forget_old()
+    assert Notice.objects.count() == 1
     Notice.objects.update(settled_at=timezone.now() - timedelta(days=11))
     FailureGroup.objects.create(
         fingerprint="f",
@@ -463,11 +518,90 @@ def test_what_is_long_past_is_forgotten(settings: Settings, operator: User) -> N
         last_at=timezone.now() - 11 * 24 * HOUR,
     )
 
-    assert outbox.forget_old() == 2
+    assert not outbox.forget_old()
     assert not Notice.objects.exists()
+    assert not FailureGroup.objects.exists()
+
+
+def test_what_is_long_past_is_forgotten_a_part_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(outbox, "FORGOTTEN_AT_ONCE", 2)
+    past = timezone.now() - timedelta(days=1000)
+    FailureGroup.objects.bulk_create(
+        FailureGroup(fingerprint=str(number), first_at=past, last_at=past)
+        for number in range(5)
+    )
+    left = []
+    while outbox.forget_old():
+        left.append(FailureGroup.objects.count())
+
+    assert left == [3, 1]
+    assert not FailureGroup.objects.exists()
 
 
 # What it costs
+
+
+def failures_unlike_each_other(number: int) -> None:
+    now = timezone.now()
+    Occurrence.objects.bulk_create(
+        Occurrence(
+            topics="failure", definition=SHIPPING, step="OnTheWay",
+            kind="step_failed", message=f"{place}", fingerprint=f"f{place}", at=now,
+        )
+        for place in range(number)
+    )  # fmt: skip
+
+
+def test_failures_that_are_all_unlike_each_other_cost_no_question_each(
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
+    failures_unlike_each_other(400)
+    with django_assert_max_num_queries(15):
+        gathering.gather()
+    failures_unlike_each_other(400)
+    gathering.gather()
+
+    assert FailureGroup.objects.filter(number=2, lately=2, told=1).count() == 400
+    [notice] = gathered()
+    assert notice.counts == {"failure": 400}
+
+
+def test_what_came_of_attempts_is_stored_between_two_parts_of_very_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else their claims would run out, and all would be sent once more."""
+    monkeypatch.setattr(gathering, "MOST", 1)
+    monkeypatch.setattr(notifier_module, "PORTION_SECONDS", 0.0)
+    failures_unlike_each_other(3)
+    looks = []
+    notifier = Notifier()
+    monkeypatch.setattr(notifier, "_send", lambda notice: None)
+    monkeypatch.setattr(notifier, "pause", lambda: looks.append("paused"))
+    monkeypatch.setattr(
+        notifier, "settle", lambda: looks.append(str(Occurrence.objects.count()))
+    )
+    notifier.run(lambda: "paused" in looks)
+
+    assert looks == ["3", "2", "1", "0", "paused"]
+
+
+def test_a_machine_without_a_process_to_spare_is_asked_again_later(
+    monkeypatch: pytest.MonkeyPatch, operator: User
+) -> None:
+    escalate(place(), operator)
+    notifier, paused = Notifier(), []
+
+    def send(notice: Notice) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(notifier, "_send", send)
+    monkeypatch.setattr(notifier, "pause", lambda: paused.append(True))
+    monkeypatch.setattr("django.db.connections.close_all", lambda: None)
+    notifier.run(lambda: bool(paused))
+
+    assert Notice.objects.get().status == "sending"  # until its claim has run out
 
 
 def test_what_is_due_and_what_is_old_are_found_by_indexes(operator: User) -> None:

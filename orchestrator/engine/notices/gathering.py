@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Max, Q
 
 from orchestrator.engine.notices import turn
 from orchestrator.engine.storage.batch import database_now
@@ -62,8 +63,15 @@ def _items(found: Iterable[Occurrence]) -> Iterator[Item]:
         else:
             yield _item(one)
     known = FailureGroup.objects.in_bulk(list(failures))
-    for key, alike in failures.items():
-        yield from _counted(known.get(key), alike)
+    groups = [known.get(key) or _new(alike[0]) for key, alike in failures.items()]
+    for group, alike in zip(groups, failures.values(), strict=True):
+        yield _counted(group, alike)
+    FailureGroup.objects.bulk_create(
+        groups,
+        update_conflicts=True,
+        unique_fields=["fingerprint"],
+        update_fields=["number", "lately", "told", "last_at"],
+    )
 
 
 def _item(one: Occurrence, **more: Any) -> Item:
@@ -86,14 +94,14 @@ def _item(one: Occurrence, **more: Any) -> Item:
     }
 
 
-def _counted(group: FailureGroup | None, alike: Sequence[Occurrence]) -> Iterator[Item]:
+def _counted(group: FailureGroup, alike: Sequence[Occurrence]) -> Item:
     """Counts failures into their group; tells of it when it is new, comes again, or has grown tenfold.
 
     In between, its number is kept right where it stands already.
     """
     first, last = alike[0], max(one.at for one in alike)
-    if group is None:
-        group, state = _new(first), "new"
+    if not group.number:
+        state = "new"
     elif first.at - group.last_at > QUIET:
         group.lately, state = 0, "again"
     else:
@@ -104,8 +112,7 @@ def _counted(group: FailureGroup | None, alike: Sequence[Occurrence]) -> Iterato
     tells = state != "more" or group.lately >= group.told * TENFOLD
     if tells:
         group.told = group.lately
-    group.save()
-    yield _item(first, state=state if tells else "", number=group.lately)
+    return _item(first, state=state if tells else "", number=group.lately)
 
 
 def _new(first: Occurrence) -> FailureGroup:
@@ -150,8 +157,12 @@ def _topic(recipient: Recipient, item: Mapping[str, Any]) -> Topic:
 
 def _next(name: str, recipient: Recipient, now: datetime) -> Notice:
     """A new notice, due as soon as its recipient may be written to again."""
-    last = Notice.objects.filter(recipient=name).order_by("-pk").first()
-    due = now
-    if last is not None and last.begun_at is not None:
-        due = max(now, last.begun_at + timedelta(seconds=recipient.seconds))
+    pause = timedelta(seconds=recipient.seconds)
+    # By the database's time: ids are made by the clocks of several hosts. None begun so lately was settled before that.
+    lately = Notice.objects.filter(
+        Q(wake_at__isnull=False) | Q(settled_at__gt=now - pause), recipient=name
+    )
+    last = lately.aggregate(at=Max("begun_at"))["at"]
+    # Where a clock was set back, the last one seems to be yet to come.
+    due = now if last is None else min(max(now, last + pause), now + pause)
     return Notice(recipient=name, wake_at=due, created_at=now)

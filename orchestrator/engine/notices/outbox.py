@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from django.db.models import F, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from orchestrator.conf import conf
 from orchestrator.engine.change.incidents import storable
@@ -21,16 +21,22 @@ ATTEMPTS = 20
 """How often a notice is tried: for about half a day."""
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=10), timedelta(hours=1)
 LOOKED_AT = 100
+"""How many that are due are looked at to take one: others may take the first of them meanwhile."""
 FORGOTTEN_AT_ONCE = 500
+
+
+_ONE_BEFORE = Notice.objects.open().filter(
+    recipient=OuterRef("recipient"), status=NoticeStatus.SENDING
+)
 
 
 def claim(owner: str) -> Notice | None:
     """Takes the oldest notice that is due and may be sent now, for a lease; None if there is none."""
     now = database_now()
     due: QuerySet[Notice] = Notice.objects.filter(wake_at__lte=now)
-    for notice in due.order_by("wake_at")[:LOOKED_AT]:
-        if notice.status == NoticeStatus.GATHERING and _one_before(notice.recipient):
-            continue
+    # Those that wait for another are not looked at, however many recipients are not reached for now.
+    mine = Q(status=NoticeStatus.SENDING) | ~Exists(_ONE_BEFORE)
+    for notice in due.filter(mine).order_by("wake_at")[:LOOKED_AT]:
         as_seen = Notice.objects.filter(
             pk=notice.pk,
             status=notice.status,
@@ -48,12 +54,6 @@ def claim(owner: str) -> Notice | None:
             # It may have taken in more until it was claimed.
             return Notice.objects.get(pk=notice.pk)
     return None
-
-
-def _one_before(recipient: str) -> bool:
-    return Notice.objects.filter(
-        recipient=recipient, status=NoticeStatus.SENDING, wake_at__isnull=False
-    ).exists()
 
 
 def sent(notice: Notice) -> bool:
@@ -100,14 +100,17 @@ def _held(notice: Notice) -> QuerySet[Notice]:
     )
 
 
-def forget_old() -> int:
-    """Forgets notices that were settled long ago, and groups of failures that have not been seen since; how many."""
+def forget_old() -> bool:
+    """Forgets notices that were settled long ago, and groups of failures that have not been seen since.
+
+    Gives whether there may be more of them: it takes a part at a time.
+    """
     limit = database_now() - timedelta(days=conf().NOTICE_DAYS)
     old = Notice.objects.settled().filter(settled_at__lt=limit)
     groups = FailureGroup.objects.filter(last_at__lt=limit)
-    forgotten = 0
+    more = False
     for rows in (old, groups):
-        while keys := list(rows.values_list("pk", flat=True)[:FORGOTTEN_AT_ONCE]):
-            forgotten += len(keys)
-            rows.model._default_manager.filter(pk__in=keys).delete()
-    return forgotten
+        keys = list(rows.values_list("pk", flat=True)[:FORGOTTEN_AT_ONCE])
+        rows.model._default_manager.filter(pk__in=keys).delete()
+        more = more or len(keys) == FORGOTTEN_AT_ONCE
+    return more
