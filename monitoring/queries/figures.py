@@ -60,7 +60,10 @@ class Figures:
     """Living workers by queue."""
     swept_at: datetime | None
     untaken_notices: int
-    """Notices that were tried and not taken: they are tried again, or were given up within a day."""
+    """Notices that were tried and not taken: they are tried again, or were given up within a day.
+
+    What nobody has tried again for a day is to somebody who is not declared any more.
+    """
 
 
 def figures() -> Figures:
@@ -106,7 +109,7 @@ def _numbered() -> dict[str, int]:
 
 
 def _untaken_notices(now: datetime) -> int:
-    again = Notice.objects.open().exclude(error="")
+    again = Notice.objects.filter(wake_at__gte=now - A_DAY).exclude(error="")
     settled = Notice.objects.filter(settled_at__gte=now - A_DAY)
     given_up = settled.filter(status=NoticeStatus.GIVEN_UP)
     return capped(again).number + capped(given_up).number

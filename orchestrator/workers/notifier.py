@@ -78,6 +78,7 @@ class Notifier:
             outages.look()
         self._more = self._gather(now + PORTION_SECONDS)
         if now >= self._forget_at:
+            outbox.give_up_unknown()
             if outbox.forget_old():
                 self._more = True
             else:
@@ -114,12 +115,7 @@ class Notifier:
                 one.end()
 
     def _send(self, notice: Notice) -> None:
-        recipient = recipients().get(notice.recipient)
-        if recipient is None:
-            why = "the settings have nobody of that name"
-            outbox.not_sent(notice, why, hopeless=True)
-            return
-        self.sending.append(Sending(notice, recipient))
+        self.sending.append(Sending(notice, recipients()[notice.recipient]))
 
     def _store(self, one: Sending) -> None:
         notice, outcome = one.notice, one.outcome

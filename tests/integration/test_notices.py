@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from monitoring.queries.figures import figures
 from orchestrator import Permanent, send_event
 from orchestrator.engine import operations
 from orchestrator.engine.notices import gathering, outages, outbox
@@ -410,7 +411,47 @@ def test_a_clock_that_was_set_back_keeps_nobody_from_being_told(
 # One at a time
 
 
-def test_hundreds_who_are_not_reached_keep_nobody_else_waiting(operator: User) -> None:
+def test_what_is_for_somebody_whom_only_other_hosts_know_is_left_to_them(
+    settings: Settings, operator: User
+) -> None:
+    """While new settings are brought to one host after the other, nothing is lost."""
+    escalate(place(), operator)
+    gathered()
+    known = settings.PROCESSION_NOTICES
+    settings.PROCESSION_NOTICES = {"others": {"to": "others@example.org"}}
+    assert outbox.claim("one") is None
+    outbox.give_up_unknown()
+    settings.PROCESSION_NOTICES = known
+
+    assert outbox.claim("other") is not None
+
+
+@pytest.mark.parametrize("status", ["gathering", "sending"])
+def test_what_is_for_somebody_whom_nobody_knows_any_more_is_given_up_after_a_day(
+    status: str, settings: Settings, operator: User
+) -> None:
+    escalate(place(), operator)
+    gathered()
+    past = timezone.now() - timedelta(hours=25)
+    Notice.objects.update(wake_at=past, status=status, error="it answered 500")
+    outbox.give_up_unknown()
+    assert Notice.objects.get().status == status
+    assert figures().untaken_notices == 0
+    settings.PROCESSION_NOTICES = {"others": {"to": "others@example.org"}}
+    outbox.give_up_unknown()
+
+    notice = Notice.objects.get()
+    assert (notice.status, notice.wake_at) == ("given_up", None)
+    assert notice.settled_at
+
+
+def test_hundreds_who_are_not_reached_keep_nobody_else_waiting(
+    settings: Settings, operator: User
+) -> None:
+    settings.PROCESSION_NOTICES |= {
+        f"away{place_}": {"to": "a@example.org", "about": "queue"}
+        for place_ in range(120)
+    }
     now = timezone.now()
     for place_ in range(120):
         away = {"recipient": f"away{place_}", "created_at": now}

@@ -14,6 +14,7 @@ from orchestrator.engine.change.incidents import storable
 from orchestrator.engine.failures import backoff
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import FailureGroup, Notice, NoticeStatus
+from orchestrator.notice_settings import recipients
 
 LEASE = timedelta(seconds=60)
 """After which another sender may try; longer than any attempt takes."""
@@ -23,6 +24,8 @@ FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=10), timedelta(hours=1)
 LOOKED_AT = 100
 """How many that are due are looked at to take one: others may take the first of them meanwhile."""
 FORGOTTEN_AT_ONCE = 500
+UNKNOWN = timedelta(days=1)
+"""A notice that nobody has tried for so long is to somebody who is no longer declared anywhere."""
 
 
 _ONE_BEFORE = Notice.objects.open().filter(
@@ -31,9 +34,17 @@ _ONE_BEFORE = Notice.objects.open().filter(
 
 
 def claim(owner: str) -> Notice | None:
-    """Takes the oldest notice that is due and may be sent now, for a lease; None if there is none."""
+    """Takes the oldest notice that is due and may be sent now, for a lease; None if there is none.
+
+    One to somebody who is not declared here is left to those hosts that know more, or are yet to know less.
+
+    Raises:
+        SettingRefused: who is to be told cannot be read.
+    """
     now = database_now()
-    due: QuerySet[Notice] = Notice.objects.filter(wake_at__lte=now)
+    due: QuerySet[Notice] = Notice.objects.filter(
+        wake_at__lte=now, recipient__in=list(recipients())
+    )
     # Those that wait for another are not looked at, however many recipients are not reached for now.
     mine = Q(status=NoticeStatus.SENDING) | ~Exists(_ONE_BEFORE)
     for notice in due.filter(mine).order_by("wake_at")[:LOOKED_AT]:
@@ -97,6 +108,23 @@ def _held(notice: Notice) -> QuerySet[Notice]:
         owner=notice.owner,
         attempt=notice.attempt,
         status=NoticeStatus.SENDING,
+    )
+
+
+def give_up_unknown() -> None:
+    """Gives up notices to those who are not declared any more.
+
+    Raises:
+        SettingRefused: who is to be told cannot be read.
+    """
+    now = database_now()
+    left = Notice.objects.filter(wake_at__lt=now - UNKNOWN)
+    left.exclude(recipient__in=list(recipients())).update(
+        status=NoticeStatus.GIVEN_UP,
+        error="the settings have nobody of that name",
+        wake_at=None,
+        owner="",
+        settled_at=now,
     )
 
 
