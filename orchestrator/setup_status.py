@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Max, Q
+from django.db.models import Count, Max, Min, Q
 
 from orchestrator import registry
 from orchestrator.engine.claims.unattended import (
@@ -20,6 +21,7 @@ from orchestrator.models.worker import lately
 from orchestrator.queue import answers, calls_of, depth, plain
 
 __all__ = [
+    "Due",
     "due_by_queue",
     "leases",
     "queue",
@@ -109,14 +111,29 @@ def queue(name: str) -> dict[str, Any]:
     }
 
 
-def due_by_queue(most: int = MOST) -> dict[str, int]:
-    """How much work is due on each queue that has any, to `most` of each table, by a few looks at indexes."""
-    now, found = database_now(), Counter[str]()
+@dataclass(frozen=True)
+class Due:
+    """So much work is due, the oldest of it since then."""
+
+    number: int
+    oldest: datetime
+
+
+def due_by_queue(most: int = MOST) -> dict[str, Due]:
+    """The work that is due on each queue that has any, to `most` of each table, by a few looks at indexes."""
+    now, found = database_now(), dict[str, Due]()
     for table in WORK:
         for name in queues_with_due(table, now):
             due = table._default_manager.filter(queue=name, wake_at__lte=now)
-            found[plain(name)] += due[:most].count()
-    return dict(found)
+            looked_at = due.order_by("wake_at")[:most]
+            number, oldest = looked_at.aggregate(
+                n=Count("*"), at=Min("wake_at")
+            ).values()
+            if not number:  # done since
+                continue
+            before = found.get(plain(name), Due(0, oldest))
+            found[plain(name)] = Due(before.number + number, min(before.oldest, oldest))
+    return found
 
 
 def workers_by_queue() -> tuple[dict[str, int], datetime | None]:

@@ -7,7 +7,7 @@ from django.db.models import F, Q, QuerySet
 
 from monitoring.diagrams import DiagramState, Drawing, NodeState, drawing_of
 from monitoring.diagrams.sketch import Part, Sketch
-from monitoring.queries.attention import Attention, needs_by_definition
+from monitoring.queries.attention import Attention, needs_by_definition, urgent
 from monitoring.queries.counts import (
     CAP,
     FEW,
@@ -87,16 +87,22 @@ class Tile:
     state: DiagramState
     needs: list[Attention]
 
+    @property
+    def rank(self) -> tuple[bool, bool, bool, str]:
+        """Its place among others: the lower, the sooner somebody should look."""
+        idle = self.counts.live == 0
+        return not urgent(self.needs), not self.needs, idle, self.definition.name
+
 
 def overview() -> list[Tile]:
-    """Every definition, by name."""
+    """Every definition: first what needs a person at once, then what needs one at all, then what has live processes."""
     tiles, needs = [], needs_by_definition()
     for definition, counts in _newest():
         drawing = drawing_of(graph_of(definition), definition.fingerprint)
         state = map_state(drawing.sketch, counts)
         of_it = needs.get(definition.name, [])
         tiles.append(Tile(definition, counts, drawing, state, of_it))
-    return tiles
+    return sorted(tiles, key=lambda tile: tile.rank)
 
 
 def _newest() -> list[tuple[Definition, Counts]]:

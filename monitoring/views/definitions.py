@@ -23,7 +23,8 @@ FEW = 20
 def index(request: HttpRequest) -> HttpResponse:
     """All definitions with their live counts."""
     tiles = overview()
-    changed = [tile.definition.name for tile in tiles] != shown_rows(request)
+    # What an open page shows stays where it is, whatever has become worse meanwhile: nothing moves under a hand.
+    changed = {tile.definition.name for tile in tiles} != set(shown_rows(request))
     return page(request, "definitions", tiles=tiles, changed=changed)
 
 

@@ -240,3 +240,64 @@ def test_every_number_in_the_menu_is_that_of_the_list_it_opens(
     for address, number in entries:
         assert int(number) > 0
         assert rows(read(unescape(address))) == int(number), address
+
+
+QUEUE = re.compile(
+    r'<li class="(\w*)">\s*<b>([^<]+)</b>\s*<span>(.*?)</span>', re.DOTALL
+)
+
+
+def queues_on(page: str) -> dict[str, tuple[str, str]]:
+    """How the first page shows each queue: its colour and its words, in their order."""
+    [strip] = re.findall(r'<ul id="queues".*?</ul>', page, re.DOTALL)
+    return {
+        name: (tone, " ".join(re.sub(r"<[^>]+>", " ", words).split()))
+        for tone, name, words in QUEUE.findall(strip)
+    }
+
+
+def test_s1_3_the_first_page_has_each_queue_with_its_workers_and_what_is_due(
+    read: Callable[..., str],
+) -> None:
+    assert queues_on(read("/"))["default"] == ("", "0 workers · nothing due")
+
+    hire()
+    place_order(Destination.INTERNAL, "50 MWh")
+    late = timezone.now() - timedelta(seconds=20)
+    due = InboxEvent.objects.filter(wake_at__isnull=False)
+    assert due.update(queue="mail", wake_at=late) == 1
+    shown = queues_on(read("/"))
+    assert next(iter(shown)) == "mail"  # the one that nobody serves
+    assert shown["mail"][0] == "bad"
+    assert re.fullmatch("0 workers · 1 due, the oldest 2[0-9] s ago", shown["mail"][1])
+    assert shown["default"][0] == "good"
+
+    hire("mail")
+    assert queues_on(read("/"))["mail"][0] == "good"
+    part = read("/?since=", **{"HX-Request": "true"})
+    assert queues_on(part).keys() == shown.keys()
+
+
+def test_s1_1_what_needs_a_person_comes_first_and_an_open_page_keeps_its_places(
+    read: Callable[..., str],
+) -> None:
+    def names(page: str) -> list[str]:
+        return re.findall(r'id="definition-([\w-]+)"', page)
+
+    hire()
+    asking()
+    place_order(Destination.INTERNAL, "50 MWh")
+    drain()
+    asked, completed = Inquiry.name, "order-listing"
+    before = names(read("/"))
+    assert before == [asked, completed]
+
+    orders()  # of which one fails: that is more urgent than to be asked
+    assert names(read("/")) == [completed, asked]
+
+    rows = ",".join(before)
+    part = read(f"/?since=&rows={rows}", **{"HX-Request": "true"})
+    assert (
+        names(part) == []
+    )  # what the tiles show is sent, and they stay where they are
+    assert f'id="counts-{completed}"' in part

@@ -90,7 +90,7 @@ def test_status_and_pages_count_workers_as_long_as_their_supervisor_is_not_silen
     about = {"supervisor": "S", "host": "here", "pid": 1, "queue": "default"}
     Worker.objects.create(id="A", started_at=seen, seen_at=seen, **about)
 
-    assert (status()["workers"], health().workers) == (1, 1)
+    assert (status()["workers"], health().machinery.workers) == (1, 1)
 
 
 def test_status_says_that_nobody_has_swept() -> None:
