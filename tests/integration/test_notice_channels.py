@@ -29,7 +29,7 @@ from orchestrator.notices.message import compose
 from orchestrator.serving.programs import Programs
 from orchestrator.workers import sending
 from tests.apps.own_channel.room import Room
-from tests.services.receivers import HookReceiver, MailServer, free_port
+from tests.services.receivers import Answering, HookReceiver, MailServer, free_port
 from tests.services.telling import deliver, due_now, gathered
 
 pytestmark = pytest.mark.django_db
@@ -342,6 +342,48 @@ def test_the_log_has_neither_addresses_nor_secrets(
     assert "refused" in stored
     for secret in (url, TOKEN, KEY):
         assert secret not in stored
+
+
+OK, NO = b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 500 No\r\n\r\n"
+ELSEWHERE = b"HTTP/1.1 %d Moved\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "endless", "error"),
+    [
+        pytest.param(OK, True, "", id="endless body"),
+        pytest.param(NO, True, "the receiver answered 500", id="endless refusal"),
+        pytest.param(b"", False, "RemoteDisconnected", id="closed"),
+        pytest.param(b"HTTP/1.1 200", False, "", id="closed in the first line"),
+        pytest.param(b"HTTP/1.1 2", False, "BadStatusLine", id="half a status"),
+        pytest.param(b"\x00\xff nonsense\n", False, "BadStatusLine", id="nonsense"),
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\n" + 200 * b"A: b\r\n",
+            False,
+            "HTTPException",
+            id="headers",
+        ),
+        *(
+            pytest.param(
+                ELSEWHERE % (status, place), False, f"the receiver answered {status}"
+            )
+            for status in (301, 302, 303, 307, 308)
+            for place in (b"http://169.254.169.254/latest/", b"file:///etc/passwd", b"")
+        ),
+    ],
+)
+def test_whatever_a_receiver_answers_is_taken_or_not(
+    answer: bytes, endless: bool, error: str, settings: Settings
+) -> None:
+    with Answering(answer, endless) as port:
+        settings.PROCESSION_NOTICES = {
+            "pager": {"url": f"http://127.0.0.1:{port}/", "secret": KEY}
+        }
+        happened()
+        [outcome] = deliver()
+
+    assert outcome.error.startswith(error)
+    assert bool(outcome.error) == bool(error)
 
 
 # A channel of the project's own

@@ -8,6 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.test import Client
+from pytest_django import Settings
 
 from orchestrator import Permanent
 from orchestrator.definition import Workflow
@@ -46,6 +47,7 @@ from tests.apps.patterns.desk import (
 )
 from tests.apps.process_managers.together import raised, together
 from tests.apps.subprocess_failures import processes as p
+from tests.services.telling import gathered_items
 
 __all__ = ["asked"]
 
@@ -120,6 +122,25 @@ def test_without_a_rule_both_stand_failed_and_the_child_stays_open() -> None:
     assert complaint(process).message == said
     assert complaint(process).step == "errand"
     assert complaint(child).message == "ConnectionError: no line"
+
+
+@pytest.mark.parametrize(
+    ("definitions", "told_of"),
+    [
+        ([], [("errand", "buy"), ("plain", "errand")]),
+        (["plain"], [("plain", "errand")]),
+        (["errand"], [("errand", "buy")]),
+    ],
+)
+def test_people_are_told_of_each_by_its_own_definition(
+    definitions: list[str], told_of: list[tuple[str, str]], settings: Settings
+) -> None:
+    about = {"definitions": definitions} if definitions else {}
+    settings.PROCESSION_NOTICES = {"ops": {"to": "ops@example.org", **about}}
+    broken(p.Plain)
+
+    found = [(item["definition"], item["step"]) for item in gathered_items()]
+    assert found == told_of
 
 
 def test_page_and_incident_of_each_lead_to_the_other(

@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from email import message_from_bytes, policy
 from email.message import EmailMessage
@@ -63,6 +64,39 @@ class HookReceiver:
                 """Says nothing."""
 
         return Handler
+
+
+class Answering:
+    """Answers the first request with these bytes, and goes on with more until nobody reads, or closes; gives its port.
+
+    Args:
+        answer: the bytes.
+        endless: whether more follow.
+    """
+
+    def __init__(self, answer: bytes, endless: bool) -> None:
+        self.answer, self.endless = answer, endless
+
+    def __enter__(self) -> int:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self._serve, daemon=True).start()
+        port: int = self._listener.getsockname()[1]
+        return port
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            line, _ = self._listener.accept()
+            with line:
+                line.recv(64 * 1024)
+                line.sendall(self.answer)
+                while self.endless:
+                    line.sendall(b"x" * 64 * 1024)
+                line.shutdown(socket.SHUT_WR)
+                while line.recv(64 * 1024):
+                    pass
 
 
 @dataclass
