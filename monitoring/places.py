@@ -19,6 +19,9 @@ from orchestrator.models import (
     StepRun,
 )
 
+NO_CAUSE = "none"
+"""In the address of the failures of which no cause was stored."""
+
 OF_PROCESSES: dict[type[Model], str] = {
     ProcessInstance: "pk",
     StepRun: "instance_id",

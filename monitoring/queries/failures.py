@@ -1,11 +1,57 @@
-"""The failures page: what has failed, and stands until its cause is gone."""
+"""The failures page: what has failed, and stands until its cause is gone, in groups of one cause."""
 
-from django.db.models import QuerySet
+from __future__ import annotations
 
-from monitoring.queries.counts import MANY, Capped, capped
-from orchestrator.models import Incident
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db import connections
+from django.db.models import Count, Exists, Max, OuterRef, QuerySet, Subquery
+
+from monitoring.queries.counts import CAP, MANY, Capped, capped, grouped
+from orchestrator.models import Definition, Incident
 
 PAGE = 50
+"""Groups, or failures of one group, on a page."""
+
+CAUSES = 200
+"""Groups that are looked for behind a flood of one cause."""
+
+ORDERS = ("newest", "largest")
+
+
+@dataclass(frozen=True)
+class AlikeFailures:
+    """Open failures of one cause.
+
+    Args:
+        newest: the last of them.
+        oldest: the first that is still open.
+        number: how many.
+    """
+
+    newest: Incident
+    oldest: Incident
+    number: Capped
+
+    @property
+    def messages(self) -> list[str]:
+        return [self.newest.message, self.oldest.message]
+
+    @property
+    def definition(self) -> Definition | None:
+        """Whose they are; an event that no process took has none."""
+        return self.newest.instance.definition if self.newest.instance else None
+
+
+@dataclass(frozen=True)
+class GroupPage:
+    """Groups in an order, the key of the next page of the newest first, and whether there are others besides."""
+
+    rows: list[AlikeFailures]
+    order: str
+    older: int | None = None
+    more: bool = False
 
 
 def open_of(definition: str = "") -> QuerySet[Incident]:
@@ -17,33 +63,138 @@ def open_of(definition: str = "") -> QuerySet[Incident]:
     return rows.filter(pk__in=newest, instance__name=definition)
 
 
-def number_open() -> Capped:
-    """How many there are."""
-    return capped(open_of())
+def open_of_cause(fingerprint: object) -> QuerySet[Incident]:
+    """The open incidents of one cause, along the index that has them, newest first."""
+    # A range of one, or PostgreSQL might look for them among all the open ones, newest first.
+    rows = Incident.objects.open().filter(fingerprint__range=(fingerprint, fingerprint))
+    return rows.order_by("fingerprint", "-pk")
 
 
-def open_incidents(
-    before: str = "", definition: str = ""
-) -> tuple[list[Incident], int | None]:
-    """What has failed, newest first, and the key of the next page."""
-    rows = (
-        open_of(definition)
-        .select_related(
-            "instance__parent",
-            "instance__definition",
-            "event",
-            "command",
-            "step_run__child",
-        )
-        .defer(
-            "instance__definition__graph",
-            "step_run__result",
-            "step_run__element",
-            "step_run__saved",
-            "step_run__error",
-        )
+def number_open(definition: str = "") -> Capped:
+    """How many there are, of all definitions or of one."""
+    return capped(open_of(definition), MANY) if definition else capped(open_of())
+
+
+def with_processes(rows: QuerySet[Incident]) -> QuerySet[Incident]:
+    """Incidents with what pages say of their processes."""
+    return rows.select_related(
+        "instance__parent",
+        "instance__definition",
+        "event",
+        "command",
+        "step_run__child",
+    ).defer(
+        "instance__definition__graph",
+        "instance__data",
+        "instance__parent__data",
+        "step_run__result",
+        "step_run__element",
+        "step_run__saved",
+        "step_run__error",
     )
-    if before.isdecimal():
-        rows = rows.filter(pk__lt=int(before[:18]))
-    found = list(rows.order_by("-pk")[: PAGE + 1])
-    return found[:PAGE], found[PAGE - 1].pk if len(found) > PAGE else None
+
+
+def failure_groups(
+    order: str = "newest", before: str = "", definition: str = ""
+) -> GroupPage:
+    """What has failed, in groups.
+
+    Args:
+        order: "newest" or "largest" first.
+        before: the key of the newest failure of the last group shown, where the newest come first.
+        definition: "" for all.
+    """
+    order = order if order in ORDERS else "newest"
+    edge = int(before[:18]) if before.isdecimal() and order == "newest" else None
+    newest = _newest_by_cause(definition, edge)
+    if order == "newest":
+        wanted = sorted(newest.values(), reverse=True)[: PAGE + 1]
+        numbers = _numbers(newest, wanted[:PAGE])
+    else:
+        numbers = _numbers(newest, newest.values())
+        ranked = sorted(newest.items(), key=lambda of: (-numbers[of[0]], -of[1]))
+        wanted = [key for _, key in ranked[: PAGE + 1]]
+    more, shown = len(wanted) > PAGE, wanted[:PAGE]
+    groups = _groups(shown, numbers)
+    older = shown[-1] if more and order == "newest" else None
+    return GroupPage(groups, order, older, more)
+
+
+def _newest_by_cause(definition: str, before: int | None) -> dict[str, int]:
+    """The fingerprints of groups with the key of the newest failure of each: those of what failed last, and others."""
+    rows = Incident.objects.filter(
+        pk__in=_below(open_of(definition), before).order_by("-pk").values("pk")[:MANY]
+    )
+    counted = (
+        rows.values_list("fingerprint").annotate(Max("pk"), Count("pk")).order_by()
+    )
+    looked_at = list(counted)
+    found = {fingerprint: key for fingerprint, key, _ in looked_at}
+    if not definition and sum(number for *_, number in looked_at) >= MANY:
+        behind = _causes()
+        found |= {f: key for f, key in behind.items() if before is None or key < before}
+    return _unseen(found, before) if before is not None else found
+
+
+def _below(rows: QuerySet[Incident], before: int | None) -> QuerySet[Incident]:
+    return rows if before is None else rows.filter(pk__lt=before)
+
+
+def _unseen(found: dict[str, int], before: int) -> dict[str, int]:
+    """Those of which nothing newer was shown on a page before."""
+    newer = open_of_cause(OuterRef("fingerprint")).filter(pk__gte=before)
+    rows = Incident.objects.filter(~Exists(newer), pk__in=found.values())
+    return dict(rows.values_list("fingerprint", "pk"))
+
+
+def _causes() -> dict[str, int]:
+    """The first groups in the order of their fingerprints: from one to the next by the index, however large each is."""
+    connection = connections[Incident.objects.db]
+    quoted = connection.ops.quote_name
+    table = quoted(Incident._meta.db_table)
+    rows = f"FROM {table} AS i WHERE i.resolved_at IS NULL"
+    statement = f"""
+        WITH RECURSIVE causes(fingerprint) AS (
+            SELECT MIN(i.fingerprint) {rows}
+            UNION ALL
+            SELECT (SELECT MIN(i.fingerprint) {rows} AND i.fingerprint > causes.fingerprint)
+            FROM causes WHERE causes.fingerprint IS NOT NULL
+        )
+        SELECT fingerprint FROM causes WHERE fingerprint IS NOT NULL LIMIT %s
+    """  # noqa: S608
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [CAUSES])
+        found = [fingerprint for (fingerprint,) in cursor.fetchall()]
+    if not found:
+        return {}
+    firsts = [open_of_cause(fingerprint)[:1] for fingerprint in found]
+    newest = grouped(firsts, "fingerprint", "id", cap=1)
+    return {fingerprint: key for fingerprint, key, _ in newest}
+
+
+def _numbers(newest: dict[str, int], wanted: Iterable[int]) -> dict[str, int]:
+    """How many are in each of the groups whose newest failures are wanted."""
+    keys = set(wanted)
+    parts = [
+        open_of_cause(fingerprint) for fingerprint, key in newest.items() if key in keys
+    ]
+    return dict(
+        part
+        for some in range(0, len(parts), 100)
+        for part in grouped(parts[some : some + 100], "fingerprint", cap=CAP)
+    )
+
+
+def _groups(keys: list[int], numbers: dict[str, int]) -> list[AlikeFailures]:
+    """The groups with these newest failures, in their order."""
+    first = open_of_cause(OuterRef("fingerprint")).order_by("fingerprint", "pk")
+    rows = with_processes(Incident.objects.open()).defer("detail")
+    newest = rows.annotate(first=Subquery(first.values("pk")[:1])).in_bulk(keys)
+    oldest = Incident.objects.defer("detail").in_bulk(
+        [row.first for row in newest.values()]
+    )
+    return [
+        AlikeFailures(row, oldest[row.first], Capped(numbers[row.fingerprint], CAP))
+        for row in (newest[key] for key in keys if key in newest)
+        if row.first in oldest and row.fingerprint in numbers
+    ]

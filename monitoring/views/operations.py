@@ -67,8 +67,8 @@ def act_on_event(request: HttpRequest, pk: int, name: str) -> HttpResponse:
     answer = _carry_out(request, operation, pk)
     if by_script(request):
         context = {"page": event_page(request.GET.get("tab", "all"))}
-        return _shown(request, "events", answer, context)
-    return _plain(request, answer, redirect("monitoring:events"))
+        return shown(request, "events", answer, context)
+    return plain(request, answer, redirect("monitoring:events"))
 
 
 def _known(operations: Mapping[str, AnyOperation], name: str) -> AnyOperation:
@@ -84,15 +84,15 @@ def _on_instance(
     get_object_or_404(ProcessInstance.objects.only("pk"), pk=pk)
     answer = _carry_out(request, operation, pk, *run)
     if not by_script(request):
-        return _plain(request, answer, redirect("monitoring:instance", pk=pk))
+        return plain(request, answer, redirect("monitoring:instance", pk=pk))
     if _asked_from(request, "monitoring:decisions"):
-        return _shown(
+        return shown(
             request,
             "decisions",
             answer,
             {"page": decision_page(definition=named(request))},
         )
-    return _shown(request, "instance", answer, instance_context(request, pk))
+    return shown(request, "instance", answer, instance_context(request, pk))
 
 
 def _carry_out(request: HttpRequest, operation: Any, *target: Any) -> ActionAnswer:
@@ -127,15 +127,16 @@ def _asked_from(request: HttpRequest, name: str) -> bool:
     return urlsplit(address).path == reverse(name)
 
 
-def _shown(
+def shown(
     request: HttpRequest, name: str, answer: ActionAnswer, context: dict[str, Any]
 ) -> HttpResponse:
+    """The answer to an open page, with the page as it is now."""
     said = render_to_string("monitoring/parts/answer.html", {"answer": answer}, request)
     text = said + live_parts(request, name, context)
     return HttpResponse(text, status=answer.status)
 
 
-def _plain(
+def plain(
     request: HttpRequest, answer: ActionAnswer, done: HttpResponse
 ) -> HttpResponse:
     """The same for a browser that posts the form by itself."""

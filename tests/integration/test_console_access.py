@@ -40,6 +40,7 @@ PAGES = {
     "decisions": [],
     "events": [],
     "failures": [],
+    "failure-group": ["cause"],
 }
 BUTTONS = {
     "retry": ["process"],
@@ -47,6 +48,7 @@ BUTTONS = {
     "escalate": ["process"],
     "pause": ["process"],
     "assign": ["process"],
+    "retry-failures": ["cause"],
     "redeliver": ["event"],
     "discard": ["event"],
 }
@@ -69,7 +71,7 @@ OF_WORKFLOWS = {
 
 
 @pytest.fixture
-def targets() -> dict[str, UUID | int]:
+def targets() -> dict[str, UUID | int | str]:
     """A process that has failed, and an event that came too early for it."""
     order = place_order(Destination.BOTH, "50 MWh")
     drain()
@@ -82,10 +84,18 @@ def targets() -> dict[str, UUID | int]:
     drain()
     event = InboxEvent.objects.get(event_id="early")
     command = IssuedCommand.objects.get(type="RequestExternalCreation")
-    return {"process": order.process_id, "event": event.pk, "command": command.pk}
+    process = ProcessInstance.objects.get(pk=order.process_id)
+    failure = process.incidents.get(command=command)
+    return {
+        "process": process.pk,
+        "event": event.pk,
+        "command": command.pk,
+        "cause": failure.fingerprint,
+        "chosen": f"{process.pk}:{process.revision}",
+    }
 
 
-def address(name: str, words: list[str], targets: dict[str, UUID | int]) -> str:
+def address(name: str, words: list[str], targets: dict[str, UUID | int | str]) -> str:
     given = [targets.get(word, word) for word in words]
     if name in OPERATIONS:
         return reverse(f"monitoring:{ROUTES[words[-1]]}", args=[*given, name])
@@ -132,7 +142,7 @@ def test_pages(
     name: str,
     person: str,
     status: int,
-    targets: dict[str, UUID | int],
+    targets: dict[str, UUID | int | str],
     client: Client,
     request: pytest.FixtureRequest,
 ) -> None:
@@ -157,14 +167,14 @@ def test_buttons(
     name: str,
     person: str,
     status: int,
-    targets: dict[str, UUID | int],
+    targets: dict[str, UUID | int | str],
     client: Client,
     request: pytest.FixtureRequest,
 ) -> None:
     if person:
         client.force_login(request.getfixturevalue(person))
     form = {"key": "0193a1b2c3d47e5f8a9b0c1d2e3f4a5b", "reason": "because"}
-    form["command"] = str(targets["command"])
+    form |= {name: str(targets[name]) for name in ("command", "chosen")}
 
     answer = client.post(
         address(name, BUTTONS[name], targets), form, headers={"HX-Request": "true"}
@@ -200,7 +210,7 @@ def test_events_are_shown_only_to_those_who_may_look_at_events(
 
 @pytest.mark.parametrize("name", ["redeliver", "discard"])
 def test_events_are_acted_on_only_by_those_who_may_look_at_them(
-    name: str, targets: dict[str, UUID | int], watcher: User, client: Client
+    name: str, targets: dict[str, UUID | int | str], watcher: User, client: Client
 ) -> None:
     client.force_login(watcher)
     form = {"key": "0193a1b2c3d47e5f8a9b0c1d2e3f4a5b", "reason": "because"}
@@ -213,7 +223,7 @@ def test_events_are_acted_on_only_by_those_who_may_look_at_them(
 
 @pytest.mark.parametrize("name", BUTTONS)
 def test_buttons_do_nothing_on_get(
-    name: str, targets: dict[str, UUID | int], operator: User, client: Client
+    name: str, targets: dict[str, UUID | int | str], operator: User, client: Client
 ) -> None:
     client.force_login(operator)
 
@@ -221,7 +231,7 @@ def test_buttons_do_nothing_on_get(
 
 
 @pytest.fixture
-def asking(helpdesk: None) -> dict[str, UUID | int]:
+def asking(helpdesk: None) -> dict[str, UUID | int | str]:
     """A workflow that waits for a decision."""
     receipt = start_process(Inquiry, Inquiry.Input("T-1"))
     drain()
@@ -238,7 +248,7 @@ def test_buttons_of_workflows_are_for_operators(
     name: str,
     person: str,
     shown: int,
-    asking: dict[str, UUID | int],
+    asking: dict[str, UUID | int | str],
     client: Client,
     request: pytest.FixtureRequest,
 ) -> None:
@@ -259,7 +269,7 @@ def test_buttons_of_workflows_are_for_operators(
 
 
 def test_a_viewer_sees_the_buttons_of_a_workflow_with_the_reason_why_not(
-    asking: dict[str, UUID | int], viewer: User, client: Client
+    asking: dict[str, UUID | int | str], viewer: User, client: Client
 ) -> None:
     client.force_login(viewer)
 
@@ -271,7 +281,7 @@ def test_a_viewer_sees_the_buttons_of_a_workflow_with_the_reason_why_not(
 
 
 def test_buttons_refuse_what_another_site_posts(
-    targets: dict[str, UUID | int], operator: User
+    targets: dict[str, UUID | int | str], operator: User
 ) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(operator)
@@ -283,7 +293,7 @@ def test_buttons_refuse_what_another_site_posts(
 
 
 def test_a_viewer_sees_the_buttons_with_the_reason_why_not(
-    targets: dict[str, UUID | int], viewer: User, client: Client
+    targets: dict[str, UUID | int | str], viewer: User, client: Client
 ) -> None:
     client.force_login(viewer)
 
@@ -306,7 +316,7 @@ def test_a_viewer_sees_the_buttons_with_the_reason_why_not(
     ],
 )
 def test_what_does_not_exist_is_not_found(
-    address: str, targets: dict[str, UUID | int], operator: User, client: Client
+    address: str, targets: dict[str, UUID | int | str], operator: User, client: Client
 ) -> None:
     client.force_login(operator)
 
@@ -314,7 +324,7 @@ def test_what_does_not_exist_is_not_found(
 
 
 def test_every_page_brings_the_strict_policy(
-    targets: dict[str, UUID | int], operator: User, client: Client
+    targets: dict[str, UUID | int | str], operator: User, client: Client
 ) -> None:
     client.force_login(operator)
     for name, words in PAGES.items():

@@ -66,8 +66,10 @@ def needs(page: str) -> dict[str, str]:
 
 
 def rows(page: str) -> int:
+    """How many things a list says that it has: each row is one, or a group of so many."""
     body = page.partition("<tbody")[2].partition("</tbody>")[0]
-    return body.count("<tr")
+    grouped = re.findall(r'data-number="(\d+)"', body)
+    return sum(map(int, grouped)) if grouped else body.count("<tr")
 
 
 # Workers

@@ -13,7 +13,7 @@ from django.test import Client
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from orchestrator.engine.drain import drain
-from orchestrator.models import ProcessInstance
+from orchestrator.models import Incident, ProcessInstance
 
 pytestmark = pytest.mark.django_db
 
@@ -29,6 +29,7 @@ PAGES = (
     "/decisions/",
     "/events/",
     "/failures/",
+    "/failures/{cause}/",
 )
 
 
@@ -50,7 +51,8 @@ def test_every_part_that_is_sent_has_its_place_in_the_page(
     address: str, order: str, client: Client, operator: User
 ) -> None:
     client.force_login(operator)
-    place = address.format(order=order)
+    cause = Incident.objects.latest("pk").fingerprint
+    place = address.format(order=order, cause=cause)
 
     whole = client.get(place).content.decode()
     sent = client.get(f"{place}?since=0", headers=FRAGMENTS).content.decode()
@@ -71,6 +73,7 @@ def test_every_page_has_live_parts_and_no_second_file_for_them() -> None:
         "definition",
         "definitions",
         "events",
+        "failure_group",
         "failures",
         "instance",
         "instances",

@@ -1,0 +1,159 @@
+"""The page of a group of failures: what its members have in common, what differs, and which they are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from django.db.models import TextField
+from django.db.models.functions import Cast, Length
+from django.utils.translation import gettext as _
+
+from monitoring.queries.counts import CAP, capped
+from monitoring.queries.failures import (
+    PAGE,
+    AlikeFailures,
+    open_of_cause,
+    with_processes,
+)
+from orchestrator.models import Incident, ProcessInstance
+
+LARGE = 10_000
+"""Characters of a process's data above which it is not compared."""
+
+FIELDS = 20
+"""Fields of the data that are compared."""
+
+VALUES = 3
+"""Values of one field that are named; the others are counted."""
+
+LONGEST = 80
+"""Characters of a value that are shown."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One thing that the members of a group have.
+
+    Args:
+        name: of the field, or a word of ours.
+        values: the most frequent ones, each with how many have it.
+        others: how many have another one.
+        all: how many were compared.
+        ours: whether the name is a word of ours, and not the application's.
+    """
+
+    name: str
+    values: list[tuple[str, int]]
+    others: int
+    all: int
+    ours: bool = False
+
+    @property
+    def same(self) -> bool:
+        return len(self.values) == 1 and not self.others
+
+    @property
+    def all_differ(self) -> bool:
+        """Whether no two have the same: an id, which tells nothing of the cause."""
+        return self.all > 1 and self.values[0][1] == 1
+
+
+@dataclass(frozen=True)
+class MembersPage:
+    """A page of a group.
+
+    Args:
+        rows: its failures, newest first.
+        older: the key of the next page.
+        group: what they are; None when none is open any more.
+        compared: what is the same in those of this page, and what differs.
+    """
+
+    rows: list[Incident]
+    older: int | None
+    group: AlikeFailures | None
+    compared: list[Compared]
+
+    @cached_property
+    def processes(self) -> dict[Any, ProcessInstance]:
+        """The processes of this page, each once."""
+        return {row.instance.pk: row.instance for row in self.rows if row.instance}
+
+    @property
+    def chosen(self) -> str:
+        """These processes, as they are now, for a form."""
+        shown = self.processes.values()
+        return ",".join(f"{process.pk}:{process.revision}" for process in shown)
+
+
+def members_page(fingerprint: str, before: str = "") -> MembersPage:
+    """The open failures of one cause."""
+    rows = open_of_cause(fingerprint)
+    newest = with_processes(rows).first()
+    oldest = rows.order_by("fingerprint", "pk").first()
+    if newest is None or oldest is None:
+        return MembersPage([], None, None, [])
+    group = AlikeFailures(newest, oldest, capped(rows, CAP))
+    if before.isdecimal():
+        rows = rows.filter(pk__lt=int(before[:18]))
+    found = list(with_processes(rows)[: PAGE + 1])
+    shown = found[:PAGE]
+    older = shown[-1].pk if len(found) > PAGE else None
+    return MembersPage(shown, older, group, list(_compared(shown)))
+
+
+def alike(messages: Iterable[str]) -> str:
+    """What messages of one cause have in common: a word that is not the same in all is left out."""
+    several = [message.split() for message in dict.fromkeys(messages)]
+    if len({len(words) for words in several}) != 1:
+        return " ".join(several[0]) if several else ""
+    return " ".join(
+        same[0] if len(set(same)) == 1 else "…" for same in zip(*several, strict=True)
+    )
+
+
+def _compared(incidents: list[Incident]) -> Iterator[Compared]:
+    """What is the same in all of them, and then what differs."""
+    processes = {row.instance.pk: row.instance for row in incidents if row.instance}
+    found = [_counted(_("Message"), [row.message for row in incidents], ours=True)]
+    if processes:
+        versions = [str(one.definition.version) for one in processes.values()]
+        steps = [row.step for row in incidents if row.step]
+        found.append(_counted(_("Version"), versions, ours=True))
+        found += [_counted(_("Step"), steps, ours=True)] if len(set(steps)) > 1 else []
+    found += _of_data(list(processes))
+    yield from sorted(
+        found, key=lambda one: (not one.ours, not one.same, one.all_differ)
+    )
+
+
+def _of_data(keys: list[Any]) -> Iterator[Compared]:
+    rows = ProcessInstance.objects.filter(pk__in=keys)
+    rows = rows.annotate(size=Length(Cast("data", TextField())))
+    small = list(rows.filter(size__lte=LARGE).values_list("data", flat=True))
+    data = [one for one in small if isinstance(one, dict)]
+    names = list(dict.fromkeys(name for one in data for name in one))[:FIELDS]
+    for name in names:
+        given = [one[name] for one in data if name in one]
+        simple = [one for one in given if not isinstance(one, dict | list)]
+        texts = ["—" if one in (None, "") else _shown(one) for one in simple]
+        if texts and set(texts) != {"—"}:
+            yield _counted(name, texts)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = str(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def _counted(name: str, values: list[str], *, ours: bool = False) -> Compared:
+    counts = Counter(values).most_common()
+    named = counts[:VALUES]
+    others = sum(number for _value, number in counts[VALUES:])
+    return Compared(name, named, others, len(values), ours)

@@ -1,0 +1,43 @@
+"""Tags of the pages of failures."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.template import Library
+from django.urls import reverse
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString, mark_safe
+
+from monitoring.places import NO_CAUSE
+from monitoring.queries.failure_group import alike
+from monitoring.spoken import spoken
+from orchestrator.models import Definition
+
+register = Library()
+
+
+@register.simple_tag
+def failures_query(definition: str, **given: Any) -> str:
+    """The parameters of the list of failures; "?" when there are none."""
+    named = {"definition": definition, **given}
+    return f"?{urlencode({name: value for name, value in named.items() if value})}"
+
+
+@register.simple_tag
+def cause_address(fingerprint: str) -> str:
+    """Where the failures of one cause are."""
+    return reverse("monitoring:failure-group", args=[fingerprint or NO_CAUSE])
+
+
+@register.simple_tag
+def in_common(messages: list[str], definition: Definition | None) -> str:
+    """What messages of one cause have in common, in the reader's language."""
+    return alike([spoken(message, definition) for message in messages])
+
+
+@register.filter
+def dotted(name: str) -> SafeString:
+    """A dotted name that may be broken before its dots."""
+    return format_html_join(
+        mark_safe("<wbr>."), "{}", ((part,) for part in name.split("."))
+    )

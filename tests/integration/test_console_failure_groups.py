@@ -1,0 +1,296 @@
+"""S5, the failure inbox: failures in groups of one cause, a group of its own, and the retry of those that are shown."""
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from examples.order_listing.messages import Destination
+from examples.order_listing.orders import place_order
+from monitoring.queries import failures as lists
+from monitoring.queries.failure_group import alike, members_page
+from monitoring.queries.failures import failure_groups
+from orchestrator.engine.drain import drain
+from orchestrator.models import Incident, OperatorAction, ProcessInstance
+from tests.browser.samples import HARMFUL
+
+pytestmark = pytest.mark.django_db
+
+SCRIPT = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def failed() -> list[ProcessInstance]:
+    """Three orders that failed for one cause."""
+    placed = [place_order(Destination.BOTH, f"{n} MWh", f"F-{n}") for n in range(3)]
+    drain()
+    found = ProcessInstance.objects.in_bulk([one.process_id for one in placed])
+    return [found[one.process_id] for one in placed]
+
+
+@pytest.fixture
+def read(client: Client, operator: User) -> Callable[..., str]:
+    client.force_login(operator)
+
+    def read_page(address: str, **headers: str) -> str:
+        answer = client.get(address, headers=headers)
+        assert answer.status_code == 200
+        return answer.content.decode()
+
+    return read_page
+
+
+def cause() -> str:
+    return str(Incident.objects.open().latest("pk").fingerprint)
+
+
+def more(number: int, fingerprint: str, message: str = "E: no line") -> None:
+    """Have so many open failures of a cause, of the newest process."""
+    last = Incident.objects.latest("pk")
+    Incident.objects.bulk_create(
+        Incident(
+            kind="command_failed",
+            instance_id=last.instance_id,
+            step=last.step,
+            message=message,
+            fingerprint=fingerprint,
+            opened_at=last.opened_at + timedelta(seconds=1),
+        )
+        for _ in range(number)
+    )
+
+
+def of(groups: lists.GroupPage) -> list[tuple[str, str]]:
+    return [(group.newest.fingerprint, str(group.number)) for group in groups.rows]
+
+
+def test_s5_1_failures_of_one_cause_are_one_row_with_its_count(
+    failed: list[ProcessInstance], read: Callable[..., str]
+) -> None:
+    page = read("/failures/")
+
+    assert page.count("<tr id=") == 1
+    assert 'data-number="3"' in page
+    assert "order-listing · Awaiting external creation" in page
+    assert f'href="/failures/{cause()}/"' in page
+
+
+def test_s5_1_groups_stand_newest_or_largest_first(
+    failed: list[ProcessInstance],
+) -> None:
+    first = cause()
+    more(1, "b")
+
+    assert of(failure_groups()) == [("b", "1"), (first, "3")]
+    assert of(failure_groups("largest")) == [(first, "3"), ("b", "1")]
+    assert of(failure_groups("nonsense")) == of(failure_groups())
+
+
+def test_pages_of_groups_follow_each_other_without_gap_or_repeat(
+    failed: list[ProcessInstance], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists, "PAGE", 2)
+    for one in ("a", "b", "c", "a"):
+        more(1, one)
+    seen, before = [], ""
+    while True:
+        page = failure_groups(before=before)
+        seen += of(page)
+        if page.older is None:
+            break
+        before = str(page.older)
+
+    assert seen == [("a", "2"), ("c", "1"), ("b", "1"), (cause_of(failed[0]), "3")]
+    assert failure_groups("largest").more
+
+
+def cause_of(process: ProcessInstance) -> str:
+    return str(process.incidents.exclude(fingerprint__in="abc").get().fingerprint)
+
+
+def test_a_flood_of_one_cause_hides_no_other(
+    failed: list[ProcessInstance], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = cause()
+    more(40, "flood")
+    monkeypatch.setattr(lists, "MANY", 10)
+    monkeypatch.setattr(lists, "CAP", 20)
+
+    with CaptureQueriesContext(
+        connection,
+    ) as asked:
+        found = of(failure_groups("largest"))
+
+    assert found == [("flood", "20+"), (own, "3")]
+    assert of(failure_groups()) == found
+    assert len(asked) < 10
+
+
+def test_what_no_cause_was_stored_of_is_a_group_too(
+    failed: list[ProcessInstance], read: Callable[..., str]
+) -> None:
+    more(2, "")
+
+    assert 'href="/failures/none/"' in read("/failures/")
+    assert read("/failures/none/").count('<tr id="incident-') == 2
+
+
+def test_s5_2_a_group_says_what_is_the_same_and_what_differs(
+    failed: list[ProcessInstance],
+) -> None:
+    page = members_page(cause())
+    told = {one.name: one for one in page.compared}
+
+    assert told["destination"].same
+    assert told["destination"].values == [("both", 3)]
+    assert told["order_id"].all_differ
+    assert told["Version"].same
+    assert page.processes.keys() == {process.pk for process in failed}
+
+
+def test_s5_2_each_member_has_its_trace(
+    failed: list[ProcessInstance], read: Callable[..., str]
+) -> None:
+    page = read(f"/failures/{cause()}/")
+
+    assert page.count('<tr id="incident-') == 3
+    for process in failed:
+        assert f'href="/processes/{process.pk}/"' in page
+    assert page.count("<summary>detail</summary>") == 3
+
+
+def test_pages_of_a_group_follow_each_other(
+    failed: list[ProcessInstance], read: Callable[..., str]
+) -> None:
+    more(120, "many")
+    seen, address = [], "/failures/many/"
+    while True:
+        page = read(address)
+        seen += re.findall(r'<tr id="incident-(\d+)"', page)
+        older = re.search(r'href="(\?before=\d+)"', page)
+        if older is None:
+            break
+        address = f"/failures/many/{older[1]}"
+
+    assert len(seen) == len(set(seen)) == 120
+
+
+def test_a_group_that_is_over_says_so(read: Callable[..., str]) -> None:
+    assert "None of this cause is open any more." in read("/failures/never-seen/")
+
+
+@pytest.mark.parametrize("text", HARMFUL)
+def test_hostile_texts_are_text(
+    text: str, failed: list[ProcessInstance], read: Callable[..., str]
+) -> None:
+    more(2, "x", text)
+    Incident.objects.filter(fingerprint="x").update(error=text, place=text)
+    for address in ("/failures/", "/failures/x/"):
+        page = read(address)
+        assert "<script>alert" not in page
+        assert "<img src=x" not in page
+        assert "<svg/onload" not in page
+        assert "id=planted>" not in page
+
+
+def test_what_messages_have_in_common() -> None:
+    assert alike(["E: order 7 is gone"]) == "E: order 7 is gone"
+    assert alike(["E: order 7 is gone", "E: order 8 is gone"]) == "E: order … is gone"
+    assert alike(["E: one", "E: of two"]) == "E: one"
+    assert alike([]) == ""
+
+
+# Retry
+
+
+def form(page: str, key: object = None) -> dict[str, str]:
+    """What the dialog of an open page sends."""
+    [chosen] = re.findall(r'data-given="([^"]+)"', page)
+    return {"key": str(key or uuid4()), "reason": "line is back", "chosen": chosen}
+
+
+def test_s5_3_those_that_are_shown_are_tried_again_each_with_its_verdict(
+    failed: list[ProcessInstance], read: Callable[..., str], client: Client
+) -> None:
+    address = f"/failures/{cause()}/"
+    given = form(read(address))
+
+    answer = client.post(f"{address}retry/", given, headers=SCRIPT)
+
+    assert answer.status_code == 200
+    text = answer.content.decode()
+    assert "Retry: 3 done, 0 refused." in text
+    assert "None of this cause is open any more." in text
+    assert OperatorAction.objects.filter(action="retry", result="done").count() == 3
+
+
+def test_s5_3_pressing_twice_acts_once_and_says_the_same(
+    failed: list[ProcessInstance], read: Callable[..., str], client: Client
+) -> None:
+    address = f"/failures/{cause()}/"
+    given = form(read(address))
+
+    for _ in range(2):
+        answer = client.post(f"{address}retry/", given, headers=SCRIPT)
+        assert "Retry: 3 done, 0 refused." in answer.content.decode()
+
+    assert OperatorAction.objects.count() == 3
+
+
+def test_s5_3_what_has_moved_meanwhile_is_refused_and_the_others_are_done(
+    failed: list[ProcessInstance], read: Callable[..., str], client: Client
+) -> None:
+    address = f"/failures/{cause()}/"
+    page = read(address)
+    client.post(f"/processes/{failed[0].pk}/cancel/", {"key": uuid4(), "reason": "x"})
+    client.post(f"/processes/{failed[0].pk}/escalate/", {"key": uuid4(), "reason": "x"})
+
+    answer = client.post(f"{address}retry/", form(page), headers=SCRIPT)
+
+    assert "Retry: 2 done, 1 refused." in answer.content.decode()
+    refused = OperatorAction.objects.get(action="retry", result="refused")
+    assert refused.instance == failed[0]
+
+
+def test_s5_3_a_newcomer_is_not_touched_by_what_was_frozen(
+    failed: list[ProcessInstance], read: Callable[..., str], client: Client
+) -> None:
+    address = f"/failures/{cause()}/"
+    given = form(read(address))
+    late = place_order(Destination.BOTH, "9 MWh", "F-9")
+    drain()
+
+    client.post(f"{address}retry/", given, headers=SCRIPT)
+
+    assert not OperatorAction.objects.filter(instance=late.process_id).exists()
+
+
+@pytest.mark.parametrize(
+    "chosen", ["", "nonsense", ",", ",".join(f"{uuid4()}:1" for _ in range(51))]
+)
+def test_a_form_that_no_page_sends_does_nothing(
+    chosen: str, failed: list[ProcessInstance], client: Client, operator: User
+) -> None:
+    client.force_login(operator)
+    given = {"key": str(uuid4()), "reason": "x", "chosen": chosen}
+
+    answer = client.post(f"/failures/{cause()}/retry/", given, headers=SCRIPT)
+
+    assert answer.status_code == 400
+    assert not OperatorAction.objects.exists()
+
+
+def test_who_may_not_retry_sees_why(
+    failed: list[ProcessInstance], client: Client, viewer: User
+) -> None:
+    client.force_login(viewer)
+
+    page = client.get(f"/failures/{cause()}/").content.decode()
+
+    assert re.search(r'id="retry-shown"[^>]*aria-disabled="true"', page)
