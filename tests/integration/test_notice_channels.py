@@ -9,6 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.contrib import admin
 from django.contrib.auth.models import User
 from django.core.mail.backends.base import BaseEmailBackend
 from django.core.management import call_command
@@ -18,6 +19,7 @@ from django.utils import timezone, translation
 from pytest_django import Settings
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
+from monitoring.admin import NoticeAdmin
 from monitoring.queries.figures import figures
 from orchestrator import Permanent, Retry
 from orchestrator.exceptions import Outcome
@@ -517,6 +519,20 @@ def test_the_admin_has_the_log_with_links_to_the_processes(
     for table in ("occurrence", "failuregroup", "queueoutage"):
         answer = admin_client.get(f"/admin/orchestrator/{table}/")
         assert answer.status_code == 200
+
+
+def test_the_log_is_there_without_a_console(
+    settings: Settings, receiver: HookReceiver
+) -> None:
+    settings.ROOT_URLCONF = "tests.apps.elsewhere.nothing_there"
+    happened(correlation_key="<b>A-1")
+    happened(topics="queue", queue="mail", state="dead", process_id=None)
+    [notice] = gathered()
+    text = NoticeAdmin(Notice, admin.site).said(notice)
+
+    assert "&lt;b&gt;A-1" in text
+    assert "the queue mail" in text
+    assert "href" not in text
 
 
 def test_the_metrics_say_that_somebody_is_not_reached(receiver: HookReceiver) -> None:

@@ -445,6 +445,27 @@ def test_what_is_for_somebody_whom_nobody_knows_any_more_is_given_up_after_a_day
     assert notice.settled_at
 
 
+def test_what_has_often_been_tried_comes_after_what_has_not(
+    settings: Settings, operator: User
+) -> None:
+    settings.PROCESSION_NOTICES |= {"away": {"to": "a@example.org", "about": "queue"}}
+    now = timezone.now()
+    for attempt in (5, 4):
+        Notice.objects.create(
+            recipient="away",
+            created_at=now,
+            status="sending",
+            attempt=attempt,
+            wake_at=now - HOUR,
+        )
+    escalate(place(), operator)
+    gathered()
+    claimed = [outbox.claim("one") for _ in range(3)]
+
+    found = [(one.recipient, one.attempt) for one in claimed if one is not None]
+    assert found == [("ops", 1), ("away", 5), ("away", 6)]
+
+
 def test_hundreds_who_are_not_reached_keep_nobody_else_waiting(
     settings: Settings, operator: User
 ) -> None:

@@ -34,7 +34,10 @@ _ONE_BEFORE = Notice.objects.open().filter(
 
 
 def claim(owner: str) -> Notice | None:
-    """Takes the oldest notice that is due and may be sent now, for a lease; None if there is none.
+    """Takes a notice that is due and may be sent now, for a lease; None if there is none.
+
+    That which was tried least comes first, of those the oldest: however many do not answer, whoever does waits no
+    longer than one attempt takes.
 
     One to somebody who is not declared here is left to those hosts that know more, or are yet to know less.
 
@@ -47,7 +50,7 @@ def claim(owner: str) -> Notice | None:
     )
     # Those that wait for another are not looked at, however many recipients are not reached for now.
     mine = Q(status=NoticeStatus.SENDING) | ~Exists(_ONE_BEFORE)
-    for notice in due.filter(mine).order_by("wake_at")[:LOOKED_AT]:
+    for notice in due.filter(mine).order_by("attempt", "wake_at")[:LOOKED_AT]:
         as_seen = Notice.objects.filter(
             pk=notice.pk,
             status=notice.status,
