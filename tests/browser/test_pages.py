@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Page, expect
 
 from examples.order_listing.models import Order
+from orchestrator.models import Incident
 from tests.browser.conftest import live
 from tests.browser.samples import HARMFUL, orders
 from tests.services.site import Site
@@ -35,6 +36,7 @@ def addresses(placed: dict[str, Order]) -> list[str]:
         "/events/?tab=parked",
         "/events/?tab=rejected",
         "/failures/",
+        f"/failures/{Incident.objects.latest('pk').fingerprint}/",
         "/nothing-here/",
     ]
 

@@ -58,6 +58,8 @@ PAGES = [
     "/definitions/order-listing/?version=2",
     "/decisions/",
     "/failures/",
+    "/failures/?order=largest",
+    "/failures/?definition=order-listing",
     "/events/",
     "/events/?tab=parked",
     "/events/?q=nothing",
