@@ -94,7 +94,7 @@ def members_page(fingerprint: str, before: str = "") -> MembersPage:
     """The open failures of one cause."""
     rows = open_of_cause(fingerprint)
     newest = with_processes(rows).first()
-    oldest = rows.order_by("fingerprint", "pk").first()
+    oldest = rows.order_by("-fingerprint", "pk").first()
     if newest is None or oldest is None:
         return MembersPage([], None, None, [])
     group = AlikeFailures(newest, oldest, capped(rows, CAP))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db import connections
-from django.db.models import Count, Exists, Max, OuterRef, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
 from monitoring.queries.counts import CAP, MANY, Capped, capped, grouped
 from orchestrator.models import Definition, Incident
@@ -122,15 +122,10 @@ def failure_groups(
 
 def _newest_by_cause(definition: str, before: int | None) -> dict[str, int]:
     """The fingerprints of groups with the key of the newest failure of each: those of what failed last, and others."""
-    rows = Incident.objects.filter(
-        pk__in=_below(open_of(definition), before).order_by("-pk").values("pk")[:MANY]
-    )
-    counted = (
-        rows.values_list("fingerprint").annotate(Max("pk"), Count("pk")).order_by()
-    )
-    looked_at = list(counted)
-    found = {fingerprint: key for fingerprint, key, _ in looked_at}
-    if not definition and sum(number for *_, number in looked_at) >= MANY:
+    rows = _below(open_of(definition), before).order_by("-pk")
+    looked_at = list(rows.values_list("fingerprint", "pk")[:MANY])
+    found = dict(reversed(looked_at))
+    if not definition and len(looked_at) >= MANY:
         behind = _causes()
         found |= {f: key for f, key in behind.items() if before is None or key < before}
     return _unseen(found, before) if before is not None else found
@@ -187,7 +182,7 @@ def _numbers(newest: dict[str, int], wanted: Iterable[int]) -> dict[str, int]:
 
 def _groups(keys: list[int], numbers: dict[str, int]) -> list[AlikeFailures]:
     """The groups with these newest failures, in their order."""
-    first = open_of_cause(OuterRef("fingerprint")).order_by("fingerprint", "pk")
+    first = open_of_cause(OuterRef("fingerprint")).order_by("-fingerprint", "pk")
     rows = with_processes(Incident.objects.open()).defer("detail")
     newest = rows.annotate(first=Subquery(first.values("pk")[:1])).in_bulk(keys)
     oldest = Incident.objects.defer("detail").in_bulk(
