@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 
-from dbos import DBOS, DBOSClient
+from dbos import DBOS, DBOSClient, run_dbos_database_migrations
 
 from bench.steps_told import step
 
@@ -29,7 +29,7 @@ def links(length: int, number: int) -> None:
 
 def prepare() -> None:
     """Makes its tables."""
-    DBOS.migrate(PLACE)
+    run_dbos_database_migrations(system_database_url=PLACE)
 
 
 def work(processes: int) -> None:
