@@ -150,7 +150,7 @@ def test_a_step_is_skipped_with_a_result_that_was_refused_at_first(
     signed_in.fill("#skip-dialog [name=reason]", "sent by hand")
     signed_in.click("#skip-dialog .acts button:last-child")
     expect(signed_in.locator("#skip-dialog .result")).to_contain_text(
-        "no result of reply"
+        "this is no result of Reply"
     )
 
     signed_in.fill("#skip-dialog textarea.json", '"by hand"')
