@@ -33,6 +33,7 @@ from orchestrator.models import (
     command_id,
 )
 from orchestrator.models.cause import OF_STEP_RUNS
+from orchestrator.models.work import Work
 
 LATER = timedelta(days=30)
 """What is to come of a copy comes then at the earliest: until then no worker has anything to do with it."""
@@ -94,6 +95,8 @@ class Template:
         self._started = process.started_at
         self._made = [self._made_from(one) for one in self._ids]
         self._moments: dict[datetime, int] = {}
+        # Also what has become due meanwhile, as on a busy machine the recording may be slower than a retry.
+        self._to_come = {row.wake_at for row in rows if isinstance(row, Work)}
         self._sums: list[str] = []
         lines: dict[type[Model], list[str]] = defaultdict(list)
         for row in rows:
@@ -126,7 +129,7 @@ class Template:
     ) -> None:
         zone = "+00:00" if self.vendor == "postgresql" else ""
         for moment, number in self._moments.items():
-            if moment > self._recorded:
+            if moment > self._recorded or moment in self._to_come:
                 ahead = LATER + timedelta(seconds=chance.uniform(0, SPREAD_SECONDS))
                 told = place.now + ahead
             else:

@@ -39,11 +39,12 @@ def listener(where: str) -> socket.socket:
     return taken(int(port), host)
 
 
-def serve(listens: socket.socket) -> None:
-    """Serve the project on a bound socket until SIGTERM.
+def serve(where: str) -> None:
+    """Serve the project on the socket `where`, as `listener` takes it, until SIGTERM.
 
     Raises:
-        SettingRefused: a setting cannot be used.
+        SettingRefused: a setting cannot be used; the socket is not touched then.
+        CannotStart: the socket cannot be had.
     """
     # Who only asks whether it answers need not have uvicorn.
     import uvicorn  # noqa: PLC0415
@@ -66,7 +67,7 @@ def serve(listens: socket.socket) -> None:
         timeout_graceful_shutdown=GRACE,
     )
     sys.setswitchinterval(SWITCH)
-    uvicorn.Server(configuration).run(sockets=[listens])
+    uvicorn.Server(configuration).run(sockets=[listener(where)])
 
 
 def answers(site: str) -> bool:
@@ -83,6 +84,6 @@ def answers(site: str) -> bool:
 
 if __name__ == "__main__":
     try:
-        serve(listener(sys.argv[1]))
+        serve(sys.argv[1])
     except (CannotStart, SettingRefused) as refused:
         sys.exit(str(refused))

@@ -27,7 +27,7 @@ from tests.services.sizes import size
 pytestmark = pytest.mark.django_db(transaction=True)
 
 PROCESSES = size(usual=900, full=20_000)
-BOUND = size(usual=60, full=500)
+BOUND = size(usual=60, full=100)
 """Rows that one look of a page takes, so that few processes are many."""
 
 LISTS = [

@@ -327,7 +327,7 @@ def test_a_settled_event_is_left_alone(operation: Operation, operator: User) -> 
     parcel = place()
     event = tell(parcel, ParcelPacked(3))
 
-    with pytest.raises(StaleRevision, match="settled meanwhile: moved a process"):
+    with pytest.raises(StaleRevision, match="settled meanwhile: moved"):
         operation(event.pk, request=asked(operator))
 
 
