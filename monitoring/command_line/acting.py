@@ -1,6 +1,5 @@
 """`process retry`, `cancel`, `escalate`, `pause` and `resume`: operators' actions, by the classes of the buttons."""
 
-import json
 import signal
 import sys
 from collections import Counter
@@ -18,12 +17,14 @@ from django.db import Error as DatabaseError
 from monitoring.command_line.chosen import (
     USAGE,
     add_filters,
+    encoded,
     filters_of,
     found,
     named,
     narrowed,
+    whole,
 )
-from monitoring.command_line.terminal import Terminal
+from monitoring.command_line.terminal import Terminal, plain
 from orchestrator.engine.operations import (
     ActionRequest,
     ProcessOperation,
@@ -47,10 +48,14 @@ def add_arguments(parser: CommandParser) -> None:
     )
     add_user(parser)
     parser.add_argument(
-        "--revision", type=int, metavar="N", help="only if it is at this revision still"
+        "--revision",
+        type=whole,
+        metavar="N",
+        help="only if it is at this revision still",
     )
     parser.add_argument(
         "--again",
+        type=encoded,
         default="",
         metavar="KEY",
         help="of runs with the same key each process is acted on by one only",
@@ -68,9 +73,14 @@ def add_arguments(parser: CommandParser) -> None:
 def add_user(parser: CommandParser) -> None:
     """Who acts, and why."""
     parser.add_argument(
-        "--user", required=True, metavar="NAME", help="the user who acts, for the audit"
+        "--user",
+        required=True,
+        metavar="NAME",
+        help="the user who acts, for the audit",
     )
-    parser.add_argument("--reason", default="", help="why; kept with the action")
+    parser.add_argument(
+        "--reason", type=encoded, default="", help="why; kept with the action"
+    )
 
 
 def carry_out(terminal: Terminal, options: Mapping[str, Any]) -> int:
@@ -94,7 +104,7 @@ def user_of(name: str) -> Any:
     """
     model = get_user_model()
     users = model._default_manager.filter(**{model.USERNAME_FIELD: name})
-    user = users.first() if "\0" not in name else None
+    user = users.first() if name.isprintable() else None
     if user is None or not user.is_active:
         raise CommandError(f"there is no active user {name!r}", returncode=USAGE)
     return user
@@ -156,23 +166,27 @@ class BulkAction:
     def act_on(self, chosen: list[UUID]) -> None:
         """Acts on each of them; when it is interrupted it finishes the one it is at, and says how far it came."""
         bar = len(chosen) > 1 and sys.stderr.isatty() and not sys.stdout.isatty()
-        with (
-            _interrupted(self._interrupt),
-            click.progressbar(
-                chosen, label=self.operation.name, file=sys.stderr, hidden=not bar
-            ) as shown,
-        ):
-            for pk in shown:
-                if self._over:
-                    break
-                self._act(pk)
-        left = len(chosen) - self.verdicts.total()
-        if len(chosen) != 1 or left:
-            said = ", ".join(
-                f"{n:,} {name}" for name, n in sorted(self.verdicts.items())
-            )
-            rest = f", {left:,} left as they were" if left else ""
-            sys.stderr.write(f"{said or 'nothing to do'}{rest}\n")
+        try:
+            with (
+                _interrupted(self._interrupt),
+                click.progressbar(
+                    chosen, label=self.operation.name, file=sys.stderr, hidden=not bar
+                ) as shown,
+            ):
+                for pk in shown:
+                    if self._over:
+                        break
+                    self._act(pk)
+        finally:  # also when nobody reads any more what is told
+            self._sum_up(len(chosen))
+
+    def _sum_up(self, number: int) -> None:
+        left = number - self.verdicts.total()
+        if number == 1 and not left:
+            return
+        said = ", ".join(f"{n:,} {name}" for name, n in sorted(self.verdicts.items()))
+        rest = f", {left:,} left as they were" if left else ""
+        sys.stderr.write(f"{said or 'nothing to do'}{rest}\n")
 
     def _interrupt(self) -> None:
         self._interrupted = self._over = True
@@ -220,11 +234,11 @@ class BulkAction:
                 "verdict": verdict,
                 "why": why,
             }
-            self.terminal.line(json.dumps(told, ensure_ascii=False))
+            self.terminal.json(told)
             return
         tone = {"done": "done", "already": "idle"}.get(verdict, "failed")
         text = self.terminal.painted(f"{verdict:7}", tone)
-        self.terminal.line(f"{pk}  {text}  {why}".rstrip())
+        self.terminal.line(f"{pk}  {text}  {plain(why)}".rstrip())
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from monitoring.command_line.acting import WAY, add_user, user_of
 from monitoring.command_line.chosen import USAGE, process_id
-from monitoring.command_line.terminal import Terminal
+from monitoring.command_line.terminal import Terminal, plain
 from orchestrator.engine.operations import OPERATIONS, ActionRequest
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import OperatorAction, ProcessInstance
@@ -76,7 +76,7 @@ def _done(name: str, *given: Any, request: ActionRequest) -> OperatorAction:
     try:
         action: OperatorAction = operation(*given, request=request)
     except OperationRefused as refusal:
-        raise CommandError(f"not {name}ed: {refusal}") from None
+        raise CommandError(plain(f"not {name}ed: {refusal}")) from None
     return action
 
 

@@ -13,7 +13,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
-from monitoring.queries.instances import Filters, ListPage, page_of
+from monitoring.queries.instances import LOOKED_AT, Filters, ListPage, page_of
 from orchestrator.models import ProcessInstance, Status
 
 USAGE = 2
@@ -21,15 +21,23 @@ USAGE = 2
 
 FILTERS = ("definition", "version_number", "status", "step", "owner", "key", "since")
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+GREATEST = 2**31 - 1
+LOOKS = 20
+"""Pages that are looked through for a list that is not full."""
+LONGEST_WAIT = 10.0**9
+"""Seconds that fit into every system's clock."""
 ONE_PAGE = 500
 """Processes that one question to the database gives, where all are wanted."""
 
 
 def add_filters(parser: CommandParser) -> None:
     """The filters of the console's list."""
-    parser.add_argument("--definition", default="", help="of this definition only")
+    parser.add_argument("--definition", type=said, help="of this definition only")
     parser.add_argument(
-        "--version-number", type=int, metavar="N", help="of this version of it only"
+        "--version-number",
+        type=whole,
+        metavar="N",
+        help="of this version of it only",
     )
     parser.add_argument(
         "--status",
@@ -38,13 +46,17 @@ def add_filters(parser: CommandParser) -> None:
         metavar="STATUS",
         help=f"live, {', '.join(Status.values)}",
     )
-    parser.add_argument("--step", default="", help="in this step now, or ended in it")
+    parser.add_argument("--step", type=said, help="in this step now, or ended in it")
     parser.add_argument("--escalated", action="store_true", help="escalated ones only")
     parser.add_argument(
-        "--owner", default="", help='seen to by this user; "nobody" by none'
+        "--owner",
+        type=said,
+        help='seen to by this user; "nobody" by none',
     )
     parser.add_argument(
-        "--key", default="", help="a process id, or how a correlation key begins"
+        "--key",
+        type=said,
+        help="a process id, or how a correlation key begins",
     )
     parser.add_argument(
         "--since",
@@ -57,20 +69,21 @@ def add_filters(parser: CommandParser) -> None:
 def filters_of(options: Mapping[str, Any]) -> Filters:
     number = options["version_number"]
     return Filters(
-        definition=options["definition"],
+        definition=options["definition"] or "",
         version="" if number is None else str(number),
         status=options["status"],
-        step=options["step"],
+        step=options["step"] or "",
         escalated="1" if options["escalated"] else "",
-        owner=options["owner"],
-        q=options["key"],
+        owner=options["owner"] or "",
+        q=options["key"] or "",
         started_since=options["since"],
-    )
+    ).by_name()
 
 
 def narrowed(options: Mapping[str, Any]) -> bool:
     """Whether any filter was given."""
-    return bool(options["escalated"] or any(options[name] for name in FILTERS))
+    given = (options[name] for name in FILTERS)
+    return bool(options["escalated"] or any(one or one == 0 for one in given))
 
 
 def found(filters: Filters, before: str = "") -> Iterator[ProcessInstance]:
@@ -85,14 +98,18 @@ def found(filters: Filters, before: str = "") -> Iterator[ProcessInstance]:
 
 
 def first(filters: Filters, number: int, before: str = "") -> ListPage:
-    """The newest that match, so many, also where they lie far apart."""
+    """The newest that match, so many; what lies far apart is looked for as long as nobody has to wait for it.
+
+    It has fewer rows than there are when the looking stopped: the next page goes on from there.
+    """
     rows: list[ProcessInstance] = []
-    while True:
+    for _ in range(LOOKS + number // LOOKED_AT):
         page = page_of(filters, before, number - len(rows))
         rows += page.rows
         if len(rows) >= number or not page.older:
-            return replace(page, rows=rows)
+            break
         before = page.older
+    return replace(page, rows=rows)
 
 
 def named(words: Iterable[str]) -> list[UUID]:
@@ -130,15 +147,71 @@ def moment(text: str) -> datetime:
     Raises:
         ArgumentTypeError: it is none.
     """
-    if ago := re.fullmatch(r"(\d{1,6})([smhdw])", text):
-        return datetime.now(UTC) - timedelta(**{UNITS[ago[2]]: int(ago[1])})
     try:
-        day = parse_date(text)
-        at = datetime(day.year, day.month, day.day) if day else parse_datetime(text)  # noqa: DTZ001  # is made so below
-    except ValueError:
+        at = _moment(text)
+    except (ValueError, OverflowError):
         at = None
     if at is None:
         raise ArgumentTypeError(
-            f"{text!r} is no time: 90m, 24h, 7d, 2026-08-01 or 2026-08-01T09:30:00+09:00"
+            f"{text!a} is no time: 90m, 24h, 7d, 2026-08-01 or 2026-08-01T09:30:00+09:00"
         )
-    return timezone.make_aware(at) if timezone.is_naive(at) else at
+    return at
+
+
+def _moment(text: str) -> datetime | None:
+    if ago := re.fullmatch(r"(\d{1,6})([smhdw])", text):
+        return datetime.now(UTC) - timedelta(**{UNITS[ago[2]]: int(ago[1])})
+    day = parse_date(text)
+    at = datetime(day.year, day.month, day.day) if day else parse_datetime(text)  # noqa: DTZ001  # is made so below
+    if at is not None and timezone.is_naive(at):
+        at = timezone.make_aware(at)
+    return None if at is None else at.astimezone(UTC)  # as it will be stored
+
+
+def said(text: str) -> str:
+    """A text that says something: an empty one would be no filter, and a script's empty variable mean all there are.
+
+    Raises:
+        ArgumentTypeError: it is empty, or no text.
+    """
+    if not text.strip():
+        raise ArgumentTypeError("it is empty; leave it out to mean all")
+    return encoded(text)
+
+
+def encoded(text: str) -> str:
+    """A text that a database can store.
+
+    Raises:
+        ArgumentTypeError: it is not in the encoding of the terminal, or has a NUL.
+    """
+    if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
+        raise ArgumentTypeError(f"{text!a} is no text")
+    return text
+
+
+def whole(text: str) -> int:
+    """A number that a column can have.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    number = int(text) if re.fullmatch(r"[0-9]{1,10}", text) else GREATEST + 1
+    if number > GREATEST:
+        raise ArgumentTypeError(f"{text!a} is no number from 0 to {GREATEST}")
+    return number
+
+
+def seconds(text: str) -> float:
+    """A span of time, as long as it can be waited for.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= GREATEST:
+        raise ArgumentTypeError(f"{text!a} is no number of seconds")
+    return min(number, LONGEST_WAIT)

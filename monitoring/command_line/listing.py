@@ -1,6 +1,5 @@
 """`process list`: the console's list in a terminal, or as lines of JSON."""
 
-import json
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,12 +8,16 @@ import click
 from django.core.management.base import CommandParser
 
 from monitoring.command_line.chosen import (
+    LOOKS,
     add_filters,
     filters_of,
     first,
     found,
+    process_id,
+    whole,
 )
 from monitoring.command_line.terminal import Terminal
+from monitoring.queries.instances import LOOKED_AT, ListPage
 from orchestrator.models import ProcessInstance
 
 FEW = 50
@@ -24,26 +27,33 @@ MOST = 100_000
 def add_arguments(parser: CommandParser) -> None:
     add_filters(parser)
     parser.add_argument(
-        "--limit", type=int, default=FEW, metavar="N", help=f"so many; {FEW} without it"
+        "--limit",
+        type=whole,
+        default=FEW,
+        metavar="N",
+        help=f"so many; {FEW} without it",
     )
     parser.add_argument(
-        "--before", default="", metavar="ID", help="those below this process id"
+        "--before",
+        type=process_id,
+        metavar="ID",
+        help="those below this process id",
     )
     parser.add_argument("--all", action="store_true", help="all, however many")
     parser.add_argument("--json", action="store_true", help="a JSON object a line")
 
 
 def carry_out(terminal: Terminal, options: Mapping[str, Any]) -> int:
-    filters = filters_of(options)
+    filters, before = filters_of(options), str(options["before"] or "")
     show = lines_of_json if options["json"] else table
     if not options["all"]:
         number = min(max(options["limit"], 1), MOST)
-        page = first(filters, number, options["before"])
+        page = first(filters, number, before)
         show(terminal, page.rows)
         if page.older:
-            sys.stderr.write(f"there are more: --before {page.older}\n")
+            sys.stderr.write(f"{_more(page, number)}: --before {page.older}\n")
         return 0
-    rows = found(filters, options["before"])
+    rows = found(filters, before)
     if not sys.stderr.isatty() or terminal.width is not None:
         _by_pages(show, terminal, rows)
         return 0
@@ -53,6 +63,13 @@ def carry_out(terminal: Terminal, options: Mapping[str, Any]) -> int:
     ) as bar:
         _by_pages(show, terminal, bar)
     return 0
+
+
+def _more(page: ListPage, number: int) -> str:
+    if len(page.rows) >= number:
+        return "there are more"
+    looked_at = LOOKS * LOOKED_AT
+    return f"looked at the newest {looked_at:,}, and there may be more (--all looks at all)"
 
 
 def _by_pages(show: Any, terminal: Terminal, rows: Iterable[ProcessInstance]) -> None:
@@ -69,7 +86,7 @@ def _by_pages(show: Any, terminal: Terminal, rows: Iterable[ProcessInstance]) ->
 
 def lines_of_json(terminal: Terminal, rows: Iterable[ProcessInstance]) -> None:
     for row in rows:
-        terminal.line(json.dumps(as_json(row), ensure_ascii=False))
+        terminal.json(as_json(row))
 
 
 HEADS = ("PROCESS", "DEFINITION", "KEY", "STATUS", "STEP", "REVISION", "CHANGED")

@@ -37,8 +37,7 @@ def carry_out(terminal: Terminal, options: Mapping[str, Any]) -> int:
         raise CommandError(f"there is no process {pk}", returncode=USAGE)
     entries = found.history.entries[: max(options["rows"], 0)]
     if options["json"]:
-        text = json.dumps(_as_json(found, entries), ensure_ascii=False, indent=2)
-        terminal.line(text)
+        terminal.json(_as_json(found, entries), indent=2)
         return 0
     _head(terminal, found)
     _diagram(terminal, found)

@@ -1,6 +1,8 @@
 """What a terminal can show: its width in columns, wide characters, and colours where there is one."""
 
+import json
 import os
+import re
 import shutil
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
@@ -50,6 +52,13 @@ class Terminal:
 
     def line(self, text: str = "") -> None:
         self.out.write(f"{text}\n")
+
+    def json(self, value: Any, indent: int | None = None) -> None:
+        """Writes a value as JSON, in which what would steer the terminal is escaped."""
+        text = json.dumps(value, ensure_ascii=False, indent=indent)
+        if not text.isprintable():
+            text = UNPRINTABLE.sub(lambda found: escaped(found[0]), text)
+        self.line(text)
 
     def painted(self, text: str, tone: str) -> str:
         """A text in the colour of a tone of the console's."""
@@ -146,6 +155,15 @@ def cut(text: str, width: int) -> str:
 
 def padded(text: str, width: int) -> str:
     return text + " " * (width - columns(text))
+
+
+UNPRINTABLE = re.compile(r"[^\n\x20-\x7e]")
+"""What may be none that can be seen; most of it can."""
+
+
+def escaped(char: str) -> str:
+    """A character as it stands in JSON: itself, where it can be seen."""
+    return char if char.isprintable() else json.dumps(char)[1:-1]
 
 
 def plain(text: object) -> str:

@@ -1,6 +1,5 @@
 """`process watch`: each change of a process, once and in order, until it ends."""
 
-import json
 import sys
 import time
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import Error as DatabaseError
 from django.db import connection
 
-from monitoring.command_line.chosen import USAGE, process_id
+from monitoring.command_line.chosen import USAGE, process_id, seconds
 from monitoring.command_line.terminal import Terminal
 from monitoring.queries.graphs import labels_of
 from orchestrator.missing_tables import lacks_tables
@@ -34,10 +33,14 @@ def add_arguments(parser: CommandParser) -> None:
         help=f"ends there too: {', '.join(Status.values)}",
     )
     parser.add_argument(
-        "--timeout", type=float, metavar="SECONDS", help="for so long at most"
+        "--timeout", type=seconds, metavar="SECONDS", help="for so long at most"
     )
     parser.add_argument(
-        "--interval", type=float, default=1.0, metavar="SECONDS", help="looks so often"
+        "--interval",
+        type=seconds,
+        default=1.0,
+        metavar="SECONDS",
+        help="looks so often",
     )
     parser.add_argument(
         "--history", action="store_true", help="tells what was before, too"
@@ -142,13 +145,12 @@ class ProcessWatch:
                 "status": row.status,
                 "steps": row.steps,
             }
-            text = json.dumps(told, ensure_ascii=False)
+            self.terminal.json(told)
         else:
             labels = labels_of(instance.definition)
             steps = ", ".join(labels.get(one, one) for one in row.steps)
             plain = f"{row.at:%H:%M:%S}  {row.revision:>4}  "
             status = self.terminal.status(row.status, f"{row.status:9}")
             rest = self.terminal.fitted(f"{steps}  ({row.said})", len(plain) + 11)
-            text = f"{plain}{status}  {rest}"
-        self.terminal.line(text)
+            self.terminal.line(f"{plain}{status}  {rest}")
         getattr(self.terminal.out, "flush", lambda: None)()

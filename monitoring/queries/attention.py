@@ -17,7 +17,7 @@ from monitoring.queries.decisions import asked
 from monitoring.queries.failures import open_of
 from monitoring.queries.health import Health
 from monitoring.queries.instances import Filters, overdue_visits
-from orchestrator.models import ProcessInstance, Status
+from orchestrator.models import InboxEvent, ProcessInstance, Status
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,10 @@ def needs(health: Health, *, events: bool) -> list[Attention]:
 
 
 def needs_by_definition() -> dict[str, list[Attention]]:
-    """What needs a person of each definition, by its name: no more than so many of each kind are looked at."""
+    """What needs a person of each definition, by its name: no more than so many of each kind are looked at.
+
+    Of events it is those that a process has been found for.
+    """
     found: dict[str, dict[str, Capped]] = defaultdict(dict)
     for kind, rows in _parts():
         for name, number in grouped(rows, "of", cap=MANY):
@@ -129,6 +132,8 @@ def _parts() -> Iterator[tuple[str, Any]]:
     of_visit, of_process = F("instance__name"), F("name")
     yield "failures", open_of().order_by("-pk").annotate(of=of_visit)
     yield "decisions", asked().order_by("pk").annotate(of=of_visit)
+    troubled = InboxEvent.objects.needing_a_person().filter(process__isnull=False)
+    yield "events", troubled.order_by("-pk").annotate(of=F("process__name"))
     live = ProcessInstance.objects.live()
     yield "escalated", ProcessInstance.objects.escalated().annotate(of=of_process)
     yield "paused", live.filter(status=Status.PAUSED).annotate(of=of_process)

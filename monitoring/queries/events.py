@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet
 
-from monitoring.queries.counts import Capped, capped
+from monitoring.queries.counts import MANY, Capped, capped
 from orchestrator.models import InboxEvent
 from orchestrator.models.inbox_event import PROBLEMS
 
@@ -24,10 +24,15 @@ class EventPage:
     tabs: list[tuple[str, Capped]]
 
 
-def event_page(tab: str, before: str = "", q: str = "") -> EventPage:
-    """A page of one tab; the tab "all" holds everything that needs a person."""
+def event_page(
+    tab: str, before: str = "", q: str = "", definition: str = ""
+) -> EventPage:
+    """A page of one tab; the tab "all" holds everything that needs a person.
+
+    Those for processes of one definition are looked for among the newest.
+    """
     found: dict[int, InboxEvent] = {}
-    for rows in _parts(tab):
+    for rows in _parts(tab, definition):
         if q:
             rows = rows.filter(Q(event_id=q) | Q(correlation_key=q) | Q(type=q))
         if before.isdecimal():
@@ -37,22 +42,26 @@ def event_page(tab: str, before: str = "", q: str = "") -> EventPage:
         found |= {event.pk: event for event in shown}
     ordered = [found[pk] for pk in sorted(found, reverse=True)]
     older = ordered[PAGE - 1].pk if len(ordered) > PAGE else None
-    counts = [(name, capped(_matching(name))) for name in ("all", *TABS)]
+    counts = [(name, capped(_matching(name, definition))) for name in ("all", *TABS)]
     return EventPage(tab, ordered[:PAGE], older, counts)
 
 
-def _parts(tab: str) -> list[QuerySet[InboxEvent]]:
+def _parts(tab: str, definition: str) -> list[QuerySet[InboxEvent]]:
     """A tab as parts that an index finds from the newest to the oldest."""
-    if tab in TABS:
-        return [_matching(tab)]
+    if tab in TABS or definition:
+        return [_matching(tab, definition)]
     needing = InboxEvent.objects.needing_a_person()
     return [needing.filter(verdict=name) for name in TABS]
 
 
-def _matching(tab: str) -> QuerySet[InboxEvent]:
+def _matching(tab: str, definition: str) -> QuerySet[InboxEvent]:
+    rows = InboxEvent.objects.needing_a_person()
     if tab in TABS:
-        return InboxEvent.objects.filter(verdict=tab)
-    return InboxEvent.objects.needing_a_person()
+        rows = InboxEvent.objects.filter(verdict=tab)
+    if not definition:
+        return rows
+    newest = rows.filter(process__isnull=False).order_by("-pk").values("pk")[:MANY]
+    return rows.filter(pk__in=newest, process__name=definition)
 
 
 def received_as(event_id: str) -> list[int]:

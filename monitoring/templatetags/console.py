@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from monitoring.diagrams import DiagramState, Drawing, Svg
 from monitoring.icons import ICONS
 from monitoring.moments import ago, clock, in_full, span
-from monitoring.queries.attention import Attention, needs, urgent
+from monitoring.queries.attention import KINDS, Attention, needs, urgent
 from monitoring.queries.graphs import labels_of, step_of
 from monitoring.queries.health import Health, health
 from monitoring.queries.instance.trouble import last_line
@@ -333,9 +333,18 @@ def the_health(context: Context) -> Health:
 
 
 @register.inclusion_tag("monitoring/parts/needs.html")
-def needing(found: list[Attention], health: Health) -> dict[str, Any]:
-    """What needs a person, with links to the lists; or that nothing does, where that is so."""
-    return {"needs": found, "urgent": urgent(found), "served": health.served}
+def needing(found: list[Attention], health: Health, events: bool) -> dict[str, Any]:
+    """What needs a person, with links to the lists; or that nothing does, where that is so.
+
+    Who may not see events (`events`) is not told of them, and not that there are none.
+    """
+    found = [need for need in found if events or need.kind is not KINDS["events"]]
+    return {
+        "needs": found,
+        "urgent": urgent(found),
+        "served": health.served,
+        "all_seen": events,
+    }
 
 
 @register.simple_tag

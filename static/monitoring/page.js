@@ -7,7 +7,7 @@ const answers = new WeakMap(); // what the last request of an element came to
 let running = false;
 let again = false;
 
-/** Fetches what has changed since the revision shown; resolves to "fresh", "refused", "closed", or "failed" without an answer. */
+/** Fetches what has changed since the revision shown: "fresh", "refused", "closed", or "failed" without an answer. */
 export async function refresh() {
   if (running) {
     again = true;

@@ -16,7 +16,15 @@ from django.utils import timezone
 from bench.seed import seeding
 from bench.seed.recording import Recording
 from monitoring import admin
-from monitoring.queries import counts, definitions, figures, instances
+from monitoring.queries import (
+    attention,
+    counts,
+    decisions,
+    definitions,
+    figures,
+    health,
+    instances,
+)
 from orchestrator import setup_status
 from orchestrator.models import InboxEvent, ProcessInstance, Status, StepRun
 from orchestrator.setup_status import status
@@ -89,6 +97,9 @@ def many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Fill the database, a tenth of it live; and empty it before the invariants are asked of each process."""
     for module, name in (
         (counts, "MANY"),
+        (attention, "MANY"),
+        (decisions, "MANY"),
+        (health, "MANY"),
         (instances, "MANY"),
         (instances, "LOOKED_AT"),
         (definitions, "CAP"),

@@ -228,6 +228,62 @@ def test_who_may_not_see_events_is_told_of_none(client: Client, viewer: User) ->
     assert not any("event" in words for words in found)
 
 
+def unexpected() -> InboxEvent:
+    """An event that its process did not take."""
+    place_order(Destination.INTERNAL, "50 MWh")
+    drain()
+    event = InboxEvent.objects.latest("pk")
+    InboxEvent.objects.filter(pk=event.pk).update(verdict="unexpected")
+    return event
+
+
+def test_a_definition_has_the_events_that_its_processes_did_not_take(
+    read: Callable[..., str],
+) -> None:
+    event = unexpected()
+    asking()
+    hire()
+    tile = read("/").partition('id="definition-order-listing"')[2]
+    tile = tile.partition("</section>")[0]
+
+    assert CALM not in tile
+    found = {text: unescape(address) for address, text in LINK.findall(tile)}
+    address = found["1 event that nothing took"]
+    assert rows(read(address)) == 1
+    assert rows(read(address.replace("order-listing", "helpdesk"))) == 0
+    InboxEvent.objects.filter(pk=event.pk).update(verdict=event.verdict)
+
+
+def test_who_may_not_see_events_is_not_told_that_there_are_none(
+    client: Client, viewer: User
+) -> None:
+    event = unexpected()
+    hire()
+    viewer.user_permissions.filter(codename="view_inboxevent").delete()
+    client.force_login(User.objects.get(pk=viewer.pk))
+
+    page = client.get("/").content.decode()
+
+    assert CALM not in page
+    assert page.count("Nothing that you may see needs a person") == 2
+    InboxEvent.objects.filter(pk=event.pk).update(verdict=event.verdict)
+
+
+def test_what_is_overdue_is_so_by_the_clock_of_the_database(
+    read: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A web host whose clock is wrong neither calls anybody for nothing nor hides what is late."""
+    asking()
+    StepRun.objects.filter(finished_at=None).update(
+        wake_at=timezone.now() + timedelta(minutes=5)
+    )
+    hire()
+    ahead = timezone.now() + timedelta(hours=1)
+    monkeypatch.setattr("django.utils.timezone.now", lambda: ahead)
+
+    assert not any("overdue" in words for words in needs(read("/")))
+
+
 def test_every_number_in_the_menu_is_that_of_the_list_it_opens(
     read: Callable[..., str],
 ) -> None:

@@ -3,7 +3,7 @@ import sys
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
-from django.db import OperationalError
+from django.db import InterfaceError, OperationalError
 
 from monitoring.command_line import acting, carrying, listing, showing, watching
 from monitoring.command_line.terminal import Terminal
@@ -23,7 +23,10 @@ PARTS: dict[str, tuple[Any, str]] = {
     "import": (carrying, "Stores what was exported elsewhere, paused."),
 }
 
-INTERRUPTED = 130
+SHOWN = ("list", "show")
+"""What is over when its reader has seen enough; of the others something is left to be done or to be told."""
+
+INTERRUPTED, BROKEN_PIPE = 130, 141
 
 
 class Command(TableCommand):
@@ -43,14 +46,15 @@ class Command(TableCommand):
         part, _ = PARTS[options["what"]]
         try:
             code = part.carry_out(Terminal(self.stdout), options)
+            self.stdout.flush()
         except KeyboardInterrupt:
             code = INTERRUPTED
-        except OperationalError as error:
+        except (OperationalError, InterfaceError) as error:
             if lacks_tables(error):
                 raise
             raise CommandError(f"the database does not answer: {error}") from None
         except BrokenPipeError:  # whoever reads has seen enough: `process list | head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = 0
+            code = 0 if options["what"] in SHOWN else BROKEN_PIPE
         if code:
             raise SystemExit(code)

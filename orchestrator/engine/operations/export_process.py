@@ -39,15 +39,19 @@ class ExportProcess(Operation):
 
         Raises:
             OperationRefused: it cannot be exported now, or the operator may not.
+            OSError: it could not be written; that is audited too, since a part of it is in the world.
         """
         self._check_request(request)
-        refusal, told = None, {}
+        refusal, told, unwritten = None, {}, None
         try:
             self._check_permission(request)
             with snapshot():
                 told = written(instance_id, write)
         except OperationRefused as error:
             refusal = error
+        except OSError as error:
+            why = f"it could not be written whole: {error.strerror}"
+            refusal, unwritten = OperationRefused(why), error
 
         def carry_out() -> dict[str, Any]:
             if refusal is not None:
@@ -55,7 +59,12 @@ class ExportProcess(Operation):
             instance = ProcessInstance.objects.get(pk=instance_id)
             return {"instance": instance, "at": database_now(), "after": told}
 
-        return audited(self.name, request, carry_out, {"instance_id": instance_id})
+        try:
+            return audited(self.name, request, carry_out, {"instance_id": instance_id})
+        except OperationRefused:
+            if unwritten is not None:
+                raise unwritten from None
+            raise
 
 
 export = register(ExportProcess())

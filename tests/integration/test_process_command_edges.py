@@ -1,0 +1,270 @@
+"""What the command `process` is given at the edges: empty, too large, hostile, cut off."""
+
+import errno
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.management import call_command
+
+from monitoring.command_line import chosen
+from orchestrator.engine.operations import OPERATIONS, ActionRequest, cancel
+from orchestrator.exceptions import OperationRefused
+from orchestrator.models import OperatorAction, ProcessInstance
+from tests.apps.pausing.processes import WORKFLOWS
+from tests.apps.process_managers.desk import place, underway
+from tests.apps.process_managers.fixtures import known
+from tests.integration.test_process_command import acted, keys, lines, process
+from tests.services.patience import SHARED
+from tests.services.program import environ
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels", "workflows")]
+
+STEERING = "\x1b]0;owned\x07\x9b31m\x7f\u202e"
+"""Sets the title of a terminal, its colour, deletes, and turns the direction of writing."""
+
+
+@pytest.fixture(scope="module")
+def workflows() -> Iterator[None]:
+    """Let the running code have some workflows."""
+    yield from known(*WORKFLOWS)
+
+
+# Mistakes that would mean everything
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        ["--definition", ""],
+        ["--key", "  "],
+        ["--step", ""],
+        ["--owner", ""],
+        ["--version-number", "-1"],
+        ["--version-number", "1_0"],
+        ["--version-number", str(2**40)],
+    ],
+)
+def test_a_filter_that_says_nothing_is_not_taken_for_all(
+    filters: list[str], operator: User
+) -> None:
+    """A script's empty variable does not cancel whatever there is."""
+    place("P-1")
+
+    code, _ = acted("cancel", "--all-matching", "--yes", *filters)
+
+    assert code != 0
+    assert process("list", *filters)[0] != 0
+    assert ProcessInstance.objects.live().count() == 1
+
+
+def test_version_0_is_a_filter_too(operator: User) -> None:
+    code, said = acted("cancel", place("P-1").pk, "--version-number", "0")
+
+    assert (code, "--all-matching" in said) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["list", "--since", "999999w"],
+        ["list", "--since", "9999-12-31T23:59:59-10:00"],
+        ["list", "--since", "0001-01-01T00:00:00+10:00"],
+        ["list", "--since", "2026-02-30"],
+        ["list", "--before", "nonsense"],
+        ["list", "--limit", "-3"],
+        ["list", "--key", "a\0b"],
+        ["list", "--key", "\udcff"],
+        ["list", "--step", "\udcff"],
+        ["list", "--owner", "\udcff"],
+        ["watch", "{pk}", "--interval", "nan"],
+        ["watch", "{pk}", "--interval", "-1"],
+        ["watch", "{pk}", "--interval", "1e300"],
+        ["watch", "{pk}", "--timeout", "nan"],
+        ["watch", "{pk}", "--timeout", "x"],
+        ["cancel", "{pk}", "--user", "operator", "--reason", "\udcff"],
+        ["cancel", "{pk}", "--user", "\udcff", "--reason", "x"],
+        ["cancel", "\udcff", "--user", "operator", "--reason", "x"],
+        ["cancel", "{pk}", "--user", "operator", "--reason", "x", "--revision", "-1"],
+        [
+            "cancel",
+            "{pk}",
+            "--user",
+            "operator",
+            "--reason",
+            "x",
+            "--revision",
+            str(2**31),
+        ],
+        ["cancel", "{pk}", "--user", "operator", "--reason", "x", "--again", "\udcff"],
+    ],
+)
+def test_what_cannot_be_meant_is_a_mistake_of_use(
+    words: list[str], operator: User
+) -> None:
+    pk = place("P-1").pk
+
+    code, said = process(*(word.format(pk=pk) for word in words))
+
+    assert code in (1, 2)  # from a shell it is 2
+    assert said
+    assert "\udcff" not in said
+    assert not OperatorAction.objects.exists()
+
+
+def test_a_step_is_found_as_people_read_it_too() -> None:
+    place("P-1")
+
+    assert keys("--step", "packing") == ["P-1"]
+
+
+# A list in which little is found
+
+
+def test_the_looking_for_little_among_many_ends_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(6):
+        place(f"P-{number}")
+    monkeypatch.setattr(chosen, "LOOKS", 2)
+    monkeypatch.setattr("monitoring.queries.instances.LOOKED_AT", 2)
+
+    assert process("list", "--status", "completed", "--json") == (0, "")
+
+    said = capsys.readouterr().err
+    assert "may be more" in said
+    before = said.split()[-1]
+    assert lines("list", "--status", "completed", "--before", before) == []
+    assert "--before" not in capsys.readouterr().err
+    assert lines("list", "--status", "completed", "--all") == []
+
+
+# What would steer the terminal
+
+
+def test_what_an_application_says_steers_no_terminal(
+    operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def effect(press: object) -> None:
+        raise OperationRefused(f"{STEERING}\nno")
+
+    monkeypatch.setattr(cancel, "effect", effect)
+    pk = place("P-1").pk
+
+    _, said = acted("cancel", pk)
+    _, told = acted("cancel", pk, "--json")
+
+    assert said.removesuffix("\n").isprintable()
+    assert told.removesuffix("\n").isprintable()
+    assert json.loads(told)["why"] == f"{STEERING}\nno"
+
+
+@pytest.mark.parametrize("what", ["list", "show", "watch"])
+def test_json_steers_no_terminal_and_means_the_same(what: str) -> None:
+    key = f"荷物 {STEERING}\U000e0041"
+    parcel = place("P-1")
+    rows = ProcessInstance.objects.filter(pk=parcel.pk)
+    rows.update(correlation_key=key, data={"parcel_id": key})
+    words = {"list": [], "watch": [str(parcel.pk), "--timeout", "0"]}
+    _, text = process(what, *words.get(what, [str(parcel.pk)]), "--json")
+    rows.update(correlation_key="P-1", data=parcel.data)
+
+    assert text.replace("\n", "").isprintable()
+    if what != "watch":
+        assert json.loads(text)["key"] == key
+        assert "荷物" in text
+
+
+def test_an_import_says_nothing_that_steers_the_terminal(
+    operator: User, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    head = {"procession": STEERING, "format": STEERING}
+    file.write_text(json.dumps(head) + "\n")
+    User.objects.create_superuser("boss")
+
+    code, said = process("import", str(file), "--user", "boss")
+
+    assert (code, said.isprintable()) == (1, True)
+
+
+# Nobody reads any more
+
+
+class Closed(io.StringIO):
+    """A pipe whose reader has gone after so many lines."""
+
+    left = 1
+
+    def write(self, text: str, /) -> int:
+        self.left -= text.endswith("\n")
+        if self.left < 0:
+            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+        return super().write(text)
+
+
+def test_what_was_not_done_since_nobody_reads_is_told_and_no_success(
+    operator: User,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    ids = [str(place(f"P-{number}").pk) for number in range(4)]
+    monkeypatch.setattr("os.dup2", lambda *given: None)
+    by = ["--user", "operator", "--reason", "because"]
+
+    with pytest.raises(SystemExit) as end:
+        call_command("process", "cancel", *ids, *by, stdout=Closed())
+
+    assert end.value.code == 141
+    assert ProcessInstance.objects.ended().count() == 2
+    assert "2 done, 2 left as they were" in capfd.readouterr().err
+
+
+def test_an_export_that_was_not_read_to_its_end_is_audited() -> None:
+    boss = User.objects.create_superuser("boss")
+    parcel = underway("P-1")
+    written = []
+
+    def write(line: bytes) -> None:
+        written.append(line)
+        if len(written) == 3:
+            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    asks = ActionRequest(boss, uuid4(), "mine")
+    with pytest.raises(BrokenPipeError):
+        OPERATIONS["export"](parcel.pk, write, request=asks)  # type: ignore[operator]
+
+    row = OperatorAction.objects.get()
+    assert (row.action, row.result, row.instance) == ("export", "refused", parcel)
+    assert "could not be written whole" in row.detail
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_list_whose_reader_has_gone_ends_quietly() -> None:
+    """Also one so short that it is written when the program ends."""
+    place("P-1")
+    reader, writer = os.pipe()
+    os.close(reader)
+    buffered = {k: v for k, v in environ().items() if k != "PYTHONUNBUFFERED"}
+    command = [sys.executable, str(settings.BASE_DIR / "manage.py"), "process", "list"]
+
+    ended = subprocess.run(
+        command,
+        cwd=settings.BASE_DIR,
+        env=buffered,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        timeout=60 * SHARED,
+        check=False,
+    )
+    os.close(writer)
+
+    assert (ended.returncode, ended.stderr) == (0, b"")
