@@ -12,7 +12,7 @@ from django.db.models import F
 from django.urls import reverse
 from django.utils.translation import ngettext_lazy
 
-from monitoring.queries.counts import FEW, MANY, Capped, capped, grouped
+from monitoring.queries.counts import CAP, FEW, Capped, capped, grouped
 from monitoring.queries.decisions import asked
 from monitoring.queries.failures import open_of
 from monitoring.queries.health import Health
@@ -123,8 +123,8 @@ def needs_by_definition() -> dict[str, list[Attention]]:
     """
     found: dict[str, dict[str, Capped]] = defaultdict(dict)
     for kind, rows in _parts():
-        for name, number in grouped(rows, "of", cap=MANY):
-            found[name][kind] = Capped(number, MANY)
+        for name, number in grouped(rows, "of", cap=CAP):
+            found[name][kind] = Capped(number, CAP)
     return {name: _some(numbers, name) for name, numbers in found.items()}
 
 

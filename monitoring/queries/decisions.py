@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from monitoring.queries.counts import MANY, Capped, capped
+from monitoring.queries.counts import CAP, Capped, capped
 from monitoring.queries.graphs import choices_of, graph_of
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 
@@ -39,7 +39,7 @@ def asked(definition: str = "") -> QuerySet[StepRun]:
     rows = rows.filter(status=StepStatus.WAITING)
     if not definition:
         return rows
-    oldest = rows.order_by("pk").values("pk")[:MANY]
+    oldest = rows.order_by("pk").values("pk")[:CAP]
     return rows.filter(pk__in=oldest, instance__name=definition)
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet
 
-from monitoring.queries.counts import MANY, Capped, capped
+from monitoring.queries.counts import CAP, Capped, capped
 from orchestrator.models import InboxEvent
 from orchestrator.models.inbox_event import PROBLEMS
 
@@ -60,7 +60,7 @@ def _matching(tab: str, definition: str) -> QuerySet[InboxEvent]:
         rows = InboxEvent.objects.filter(verdict=tab)
     if not definition:
         return rows
-    newest = rows.filter(process__isnull=False).order_by("-pk").values("pk")[:MANY]
+    newest = rows.filter(process__isnull=False).order_by("-pk").values("pk")[:CAP]
     return rows.filter(pk__in=newest, process__name=definition)
 
 

@@ -59,7 +59,7 @@ def open_of(definition: str = "") -> QuerySet[Incident]:
     rows = Incident.objects.open()
     if not definition:
         return rows
-    newest = rows.order_by("-pk").values("pk")[:MANY]
+    newest = rows.order_by("-pk").values("pk")[:CAP]
     return rows.filter(pk__in=newest, instance__name=definition)
 
 
@@ -72,7 +72,7 @@ def open_of_cause(fingerprint: object) -> QuerySet[Incident]:
 
 def number_open(definition: str = "") -> Capped:
     """How many there are, of all definitions or of one."""
-    return capped(open_of(definition), MANY) if definition else capped(open_of())
+    return capped(open_of(definition), CAP) if definition else capped(open_of())
 
 
 def with_processes(rows: QuerySet[Incident]) -> QuerySet[Incident]:

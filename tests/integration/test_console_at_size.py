@@ -21,6 +21,8 @@ from monitoring.queries import (
     counts,
     decisions,
     definitions,
+    events,
+    failures,
     figures,
     health,
     instances,
@@ -97,8 +99,11 @@ def many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Fill the database, a tenth of it live; and empty it before the invariants are asked of each process."""
     for module, name in (
         (counts, "MANY"),
-        (attention, "MANY"),
-        (decisions, "MANY"),
+        (attention, "CAP"),
+        (decisions, "CAP"),
+        (events, "CAP"),
+        (failures, "CAP"),
+        (failures, "MANY"),
         (health, "MANY"),
         (instances, "MANY"),
         (instances, "LOOKED_AT"),
