@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -73,7 +74,7 @@ def _tree(process_id: UUID) -> list[UUID]:
     return tree
 
 
-def _rows(part: ExportedTable, tree: list[UUID]) -> Iterator[dict[str, Any]]:
+def _rows(part: ExportedTable, tree: list[UUID]) -> Generator[dict[str, Any]]:
     if part.name == "process":
         yield from _processes(part, tree)
         return
@@ -138,10 +139,12 @@ class _Lines:
         self.number += 1
         self._write(line)
 
-    def add_all(self, values: Iterator[dict[str, Any]]) -> int:
+    def add_all(self, values: Generator[dict[str, Any]]) -> int:
         before = self.number
-        for value in values:
-            self.add(value)
+        # Where it ends early: a cursor that is closed later would be so in whatever transaction runs then.
+        with closing(values):
+            for value in values:
+                self.add(value)
         return self.number - before
 
 
