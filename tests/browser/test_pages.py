@@ -9,7 +9,10 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Page, expect
 
+from examples.order_listing.messages import ExternalOrderRejected
 from examples.order_listing.models import Order
+from orchestrator import send_event
+from orchestrator.engine.drain import drain
 from orchestrator.models import Incident
 from tests.browser.conftest import live
 from tests.browser.samples import HARMFUL, orders
@@ -109,6 +112,32 @@ def test_nothing_scrolls_sideways(
         assert signed_in.evaluate("document.documentElement.scrollWidth") <= width, (
             address
         )
+
+
+BROKEN_WORDS = """() => [...document.querySelectorAll("#events td:nth-child(3)")].flatMap(cell => {
+    const text = cell.firstChild, range = document.createRange();
+    return [...text.data.matchAll(/\\S+/g)].filter(word => {
+        range.setStart(text, word.index);
+        range.setEnd(text, word.index + word[0].length);
+        return range.getClientRects().length > 1;
+    }).map(word => word[0]);
+})"""
+
+
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+def test_no_word_of_why_nothing_took_an_event_is_broken(
+    width: int, signed_in: Page, placed: dict[str, Order]
+) -> None:
+    process = placed["completed"].process_id
+    send_event(ExternalOrderRejected("late"), id="E-1", process_id=process)
+    drain()
+    signed_in.set_viewport_size({"width": width, "height": 900})
+
+    signed_in.goto("/events/")
+
+    reason = signed_in.locator("#events td:nth-child(3)")
+    expect(reason.first).to_contain_text("ExternalOrderRejected came after the process")
+    assert signed_in.evaluate(BROKEN_WORDS) == []
 
 
 def test_on_a_phone_now_comes_before_the_diagram_and_the_ledger(
