@@ -14,10 +14,11 @@ from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from orchestrator import start_process
 from orchestrator.engine.drain import drain
-from orchestrator.models import InboxEvent, ProcessInstance, StepRun, Worker
+from orchestrator.models import InboxEvent, ProcessInstance, StepRun
 from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.every_construct.processes import Inquiry
 from tests.browser.samples import orders
+from tests.services.hired import hire
 
 __all__ = ["helpdesk"]
 
@@ -29,21 +30,6 @@ LINK = re.compile(r'<a href="([^"]+)">([^<]+)</a>')
 ENTRY = re.compile(
     r'<a href="([^"]+)"[^>]*>\s*<span>[^<]+</span>\s*<span class="num[^>]*>(\d+)<'
 )
-
-
-def hire(queue: str = "default", seconds_ago: float = 0) -> None:
-    """Have a worker in the table that was heard of so long ago."""
-    now = timezone.now()
-    Worker.objects.create(
-        id=f"{queue}-{seconds_ago}",
-        supervisor="one",
-        host="here",
-        pid=1,
-        queue=queue,
-        started_at=now - timedelta(hours=1),
-        seen_at=now - timedelta(seconds=seconds_ago),
-        swept_at=now,
-    )
 
 
 @pytest.fixture

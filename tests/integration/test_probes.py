@@ -27,8 +27,8 @@ from orchestrator.models import (
     IssuedCommand,
     ProcessInstance,
     StepRun,
-    Worker,
 )
+from tests.services.hired import hire
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -42,21 +42,6 @@ urlpatterns = [path("ops/", include("monitoring.urls"))]
 def token() -> Iterator[None]:
     with override_settings(PROCESSION_METRICS_TOKEN=TOKEN):
         yield
-
-
-def hire(queue: str = "default", seconds_ago: float = 0) -> None:
-    """Have a worker in the table that was heard of so long ago."""
-    now = timezone.now()
-    Worker.objects.create(
-        id=f"{queue}-{seconds_ago}",
-        supervisor="one",
-        host="here",
-        pid=1,
-        queue=queue,
-        started_at=now - timedelta(hours=1),
-        seen_at=now - timedelta(seconds=seconds_ago),
-        swept_at=now - timedelta(seconds=2),
-    )
 
 
 def test_a_process_that_answers_lives_and_asks_nobody(
