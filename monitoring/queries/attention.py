@@ -14,10 +14,11 @@ from django.utils.translation import ngettext_lazy
 
 from monitoring.queries.counts import CAP, FEW, Capped, capped, grouped
 from monitoring.queries.decisions import asked
+from monitoring.queries.events import by_verdict
 from monitoring.queries.failures import open_of
 from monitoring.queries.health import Health
 from monitoring.queries.instances import Filters, overdue_visits
-from orchestrator.models import InboxEvent, ProcessInstance, Status
+from orchestrator.models import ProcessInstance, Status
 
 
 @dataclass(frozen=True)
@@ -132,8 +133,8 @@ def _parts() -> Iterator[tuple[str, Any]]:
     of_visit, of_process = F("instance__name"), F("name")
     yield "failures", open_of().order_by("-pk").annotate(of=of_visit)
     yield "decisions", asked().order_by("pk").annotate(of=of_visit)
-    troubled = InboxEvent.objects.needing_a_person().filter(process__isnull=False)
-    yield "events", troubled.order_by("-pk").annotate(of=F("process__name"))
+    routed = [rows.filter(process__isnull=False) for rows in by_verdict().values()]
+    yield "events", [rows.annotate(of=F("process__name")) for rows in routed]
     live = ProcessInstance.objects.live()
     yield "escalated", ProcessInstance.objects.escalated().annotate(of=of_process)
     yield "paused", live.filter(status=Status.PAUSED).annotate(of=of_process)

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from django.db.models import Q, QuerySet
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 
-from monitoring.queries.counts import CAP, Capped, capped
-from orchestrator.models import InboxEvent
+from monitoring.queries.counts import CAP, FEW, Capped, capped
+from orchestrator.models import InboxEvent, ProcessInstance
 from orchestrator.models.inbox_event import PROBLEMS
 
 PAGE = 50
@@ -42,26 +42,43 @@ def event_page(
         found |= {event.pk: event for event in shown}
     ordered = [found[pk] for pk in sorted(found, reverse=True)]
     older = ordered[PAGE - 1].pk if len(ordered) > PAGE else None
-    counts = [(name, capped(_matching(name, definition))) for name in ("all", *TABS)]
-    return EventPage(tab, ordered[:PAGE], older, counts)
+    return EventPage(tab, ordered[:PAGE], older, _tabs(definition))
+
+
+def by_verdict() -> dict[str, QuerySet[InboxEvent]]:
+    """What needs a person, in parts that an index finds from the newest to the oldest; of those parked, the overdue."""
+    problems = {
+        name: InboxEvent.objects.filter(verdict=name).order_by("-pk")
+        for name in PROBLEMS
+    }
+    overdue = InboxEvent.objects.overdue().order_by("patience_until")
+    return {**problems, "parked": overdue}
+
+
+def _tabs(definition: str) -> list[tuple[str, Capped]]:
+    """The number on each tab."""
+    each = [
+        (name, sum(capped(rows).number for rows in _parts(name, definition)))
+        for name in ("all", *TABS)
+    ]
+    return [(name, Capped(min(number, FEW), FEW)) for name, number in each]
 
 
 def _parts(tab: str, definition: str) -> list[QuerySet[InboxEvent]]:
-    """A tab as parts that an index finds from the newest to the oldest."""
-    if tab in TABS or definition:
-        return [_matching(tab, definition)]
-    needing = InboxEvent.objects.needing_a_person()
-    return [needing.filter(verdict=name) for name in TABS]
-
-
-def _matching(tab: str, definition: str) -> QuerySet[InboxEvent]:
-    rows = InboxEvent.objects.needing_a_person()
+    parts = list(by_verdict().values())
     if tab in TABS:
-        rows = InboxEvent.objects.filter(verdict=tab)
-    if not definition:
-        return rows
-    newest = rows.filter(process__isnull=False).order_by("-pk").values("pk")[:CAP]
-    return rows.filter(pk__in=newest, process__name=definition)
+        parts = [InboxEvent.objects.filter(verdict=tab).order_by("-pk")]
+    return [_narrowed(rows, definition) for rows in parts] if definition else parts
+
+
+def _narrowed(rows: QuerySet[InboxEvent], definition: str) -> QuerySet[InboxEvent]:
+    """Those whose process is one of the definition's, among the first in their order."""
+    newest = rows.filter(process__isnull=False).values("pk")[:CAP]
+    # Asked of each row: a join may be planned as a look at every process of the definition.
+    named = ProcessInstance.objects.filter(pk=OuterRef("process_id")).values("name")
+    some = InboxEvent.objects.filter(pk__in=newest).alias(named=Subquery(named))
+    found: QuerySet[InboxEvent] = some.filter(named=definition)
+    return found
 
 
 def received_as(event_id: str) -> list[int]:

@@ -9,7 +9,7 @@ from django.db import connections
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
 from monitoring.queries.counts import CAP, MANY, Capped, capped, grouped
-from orchestrator.models import Definition, Incident
+from orchestrator.models import Definition, Incident, ProcessInstance
 
 PAGE = 50
 """Groups, or failures of one group, on a page."""
@@ -60,7 +60,11 @@ def open_of(definition: str = "") -> QuerySet[Incident]:
     if not definition:
         return rows
     newest = rows.order_by("-pk").values("pk")[:CAP]
-    return rows.filter(pk__in=newest, instance__name=definition)
+    # Asked of each row: a join may be planned as a look at every process of the definition.
+    named = ProcessInstance.objects.filter(pk=OuterRef("instance_id")).values("name")
+    some = rows.filter(pk__in=newest).alias(named=Subquery(named))
+    found: QuerySet[Incident] = some.filter(named=definition)
+    return found
 
 
 def open_of_cause(fingerprint: object) -> QuerySet[Incident]:

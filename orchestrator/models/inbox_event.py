@@ -32,13 +32,20 @@ UNDECIDED = Q(wake_at__isnull=False, handled_at__isnull=True)
 """Received, running, between attempts, or offered again: what holds back the later events of its process."""
 
 
+OVERDUE = Q(verdict="parked", patience_until__lte=Now())
+"""Parked beyond its patience."""
+
+
 class InboxEventQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model comes after it
     """Named queries on inbox events."""
 
     def needing_a_person(self) -> Self:
         """Those that no process took: unexpected, unrouted, rejected, failed, or parked beyond their patience."""
-        overdue = Q(verdict="parked", patience_until__lte=Now())
-        return self.filter(Q(verdict__in=PROBLEMS) | overdue)
+        return self.filter(Q(verdict__in=PROBLEMS) | OVERDUE)
+
+    def overdue(self) -> Self:
+        """Those parked beyond their patience."""
+        return self.filter(OVERDUE)
 
     def parked(self) -> Self:
         """Those that wait for their process to reach a step that takes them."""
