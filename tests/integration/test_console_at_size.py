@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from bench.seed import seeding
 from bench.seed.recording import Recording
-from monitoring import admin
+from monitoring.admin import lists
 from monitoring.queries import (
     attention,
     counts,
@@ -110,7 +110,7 @@ def many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         (definitions, "CAP"),
         (definitions, "FEW"),
         (definitions, "LOOKED_INTO"),
-        (admin, "LOOKED_AT"),
+        (lists, "LOOKED_AT"),
     ):
         monkeypatch.setattr(module, name, BOUND)
     monkeypatch.setattr(counts.capped, "__defaults__", (BOUND,))

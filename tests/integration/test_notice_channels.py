@@ -19,7 +19,7 @@ from django.utils import timezone, translation
 from pytest_django import Settings
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from monitoring.admin import NoticeAdmin
+from monitoring.admin.notices import NoticeAdmin
 from monitoring.queries.figures import figures
 from orchestrator import Permanent, Retry
 from orchestrator.exceptions import Outcome

@@ -1,0 +1,65 @@
+"""What failed, in which groups, and what operators did about it."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
+
+from monitoring.admin.filters import ActionName
+from monitoring.admin.lists import OfProcessesAdmin, ReadOnlyAdmin, with_definitions
+from monitoring.spoken import spoken
+from orchestrator.models import FailureGroup, Incident, OperatorAction
+
+
+@admin.register(Incident)
+class IncidentAdmin(OfProcessesAdmin):
+    list_display = [
+        "told",
+        "kind",
+        "instance_id",
+        "opened_at",
+        "resolved_at",
+        "resolution",
+    ]
+    list_filter = ["kind", "resolved_at"]
+    ordering = ["-id"]
+
+    def listed(self, request: HttpRequest) -> QuerySet[Any]:
+        return with_definitions(super().listed(request))
+
+    @admin.display(description=gettext_lazy("message"))
+    def told(self, row: Incident) -> str:
+        return spoken(row.message, row.instance.definition if row.instance else None)
+
+
+@admin.register(OperatorAction)
+class OperatorActionAdmin(OfProcessesAdmin):
+    list_display = [
+        "action",
+        "actor_name",
+        "instance_id",
+        "event_id",
+        "result",
+        "reason",
+        "at",
+    ]
+    list_filter = [ActionName, "result"]
+    ordering = ["-at"]
+
+
+@admin.register(FailureGroup)
+class FailureGroupAdmin(ReadOnlyAdmin):
+    list_display = [
+        "message",
+        "definition",
+        "step",
+        "error",
+        "place",
+        "number",
+        "first_at",
+        "last_at",
+    ]
+    list_filter = ["kind"]
+    ordering = ["-last_at"]

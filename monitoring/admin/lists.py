@@ -1,0 +1,134 @@
+"""Lists that only show, and stay quick whatever the size of the tables."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.views.main import ORDER_VAR, ChangeList
+from django.core.paginator import Paginator
+from django.db.models import Model, QuerySet, UUIDField
+from django.http import HttpRequest
+from django.utils.functional import cached_property
+from django.utils.html import format_html
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from monitoring.places import place_of, shows
+from monitoring.queries.instances import Filters
+
+MOST = 100
+"""Processes whose rows a search finds, and rows that one action takes on."""
+
+LOOKED_AT = 2_000
+"""Rows that a list looks at when it is narrowed, and that it pages through: the newest."""
+
+
+class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # not subscriptable at run time
+    """Counts no more rows than anybody pages through."""
+
+    @cached_property
+    def count(self) -> int:
+        rows: Any = self.object_list
+        return int(rows[:LOOKED_AT].count())
+
+
+class NewestFirst(ChangeList):
+    """A list in its one order: another one would sort the whole table."""
+
+    def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
+        self.params.pop(ORDER_VAR, None)
+        return super().get_ordering(request, queryset)
+
+
+class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable at run time
+    """Shows rows; the engine alone writes them.
+
+    Its lists stay quick whatever the size of the tables: filters look at the newest rows, a search goes by an index,
+    and columns are not sorted by.
+    """
+
+    list_per_page = 50
+    show_full_result_count = False
+    paginator = BoundedPaginator
+    sortable_by = ()
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> Any:
+        return NewestFirst
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = self.listed(request)
+        named = {parameter.partition("__")[0] for parameter in request.GET}
+        if named & {_field_of(one) for one in self.list_filter}:
+            return _newest(rows.order_by(*self.ordering or ["-pk"]))
+        return rows
+
+    def view_on_site(self, row: Any) -> str | None:
+        """Where the console shows it; Django puts a link to it on the page of a row."""
+        return place_of(row) or None
+
+    @admin.display(description=gettext_lazy("console"))
+    def in_console(self, row: Any) -> str:
+        """The same as a link, for lists."""
+        place = place_of(row)
+        return format_html('<a href="{}">{}</a>', place, _("show")) if place else "-"
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """The columns, and the link to the console where rows have a place there and it has an address."""
+        columns = super().get_list_display(request)
+        return [*columns, "in_console"] if shows(self.model) else columns
+
+    def listed(self, request: HttpRequest) -> QuerySet[Any]:
+        """The rows that the list is about."""
+        return super().get_queryset(request)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(
+        self, request: HttpRequest, obj: Model | None = None
+    ) -> bool:
+        return False
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: Model | None = None
+    ) -> bool:
+        return False
+
+
+class OfProcessesAdmin(ReadOnlyAdmin):
+    """A table whose rows are found by their process."""
+
+    process_field = "instance"
+    search_help_text = gettext_lazy("A process id or the beginning of a key.")
+
+    def get_search_fields(self, request: HttpRequest) -> list[str]:
+        return [self.process_field]
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Finds the rows of the processes that are named; a number is that of a row."""
+        text = search_term.replace("\0", "").strip()
+        if not text:
+            return queryset, False
+        if text.isdecimal() and not isinstance(self.opts.pk, UUIDField):
+            return queryset.filter(pk=int(text[:18])), False
+        found = Filters(q=text).applied().order_by("-pk")
+        keys = list(found.values_list("pk", flat=True)[:MOST])
+        return queryset.filter(**{f"{self.process_field}__in": keys}), False
+
+
+def with_definitions(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """Rows of processes with what names their steps, which is not the graph: that is kept, and large."""
+    rows = rows.select_related("instance__definition")
+    return rows.defer("instance__definition__graph")
+
+
+def _newest(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """No more than the newest rows, for conditions that no index knows."""
+    keys = rows.values("pk")[:LOOKED_AT]
+    return rows.filter(pk__in=keys)
+
+
+def _field_of(one: Any) -> str:
+    """What the parameter of a filter begins with."""
+    return str(one if isinstance(one, str) else one.parameter_name)

@@ -1,0 +1,78 @@
+"""What people were told, and of what."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.urls import reverse
+from django.utils.html import format_html_join
+from django.utils.safestring import mark_safe
+from django.utils.translation import gettext_lazy
+
+from monitoring.admin.lists import ReadOnlyAdmin
+from monitoring.places import shows
+from orchestrator.models import Notice, Occurrence, ProcessInstance
+from orchestrator.notices.lines import counted, line
+
+
+@admin.register(Notice)
+class NoticeAdmin(ReadOnlyAdmin):
+    """The log of deliveries."""
+
+    list_display = [
+        "created_at",
+        "recipient",
+        "told",
+        "status",
+        "attempt",
+        "error",
+        "wake_at",
+        "settled_at",
+    ]
+    list_filter = ["status"]
+    ordering = ["-id"]
+    fields = readonly_fields = (
+        "id",
+        "recipient",
+        "told",
+        "said",
+        "status",
+        "attempt",
+        "error",
+        "created_at",
+        "begun_at",
+        "wake_at",
+        "settled_at",
+    )
+
+    @admin.display(description=gettext_lazy("tells of"))
+    def told(self, row: Notice) -> str:
+        return counted(row.counts)
+
+    @admin.display(description=gettext_lazy("text"))
+    def said(self, row: Notice) -> str:
+        """Each thing in a line, which leads to its process where the console has an address."""
+        if not shows(ProcessInstance):
+            return format_html_join(
+                mark_safe("<br>"), "{}", ([line(item)] for item in row.items)
+            )
+        lines = ((self._page(item), line(item)) for item in row.items)
+        return format_html_join(mark_safe("<br>"), '<a href="{}">{}</a>', lines)
+
+    def _page(self, item: dict[str, Any]) -> str:
+        if item["process_id"]:
+            return reverse("monitoring:instance", args=[item["process_id"]])
+        return reverse("monitoring:failures")
+
+
+@admin.register(Occurrence)
+class OccurrenceAdmin(ReadOnlyAdmin):
+    list_display = [
+        "at",
+        "topics",
+        "definition",
+        "correlation_key",
+        "step",
+        "queue",
+        "message",
+    ]
+    ordering = ["-id"]
