@@ -23,7 +23,13 @@ logger = logging.getLogger(__name__)
 KEPT = 5_000
 """Subjects with an unsent hint; beyond them the oldest hint is dropped."""
 
-PAUSE = {"instance": 0.0, "definition": 0.05, "overview": 0.05, "events": 0.05}
+PAUSE = {
+    "instance": 0.0,
+    "definition": 0.05,
+    "overview": 0.05,
+    "events": 0.05,
+    "bulk": 0.1,
+}
 """Seconds between two hints to the same group, by kind of group."""
 
 EDGES = 100
@@ -155,6 +161,8 @@ def merged(older: Hint | None, newer: Hint) -> Hint:
 
 def groups_of(change: Change) -> list[str]:
     """The groups that hear of a change."""
+    if change.bulk is not None:
+        return ["bulk"]
     groups = ["overview" if change.name else "events"]
     if change.process_id is not None:
         groups.append(f"instance.{change.process_id.hex}")

@@ -35,7 +35,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 async def live(scope: dict[str, Any], receive: Receive, send: Send) -> None:
-    """`/ws/live/?watch=instance:<uuid>&watch=definition:<name>&watch=overview&watch=events`"""
+    """`/ws/live/?watch=instance:<uuid>&watch=definition:<name>&watch=overview&watch=events&watch=bulk`"""
     with contextlib.suppress(OSError):  # the page went away while it was written to
         await OpenPage(scope, send).serve(receive)
 
@@ -164,7 +164,7 @@ def groups_wanted(query: str) -> Iterator[str]:
             and name.isascii()
         ):
             yield f"definition.{name[:80]}"
-        elif subject in ("overview", "events"):
+        elif subject in ("overview", "events", "bulk"):
             yield subject
         else:
             raise ValueError(f"nothing to watch under {subject!r}")

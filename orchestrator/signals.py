@@ -13,7 +13,7 @@ class Change:
     """One committed change.
 
     `steps` holds the statuses of the step runs it touched; `at` is seconds since the epoch, when it was committed. A
-    change of the inbox alone has an empty `name`.
+    change of the inbox alone has an empty `name`, and one of a bulk operation alone names that.
     """
 
     process_id: UUID | None
@@ -23,6 +23,7 @@ class Change:
     steps: dict[str, str] = field(default_factory=dict)
     edge: str = ""
     at: float = 0.0
+    bulk: UUID | None = None
 
 
 committed = Signal()

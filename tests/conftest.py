@@ -49,6 +49,7 @@ OPERATOR_MAY = (
     "assign_processinstance",
     "redeliver_inboxevent",
     "discard_inboxevent",
+    "run_bulkoperation",
 )
 
 

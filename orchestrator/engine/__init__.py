@@ -2,8 +2,10 @@
 
 The rooms, each standing on those below it:
 
-    processes | drain | in_flight | operations    starting and sending; running what is ready, one piece at a time or
-                                      beside others where it waits outside; what operators do
+    processes | drain | in_flight     starting and sending; running what is ready, one piece at a time or beside others
+                                      where it waits outside
+    bulk                              slices of what operators do to many at once
+    operations                        what operators do
     transfer                          carrying processes to another installation, and in from there
     events                            delivering an event, carrying out a command, firing a deadline
     steps                             the visits of a workflow's steps that one worker runs in a row

@@ -1,4 +1,7 @@
-"""Running a queue's ready work: events, commands and deadlines, oldest first, claimed in small batches."""
+"""Running a queue's ready work: events, commands and deadlines, oldest first, claimed in small batches.
+
+Bulk operations take a slice in between.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from uuid import uuid4
 
 from orchestrator.conf import conf
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
+from orchestrator.engine.bulk import running as bulk
+from orchestrator.engine.bulk.turn import SLICE_SECONDS, turn
 from orchestrator.engine.claims import leases, take_over
 from orchestrator.engine.claims.due import due
 from orchestrator.engine.claims.held import BEGIN_SECONDS, UNSEEN, Claim, Held
@@ -21,7 +26,12 @@ from orchestrator.engine.steps.group import ROOM
 from orchestrator.engine.steps.running import CLAIMED, StepRunner
 from orchestrator.engine.storage.row_statements import ALL
 from orchestrator.engine.storage.table import Claimed, Table
-from orchestrator.engine.storage.tables import commands, events, step_runs
+from orchestrator.engine.storage.tables import (
+    bulk_operations,
+    commands,
+    events,
+    step_runs,
+)
 from orchestrator.models import CommandStatus, IssuedCommand, StepRun
 from orchestrator.queue import answering, ring
 
@@ -114,12 +124,15 @@ class ReadyWork:
         """Claims and runs a batch of each kind; whether there may be more for this worker."""
         known = self.elsewhere.count()
         self._passed_over = self._passed_over and known > 0
-        found = due(self.worker_slice.queue, [kind.table for kind in self.kinds])
+        tables = [kind.table for kind in self.kinds]
+        *found, many = due(self.worker_slice.queue, [*tables, bulk_operations])
         led = [
             self._batch(kind)
             for kind, is_due in zip(self.kinds, found, strict=True)
             if is_due
         ]
+        if many and turn.is_now(others=any(led)):
+            led.append(self._slice_of_bulk())
         if any(led):
             self._passed_over = True  # it may be what comes after those that were run
             return True
@@ -129,6 +142,16 @@ class ReadyWork:
             self.elsewhere.clear()
             return True
         return False
+
+    def _slice_of_bulk(self) -> bool:
+        """Runs a slice of a bulk operation; whether there was one."""
+        here = self.worker_slice
+        claimed = bulk_operations.claim(here.queue, here.owner, 1, conf().LEASE_SECONDS)
+        for item in claimed:
+            name = leases.name_of(bulk_operations, item.work.pk)
+            with turn.taken(), here.watch(conf().EVENT_TIMEOUT, name):
+                bulk.run(item.work, SLICE_SECONDS, self.stop)
+        return bool(claimed)
 
     def _carry_out(self, item: Claimed[IssuedCommand]) -> None:
         command = item.work

@@ -2,9 +2,16 @@
 
 definition -> process instance -> step runs, checkpoints, issued commands, incidents
 inbox events point at the process they belong to, known or not yet known.
+bulk operations -> their items, which name processes or events; audit rows name the operation they are part of
 occurrences and queue outages -> notices; occurrences -> failure groups
 """
 
+from orchestrator.models.bulk_operation import (
+    BulkItem,
+    BulkOperation,
+    BulkStatus,
+    BulkVerdict,
+)
 from orchestrator.models.cause import Cause, CauseKind
 from orchestrator.models.checkpoint import Checkpoint
 from orchestrator.models.definition import Definition
@@ -29,6 +36,10 @@ from orchestrator.models.worker import Worker
 
 __all__ = [
     "Blocked",
+    "BulkItem",
+    "BulkOperation",
+    "BulkStatus",
+    "BulkVerdict",
     "Cause",
     "CauseKind",
     "Checkpoint",

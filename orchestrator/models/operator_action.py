@@ -1,5 +1,6 @@
 from django.conf import settings
 from django.db import models
+from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 
@@ -34,6 +35,15 @@ class OperatorAction(models.Model):
         blank=True,
         related_name="operator_actions",
     )
+    bulk = models.ForeignKey(
+        "orchestrator.BulkOperation",
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        db_index=False,
+        related_name="actions",
+        verbose_name=_("bulk operation"),
+    )
     reason = models.TextField(_("reason"))
     expected_revision = models.PositiveIntegerField(
         _("revision seen"), null=True, blank=True
@@ -47,7 +57,15 @@ class OperatorAction(models.Model):
     class Meta:
         verbose_name = _("operator action")
         verbose_name_plural = _("operator actions")
-        indexes = [models.Index(fields=["-at"], name="latest_actions")]
+        indexes = [
+            models.Index(fields=["-at"], name="latest_actions"),
+            # What was done as parts of one bulk operation; most actions are none.
+            models.Index(
+                fields=["bulk"],
+                condition=Q(bulk__isnull=False),
+                name="actions_in_bulk",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.action} by {self.actor_name}"

@@ -19,6 +19,7 @@ from orchestrator import Answer, Permanent, send_event, start_process
 from orchestrator.engine.invariants import CHECKS, violations
 from orchestrator.engine.operations import ActionRequest, pause
 from orchestrator.models import (
+    BulkOperation,
     Checkpoint,
     InboxEvent,
     Incident,
@@ -42,6 +43,7 @@ from tests.apps.process_managers.messages import (
     ParcelScanned,
 )
 from tests.apps.random_graphs import journeys
+from tests.services.bulk import begun, worked_on
 
 pytestmark = [
     pytest.mark.django_db,
@@ -72,6 +74,7 @@ class Town:
     waiting: ProcessInstance
     scan: InboxEvent
     """The event that is parked."""
+    bulk: BulkOperation
 
 
 def workflow(definition: Any, input: Any = None) -> ProcessInstance:
@@ -116,6 +119,7 @@ def town(handler: SetHandler, administrator: User) -> Town:
         workflow(journeys.TakenBack),
         waiting,
         scan,
+        worked_on(begun(administrator, {"q": "P-live"}, 1, action="escalate")),
     )
     assert violations() == []
     return town
@@ -164,6 +168,11 @@ APPROVED = {"by": "Ito"}
 Defect = Callable[[Town], object]
 
 PLANTED: list[tuple[str, str, Defect]] = [
+    (
+        "bulk: bulk operation {bulk} says 1 done, of 0",
+        "an item of a bulk operation has lost its verdict",
+        lambda t: t.bulk.items.update(verdict="waiting"),
+    ),
     # What was blind: the outbox, what commands cause, and what lies parked
     (
         "model: revision 2 of {live} issued BookCourier, which is not there",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from django.db import transaction
 
-from orchestrator.models import InboxEvent, ProcessInstance
+from orchestrator.models import BulkOperation, InboxEvent, ProcessInstance
 from orchestrator.signals import Change, committed
 
 
@@ -31,5 +31,15 @@ def announce_event(event: InboxEvent) -> None:
     def tell() -> None:
         change = Change(event.process_id, "", at=time.time())
         committed.send_robust(sender=InboxEvent, change=change)
+
+    transaction.on_commit(tell, robust=True)
+
+
+def announce_bulk(operation: BulkOperation) -> None:
+    """Tells that a bulk operation is further."""
+
+    def tell() -> None:
+        change = Change(None, "", bulk=operation.pk, at=time.time())
+        committed.send_robust(sender=BulkOperation, change=change)
 
     transaction.on_commit(tell, robust=True)

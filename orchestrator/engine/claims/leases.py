@@ -20,10 +20,15 @@ from orchestrator.engine.storage.batch import (
 )
 from orchestrator.engine.storage.row_statements import ALL, Condition
 from orchestrator.engine.storage.table import Table
-from orchestrator.engine.storage.tables import commands, events, step_runs
+from orchestrator.engine.storage.tables import (
+    bulk_operations,
+    commands,
+    events,
+    step_runs,
+)
 from orchestrator.models import Lost, StepStatus
 
-TABLES: tuple[Table[Any], ...] = (events, commands, step_runs)
+TABLES: tuple[Table[Any], ...] = (events, commands, step_runs, bulk_operations)
 
 ERRORS = {Lost.TIMED_OUT: "TimedOut", Lost.DIED: "WorkerDied"}
 TOLD = {

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from django.db.models import QuerySet
-
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
+from orchestrator.engine.claims.unattended import WORK
 from orchestrator.engine.storage.batch import database_now
-from orchestrator.models import InboxEvent, IssuedCommand, StepRun
 from orchestrator.queue import ring
 
 
@@ -19,11 +17,9 @@ def sweep(queue: str = DEFAULT_QUEUE) -> bool:
 
 
 def is_due(queue: str) -> bool:
-    """Whether any event, command or deadline of a queue is due."""
+    """Whether any event, command, deadline or bulk operation of a queue is due."""
     now = database_now()
-    ready: tuple[QuerySet[InboxEvent], QuerySet[IssuedCommand], QuerySet[StepRun]] = (
-        InboxEvent.objects.all(),
-        IssuedCommand.objects.all(),
-        StepRun.objects.all(),
+    return any(
+        table._default_manager.filter(queue=queue, wake_at__lte=now).exists()
+        for table in WORK
     )
-    return any(rows.filter(queue=queue, wake_at__lte=now).exists() for rows in ready)

@@ -6,11 +6,22 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from orchestrator.engine.storage.batch import database_now
-from orchestrator.models import InboxEvent, IssuedCommand, StepRun, Worker
+from orchestrator.models import (
+    BulkOperation,
+    InboxEvent,
+    IssuedCommand,
+    StepRun,
+    Worker,
+)
 from orchestrator.models.work import Work
 from orchestrator.queue import plain
 
-WORK: tuple[type[Work], ...] = (InboxEvent, IssuedCommand, StepRun)
+WORK: tuple[type[Work], ...] = (
+    InboxEvent,
+    IssuedCommand,
+    StepRun,
+    BulkOperation,
+)
 """What workers claim."""
 
 

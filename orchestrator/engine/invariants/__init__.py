@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
+from orchestrator.engine.invariants.bulk import bulk
 from orchestrator.engine.invariants.history import dense_history, joins, model
 from orchestrator.engine.invariants.ledger import (
     audit,
@@ -43,6 +44,7 @@ OF_TABLES: tuple[Callable[[], Iterator[str]], ...] = (
     audit,
     sub_processes,
     references,
+    bulk,
 )
 
 OF_PROCESSES: tuple[Callable[[ProcessSet], Iterator[str]], ...] = (

@@ -12,6 +12,18 @@ from orchestrator.engine.operations.base import (
     Operation,
     Press,
     ProcessOperation,
+    Tried,
+)
+from orchestrator.engine.operations.bulk import (
+    Pace,
+    Wanted,
+    cancel_bulk,
+    in_bulk,
+    pace_of,
+    pause_bulk,
+    repeat_bulk,
+    resume_bulk,
+    start_bulk,
 )
 from orchestrator.engine.operations.cancel import cancel
 from orchestrator.engine.operations.circumstances import Circumstances
@@ -34,37 +46,59 @@ from orchestrator.engine.operations.registry import (
 from orchestrator.engine.operations.restart import restart
 from orchestrator.engine.operations.resume import resume
 from orchestrator.engine.operations.retry import retry
+from orchestrator.engine.operations.selection import (
+    SELECTIONS,
+    Chunk,
+    Found,
+    Selection,
+    register_selection,
+)
 from orchestrator.engine.operations.skip import skip
 from orchestrator.engine.operations.skip_command import skip_command
 
 __all__ = [
     "OPERATIONS",
+    "SELECTIONS",
     "ActionRequest",
+    "Chunk",
     "Circumstances",
     "EventOperation",
+    "Found",
     "Given",
     "Operation",
+    "Pace",
     "Press",
     "ProcessOperation",
+    "Selection",
+    "Tried",
+    "Wanted",
     "assign",
     "cancel",
+    "cancel_bulk",
     "decide",
     "discard",
     "escalate",
     "export",
     "import_",
+    "in_bulk",
     "on_events",
     "on_processes",
+    "pace_of",
     "pause",
+    "pause_bulk",
     "redeliver",
     "redo",
     "refusals",
     "refusals_of",
     "register",
+    "register_selection",
+    "repeat_bulk",
     "restart",
     "resume",
+    "resume_bulk",
     "retry",
     "skip",
     "skip_command",
+    "start_bulk",
     "unpause",
 ]

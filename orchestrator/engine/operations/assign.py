@@ -25,6 +25,7 @@ class AssignProcess(ProcessOperation):
     text = _("Names who sees to this process. Leave the name empty for nobody.")
     icon = "person"
     rank = 30
+    in_bulk = True
     asks_reason = False
     given = (Given("person", "person", _("To whom")),)
     on_whole = True

@@ -16,14 +16,19 @@ from django.db import IntegrityError, transaction
 from orchestrator.engine.change import incidents
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.exceptions import OperationRefused
-from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance
+from orchestrator.models import (
+    BulkOperation,
+    InboxEvent,
+    OperatorAction,
+    ProcessInstance,
+)
 
 
 @dataclass(frozen=True)
 class ActionRequest:
     """Who wants it, why, and what the page showed. The key is made with the page, and makes the press repeatable.
 
-    `way` says by which way it came, where that is not the console.
+    `way` says by which way it came, where that is not the console; `bulk` is the operation on many that it is part of.
     """
 
     actor: Any
@@ -32,6 +37,7 @@ class ActionRequest:
     expected_revision: int | None = None
     address: str | None = None
     way: str = ""
+    bulk: UUID | None = None
 
 
 def audited(
@@ -91,12 +97,15 @@ def _record_refusal(
         pk__in=_given(target, "instance_id")
     ).first()
     event = InboxEvent.objects.filter(pk__in=_given(target, "event_id")).first()
+    bulk = BulkOperation.objects.filter(pk__in=_given(target, "bulk_id")).first()
+    about = {"bulk": bulk} if bulk is not None else {}
     try:
         with transaction.atomic():
             _record(
                 action,
                 request,
                 OperatorAction.Result.REFUSED,
+                **about,
                 instance=instance,
                 event=event,
                 detail=str(refusal),
@@ -115,6 +124,8 @@ def _record(
 ) -> OperatorAction:
     if request.way:
         facts["after"] = {**facts.get("after", {}), "way": request.way}
+    if request.bulk is not None:
+        facts["bulk_id"] = request.bulk
     actor = request.actor if not isinstance(request.actor, AnonymousUser) else None
     return OperatorAction.objects.create(
         key=request.key,

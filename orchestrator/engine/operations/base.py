@@ -8,7 +8,7 @@ word in the history.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Literal
@@ -94,6 +94,21 @@ class Press:
         return Cause.of(CauseKind.OPERATOR, self.request.key)
 
 
+@dataclass(frozen=True)
+class Tried:
+    """One of many that an action was done to.
+
+    Args:
+        target: the key of the process or event.
+        at: when, by the database's time.
+        revision: of the process as it was before.
+    """
+
+    target: Any
+    at: datetime
+    revision: int = 0
+
+
 class Operation(ABC):
     """One thing that operators can do; its instance is what carries it out."""
 
@@ -116,6 +131,8 @@ class Operation(ABC):
     """Where its button stands among the others, the lowest first."""
     on_many: ClassVar[bool] = False
     """Whether the admin offers it for many rows at once, with what it is given left at its defaults."""
+    in_bulk: ClassVar[bool] = False
+    """Whether the console offers it for all that match a filter."""
     model: ClassVar[type[Model]]
     """What it is done to."""
 
@@ -127,6 +144,18 @@ class Operation(ABC):
     @property
     def permission(self) -> str:
         return f"{self.model._meta.app_label}.{self.codename}"
+
+    def outcomes(self, tried: Sequence[Tried]) -> dict[Any, str | None]:
+        """What came of it where it was done to many.
+
+        Args:
+            tried: those that it was done to.
+
+        Returns:
+            By target: "" where it has had its effect, else why it has failed after all; None where that is not known
+            yet.
+        """
+        return {one.target: "" for one in tried}
 
     def forbidden(self, user: Any) -> str:
         """Why a user may not do it at all; "" if they may."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.operations.base import Press, ProcessOperation
+from orchestrator.engine.operations import outcomes
+from orchestrator.engine.operations.base import Press, ProcessOperation, Tried
 from orchestrator.engine.operations.circumstances import ENDED, Circumstances
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage import definitions
@@ -33,12 +35,16 @@ class CancelProcess(ProcessOperation):
     icon = "cancelled"
     tone = "danger"
     rank = 10
+    in_bulk = True
     on_whole = True
 
     def why_not(self, process: Circumstances) -> str:
         if process.ended:
             return ENDED
         return "It is already being undone" if process.undoing else ""
+
+    def outcomes(self, tried: Sequence[Tried]) -> dict[Any, str | None]:
+        return outcomes.of_ending(tried)
 
     def effect(self, press: Press) -> dict[str, Any]:
         instance = press.process

@@ -20,6 +20,7 @@ class DiscardEvent(EventOperation):
     text = _("Puts the event aside for good. It stays in the inbox as a record.")
     tone = "danger"
     on_many = True
+    in_bulk = True
 
     def effect(self, press: Press, event: InboxEvent) -> None:
         values = {

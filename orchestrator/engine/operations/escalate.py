@@ -22,6 +22,7 @@ class EscalateProcess(ProcessOperation):
     )
     icon = "escalated"
     on_many = True
+    in_bulk = True
     rank = 80
     on_whole = True
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.engine.operations.base import EventOperation, Press
+from orchestrator.engine.operations import outcomes
+from orchestrator.engine.operations.base import EventOperation, Press, Tried
 from orchestrator.engine.operations.event import settle
 from orchestrator.engine.operations.registry import register
 from orchestrator.models import InboxEvent, Verdict
@@ -20,6 +24,10 @@ class RedeliverEvent(EventOperation):
     may = _("Can redeliver an event")
     text = _("Offers the event to its process again, as if it had just arrived.")
     on_many = True
+    in_bulk = True
+
+    def outcomes(self, tried: Sequence[Tried]) -> dict[Any, str | None]:
+        return outcomes.of_deliveries(tried)
 
     def effect(self, press: Press, event: InboxEvent) -> None:
         values = {

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change import retrying
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.operations.base import Press, ProcessOperation
+from orchestrator.engine.operations import outcomes
+from orchestrator.engine.operations.base import Press, ProcessOperation, Tried
 from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage import definitions
@@ -30,6 +34,7 @@ class RetryProcess(ProcessOperation):
     )
     icon = "retrying"
     on_many = True
+    in_bulk = True
     rank = 90
     on_whole = True
     with_parents = True
@@ -38,6 +43,9 @@ class RetryProcess(ProcessOperation):
         if process.troubled:
             return ""
         return "Its parent went on" if process.left_behind else "Nothing has failed"
+
+    def outcomes(self, tried: Sequence[Tried]) -> dict[Any, str | None]:
+        return outcomes.of_retries(tried)
 
     def effect(self, press: Press) -> None:
         instance = press.process

@@ -10,6 +10,7 @@ from orchestrator.engine.storage.event_table import EventTable
 from orchestrator.engine.storage.instance_table import InstanceTable
 from orchestrator.engine.storage.table import Table
 from orchestrator.models import (
+    BulkOperation,
     Checkpoint,
     Incident,
     IssuedCommand,
@@ -24,6 +25,7 @@ commands = Table(IssuedCommand)
 events = EventTable()
 incidents = Table(Incident)
 occurrences = Table(Occurrence)
+bulk_operations = Table(BulkOperation)
 
 
 def table_of(row: Model) -> Table[Any]:

@@ -169,7 +169,7 @@ PARTS = (
     ExportedTable("command", IssuedCommand),
     ExportedTable("event", InboxEvent, "process_id"),
     ExportedTable("visit", StepRun),
-    ExportedTable("action", OperatorAction, left=frozenset({"actor_id"})),
+    ExportedTable("action", OperatorAction, left=frozenset({"actor_id", "bulk_id"})),
     ExportedTable("incident", Incident),
     ExportedTable("checkpoint", Checkpoint),
 )

@@ -1,0 +1,75 @@
+"""Freezing what a bulk operation is done to: some rows to a transaction, whatever their number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from orchestrator.engine.operations import OPERATIONS, SELECTIONS, Found
+from orchestrator.models import (
+    BulkItem,
+    BulkOperation,
+    BulkStatus,
+    InboxEvent,
+)
+from orchestrator.models.bulk_operation import GOING_ON
+
+CHUNK = 500
+"""Rows that are frozen in one transaction."""
+
+UNCOUNTED = "more than the page could count: look at their number, then resume"
+MORE = "more than were shown: look at their number, then resume"
+NONE_LEFT = "nothing matched any more"
+
+
+def gather(operation: BulkOperation, now: datetime) -> None:
+    """Freezes the next rows of a locked operation, which is saved then."""
+    selection = SELECTIONS[operation.selection]
+    chunk = selection.chunk(
+        operation.about, operation.shown_at, operation.cursor, CHUNK
+    )
+    operation.total += len(_frozen(operation, chunk.found))
+    operation.cursor = chunk.after
+    if not chunk.after:
+        operation.frozen_at = now
+        _begin(operation, now)
+
+
+def _frozen(operation: BulkOperation, found: Iterable[Found]) -> list[BulkItem]:
+    """Stores those that are not there yet: a row may be found twice where it moves while a list is walked."""
+    of_events = is_on_events(operation)
+    column = "event_id" if of_events else "process_id"
+    rows = {one.target: one for one in found}
+    known = operation.items.filter(**{f"{column}__in": list(rows)})
+    for target in known.values_list(column, flat=True):
+        del rows[target]
+    items = [
+        BulkItem(
+            operation=operation,
+            revision=one.revision,
+            key=one.key,
+            **{column: one.target},
+        )
+        for one in rows.values()
+    ]
+    return BulkItem.objects.bulk_create(items)
+
+
+def is_on_events(operation: BulkOperation) -> bool:
+    """Whether its items are events, and not processes."""
+    from_actions = OPERATIONS.get(operation.action)
+    return from_actions is not None and from_actions.model is InboxEvent
+
+
+def _begin(operation: BulkOperation, now: datetime) -> None:
+    """Goes on when all are frozen, unless a person has to look first: never on more than was shown."""
+    if operation.status not in GOING_ON:
+        return
+    if not operation.total:
+        operation.status, operation.detail = BulkStatus.STOPPED, NONE_LEFT
+        operation.finished_at = now
+    elif operation.total > operation.shown:
+        operation.status = BulkStatus.PAUSED
+        operation.detail = MORE if operation.exact else UNCOUNTED
+    else:
+        operation.status = BulkStatus.RUNNING

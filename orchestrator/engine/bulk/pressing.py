@@ -1,0 +1,83 @@
+"""Doing an action to one item: as its button would, by the same person, once whoever repeats it."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid5
+
+from django.contrib.auth import get_user_model
+from django.db import DatabaseError
+
+from orchestrator.engine.change.incidents import named
+from orchestrator.engine.operations import OPERATIONS, ActionRequest, start_bulk
+from orchestrator.engine.storage.passing_errors import passes
+from orchestrator.exceptions import OperationRefused, StaleRevision
+from orchestrator.models import (
+    BulkItem,
+    BulkOperation,
+    BulkVerdict,
+    InboxEvent,
+    OperatorAction,
+    ProcessInstance,
+)
+
+
+def actor_of(operation: BulkOperation) -> tuple[Any, str]:
+    """Who has begun it, as they are now, and why it cannot go on in their name; "" if it can."""
+    users = get_user_model()._default_manager
+    actor = users.filter(pk__in=[operation.actor_id]).first()
+    who = operation.actor_name
+    if actor is None:
+        return None, f"{who} has no account any more"
+    if not actor.is_active:
+        return actor, f"the account of {who} was closed"
+    action = OPERATIONS.get(operation.action)
+    if action is None:
+        return actor, f"the running code has no action {operation.action}"
+    if start_bulk.forbidden(actor) or action.forbidden(actor):
+        return actor, f"{who} may not do this any more"
+    return actor, ""
+
+
+def press(operation: BulkOperation, item: BulkItem, actor: Any) -> None:
+    """Does it to one item, which gets its verdict; that is stored with those of the others.
+
+    Raises:
+        DatabaseError: it refused for now; the item keeps its turn.
+    """
+    action: Any = OPERATIONS[operation.action]
+    request = ActionRequest(
+        actor=actor,
+        key=uuid5(operation.key, str(item.target)),
+        reason=operation.reason,
+        expected_revision=item.revision if item.process_id else None,
+        address=operation.address,
+        bulk=operation.pk,
+    )
+    try:
+        done = action(item.target, *operation.given, request=request)
+    except OperationRefused as refused:
+        changed = isinstance(refused, StaleRevision) or _has_changed(action, item)
+        item.verdict = BulkVerdict.SKIPPED if changed else BulkVerdict.REFUSED
+        item.detail = str(refused)[:500]
+    except (
+        Exception
+    ) as error:  # an action of the project's own may raise anything; the others go on
+        if isinstance(error, DatabaseError) and passes(error):
+            raise
+        item.verdict, item.detail = BulkVerdict.REFUSED, named(error)[:500]
+    else:
+        refused_before = done.result != OperatorAction.Result.DONE
+        item.verdict = BulkVerdict.REFUSED if refused_before else BulkVerdict.TRIED
+        item.detail = done.detail[:500] if refused_before else ""
+        item.tried_at = done.at
+
+
+def _has_changed(action: Any, item: BulkItem) -> bool:
+    """Whether it is no longer as it was frozen: that is why it was refused, also when that is said a second time."""
+    if item.event_id is not None:
+        event = InboxEvent.objects.filter(pk=item.event_id).first()
+        return event is None or bool(action.why_not(event))
+    process = ProcessInstance.objects.filter(pk__in=[item.process_id])
+    revision = process.values_list("revision", flat=True).first()
+    return revision != item.revision

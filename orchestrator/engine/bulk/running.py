@@ -1,0 +1,238 @@
+"""One slice of a bulk operation: look at what is under way, begin what may begin, store what came of it.
+
+The action on each item is committed by itself; verdicts and numbers follow together at the end of the slice, if the
+operation is still this worker's. A worker that is killed in between has done what the audit says: the next one presses
+the same items again under the same keys, is told the same, and stores it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from django.db import DatabaseError, transaction
+
+from orchestrator.engine.bulk import pace
+from orchestrator.engine.bulk.gathering import gather
+from orchestrator.engine.bulk.pressing import actor_of, press
+from orchestrator.engine.change.announcements import announce_bulk
+from orchestrator.engine.invariants.bulk import NUMBERS
+from orchestrator.engine.operations import OPERATIONS, SELECTIONS, Tried
+from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.storage.tables import bulk_operations
+from orchestrator.models import BulkItem, BulkOperation, BulkStatus, BulkVerdict
+from orchestrator.models.bulk_operation import GOING_ON
+
+FORGOTTEN = timedelta(seconds=60)
+"""When an operation is looked at again whose selection this worker's code does not know."""
+
+LOOKED_AT = 1_000
+"""Items that wait for their turn and are looked at to find some whose business keys are free."""
+
+
+def run(
+    operation: BulkOperation, seconds: float, stop: Callable[[], bool] = lambda: False
+) -> None:
+    """Runs a slice of a claimed operation, and gives it back with the moment at which it wants the next one.
+
+    Args:
+        operation: as it was claimed.
+        seconds: for how long items are begun.
+        stop: asked between items.
+
+    Raises:
+        DatabaseError: it refused for now; others take the operation over when the lease has run out.
+    """
+    Slice(operation, time.monotonic() + seconds, stop).run()
+
+
+class Slice:
+    """One slice, of the operation as it was claimed."""
+
+    def __init__(
+        self, operation: BulkOperation, ends: float, stop: Callable[[], bool]
+    ) -> None:
+        self.operation = operation
+        self.ends = ends
+        self.stop = stop
+        self.now = database_now()
+        self.changed: list[BulkItem] = []
+        """Items with their new verdicts."""
+        self.moved: Counter[str] = Counter()
+        """By how much each number changes."""
+        self.begun = 0
+        self.held_up = False
+        """Whether what waits has business keys that are all under way."""
+        self.halted = ""
+        """Why it cannot go on."""
+
+    def run(self) -> None:
+        if self.operation.status == BulkStatus.GATHERING:
+            self._gather()
+            return
+        self._look()
+        if self.operation.status == BulkStatus.RUNNING and not self._would_stop():
+            self._press()
+        with transaction.atomic():
+            if (operation := self._mine()) is not None:
+                self._store(operation)
+
+    def _over(self) -> bool:
+        return time.monotonic() >= self.ends or self.stop()
+
+    def _gather(self) -> None:
+        while True:
+            with transaction.atomic():
+                operation = self._mine()
+                if operation is None:
+                    return
+                known = operation.selection in SELECTIONS
+                if known and operation.status == BulkStatus.GATHERING:
+                    gather(operation, self.now)
+                self.moved.clear()
+                goes_on = operation.status == BulkStatus.GATHERING and known
+                if not goes_on or self._over():
+                    self._give_back(operation, None if known else FORGOTTEN)
+                    return
+                operation.save()
+
+    # Looking
+
+    def _look(self) -> None:
+        """Gives those their verdicts of which is known by now what came of it."""
+        items = list(self.operation.items.filter(verdict=BulkVerdict.TRIED))
+        action = OPERATIONS.get(self.operation.action)
+        if not items or action is None:
+            return
+        tried = [
+            Tried(item.target, item.tried_at or self.now, item.revision or 0)
+            for item in items
+        ]
+        outcomes = action.outcomes(tried)
+        for item in items:
+            outcome = outcomes.get(item.target, "")
+            if outcome is not None:
+                item.verdict = BulkVerdict.FAILED if outcome else BulkVerdict.DONE
+                item.detail, item.at = outcome[:500], self.now
+                self.moved["tried"] -= 1
+                self._note(item)
+
+    def _note(self, item: BulkItem) -> None:
+        self.moved[NUMBERS[BulkVerdict(item.verdict)]] += 1
+        self.changed.append(item)
+
+    # Pressing
+
+    def _would_stop(self) -> bool:
+        return pace.stops(_after(self.operation, self.moved))
+
+    def _press(self) -> None:
+        items = self._next()
+        if not items:
+            return
+        actor, self.halted = actor_of(self.operation)
+        if self.halted:
+            return
+        for item in items:
+            if self._over():
+                return
+            try:
+                press(self.operation, item, actor)
+            except DatabaseError:
+                if not self.changed:
+                    raise
+                return  # what is known is stored; the database is asked again with the next slice
+            item.at = None if item.verdict == BulkVerdict.TRIED else self.now
+            self.begun += 1
+            self._note(item)
+
+    def _next(self) -> list[BulkItem]:
+        """The next ones that the pace allows, in the order in which they were frozen."""
+        operation = _after(self.operation, self.moved)
+        allowed = pace.due(operation, self.now)
+        number = pace.room(operation)
+        number = number if allowed is None else min(number, allowed)
+        waiting = operation.items.filter(verdict=BulkVerdict.WAITING).order_by("pk")
+        if operation.per_key is None or not number:
+            return list(waiting[:number])
+        settled = {item.pk for item in self.changed}
+        under_way = operation.items.filter(verdict=BulkVerdict.TRIED).exclude(key="")
+        busy = Counter(under_way.exclude(pk__in=settled).values_list("key", flat=True))
+        found = list[BulkItem]()
+        for item in waiting[:LOOKED_AT]:
+            if len(found) == number:
+                break
+            if not item.key or busy[item.key] < operation.per_key:
+                busy[item.key] += 1
+                found.append(item)
+        self.held_up = not found
+        return found
+
+    # Storing
+
+    def _mine(self) -> BulkOperation | None:
+        """The operation, locked, if it is still this worker's."""
+        operation, self.now = bulk_operations.lock(self.operation.pk)
+        claimed = (self.operation.owner, self.operation.attempt)
+        if operation is None or (operation.owner, operation.attempt) != claimed:
+            return None
+        return operation
+
+    def _store(self, operation: BulkOperation) -> None:
+        BulkItem.objects.bulk_update(
+            self.changed, ["verdict", "detail", "tried_at", "at"], batch_size=200
+        )
+        _add(operation, self.moved)
+        if self.begun:
+            operation.paced_at = pace.paced(operation, self.now, self.begun)
+        if self.halted and operation.status == BulkStatus.RUNNING:
+            operation.status, operation.detail = BulkStatus.STOPPED, self.halted
+        elif operation.status == BulkStatus.RUNNING:
+            _end_or_stop(operation)
+        if operation.status not in GOING_ON and not operation.tried:
+            ended = operation.status in (BulkStatus.COMPLETED, BulkStatus.CANCELLED)
+            if ended and operation.finished_at is None:
+                operation.finished_at = self.now
+        self._give_back(operation)
+
+    def _give_back(
+        self, operation: BulkOperation, pause: timedelta | None = None
+    ) -> None:
+        if self.moved or operation.status != self.operation.status:
+            operation.changed_at = self.now
+        wakes: datetime | None = pace.next_look(operation, self.now, self.held_up)
+        operation.wake_at = wakes if pause is None else self.now + pause
+        operation.owner = ""
+        operation.revision += 1
+        operation.save()
+        announce_bulk(operation)
+
+
+def _end_or_stop(operation: BulkOperation) -> None:
+    if pace.stops(operation):
+        failed = operation.failed - operation.failed_before
+        of = failed + operation.done - operation.done_before
+        operation.status = BulkStatus.STOPPED
+        operation.detail = (
+            f"{failed} of {of} failed again, more than {operation.stop_above:g} percent"
+        )
+    elif not operation.waiting and not operation.tried:
+        operation.status = BulkStatus.COMPLETED
+
+
+def _add(operation: BulkOperation, moved: Counter[str]) -> None:
+    for name, number in moved.items():
+        setattr(operation, name, getattr(operation, name) + number)
+
+
+def _after(operation: BulkOperation, moved: Counter[str]) -> BulkOperation:
+    """The operation with its numbers as they will be."""
+    values = {
+        field.attname: getattr(operation, field.attname)
+        for field in operation._meta.concrete_fields
+    }
+    found = BulkOperation(**values)
+    _add(found, moved)
+    return found

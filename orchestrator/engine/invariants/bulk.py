@@ -1,0 +1,39 @@
+"""What must hold of bulk operations: their numbers are those of their items, and an ended one has all verdicts."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from django.db.models import Count
+
+from orchestrator.models import BulkItem, BulkOperation, BulkStatus, BulkVerdict
+
+NUMBERS = {
+    BulkVerdict.TRIED: "tried",
+    BulkVerdict.DONE: "done",
+    BulkVerdict.FAILED: "failed",
+    BulkVerdict.SKIPPED: "skipped",
+    BulkVerdict.REFUSED: "refused",
+}
+"""The number of an operation that counts its items of a verdict."""
+
+
+def bulk() -> Iterator[str]:
+    """I8: the numbers of a bulk operation are those of its items, and one that is completed has all their verdicts."""
+    counted: dict[Any, Counter[str]] = defaultdict(Counter)
+    groups = BulkItem.objects.order_by().values_list("operation", "verdict")
+    for operation, verdict, number in groups.annotate(number=Count("pk")):
+        counted[operation][verdict] = number
+    for one in BulkOperation.objects.order_by("pk").iterator():
+        found = counted[one.pk]
+        said = {verdict: getattr(one, name) for verdict, name in NUMBERS.items()}
+        said[BulkVerdict.WAITING] = one.waiting
+        for verdict, number in said.items():
+            if number != found[verdict]:
+                yield f"bulk operation {one.pk} says {number} {verdict.value}, of {found[verdict]}"
+        if one.status == BulkStatus.COMPLETED and one.waiting + one.tried:
+            yield f"bulk operation {one.pk} has ended with {one.waiting + one.tried} unsettled"
+        if one.finished_at is None and one.wake_at is None and one.tried:
+            yield f"nobody will look at the {one.tried} under way of bulk operation {one.pk}"

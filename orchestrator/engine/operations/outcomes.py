@@ -1,0 +1,142 @@
+"""What came of actions that only begin something: asked of the tables once for many, as nobody waits for each.
+
+A retry is accepted at once, and resolves the incident; whether the process has left the failed state is known when
+what was tried again has ended, or has failed again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q
+
+from orchestrator.engine.operations.base import Tried
+from orchestrator.models import (
+    InboxEvent,
+    Incident,
+    IssuedCommand,
+    ProcessInstance,
+    Status,
+    StepRun,
+    StepStatus,
+    Verdict,
+)
+from orchestrator.models.inbox_event import PROBLEMS
+
+STILL_FAILED = "it is still failed"
+STILL_PARKED = "it is still not expected where its process stands"
+
+
+def of_retries(tried: Sequence[Tried]) -> dict[Any, str | None]:
+    """Whether processes have left the failed state since they were tried again."""
+    processes = _processes(tried)
+    failures = _failures_since(tried)
+    retried, at_work = _at_work(tried)
+    found: dict[Any, str | None] = {}
+    for one in tried:
+        process = processes.get(one.target)
+        if process is None or process.finished_at is not None:
+            found[one.target] = ""
+        elif one.target in failures:
+            found[one.target] = failures[one.target]
+        elif one.target in at_work or process.status == Status.RETRYING:
+            found[one.target] = None
+        elif process.status == Status.FAILED:
+            found[one.target] = STILL_FAILED
+        elif one.target in retried:
+            found[one.target] = ""
+        else:  # what failed had no incident: the retry was its last change until it moves on
+            moved = process.revision > one.revision + 1
+            found[one.target] = "" if moved else None
+    return found
+
+
+def of_ending(tried: Sequence[Tried]) -> dict[Any, str | None]:
+    """Whether processes have ended since they were cancelled: what they did may have to be undone first."""
+    processes = _processes(tried)
+    failures = _failures_since(tried)
+    found: dict[Any, str | None] = {}
+    for one in tried:
+        process = processes.get(one.target)
+        ended = process is None or process.finished_at is not None
+        found[one.target] = "" if ended else failures.get(one.target)
+    return found
+
+
+def of_deliveries(tried: Sequence[Tried]) -> dict[Any, str | None]:
+    """Whether events have been taken since they were offered again."""
+    events = InboxEvent.objects.defer("body").in_bulk([one.target for one in tried])
+    found: dict[Any, str | None] = {}
+    for one in tried:
+        event = events.get(one.target)
+        if event is None:
+            found[one.target] = ""
+        elif event.verdict in PROBLEMS:
+            found[one.target] = event.error or str(Verdict(event.verdict).value)
+        elif event.verdict == Verdict.PARKED:
+            found[one.target] = STILL_PARKED
+        else:
+            found[one.target] = None if event.wake_at is not None else ""
+    return found
+
+
+def _processes(tried: Sequence[Tried]) -> dict[UUID, ProcessInstance]:
+    rows = ProcessInstance.objects.only("status", "revision", "finished_at")
+    return rows.in_bulk([one.target for one in tried])
+
+
+def _failures_since(tried: Sequence[Tried]) -> dict[UUID, str]:
+    """The newest open incident of each that was opened after it was tried."""
+    moments = {one.target: one.at for one in tried}
+    rows = Incident.objects.open().filter(instance__in=list(moments)).order_by("pk")
+    return {
+        pk: message
+        for pk, opened, message in rows.values_list(
+            "instance_id", "opened_at", "message"
+        )
+        if opened > moments[pk]
+    }
+
+
+def _at_work(tried: Sequence[Tried]) -> tuple[set[UUID], set[UUID]]:
+    """Those of which it is known what was tried again, and among them those with whom that goes on.
+
+    The incidents that a retry has resolved, at its own moment, say which steps, commands and events it was.
+    """
+    moments = {one.target: one.at for one in tried}
+    resolved = Incident.objects.filter(
+        instance__in=list(moments), resolved_at__gte=min(moments.values())
+    )
+    parts = defaultdict[str, dict[Any, UUID]](dict)
+    retried: set[UUID] = set()
+    names = ("step_run_id", "command_id", "event_id")
+    for pk, at, *keys in resolved.values_list("instance_id", "resolved_at", *names):
+        if at == moments[pk]:
+            retried.add(pk)
+            for name, key in zip(names, keys, strict=True):
+                if key is not None:
+                    parts[name][key] = pk
+    return retried, {
+        parts[name][key]
+        for name, rows in (
+            ("step_run_id", _open_steps()),
+            ("command_id", _open_commands()),
+            ("event_id", InboxEvent.objects.filter(verdict=Verdict.RECEIVED)),
+        )
+        if parts[name]
+        for key in rows.filter(pk__in=list(parts[name])).values_list("pk", flat=True)
+    }
+
+
+def _open_steps() -> Any:
+    working = Q(status__in=[StepStatus.READY, StepStatus.RUNNING, StepStatus.RETRYING])
+    for_child = Q(status=StepStatus.WAITING, child__isnull=False)
+    late = Q(kind="") & ~Q(error="")
+    return StepRun.objects.filter(working | for_child | late, finished_at=None)
+
+
+def _open_commands() -> Any:
+    return IssuedCommand.objects.filter(status__in=IssuedCommand.UNDER_WAY)

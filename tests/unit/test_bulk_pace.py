@@ -1,0 +1,103 @@
+"""How many items of a bulk operation may be begun, and when: samples, batches, a rate, a share of a worker's time."""
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from orchestrator.engine.bulk import pace, turn
+from orchestrator.models import BulkOperation
+
+NOW = datetime(2026, 11, 23, 8, tzinfo=UTC)
+
+
+def operation(**values: Any) -> BulkOperation:
+    given: dict[str, Any] = {"samples": [1, 10], "batch": 100, "total": 1_000}
+    return BulkOperation(changed_at=NOW, status="running", **(given | values))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "room"),
+    [
+        ({}, 1),
+        ({"tried": 1}, 0),
+        ({"done": 1}, 10),
+        ({"skipped": 3}, 1),  # they say nothing of the others
+        ({"done": 1, "tried": 4}, 6),  # within the second sample
+        ({"done": 1, "tried": 10}, 0),
+        ({"done": 10, "tried": 1}, 0),
+        ({"done": 11}, 100),
+        ({"done": 11, "tried": 30}, 70),
+        ({"done": 11, "tried": 100}, 0),
+    ],
+)
+def test_s6_2_a_sample_follows_when_the_one_before_it_is_known(
+    numbers: dict[str, int], room: int
+) -> None:
+    assert pace.room(operation(**numbers)) == room
+
+
+def test_s6_2_a_rate_saves_up_no_more_than_a_second() -> None:
+    asleep = operation(rate=20.0, paced_at=NOW - timedelta(hours=1))
+
+    assert pace.due(asleep, NOW) == 20
+    asleep.paced_at = pace.paced(asleep, NOW, 20)
+    assert pace.due(asleep, NOW) == 0
+    assert pace.due(asleep, NOW + timedelta(seconds=0.5)) == 10
+
+
+def test_s6_2_a_slow_rate_begins_one_at_a_time() -> None:
+    slow = operation(rate=0.5)
+
+    assert pace.due(slow, NOW) == 1
+    slow.paced_at = pace.paced(slow, NOW, 1)
+    assert pace.due(slow, NOW + timedelta(seconds=1)) == 0
+    assert pace.next_look(slow, NOW, held_up=False) == NOW + timedelta(seconds=2)
+    assert pace.due(slow, NOW + timedelta(seconds=2)) == 1
+
+
+def test_without_a_rate_there_is_none() -> None:
+    assert pace.due(operation(), NOW) is None
+    assert pace.paced(operation(), NOW, 5) is None
+
+
+@pytest.mark.parametrize(
+    ("failed", "done", "stops"),
+    [(0, 0, False), (1, 0, True), (1, 19, False), (2, 37, True), (0, 50, False)],
+)
+def test_s6_2_it_stops_above_its_ratio_and_not_at_it(
+    failed: int, done: int, stops: bool
+) -> None:
+    assert pace.stops(operation(stop_above=5.0, failed=failed, done=done)) is stops
+    assert not pace.stops(operation(stop_above=None, failed=failed, done=done))
+
+
+def test_what_is_under_way_is_looked_at_less_often_the_longer_nothing_comes() -> None:
+    waits = operation(tried=100)
+    pauses = [
+        (pace.next_look(waits, now, held_up=False) or now) - now
+        for now in (NOW, NOW + timedelta(seconds=4), NOW + timedelta(hours=1))
+    ]
+
+    assert pauses == [pace.LEAST_PAUSE, timedelta(seconds=1), pace.LONGEST_PAUSE]
+
+
+def test_nothing_left_to_do_wants_no_worker() -> None:
+    assert pace.next_look(operation(total=3, done=3), NOW, held_up=False) is None
+
+
+def test_other_work_goes_first_for_some_times_as_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    mine = turn.Turn()
+    assert mine.is_now(others=True)
+    with mine.taken():
+        clock[0] += 0.1
+
+    assert mine.is_now(others=False)
+    assert not mine.is_now(others=True)
+    clock[0] += 0.1 * turn.REST
+    assert mine.is_now(others=True)
