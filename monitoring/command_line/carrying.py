@@ -41,8 +41,9 @@ def carry_out(terminal: Terminal, options: Mapping[str, Any]) -> int:
 
 def _export(options: Mapping[str, Any]) -> int:
     pk, request = process_id(options["id"]), _request(options)
-    with _written(options["output"]) as file:
-        action = _done("export", pk, file.write, request=request)
+    with _written(options["output"]) as file, _bar("Exporting") as bar:
+        written = LinesWithBar(file, bar)
+        action = _done("export", pk, written.write, written.expect, request=request)
     rows = ", ".join(f"{n:,} {name}s" for name, n in action.after["rows"].items())
     sys.stderr.write(f"exported {pk}: {rows}\n".replace("processs", "processes"))
     return 0
@@ -113,14 +114,29 @@ def _read(path: str) -> Iterator[BinaryIO]:
     except (OSError, ValueError) as error:
         told = getattr(error, "strerror", None) or error
         raise CommandError(f"cannot read {path!a}: {told}", returncode=USAGE) from None
-    hidden = not sys.stderr.isatty()
-    with (
-        file,
-        click.progressbar(
-            length=size, label="Importing", file=sys.stderr, hidden=hidden
-        ) as bar,
-    ):
+    with file, _bar("Importing", size) as bar:
         yield FileWithBar(file, bar)  # type: ignore[misc]  # as much of a file as is read of it
+
+
+def _bar(label: str, length: int = 1) -> Any:
+    """A bar for people; where errors go to a file there is none."""
+    hidden = not sys.stderr.isatty()
+    return click.progressbar(length=length, label=label, file=sys.stderr, hidden=hidden)
+
+
+class LinesWithBar:
+    """A file that is written line by line, with a bar that shows how many of them."""
+
+    def __init__(self, file: BinaryIO, bar: Any) -> None:
+        self._file, self._bar = file, bar
+
+    def expect(self, rows: int) -> None:
+        """The first line and the last are about the others."""
+        self._bar.length = rows + 2
+
+    def write(self, line: bytes) -> None:
+        self._file.write(line)
+        self._bar.update(1)
 
 
 class FileWithBar:

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -555,6 +556,32 @@ def test_a_file_is_written_whole_and_read_again(tmp_path: Path) -> None:
     assert process("resume", str(parcel.pk), "--reason", "go on")[0] == 0
     parcel.refresh_from_db()
     assert parcel.status == Status.WAITING
+
+
+def test_whoever_looks_on_sees_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bar for people, which ends full; none in a file of errors."""
+    parcel = underway("P-1")
+    file, screen, log = tmp_path / "parcel.jsonl", Screen(), io.StringIO()
+
+    monkeypatch.setattr(sys, "stderr", log)
+    assert process("export", str(parcel.pk), "--output", str(file))[0] == 0
+    monkeypatch.setattr(sys, "stderr", screen)
+    assert process("export", str(parcel.pk), "--output", str(file))[0] == 0
+
+    assert "Exporting" not in log.getvalue()
+    shown = screen.getvalue()
+    assert "Exporting" in shown
+    last = [text for text in re.split("[\r\n]", shown) if "%" in text][-1]
+    assert "100%" in last
+
+
+class Screen(io.StringIO):
+    """A terminal."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 def test_of_a_refused_export_no_file_is_left(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from orchestrator.engine.operations.audit import ActionRequest, audited
 from orchestrator.engine.operations.base import Operation
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import database_now
-from orchestrator.engine.transfer.writing import Write, written
+from orchestrator.engine.transfer.writing import Expect, Write, written
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import OperatorAction, ProcessInstance
 from orchestrator.snapshot import snapshot
@@ -28,13 +28,19 @@ class ExportProcess(Operation):
     asks_reason = False
 
     def __call__(
-        self, instance_id: UUID, write: Write, *, request: ActionRequest
+        self,
+        instance_id: UUID,
+        write: Write,
+        expect: Expect | None = None,
+        *,
+        request: ActionRequest,
     ) -> OperatorAction:
         """Carries it out.
 
         Args:
             instance_id: the process.
             write: is given each line; what it was given before a refusal or an error is worth nothing.
+            expect: is told how many rows there are, before the first.
             request: who wants it.
 
         Raises:
@@ -46,7 +52,7 @@ class ExportProcess(Operation):
         try:
             self._check_permission(request)
             with snapshot():
-                told = written(instance_id, write)
+                told = written(instance_id, write, expect)
         except OperationRefused as error:
             refusal = error
         except OSError as error:

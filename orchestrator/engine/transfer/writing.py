@@ -26,9 +26,19 @@ AT_ONCE = 500
 
 Write = Callable[[bytes], object]
 
+Expect = Callable[[int], object]
+"""Is told how many rows there are, before the first is written."""
 
-def written(process_id: UUID, write: Write) -> dict[str, Any]:
+
+def written(
+    process_id: UUID, write: Write, expect: Expect | None = None
+) -> dict[str, Any]:
     """Writes a process with its sub-processes; what was written, in numbers. To be called within a snapshot.
+
+    Args:
+        process_id: the process.
+        write: is given each line.
+        expect: for somebody who looks on; rows are counted for it alone.
 
     Raises:
         OperationRefused: it is not there, is a part of another one, or something of it is still to be done that would
@@ -37,6 +47,8 @@ def written(process_id: UUID, write: Write) -> dict[str, Any]:
     idle_limit.allow(idle_limit.LONG)
     tree = _tree(process_id)
     check_settled(tree)
+    if expect is not None:
+        expect(_number(tree))
     now = database_now()
     lines = _Lines(write)
     lines.add(
@@ -91,6 +103,10 @@ def _of(part: ExportedTable, some: list[UUID]) -> QuerySet[Any]:
         # One on an event may have come before the event had found its process.
         mine |= Q(instance=None, event__process__in=some)
     return part.model._default_manager.filter(mine)
+
+
+def _number(tree: list[UUID]) -> int:
+    return sum(_of(part, some).count() for part in PARTS for some in _chunks(tree))
 
 
 NAMED = ("name", "version", "kind", "fingerprint")
