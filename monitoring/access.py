@@ -15,24 +15,35 @@ from orchestrator.missing_tables import MIGRATE, lacks_tables
 
 VIEW = "orchestrator.view_processinstance"
 EVENTS = "orchestrator.view_inboxevent"
+AUDIT = "orchestrator.view_operatoraction"
 
 View = Callable[..., HttpResponseBase]
 
 
 def for_viewers(view: View) -> View:
     """Lets those in who may look at processes; the others get 403, the signed-out are asked to sign in."""
-    return _guarded(view, events=False)
+    return _guarded(view)
 
 
 def for_event_viewers(view: View) -> View:
     """The same for those who may also look at events."""
-    return _guarded(view, events=True)
+    return _guarded(view, EVENTS)
+
+
+def for_audit_viewers(view: View) -> View:
+    """The same for those who may also see who did what."""
+    return _guarded(view, AUDIT)
 
 
 def may_view(user: Any, *, events: bool = False) -> bool:
     """Whether the user may look at processes at all, and also at events if those are wanted."""
-    wanted = [VIEW, EVENTS] if events else [VIEW]
-    return bool(user.is_authenticated and user.is_active and user.has_perms(wanted))
+    return _may(user, *([EVENTS] if events else []))
+
+
+def _may(user: Any, *more: str) -> bool:
+    return bool(
+        user.is_authenticated and user.is_active and user.has_perms([VIEW, *more])
+    )
 
 
 def by_script(request: HttpRequest) -> bool:
@@ -40,7 +51,7 @@ def by_script(request: HttpRequest) -> bool:
     return request.headers.get("HX-Request") == "true"
 
 
-def _guarded(view: View, *, events: bool) -> View:
+def _guarded(view: View, *more: str) -> View:
     @login_not_required  # a middleware would send scripts to a page that they cannot show
     @wraps(view)
     def guarded(
@@ -49,7 +60,7 @@ def _guarded(view: View, *, events: bool) -> View:
         if not request.user.is_authenticated:
             return _signed_out(request)
         try:
-            if not may_view(request.user, events=events):
+            if not _may(request.user, *more):
                 raise PermissionDenied
             return view(request, *args, **kwargs)
         except DatabaseError as error:

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from monitoring.views import (
+    audit,
     decisions,
     definitions,
     events,
@@ -44,6 +45,8 @@ urlpatterns = [
     path("failures/", failures.index, name="failures"),
     path("failures/<slug:cause>/", failures.group, name="failure-group"),
     path("failures/<slug:cause>/retry/", failures.retry, name="retry-failures"),
+    path("audit/", audit.index, name="audit"),
+    path("audit/export.<str:form>", audit.export, name="audit-export"),
     path("find/", find.find, name="find"),
     path("ws/live/", socket.live, name="live"),
     path("livez", probes.livez, name="livez"),

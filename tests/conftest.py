@@ -32,9 +32,9 @@ from tests.services.workers import Workers
 HERE = Path(__file__).parent
 REAL = ("integration", "reliability", "browser")
 MARKED = ("reliability", "browser")
+VIEWER_MAY = ("view_processinstance", "view_inboxevent", "view_operatoraction")
 OPERATOR_MAY = (
-    "view_processinstance",
-    "view_inboxevent",
+    *VIEWER_MAY,
     "retry_processinstance",
     "skip_command_processinstance",
     "escalate_processinstance",
@@ -256,7 +256,7 @@ def person(name: str, *permissions: str) -> User:
 @pytest.fixture
 def viewer(db: None) -> User:
     """Return somebody who may look at everything and change nothing."""
-    return person("viewer", "view_processinstance", "view_inboxevent")
+    return person("viewer", *VIEWER_MAY)
 
 
 @pytest.fixture

@@ -58,7 +58,15 @@ class OperatorAction(models.Model):
         verbose_name = _("operator action")
         verbose_name_plural = _("operator actions")
         indexes = [
-            models.Index(fields=["-at"], name="latest_actions"),
+            # The audit, newest first: all of it, one person's, one action's, and what was refused.
+            models.Index(fields=["-at", "-id"], name="latest_actions"),
+            models.Index(fields=["actor_name", "-at", "-id"], name="actions_of_person"),
+            models.Index(fields=["action", "-at", "-id"], name="actions_by_name"),
+            models.Index(
+                fields=["-at", "-id"],
+                condition=Q(result="refused"),
+                name="refused_actions",
+            ),
             # What was done as parts of one bulk operation; most actions are none.
             models.Index(
                 fields=["bulk"],

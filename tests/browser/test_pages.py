@@ -38,6 +38,7 @@ def addresses(placed: dict[str, Order]) -> list[str]:
         *(f"/processes/{order.process_id}/" for order in placed.values()),
         "/events/?tab=parked",
         "/events/?tab=rejected",
+        "/audit/?when=today&action=cancel",
         "/failures/",
         f"/failures/{Incident.objects.latest('pk').fingerprint}/",
         "/nothing-here/",

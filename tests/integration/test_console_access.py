@@ -39,6 +39,8 @@ PAGES = {
     "instance-picture": ["process"],
     "decisions": [],
     "events": [],
+    "audit": [],
+    "audit-export": ["csv"],
     "failures": [],
     "failure-group": ["cause"],
 }
@@ -206,6 +208,19 @@ def test_events_are_shown_only_to_those_who_may_look_at_events(
     home = client.get("/").content.decode()
     assert 'href="/events/' not in home
     assert 'aria-disabled="true" title="Your account may not see this"' in home
+
+
+def test_the_audit_is_shown_only_to_those_who_may_look_at_it(
+    targets: dict[str, UUID | int | str], operator: User, client: Client
+) -> None:
+    look = Permission.objects.get(codename="view_operatoraction")
+    operator.user_permissions.remove(look)
+    client.force_login(operator)
+
+    for place in ("/audit/", "/audit/export.csv", "/audit/export.jsonl"):
+        assert client.get(place).status_code == FORBIDDEN
+    shown = client.get(address("instance", ["process"], targets)).content.decode()
+    assert 'href="/audit/' not in shown
 
 
 @pytest.mark.parametrize("name", ["redeliver", "discard"])

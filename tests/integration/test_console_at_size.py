@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -18,6 +20,7 @@ from bench.seed.recording import Recording
 from monitoring.admin import lists
 from monitoring.queries import (
     attention,
+    audit,
     counts,
     decisions,
     definitions,
@@ -28,7 +31,13 @@ from monitoring.queries import (
     instances,
 )
 from orchestrator import setup_status
-from orchestrator.models import InboxEvent, ProcessInstance, Status, StepRun
+from orchestrator.models import (
+    InboxEvent,
+    OperatorAction,
+    ProcessInstance,
+    Status,
+    StepRun,
+)
 from orchestrator.setup_status import status
 from tests.services import emptying
 from tests.services.seeds import recorded
@@ -73,6 +82,18 @@ PAGES = [
     "/events/",
     "/events/?tab=parked",
     "/events/?q=nothing",
+    "/audit/",
+    "/audit/?who=ann",
+    "/audit/?who=nobody",
+    "/audit/?action=cancel",
+    "/audit/?action=cancel&when=yesterday",
+    "/audit/?result=refused",
+    "/audit/?result=done&who=ann&action=nothing",
+    "/audit/?who=ann&action=cancel&result=refused",
+    "/audit/?q=SEED-000000100",
+    "/audit/?q=nothing",
+    "/audit/?event=1",
+    "/audit/?from=2020-01-01&to=2020-01-02",
 ]
 ADMIN = [
     f"/admin/orchestrator/{name}/{query}"
@@ -100,6 +121,7 @@ def many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for module, name in (
         (counts, "MANY"),
         (attention, "CAP"),
+        (audit, "LOOKED_AT"),
         (decisions, "CAP"),
         (events, "CAP"),
         (failures, "CAP"),
@@ -115,9 +137,26 @@ def many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setattr(module, name, BOUND)
     monkeypatch.setattr(counts.capped, "__defaults__", (BOUND,))
     seeding.seed(PROCESSES, [livelier(recording) for recording in recorded()])
+    audited(PROCESSES * 3)
     seeding.tidy()
     yield
     emptying.empty(connection)
+
+
+def audited(number: int) -> None:
+    """Have so many actions of three people in the audit, an hour apart, one of a hundred refused."""
+    now, names = timezone.now(), ["retry", "escalate", "cancel"]
+    OperatorAction.objects.bulk_create(
+        OperatorAction(
+            key=uuid4(),
+            action=names[one % 7 % 3],
+            actor_name=["ann", "bob", "eve"][one % 3],
+            reason="because",
+            result="done" if one % 100 else "refused",
+            at=now - timedelta(hours=one),
+        )
+        for one in range(number)
+    )
 
 
 def livelier(recording: Recording) -> Recording:
@@ -253,7 +292,14 @@ def _statements(action: Callable[[], object]) -> list[tuple[str, Any]]:
     return asked
 
 
-LARGE = ("processinstance", "steprun", "checkpoint", "inboxevent", "issuedcommand")
+LARGE = (
+    "processinstance",
+    "steprun",
+    "checkpoint",
+    "inboxevent",
+    "issuedcommand",
+    "operatoraction",
+)
 
 
 def _looked_at(sql: str, params: Any) -> str:

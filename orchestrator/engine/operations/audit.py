@@ -93,10 +93,11 @@ def _record_refusal(
     target: dict[str, Any],
 ) -> None:
     # A target that does not exist leaves no trace in the row, only in the refusal's text.
-    instance = ProcessInstance.objects.filter(
-        pk__in=_given(target, "instance_id")
-    ).first()
     event = InboxEvent.objects.filter(pk__in=_given(target, "event_id")).first()
+    addressed = [event.process_id] if event and event.process_id else []
+    instance = ProcessInstance.objects.filter(
+        pk__in=_given(target, "instance_id") or addressed
+    ).first()
     bulk = BulkOperation.objects.filter(pk__in=_given(target, "bulk_id")).first()
     about = {"bulk": bulk} if bulk is not None else {}
     try:

@@ -1,0 +1,31 @@
+"""The different values of a column, however many rows have them: an index is asked for the next one each time."""
+
+from typing import Any
+
+from django.db import connections
+from django.db.models import Model
+
+
+def different(model: type[Model], field: str, most: int) -> list[Any]:
+    """The first values of a column in their order, at most so many; an index must begin with it."""
+    connection = connections["default"]
+    quote = connection.ops.quote_name
+    table, column = quote(model._meta.db_table), quote(_column(model, field))
+    # The names are those of a model.
+    statement = f"""
+        SELECT value FROM (
+            WITH RECURSIVE found(value, place) AS (
+                SELECT MIN({column}), 1 FROM {table}
+                UNION ALL
+                SELECT (SELECT MIN({column}) FROM {table} WHERE {column} > found.value), place + 1
+                FROM found WHERE found.value IS NOT NULL AND place < %s
+            ) SELECT value FROM found WHERE value IS NOT NULL
+        ) AS each_value
+    """  # noqa: S608
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [most])
+        return [row[0] for row in cursor.fetchall()]
+
+
+def _column(model: type[Model], field: str) -> str:
+    return str(model._meta.get_field(field).column)  # type: ignore[union-attr]  # a field of a table has one

@@ -1,0 +1,101 @@
+"""Who did what: a page, and files of exactly what it matched."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from monitoring.access import EVENTS, for_audit_viewers
+from monitoring.exports import TYPES, download
+from monitoring.queries.audit import (
+    SPANS,
+    AuditEntry,
+    AuditFilters,
+    action_names,
+    audit_page,
+    batches,
+    people,
+    tallies,
+)
+from monitoring.views.page import page
+from monitoring.views.sharing import shared
+from orchestrator.models import OperatorAction
+
+COLUMNS = (
+    "at",
+    "who",
+    "from",
+    "way",
+    "action",
+    "process",
+    "key",
+    "definition",
+    "event",
+    "reason",
+    "revision_seen",
+    "before",
+    "after",
+    "result",
+    "detail",
+)
+
+
+@require_safe
+@for_audit_viewers
+@shared
+def index(request: HttpRequest) -> HttpResponse:
+    """What people have done, narrowed by what the URL says."""
+    filters = AuditFilters.from_query(request.GET)
+    return page(
+        request,
+        "audit",
+        filters=filters,
+        page=audit_page(filters, request.GET.get("before", "")),
+        tallies=tallies(),
+        actions=action_names(),
+        people=people(),
+        spans=SPANS,
+        results=OperatorAction.Result.values,
+    )
+
+
+@require_safe
+@for_audit_viewers
+def export(request: HttpRequest, form: str) -> HttpResponseBase:
+    """All that match as CSV or as lines of JSON."""
+    if form not in TYPES:
+        raise Http404
+    filters = AuditFilters.from_query(request.GET)
+    if filters.mistake:
+        return HttpResponse(filters.mistake, "text/plain; charset=utf-8", status=400)
+    events = request.user.has_perm(EVENTS)
+    parts: Iterator[list[Mapping[str, Any]]] = (
+        [_told(entry, events=events) for entry in part] for part in batches(filters)
+    )
+    name = f"audit-{timezone.localtime():%Y-%m-%d-%H%M%S}"
+    return download(request, form, name, COLUMNS, parts)
+
+
+def _told(entry: AuditEntry, *, events: bool) -> dict[str, Any]:
+    """A row for programs: names and texts as they are stored, times in UTC."""
+    row, process = entry.row, entry.row.instance
+    event = row.event if events else None
+    return {
+        "at": row.at.isoformat(),
+        "who": row.actor_name,
+        "from": row.address,
+        "way": entry.way,
+        "action": row.action,
+        "process": row.instance_id and str(row.instance_id),
+        "key": process and process.correlation_key,
+        "definition": process and process.name,
+        "event": event and f"{event.type} {event.source} {event.event_id}",
+        "reason": row.reason,
+        "revision_seen": row.expected_revision,
+        "before": row.before,
+        "after": row.after,
+        "result": row.result,
+        "detail": row.detail,
+    }

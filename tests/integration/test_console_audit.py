@@ -1,0 +1,466 @@
+"""S12.2, the audit page: who did what, when, from where, why, what it changed; filtered, exported, only added to."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import csv
+import io
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib import admin
+from django.contrib.auth.models import Permission, User
+from django.test import AsyncClient, Client, RequestFactory
+from django.test.utils import override_settings
+from django.utils import timezone
+
+from examples.order_listing.messages import Destination, ListedOnInternal
+from examples.order_listing.orders import place_order
+from monitoring.exports import BEGINNING
+from monitoring.queries import audit
+from monitoring.queries.audit import AuditFilters, audit_page, batches, tallies
+from orchestrator import send_event
+from orchestrator.engine.drain import drain
+from orchestrator.engine.operations import (
+    ActionRequest,
+    cancel,
+    discard,
+    escalate,
+    redeliver,
+)
+from orchestrator.exceptions import OperationRefused
+from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance
+from tests.browser.samples import HARMFUL
+
+pytestmark = pytest.mark.django_db
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def order(operator: User) -> ProcessInstance:
+    """An order that was escalated from 192.0.2.7, and then refused another revision's cancelling."""
+    placed = place_order(Destination.EXTERNAL, "50 MWh", "A-1")
+    drain()
+    process = ProcessInstance.objects.get(pk=placed.process_id)
+    asked = ActionRequest(operator, uuid4(), "late <b>again</b>", address="192.0.2.7")
+    escalate(process.pk, request=asked)
+    with pytest.raises(OperationRefused):
+        cancel(process.pk, request=ActionRequest(operator, uuid4(), "stop", 99))
+    process.refresh_from_db()
+    return process
+
+
+@pytest.fixture
+def read(client: Client, operator: User) -> Callable[[str], str]:
+    client.force_login(operator)
+
+    def read_page(query: str) -> str:
+        answer = client.get(f"/audit/{query}")
+        assert answer.status_code == 200
+        return answer.content.decode()
+
+    return read_page
+
+
+def done(number: int = 1, **facts: Any) -> list[OperatorAction]:
+    """Have so many actions in the audit, a second apart from now back."""
+    usual = {"action": "retry", "actor_name": "ann", "result": "done", "reason": "r"}
+    at = facts.pop("at", timezone.now())
+    return OperatorAction.objects.bulk_create(
+        OperatorAction(key=uuid4(), at=at - timedelta(seconds=n), **{**usual, **facts})
+        for n in range(number)
+    )
+
+
+def keys(filters: AuditFilters) -> list[int]:
+    return [entry.row.pk for part in batches(filters) for entry in part]
+
+
+def paged(filters: AuditFilters) -> list[int]:
+    """The keys of all rows, page by page."""
+    found, before = [], ""
+    for _ in range(1000):
+        page = audit_page(filters, before)
+        found += [entry.row.pk for entry in page.entries]
+        before = page.older
+        if not before:
+            return found
+    raise AssertionError("the pages have no end")
+
+
+def test_s12_2_a_row_says_who_when_from_where_what_why_and_what_it_changed(
+    order: ProcessInstance, read: Callable[[str], str]
+) -> None:
+    text = read("")
+
+    _refused, escalated = re.findall(r'<tr id="action-.*?</tr>', text, re.DOTALL)
+    assert "<b>operator</b>" in escalated
+    assert "192.0.2.7" in escalated
+    assert "<b>Escalate</b>" in escalated
+    assert f"/processes/{order.pk}/" in escalated
+    assert "late &lt;b&gt;again&lt;/b&gt;" in escalated
+    assert "escalation level" in escalated
+    assert "<del>0</del>" in escalated
+    assert "<ins>1</ins>" in escalated
+
+
+def test_s12_2_a_refusal_says_why(
+    order: ProcessInstance, read: Callable[[str], str]
+) -> None:
+    text = read("?result=refused")
+
+    assert text.count('<tr id="action-') == 1
+    assert "Refused" in text
+    assert "The process has changed since the page was loaded" in text
+
+
+@pytest.mark.parametrize(
+    ("query", "number"),
+    [
+        ("", 2),
+        ("?who=operator", 2),
+        ("?who=nobody", 0),
+        ("?action=escalate", 1),
+        ("?action=cancel&result=refused", 1),
+        ("?action=cancel&result=done", 0),
+        ("?q=A-1", 2),
+        ("?q=A-2", 0),
+        ("?q=A-1&action=cancel&who=operator&when=today", 1),
+        ("?when=yesterday", 0),
+        ("?when=week", 2),
+        ("?from=2020-01-01", 2),
+        ("?to=2020-01-01", 0),
+        ("?event=1", 0),
+    ],
+)
+def test_s12_2_the_address_narrows_the_list_and_its_chips_are_removed_one_by_one(
+    query: str, number: int, order: ProcessInstance, read: Callable[[str], str]
+) -> None:
+    with timezone.override(UTC):
+        text = read(query)
+
+    assert text.count('<tr id="action-') == number
+    given = [part for part in query.removeprefix("?").split("&") if part]
+    chips = re.search(r'<div class="chips".*?</div>', text, re.DOTALL)
+    assert len(re.findall("remove the filter", chips[0] if chips else "")) == len(given)
+
+
+def test_s12_2_one_process_has_its_own_rows_by_its_id_and_its_page_leads_there(
+    order: ProcessInstance, read: Callable[[str], str], client: Client
+) -> None:
+    done(3)
+
+    assert (
+        f'href="/audit/?q={order.pk}"'
+        in client.get(f"/processes/{order.pk}/").content.decode()
+    )
+    assert read(f"?q={order.pk}").count('<tr id="action-') == 2
+
+
+def test_s12_2_what_was_done_to_an_event_is_found_by_it_and_by_its_process(
+    order: ProcessInstance, operator: User
+) -> None:
+    send_event(
+        ListedOnInternal("A-1"), id="early", source="exchange", process_id=order.pk
+    )
+    drain()
+    event = InboxEvent.objects.get(event_id="early")
+    discard(event.pk, request=ActionRequest(operator, uuid4(), "wrong"))
+    with pytest.raises(OperationRefused):
+        redeliver(event.pk, request=ActionRequest(operator, uuid4(), "again"))
+
+    found = OperatorAction.objects.filter(event=event).order_by("-at", "-pk")
+    rows = list(found.values_list("pk", flat=True))
+    assert len(rows) == 2
+    assert keys(AuditFilters(event=str(event.pk))) == rows
+    assert set(rows) < set(keys(AuditFilters(q=str(order.pk))))
+
+
+def test_s12_2_who_may_not_see_events_is_not_told_of_them(
+    order: ProcessInstance, operator: User, client: Client
+) -> None:
+    send_event(
+        ListedOnInternal("A-1"), id="early", source="exchange", process_id=order.pk
+    )
+    drain()
+    event = InboxEvent.objects.get(event_id="early")
+    discard(event.pk, request=ActionRequest(operator, uuid4(), "wrong"))
+    operator.user_permissions.remove(Permission.objects.get(codename="view_inboxevent"))
+    client.force_login(operator)
+
+    for place in ("/audit/", "/audit/export.jsonl"):
+        text = content(client.get(place))
+        assert "wrong" in text
+        assert "ListedOnInternal" not in text
+
+
+def test_s12_2_days_are_those_of_the_pages_zone(db: None) -> None:
+    with timezone.override("Asia/Tokyo"):
+        since, until = audit.span_of("today")
+        last = done(at=until - timedelta(seconds=1))
+        first = done(at=since)
+        before = done(at=since - timedelta(seconds=1))
+        done(at=until)
+
+        assert keys(AuditFilters(when="today")) == [last[0].pk, first[0].pk]
+        assert keys(AuditFilters(when="yesterday")) == [before[0].pk]
+        day = str(timezone.localdate())
+        assert len(keys(AuditFilters(since=day, until=day))) == 2
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("?from=yesterday", "yesterday is no day: write it as in 2026-11-23."),
+        ("?to=0001-01-01", "0001-01-01 is no day"),
+        ("?from=2026-02-02&to=2026-02-01", "The first day lies after the last"),
+        ("?when=always", "There is no such span of time"),
+        ("?result=perhaps", "There is no such result"),
+        ("?event=five", "An event is looked for by its number."),
+    ],
+)
+def test_s12_2_what_cannot_be_understood_shows_nothing_and_says_why(
+    query: str,
+    said: str,
+    order: ProcessInstance,
+    read: Callable[[str], str],
+    client: Client,
+) -> None:
+    text = read(query)
+
+    assert said in text
+    assert '<tr id="action-' not in text
+    assert client.get(f"/audit/export.csv{query}").status_code == 400
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        AuditFilters(),
+        AuditFilters(who="bob"),
+        AuditFilters(who="ann", action="cancel"),
+        AuditFilters(action="cancel", result="refused"),
+        AuditFilters(result="refused"),
+        AuditFilters(who="bob", result="done", action="retry"),
+        AuditFilters(when="today"),
+    ],
+    ids=lambda filters: "-".join(filters.parameters().values()) or "all",
+)
+def test_s12_2_the_pages_and_the_export_are_the_list(
+    filters: AuditFilters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "PAGE", 7)
+    monkeypatch.setattr(audit, "LOOKED_AT", 11)
+    same = timezone.now().replace(hour=12)
+    done(40, at=same)
+    done(9, at=same, action="cancel")
+    done(13, actor_name="bob", at=same)
+    done(5, actor_name="bob", action="cancel", result="refused")
+    there = filters.rows().order_by("-at", "-pk").values_list("pk", flat=True)
+
+    assert paged(filters) == list(there) != []
+    assert keys(filters) == list(there)
+
+
+def test_s12_2_a_person_is_found_by_the_name_they_sign_in_with(
+    monkeypatch: pytest.MonkeyPatch, operator: User
+) -> None:
+    monkeypatch.setattr(User, "__str__", lambda user: "Olivia Operator")
+    done(2, actor_name="Olivia Operator")
+
+    assert len(keys(AuditFilters(who="operator"))) == 2
+
+
+def test_s12_2_what_was_done_today_and_yesterday_stands_first_with_links(
+    read: Callable[[str], str],
+) -> None:
+    noon = timezone.localtime().replace(hour=12) - timedelta(days=1)
+    done(2, action="cancel", at=noon)
+    done(audit.FEW + 5, at=noon)
+    done(1, action="prune", at=timezone.now(), actor_name="")
+
+    today, yesterday = tallies()
+
+    assert [(word, str(number)) for word, number, _ in yesterday.actions] == [
+        ("Cancel process", "2"),
+        ("Retry", "100+"),
+    ]
+    assert [word for word, _, _ in today.actions] == ["Prune"]
+    text = read("")
+    assert 'href="?action=cancel&amp;when=yesterday"' in text
+    assert read("?action=cancel&when=yesterday").count('<tr id="action-') == 2
+
+
+def content(answer: Any) -> str:
+    return b"".join(
+        answer.streaming_content if answer.streaming else [answer.content]
+    ).decode()
+
+
+def test_s12_2_the_export_has_exactly_what_matched_in_both_forms(
+    order: ProcessInstance, client: Client, operator: User
+) -> None:
+    done(3)
+    client.force_login(operator)
+
+    table = content(client.get("/audit/export.csv?q=A-1"))
+    lines = content(client.get("/audit/export.jsonl?q=A-1"))
+
+    assert table.startswith(BEGINNING)
+    rows = list(csv.DictReader(io.StringIO(table.removeprefix(BEGINNING))))
+    objects = [json.loads(line) for line in lines.splitlines()]
+    assert [row["action"] for row in rows] == ["cancel", "escalate"]
+    assert [one["action"] for one in objects] == ["cancel", "escalate"]
+    assert objects[1]["before"]["escalation_level"] == 0
+    assert objects[1]["after"]["escalation_level"] == 1
+    assert json.loads(rows[1]["after"]) == objects[1]["after"]
+    assert rows[1]["from"] == "192.0.2.7"
+    assert rows[1]["key"] == "A-1"
+    assert datetime.fromisoformat(rows[1]["at"]).tzinfo is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1", *HARMFUL],
+)
+def test_s12_2_no_cell_of_the_export_is_a_formula(
+    text: str, client: Client, operator: User
+) -> None:
+    done(1, reason=text, actor_name=text, detail=text)
+    client.force_login(operator)
+
+    table = content(client.get("/audit/export.csv")).removeprefix(BEGINNING)
+
+    row = next(csv.DictReader(io.StringIO(table, newline="")))
+    for name in ("reason", "who", "detail"):
+        assert row[name].lstrip("'") == text.lstrip("'")
+        assert not row[name].startswith(
+            ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d")
+        )
+
+
+def test_s12_2_the_export_reads_a_part_at_a_time_and_only_what_is_taken(
+    client: Client, operator: User, django_assert_max_num_queries: Any
+) -> None:
+    done(1_400)
+    client.force_login(operator)
+    answer: Any = client.get("/audit/export.jsonl")
+    parts = iter(answer.streaming_content)
+
+    with django_assert_max_num_queries(1):
+        first = next(parts)
+    done(1)  # what comes now stands above what was read
+    rest = list(parts)
+
+    assert len(first.splitlines()) == 500
+    assert sum(len(part.splitlines()) for part in (first, *rest)) == 1_400
+
+
+@pytest.mark.django_db(transaction=True)
+@override_settings(
+    MIDDLEWARE=[
+        "django.contrib.sessions.middleware.SessionMiddleware",
+        "django.contrib.auth.middleware.AuthenticationMiddleware",
+    ]
+)
+def test_s12_2_a_server_for_asgi_sends_the_export_while_it_is_read(
+    operator: User,
+) -> None:
+    done(600)
+
+    async def taken() -> list[int]:
+        client = AsyncClient()
+        await client.aforce_login(operator)
+        answer: Any = await client.get("/audit/export.jsonl")
+        assert answer.is_async
+        return [len(part.splitlines()) async for part in answer.streaming_content]
+
+    assert asyncio.run(taken()) == [500, 100]
+
+
+def test_s12_2_reading_pages_and_opening_dialogs_writes_nothing(
+    order: ProcessInstance, read: Callable[[str], str], client: Client
+) -> None:
+    there = OperatorAction.objects.count()
+
+    for place in ("/", f"/processes/{order.pk}/", "/events/", "/audit/", "/decisions/"):
+        assert client.get(place).status_code == 200
+    content(client.get("/audit/export.csv"))
+
+    assert OperatorAction.objects.count() == there
+
+
+CHANGES = {"update", "delete", "bulk_update", "update_or_create", "_raw_delete", "save"}
+
+
+def changing(path: Path) -> list[str]:
+    """Where a module changes or deletes rows of the audit: calls that begin with its table or a name bound to it."""
+    tree = ast.parse(path.read_text())
+    bound = {"OperatorAction"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and "OperatorAction" in ast.unparse(node.value):
+            bound |= {one.id for one in node.targets if isinstance(one, ast.Name)}
+    return [
+        ast.unparse(call)[:100]
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in CHANGES
+        and re.match(rf"({'|'.join(bound)})\b", ast.unparse(call.func))
+    ]
+
+
+def test_s12_2_no_code_but_prune_changes_or_deletes_a_row_of_the_audit() -> None:
+    code = [
+        path
+        for package in ("orchestrator", "monitoring")
+        for path in (ROOT / package).rglob("*.py")
+        if "OperatorAction" in path.read_text() and "migrations" not in path.parts
+    ]
+
+    assert len(code) > 10
+    found = {str(path.relative_to(ROOT)): changing(path) for path in code}
+    assert {name for name, calls in found.items() if calls} == {
+        "orchestrator/engine/pruning.py"
+    }
+
+
+def test_s12_2_nobody_changes_the_audit_in_the_admin(
+    order: ProcessInstance, administrator: User, client: Client
+) -> None:
+    client.force_login(administrator)
+    row = OperatorAction.objects.latest("pk")
+    request = RequestFactory().get("/")
+    request.user = administrator
+    its_admin = admin.site._registry[OperatorAction]
+
+    assert not its_admin.has_add_permission(request)
+    assert not its_admin.has_change_permission(request, row)
+    assert not its_admin.has_delete_permission(request, row)
+    for place in ("add/", f"{row.pk}/change/", f"{row.pk}/delete/"):
+        form = {"reason": "other", "post": "yes"}
+        assert (
+            client.post(f"/admin/orchestrator/operatoraction/{place}", form).status_code
+            == 403
+        )
+    gone = {"action": "delete_selected", "_selected_action": str(row.pk), "post": "yes"}
+    client.post("/admin/orchestrator/operatoraction/", gone)
+    assert OperatorAction.objects.get(pk=row.pk).reason == row.reason
+
+
+def test_s12_2_who_was_deleted_keeps_their_name_in_the_audit(
+    order: ProcessInstance, operator: User
+) -> None:
+    operator.delete()
+
+    names = OperatorAction.objects.values_list("actor_name", flat=True)
+    assert set(names) == {"operator"}
+    assert len(keys(AuditFilters(who="operator"))) == 2
