@@ -15,8 +15,10 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.contrib import admin
 from django.contrib.auth.models import Permission, User
+from django.db import connections
 from django.test import AsyncClient, Client, RequestFactory
 from django.test.utils import override_settings
 from django.utils import timezone
@@ -381,7 +383,9 @@ def test_s12_2_a_server_for_asgi_sends_the_export_while_it_is_read(
         await client.aforce_login(operator)
         answer: Any = await client.get("/audit/export.jsonl")
         assert answer.is_async
-        return [len(part.splitlines()) async for part in answer.streaming_content]
+        parts = [len(part.splitlines()) async for part in answer.streaming_content]
+        await sync_to_async(connections.close_all)()
+        return parts
 
     assert asyncio.run(taken()) == [500, 100]
 
