@@ -25,7 +25,7 @@ from monitoring.queries.instance.entries import FieldChange, differences
 from monitoring.spoken import spoken
 from monitoring.statuses import look
 from orchestrator.engine.operations import OPERATIONS
-from orchestrator.models import OperatorAction, ProcessInstance
+from orchestrator.models import BulkOperation, OperatorAction, ProcessInstance
 
 PAGE = 50
 LOOKED_AT = 1_000
@@ -342,16 +342,18 @@ def people() -> list[str]:
 
 def action_names() -> list[tuple[str, str]]:
     """The actions that can be looked for, with what they are called."""
-    known = {**{name: one.label for name, one in OPERATIONS.items()}, **OTHER_ACTIONS}
-    return sorted(
-        ((name, str(label)) for name, label in known.items()), key=lambda one: one[1]
-    )
+    known = [(name, action_word(name)) for name in (*OPERATIONS, *OTHER_ACTIONS)]
+    return sorted(known, key=lambda one: one[1])
 
 
 def action_word(name: str) -> str:
-    """What an action is called."""
+    """What an action is called; of one on bulk operations that it is such a one."""
     operation = OPERATIONS.get(name)
-    return str(operation.label if operation else OTHER_ACTIONS.get(name, name))
+    if operation is None:
+        return str(OTHER_ACTIONS.get(name, name))
+    if operation.model is BulkOperation:
+        return _("%(action)s (bulk operation)") % {"action": operation.label}
+    return str(operation.label)
 
 
 def span_of(when: str) -> tuple[datetime, datetime]:
