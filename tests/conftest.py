@@ -22,6 +22,7 @@ from orchestrator.engine.claims.held import Unseen, UnstoredResult
 from orchestrator.engine.failures import backoff
 from orchestrator.engine.storage import definitions
 from tests.services import chromium, emptying
+from tests.services.database import close_in_mid_statement
 from tests.services.invariants import broken
 from tests.services.program import Program
 from tests.services.site import Site
@@ -136,6 +137,7 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"{report.duration:.0f} s instead of {at_most:.0f} s at most"
     if report.failed:
+        close_in_mid_statement(connection)
         for program in programs(item.funcargs.values()):
             said = (
                 program.log.read_text(errors="replace") if program.log.exists() else ""

@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 import psycopg
 from django.conf import settings
+from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.pq import TransactionStatus
 from psycopg.sql import SQL, Identifier
 
 
@@ -40,3 +42,12 @@ def led_over(port: int) -> str:
     user = url.netloc.rpartition("@")[0]
     plain = "sslmode=disable&gssencmode=disable"
     return url._replace(netloc=f"{user}@127.0.0.1:{port}", query=plain).geturl()
+
+
+def close_in_mid_statement(connection: BaseDatabaseWrapper) -> None:
+    """Close a connection that was cut off while it waited for an answer: no later test could ask it anything."""
+    under = connection.connection
+    if not isinstance(under, psycopg.Connection):
+        return
+    if under.info.transaction_status == TransactionStatus.ACTIVE:
+        connection.close()
