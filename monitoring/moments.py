@@ -18,6 +18,12 @@ def span(length: timedelta) -> str:
     return f"{days} d {text}" if days else text
 
 
+def exact(length: timedelta) -> str:
+    """A length of time: tenths of seconds below a minute, else as `span` says it."""
+    seconds = max(length.total_seconds(), 0)
+    return f"{seconds:.1f} s" if seconds < 60 else span(length)
+
+
 def clock(at: datetime) -> str:
     """The time of day in the page's zone; for another day the date too."""
     local = timezone.localtime(at)

@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _
 from monitoring.diagrams import DiagramState, Drawing, Svg
 from monitoring.icons import ICONS
 from monitoring.moments import ago, clock, in_full, span
+from monitoring.moments import exact as spelled
 from monitoring.queries.attention import KINDS, Attention, needs, urgent
 from monitoring.queries.graphs import labels_of, step_of
 from monitoring.queries.health import Health, health
@@ -82,6 +83,12 @@ def add_text(before: Any, after: Any) -> str:
 def places(number: float) -> str:
     """A number for an attribute, with a dot in every language."""
     return f"{number:.2f}"
+
+
+@register.filter
+def percent(units: float) -> str:
+    """A place on the axis of a timeline, which has a thousand units, for an attribute."""
+    return f"{units / 10:.2f}%"
 
 
 @register.filter
@@ -188,8 +195,13 @@ def elapsed(since: datetime | None, until: datetime | None = None) -> SafeString
 @register.filter
 def exact(length: timedelta) -> str:
     """A length of time: tenths of seconds below a minute, else hh:mm:ss."""
-    seconds = max(length.total_seconds(), 0)
-    return f"{seconds:.1f} s" if seconds < 60 else span(length)
+    return spelled(length)
+
+
+@register.filter
+def clock_text(at: datetime) -> str:
+    """The time of day of a moment, as text."""
+    return clock(at)
 
 
 @register.filter

@@ -40,7 +40,7 @@ def index(request: HttpRequest) -> HttpResponse:
 @for_viewers
 @shared
 def detail(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """One instance, live; `?before=` pages back in its history."""
+    """One instance, live; `?before=` pages back in its history, `?at=` shows it as it was after a transition."""
     return page(request, "instance", **instance_context(request, pk))
 
 
@@ -71,22 +71,34 @@ def result(request: HttpRequest, pk: UUID, run: int) -> HttpResponse:
     return answer
 
 
+def _number(text: str) -> int | None:
+    """A number of a transition; 0, which there is none of, for what is no number; None where nothing is asked for."""
+    if not text:
+        return None
+    return int(text[:9]) if text.isascii() and text.isdecimal() else 0
+
+
 def instance_context(request: HttpRequest, pk: UUID) -> dict[str, object]:
     """What the templates of one instance need."""
-    before = request.GET.get("before", "")
+    before, at = request.GET.get("before", ""), request.GET.get("at", "")
+    filters = RunFilters.from_query(request.GET)
     shown = instance_page(
-        pk,
-        request.user,
-        int(before[:9]) if before.isdecimal() else None,
-        RunFilters.from_query(request.GET),
+        pk, request.user, _number(before) or None, filters, _number(at)
     )
+    place = str(shown.moment.revision) if shown.moment is not None else ""
+    crossed = request.GET.get("shown", "") != place
     return {
         "page": shown,
         "instance": shown.instance,
         "workflow": shown.workflow,
+        "is_workflow": shown.is_workflow,
         "drawing": shown.drawing,
         "before": before,
+        "never": at if at and not place else "",
+        # Whether an open page goes to another moment; and whether what it shows may have changed: the past does not.
+        "crossed": crossed,
+        "moved": crossed or not place,
         # Not for an open page, which has them.
-        "dialogs": partial(dialogs_of, Circumstances(shown.instance), request.user),
+        "dialogs": partial(dialogs_of, Circumstances(shown.present), request.user),
         "redrawn": "undrawn" in request.GET and not shown.drawing.pending,
     }

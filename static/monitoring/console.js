@@ -4,3 +4,4 @@ import "./ages.js";
 import "./details.js";
 import "./filters.js";
 import "./live.js";
+import "./slider.js";

@@ -6,13 +6,17 @@ const OVER = ["done", "skipped", "cancelled", "not_taken"];
 const KEPT = ["is-deadline", "is-error", "is-repeat", "is-default", "has-undo"];
 const own = document.getElementById("state");
 let revision = Number(own?.dataset.revision ?? -1);
+let moment = own?.dataset.at ?? ""; // of the past that is looked at; "" for now
 
 /** Paints every diagram as its state says; the states come with the page and with its fragments. */
 export function paint() {
-  const shown = Number(document.getElementById("state")?.dataset.revision ?? revision);
-  if (shown < revision) return; // a hint was quicker than the answer to an earlier request
+  const state = document.getElementById("state");
+  const shown = Number(state?.dataset.revision ?? revision);
+  const elsewhere = moment !== (state?.dataset.at ?? "");
+  moment = state?.dataset.at ?? "";
+  if (shown < revision && !elsewhere) return; // a hint was quicker than the answer to an earlier request
   revision = shown;
-  const title = document.getElementById("state")?.dataset.title;
+  const title = state?.dataset.title;
   if (title && document.title !== title) document.title = title;
   for (const box of document.querySelectorAll("[data-diagram]")) {
     const state = document.getElementById(box.dataset.diagram);
@@ -24,6 +28,7 @@ export function paint() {
 export function hint(change) {
   const box = document.querySelector("[data-diagram=state]");
   if (!box || document.getElementById("state").dataset.id !== change.id || change.revision < revision) return;
+  if (moment) return; // the past does not change
   revision = change.revision;
   const steps = Object.entries(change.steps);
   // A workflow is in several steps at once: where it goes on says nothing about the others.

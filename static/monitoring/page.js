@@ -39,7 +39,9 @@ export function onFragments(callback) {
 
 function address() {
   const query = new URLSearchParams(location.search);
-  query.set("since", document.getElementById("state")?.dataset.revision ?? "");
+  const state = document.getElementById("state");
+  query.set("since", state?.dataset.revision ?? "");
+  if (state?.dataset.at || query.has("at")) query.set("shown", state?.dataset.at ?? "");
   const rows = [...document.querySelectorAll("[data-row]")].map((row) => row.dataset.row);
   if (document.querySelector("[data-undrawn]")) query.set("undrawn", "1");
   if (rows.length) query.set("rows", rows.join(","));

@@ -36,6 +36,7 @@ def addresses(placed: dict[str, Order]) -> list[str]:
         "/processes/",
         "/processes/?status=paused&q=nothing",
         *(f"/processes/{order.process_id}/" for order in placed.values()),
+        f"/processes/{placed['completed'].process_id}/?at=1",
         "/events/?tab=parked",
         "/events/?tab=rejected",
         "/audit/?when=today&action=cancel",

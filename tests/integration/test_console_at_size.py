@@ -174,6 +174,7 @@ def test_no_page_looks_at_more_rows_than_it_may(many: None, signed_in: Client) -
     some = ProcessInstance.objects.order_by("-pk")
     named = some.values_list("name", "pk")
     pages = [f"/processes/{pk}/" for _, pk in dict(named).items()]
+    pages += [f"{page}?at=1" for page in pages]
     broken = []
 
     for path in [*LISTS, *PAGES, *ADMIN, *pages]:

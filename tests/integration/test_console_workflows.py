@@ -216,7 +216,7 @@ def test_the_fragments_are_well_formed(signed_in: Client) -> None:
         f"/processes/{instance.pk}/?since=1", headers=FRAGMENTS
     ).content
 
-    assert text.count(b"<hx-partial") == text.count(b"</hx-partial>") == 10
+    assert text.count(b"<hx-partial") == text.count(b"</hx-partial>") == 13
 
 
 def test_the_definition_counts_who_stands_where() -> None:

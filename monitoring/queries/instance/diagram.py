@@ -2,15 +2,20 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from django.utils.translation import gettext as _
 
 from monitoring.diagrams import DiagramState, NodeState
+from monitoring.queries.instance.past import PastMoment
 from monitoring.statuses import look
 from orchestrator.definition.dataflow import reachable
 from orchestrator.definition.graph import Edge, Graph
-from orchestrator.models import ProcessInstance, StepRun
+from orchestrator.models import Definition, ProcessInstance, StepKind, StepRun
 from orchestrator.models.process_instance import ENDED
+
+HERE = "has-now"
+"""The class of a step in which the process is now, on a diagram of its past."""
 
 
 def instance_state(
@@ -28,6 +33,20 @@ def instance_state(
         },
         {edge.id: _edge(edge, taken, edges, instance.step) for edge in graph.edges},
     )
+
+
+def beside_now(state: DiagramState, moment: PastMoment) -> DiagramState:
+    """The diagram of a moment, with a mark at the steps in which the process is now."""
+    if moment.present.definition.kind != Definition.Kind.WORKFLOW:
+        current = {moment.present.step}
+    else:
+        rows = moment.present.step_runs.filter(finished_at=None, item=None)
+        current = set(rows.exclude(kind=StepKind.JOIN).values_list("node", flat=True))
+    marked = {
+        name: replace(state.nodes[name], classes=(*state.nodes[name].classes, HERE))
+        for name in current & state.nodes.keys()
+    }
+    return DiagramState({**state.nodes, **marked}, state.edges)
 
 
 def accepted_now(graph: Graph, instance: ProcessInstance) -> list[Edge]:

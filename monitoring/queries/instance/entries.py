@@ -88,6 +88,8 @@ class Entry:
     resumable: bool = False
     element_of: str = ""
     elements: int = 1
+    is_moment: bool = False
+    """Whether the page shows the process as it was just after it."""
 
     @property
     def shown(self) -> list[Issued]:

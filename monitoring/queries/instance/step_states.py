@@ -94,17 +94,34 @@ def step_states_of(instance: ProcessInstance) -> dict[str, StepState]:
     rows = rows.exclude(status=StepStatus.SUPERSEDED)
     # Of ten thousand steps nearly all were just done, once: of them the names are enough.
     plain = rows.filter(**PLAIN).values_list("node", flat=True)[:MOST]
-    found = dict.fromkeys(plain, DONE_ONCE)
+    found = list(plain)
     runs = [
         VisitSummary(*row)
         for row in rows.exclude(**PLAIN).values_list(*_columns())[:MOST]
     ]
+    return combined(found, runs, _open_elements(instance, runs), instance)
+
+
+def combined(
+    plain: Iterable[str],
+    runs: Iterable[VisitSummary],
+    spread: Mapping[str, Mapping[str, int]],
+    instance: ProcessInstance,
+) -> dict[str, StepState]:
+    """The states of steps, by name.
+
+    Args:
+        plain: the steps that were done, once.
+        runs: all other visits, the oldest first.
+        spread: for each map how many of its open elements have which status.
+        instance: the process, as it stands with these visits.
+    """
+    found = dict.fromkeys(plain, DONE_ONCE)
     several: dict[str, list[VisitSummary]] = defaultdict(list)
     for run in runs:
         if run.node in found and run.node not in several:
             several[run.node].append(run._replace(**SIMPLE))
         several[run.node].append(run)
-    spread = _open_elements(instance, runs)
     return found | {
         node: _state(some, instance, spread.get(node, {}))
         for node, some in several.items()

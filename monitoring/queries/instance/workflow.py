@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,8 @@ from django.db.models.functions import Cast, Left, Right
 
 from monitoring.diagrams import DiagramState, Drawing, drawing_of
 from monitoring.queries.graphs import choices_of, graph_of, labels_of, running_plan
+from monitoring.queries.instance.past import PastMoment
+from monitoring.queries.instance.past_workflow import states_then
 from monitoring.queries.instance.step_states import (
     StepState,
     step_states_of,
@@ -121,17 +123,58 @@ class WorkflowView:
         return len(self.open) + self.more_open
 
 
+@dataclass(frozen=True)
+class WorkflowThen:
+    """The read model of a workflow's instance at a moment of its past.
+
+    Args:
+        drawing: the picture.
+        state: how it looked.
+        open: steps that were going on, each with its status.
+        more_open: how many others there were.
+        counts: how many steps had which status.
+        steps: how many the workflow has.
+    """
+
+    drawing: Drawing
+    state: DiagramState
+    open: list[tuple[str, str]]
+    more_open: int
+    counts: list[tuple[str, int]]
+    steps: int
+
+    @property
+    def number_open(self) -> int:
+        return len(self.open) + self.more_open
+
+
+def workflow_then(moment: PastMoment) -> WorkflowThen:
+    """Reads how a workflow stood at a moment of its past."""
+    definition = moment.present.definition
+    graph, labels = graph_of(definition), labels_of(definition)
+    drawing = drawing_of(graph, definition.fingerprint)
+    taken = taken_edges(moment.present, until=moment.revision)
+    states = states_then(moment, graph, taken)
+    attempts = _attempts(moment.present)
+    state = workflow_state(graph, drawing.sketch, moment.then, states, taken, attempts)
+    going_on = [(labels.get(n, n), s.status) for n, s in states.items() if s.open]
+    shown = going_on[:SHOWN_NOW]
+    return WorkflowThen(
+        drawing,
+        state,
+        shown,
+        len(going_on) - len(shown),
+        _counts(graph, states),
+        len(graph.nodes),
+    )
+
+
 def workflow_view(instance: ProcessInstance, filters: RunFilters) -> WorkflowView:
     """Reads what is special to a workflow's page."""
     graph, labels = graph_of(instance.definition), labels_of(instance.definition)
     drawing = drawing_of(graph, instance.definition.fingerprint)
     states = step_states_of(instance)
-    plan = running_plan(instance.definition)
-
-    def attempts(name: str) -> int:
-        known = plan.vertices.get(name) if plan else None
-        return known.step.policy.attempts() if known else 0
-
+    attempts = _attempts(instance)
     taken = taken_edges(instance)
     state = workflow_state(graph, drawing.sketch, instance, states, taken, attempts)
     found = list(_open_steps(instance)[: SHOWN_NOW + 1])
@@ -151,6 +194,17 @@ def workflow_view(instance: ProcessInstance, filters: RunFilters) -> WorkflowVie
         len(graph.nodes),
         _declined(instance, labels) if instance.status == Status.CANCELLED else None,
     )
+
+
+def _attempts(instance: ProcessInstance) -> Callable[[str], int]:
+    """How often each step is tried in all; 0 when the running code does not say."""
+    plan = running_plan(instance.definition)
+
+    def attempts(name: str) -> int:
+        known = plan.vertices.get(name) if plan else None
+        return known.step.policy.attempts() if known else 0
+
+    return attempts
 
 
 def _open_steps(instance: ProcessInstance) -> QuerySet[StepRun]:

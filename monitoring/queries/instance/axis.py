@@ -1,0 +1,104 @@
+"""The axis of a process's life: time from left to right, with long gaps folded to a fixed width."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+WIDTH = 1000.0
+"""Units of the whole axis."""
+
+LONG = 20
+"""A gap is long that is so many times the usual one."""
+
+LEAST = timedelta(seconds=2)
+"""No shorter gap is folded: it is seen in full anyway."""
+
+FOLD = 30.0
+"""Units of a folded gap; where there are many, less."""
+
+FOLDED = 0.4
+"""Share of the axis that folded gaps have at most."""
+
+SPREAD = 0.25
+"""Share of the axis that is dealt out evenly, so that what happened at once can be told apart."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A gap that is not drawn to scale."""
+
+    x: float
+    width: float
+    length: timedelta
+
+    @property
+    def middle(self) -> float:
+        return self.x + self.width / 2
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Where on the axis each moment is. Moments before its first or after its last one are at its ends.
+
+    Args:
+        times: those that have a place of their own, in order.
+        places: where each is, from 0 to `WIDTH`.
+        folds: the gaps between them that are folded.
+    """
+
+    times: Sequence[datetime]
+    places: Sequence[float]
+    folds: Sequence[Fold] = ()
+
+    def x(self, at: datetime) -> float:
+        """Where a moment is, in units from the left."""
+        after = bisect_right(self.times, at)
+        if after == 0:
+            return 0.0
+        if after == len(self.times):
+            return self.places[-1]
+        begin, end = self.times[after - 1], self.times[after]
+        left, right = self.places[after - 1], self.places[after]
+        share = (at - begin) / (end - begin)
+        return left + (right - left) * share
+
+
+def axis_of(times: Sequence[datetime]) -> Axis:
+    """The axis on which these moments have a place.
+
+    Args:
+        times: at least one. A clock that was put back may have them in another order than they happened.
+    """
+    ordered = sorted(times)
+    gaps = [after - before for before, after in pairwise(ordered)]
+    limit = max(LEAST, _usual(gaps) * LONG)
+    short = [gap for gap in gaps if gap <= limit]
+    folded = len(gaps) - len(short)
+    fold = min(FOLD, FOLDED * WIDTH / folded) if folded else 0.0
+    each, per_second = _shares(short, WIDTH - folded * fold)
+    places, folds = [0.0], []
+    for gap in gaps:
+        if gap > limit:
+            folds.append(Fold(places[-1], fold, gap))
+            places.append(places[-1] + fold)
+        else:
+            places.append(places[-1] + each + per_second * gap.total_seconds())
+    return Axis(ordered, places, folds)
+
+
+def _usual(gaps: Sequence[timedelta]) -> timedelta:
+    """The median of those that take any time."""
+    some = sorted(gap for gap in gaps if gap)
+    return some[len(some) // 2] if some else timedelta(0)
+
+
+def _shares(gaps: Sequence[timedelta], room: float) -> tuple[float, float]:
+    """How wide each of these gaps is at least, and what is added for each of its seconds."""
+    whole = sum(gaps, timedelta(0)).total_seconds()
+    even = SPREAD if whole else 1.0
+    each = room * even / len(gaps) if gaps else 0.0
+    return each, room * (1 - even) / whole if whole else 0.0

@@ -1,0 +1,141 @@
+"""S4, the time slider, in a browser: the page as it was at any moment, apart from now, and by keys alone."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from examples.order_listing.models import Order
+from orchestrator.engine.drain import drain
+from tests.browser.conftest import live
+from tests.browser.orders import created_outside
+from tests.browser.samples import orders
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+
+SLIDER = "#moment"
+
+
+@pytest.fixture
+def order(transactional_db: None) -> Order:
+    """An order that waits for the exchange."""
+    return orders()["failed"]
+
+
+@pytest.fixture
+def opened(signed_in: Page, order: Order) -> Page:
+    """The page of an order that has gone all its way."""
+    go_on(order)
+    signed_in.goto(f"/processes/{order.process_id}/")
+    live(signed_in)
+    signed_in.evaluate("window.loadedOnce = true")
+    return signed_in
+
+
+def go_on(order: Order) -> None:
+    """The exchange answers, and the order goes to its end."""
+    created_outside(order)
+    drain()
+
+
+def place(page: Page) -> float:
+    return float(page.input_value(SLIDER))
+
+
+def test_s4_3_keys_go_back_and_forth_and_the_past_is_told_from_now(
+    opened: Page, order: Order
+) -> None:
+    waiting = opened.locator("#n_AwaitingExternalCreation")
+    expect(opened.locator("#n_Completed.is-current")).to_be_visible()
+    expect(opened.locator(SLIDER)).to_have_attribute("aria-valuetext", "Now")
+    assert place(opened) == 1000
+
+    opened.focus(SLIDER)
+    opened.keyboard.press("Home")
+
+    expect(opened.locator("#past")).to_contain_text("You are looking at the past.")
+    expect(waiting).to_have_class(re.compile(r"\bis-current\b"))
+    expect(opened.locator("#n_Completed")).to_have_class(re.compile(r"\bhas-now\b"))
+    expect(opened.locator("#data .differs")).to_contain_text(["external_id"])
+    expect(opened.locator(".ledger tr.is-transition")).to_have_count(1)
+    expect(opened.locator(SLIDER)).to_have_attribute(
+        "aria-valuetext", re.compile(r"^Transition 1 of \d+, .*: OrderCreated$")
+    )
+    assert opened.url.endswith("?at=1")
+    assert opened.evaluate("document.activeElement.id") == "moment"
+
+    opened.keyboard.press("End")
+
+    expect(opened.locator("#past .past")).to_have_count(0)
+    expect(opened.locator("#n_Completed.is-current")).to_be_visible()
+    assert "at=" not in opened.url
+    assert opened.evaluate("window.loadedOnce") is True
+
+
+def test_s4_3_the_address_is_the_view_and_back_works(opened: Page) -> None:
+    opened.click("#earlier")
+    expect(opened.locator("#past .past")).to_be_visible()
+    shared = opened.url
+
+    opened.click("#past a.button")
+    expect(opened.locator("#past .past")).to_have_count(0)
+    opened.goto(shared)
+    expect(opened.locator("#past .past")).to_be_visible()
+    expect(opened.locator(".ledger tr.is-moment")).to_be_visible()
+
+    opened.click("#past a.button")
+    expect(opened.locator("#past .past")).to_have_count(0)
+    opened.go_back()
+
+    expect(opened.locator("#past .past")).to_be_visible()
+    assert opened.url == shared
+
+
+def test_s4_3_what_comes_meanwhile_moves_nothing_in_the_past(
+    signed_in: Page, order: Order
+) -> None:
+    opened = signed_in
+    opened.goto(f"/processes/{order.process_id}/?at=1")
+    live(opened)
+    expect(opened.locator("#past .past")).to_be_visible()
+    newer = opened.locator("#past .newer")
+    expect(newer).to_contain_text("1 newer")
+    ledger = opened.locator("#ledger").inner_text()
+
+    go_on(order)
+
+    expect(newer).to_contain_text("4 newer")
+    assert opened.locator("#ledger").inner_text() == ledger
+    expect(opened.locator("#n_AwaitingExternalCreation.is-current")).to_be_visible()
+    expect(opened.locator("button[data-opens]:not([aria-disabled])")).to_have_count(0)
+
+
+def test_s4_3_dragging_shows_the_moment_under_the_thumb(opened: Page) -> None:
+    opened.locator(SLIDER).scroll_into_view_if_needed()
+    box = opened.locator(SLIDER).bounding_box()
+    assert box is not None
+    middle = box["y"] + box["height"] / 2
+    opened.mouse.move(box["x"] + box["width"] - 9, middle)
+    opened.mouse.down()
+    opened.mouse.move(box["x"] + 10, middle, steps=8)
+    opened.mouse.up()
+
+    expect(opened.locator("#past")).to_contain_text("After transition 1 of")
+    expect(opened.locator("#n_AwaitingExternalCreation.is-current")).to_be_visible()
+
+
+def test_s4_3_played_it_comes_back_to_now_by_itself(opened: Page) -> None:
+    play = opened.locator("[data-play]")
+    play.click()
+    expect(opened.locator("#past")).to_contain_text("After transition 1 of")
+    expect(play).to_have_attribute("aria-pressed", "true")
+
+    expect(opened.locator("#past .past")).to_have_count(0)
+    expect(play).to_have_attribute("aria-pressed", "false")
+
+
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+def test_s4_3_nothing_scrolls_sideways_in_the_past(opened: Page, width: int) -> None:
+    opened.set_viewport_size({"width": width, "height": 900})
+    opened.goto(f"{opened.url}?at=1")
+    assert opened.evaluate("document.documentElement.scrollWidth") <= width

@@ -1,0 +1,208 @@
+"""The state as of each checkpoint, told from rows, is what the live page showed when that checkpoint was the last."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from monitoring.diagrams import DiagramState
+from monitoring.queries.graphs import graph_of
+from monitoring.queries.instance.diagram import instance_state
+from monitoring.queries.instance.past import PastMoment, moment_of, runs_then
+from monitoring.queries.instance.taken import taken_edges
+from monitoring.queries.instance.visits import RunFilters
+from monitoring.queries.instance.workflow import workflow_then, workflow_view
+from orchestrator.models import Definition, ProcessInstance
+from orchestrator.signals import Change, committed
+from orchestrator.testing import registered
+from tests.apps.patterns.desk import insist, launch
+from tests.apps.random_graphs.processes import RandomGraph
+from tests.browser.samples import orders
+from tests.services.sizes import size
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SEEDS = range(size(10, full=40))
+AT_WORK = {"is-ready": "is-running", "is-retrying": "is-running"}
+"""No row keeps whether a worker had taken a step that was ready, or one that is tried again."""
+
+Seen = dict[str, tuple[str, ...]]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def known() -> Iterator[None]:
+    with registered(RandomGraph):
+        yield
+
+
+def told(state: DiagramState) -> tuple[Seen, Seen]:
+    """Return the classes of all nodes and edges, as far as rows tell them."""
+    nodes = {
+        name: tuple(AT_WORK.get(one, one) for one in node.classes)
+        for name, node in state.nodes.items()
+    }
+    return nodes, dict(state.edges)
+
+
+def now(process: ProcessInstance) -> DiagramState:
+    """Return what the live page paints."""
+    if process.definition.kind == Definition.Kind.WORKFLOW:
+        return workflow_view(process, RunFilters()).state
+    graph = graph_of(process.definition)
+    runs = list(process.step_runs.order_by("pk"))
+    return instance_state(graph, process, runs, taken_edges(process))
+
+
+def then(process: ProcessInstance, revision: int) -> DiagramState:
+    """Return what the page paints of a moment."""
+    moment = moment_of(process, revision)
+    assert moment is not None
+    return of_moment(moment)
+
+
+def of_moment(moment: PastMoment) -> DiagramState:
+    if moment.present.definition.kind == Definition.Kind.WORKFLOW:
+        return workflow_then(moment).state
+    graph = graph_of(moment.present.definition)
+    taken = taken_edges(moment.present, moment.revision)
+    return instance_state(graph, moment.then, runs_then(moment), taken)
+
+
+@contextmanager
+def recorded() -> Iterator[dict[UUID, dict[int, Any]]]:
+    """Record what the live page shows after each commit, before anything else is written."""
+    seen: dict[UUID, dict[int, Any]] = {}
+
+    def look(change: Change, **given: Any) -> None:
+        process = ProcessInstance.objects.filter(pk=str(change.process_id)).first()
+        if process is not None and process.revision == change.revision:
+            shown = (process.status, told(now(process)))
+            seen.setdefault(process.pk, {}).setdefault(process.revision, shown)
+
+    committed.connect(look)
+    try:
+        yield seen
+    finally:
+        committed.disconnect(look)
+
+
+def differences(process: ProcessInstance, seen: Mapping[int, Any]) -> list[str]:
+    """Return where what is told of the past is not what was seen then."""
+    found = []
+    for revision, (status, (nodes, edges)) in sorted(seen.items()):
+        moment = moment_of(process, revision)
+        assert moment is not None
+        told_nodes, told_edges = told(of_moment(moment))
+        if moment.then.status != status:
+            found.append(f"{revision}: {moment.then.status}, was {status}")
+        for name in nodes:
+            if told_nodes[name] != nodes[name]:
+                said = f"{told_nodes[name]}, was {nodes[name]}"
+                found.append(f"{revision} {moment.checkpoint.cause} {name}: {said}")
+        found += [
+            f"{revision} {name}: {told_edges[name]}, was {edges[name]}"
+            for name in edges
+            if told_edges[name] != edges[name]
+        ]
+    return found
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_s4_3_each_checkpoint_of_a_random_graph_is_told_as_it_was_seen(
+    seed: int,
+) -> None:
+    with recorded() as seen:
+        process = insist(launch(RandomGraph, seed, 25), 4)
+
+    assert process.status == "completed"
+    assert len(seen[process.pk]) > process.revision / 2
+    assert differences(process, seen[process.pk]) == []
+    assert told(then(process, process.revision)) == told(now(process))
+
+
+def test_s4_3_each_checkpoint_of_an_order_is_told_as_it_was_seen() -> None:
+    with recorded() as seen:
+        placed = orders()
+    for order in placed.values():
+        process = ProcessInstance.objects.get(pk=order.process_id)
+        assert seen[process.pk].keys() == set(range(1, process.revision + 1))
+        assert differences(process, seen[process.pk]) == []
+        assert told(then(process, process.revision)) == told(now(process))
+
+
+@pytest.mark.parametrize("kind", ["order", "graph"])
+def test_s4_3_the_page_shows_each_moment_and_says_that_it_is_past(
+    kind: str, client: Client, administrator: User
+) -> None:
+    if kind == "order":
+        process = ProcessInstance.objects.get(pk=orders()["completed"].process_id)
+    else:
+        process = insist(launch(RandomGraph, 1, 12), 4)
+    client.force_login(administrator)
+
+    for revision in range(1, process.revision + 1):
+        text = client.get(f"/processes/{process.pk}/?at={revision}").content.decode()
+        assert "You are looking at the past." in text
+        assert f'data-revision="{revision}"' in text
+        assert f'id="revision-{revision}"' in text
+        assert f'id="revision-{revision + 1}"' not in text
+    text = client.get(f"/processes/{process.pk}/").content.decode()
+    assert "You are looking at the past." not in text
+
+
+@pytest.mark.parametrize(
+    "asked", ["0", "-1", "99999999999", "x", "1.5", "\u0661", "%00"]
+)
+def test_s4_3_a_moment_that_never_was_is_answered_with_now_and_a_word(
+    asked: str, client: Client, administrator: User
+) -> None:
+    process = ProcessInstance.objects.get(pk=orders()["completed"].process_id)
+    client.force_login(administrator)
+
+    answer = client.get(f"/processes/{process.pk}/?at={asked}")
+
+    assert answer.status_code == 200
+    assert "There is no transition" in answer.content.decode()
+
+
+def test_s4_3_what_one_looks_at_in_the_past_is_not_moved_by_what_comes_later(
+    client: Client, administrator: User
+) -> None:
+    process = ProcessInstance.objects.get(pk=orders()["early"].process_id)
+    client.force_login(administrator)
+    fragments = {"HX-Request": "true"}
+    place = f"/processes/{process.pk}/?at=1&since=1"
+
+    still = client.get(f"{place}&shown=1", headers=fragments).content.decode()
+    moved = client.get(f"{place}&shown=", headers=fragments).content.decode()
+
+    looked_at = {"state", "header", "ledger", "now", "data", "steps"}
+    assert not parts(still) & looked_at
+    assert {"past", "timeline", "gantt"} <= parts(still)
+    assert looked_at <= parts(moved)
+
+
+def test_s4_3_in_the_past_no_button_can_be_pressed_and_each_says_why(
+    client: Client, administrator: User
+) -> None:
+    process = ProcessInstance.objects.get(pk=orders()["failed"].process_id)
+    client.force_login(administrator)
+
+    text = client.get(f"/processes/{process.pk}/?at=1").content.decode()
+
+    buttons = re.findall(r"<button[^>]*data-opens=[^>]*>", text)
+    assert buttons
+    assert all('aria-disabled="true"' in button for button in buttons)
+    assert "You look at the past" in text
+
+
+def parts(answer: str) -> set[str]:
+    """Return the ids of the parts that an open page is sent."""
+    return set(re.findall(r'hx-target="#([\w-]+)"', answer))
