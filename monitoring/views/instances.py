@@ -1,11 +1,20 @@
 from functools import partial
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.core.handlers.asgi import ASGIRequest
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    JsonResponse,
+    StreamingHttpResponse,
+)
+from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
 from monitoring.access import for_viewers
 from monitoring.buttons import dialogs_of
+from monitoring.queries.instance.ledger_lines import ledger_lines, ledger_lines_async
 from monitoring.queries.instance.page import instance_page
 from monitoring.queries.instance.visits import RunFilters
 from monitoring.queries.instances import Filters
@@ -14,7 +23,7 @@ from monitoring.views.listing import listing
 from monitoring.views.page import page
 from monitoring.views.sharing import shared
 from orchestrator.engine.operations import Circumstances
-from orchestrator.models import Definition, Status, StepRun
+from orchestrator.models import Definition, ProcessInstance, Status, StepRun
 
 
 @require_safe
@@ -52,6 +61,18 @@ def picture(request: HttpRequest, pk: UUID) -> HttpResponse:
     return svg_file(
         shown.drawing.standalone(shown.state), f"{shown.instance.name}-{pk}"
     )
+
+
+@require_safe
+@for_viewers
+def ledger(request: HttpRequest, pk: UUID) -> StreamingHttpResponse:
+    """The whole ledger as JSON lines, the oldest transition first; written as it is read."""
+    instance = get_object_or_404(ProcessInstance, pk=pk)
+    awaited = isinstance(request, ASGIRequest)
+    lines = ledger_lines_async(instance) if awaited else ledger_lines(instance)
+    name = f'attachment; filename="ledger-{pk}.jsonl"'
+    headers = {"Content-Disposition": name, "Cache-Control": "no-store"}
+    return StreamingHttpResponse(lines, "application/x-ndjson", headers=headers)
 
 
 @require_safe

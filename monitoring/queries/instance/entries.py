@@ -88,8 +88,19 @@ class Entry:
     resumable: bool = False
     element_of: str = ""
     elements: int = 1
+    cause: str = ""
+    """What its own transition has as its cause, if it had one: an operator's action."""
+    commit: int | None = None
+    """The transition with which it was written, in one commit."""
+    leads_to: int | None = None
+    """A later transition that came of it."""
     is_moment: bool = False
     """Whether the page shows the process as it was just after it."""
+
+    @property
+    def below(self) -> int:
+        """Where a page of the ledger begins that has the transition that came of it in its midst."""
+        return (self.leads_to or 0) + 15
 
     @property
     def shown(self) -> list[Issued]:

@@ -20,9 +20,11 @@ from monitoring.queries.instance.entries import (
     differences,
     status_change,
 )
+from monitoring.queries.instance.leading import leading_from
 from monitoring.queries.instance.overtaking import overtaken
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import (
+    Cause,
     CauseKind,
     Checkpoint,
     CommandStatus,
@@ -67,7 +69,11 @@ class Checkpoints:
         entries = [*entries, *events, *actions(instance, since, until)]
         entries.sort(key=lambda entry: (entry.at, entry.revision or 0), reverse=True)
         ahead = overtaken(instance, [e.event for e in entries if e.event is not None])
+        commits = {checkpoint.cause: checkpoint.revision for checkpoint in self.page}
+        leading = leading_from(instance, self.page)
         for entry in entries:
+            entry.commit = entry.revision or commits.get(entry.cause)
+            entry.leads_to = leading.get(entry.revision or 0)
             entry.overtaken_by = ahead.get(entry.event.pk) if entry.event else None
         return HistoryPage(entries, last.revision if last and self.next else None, cut)
 
@@ -280,6 +286,7 @@ def _action_entry(action: OperatorAction) -> Entry:
         },
         source=action.reason,
         kind="action",
+        cause=str(Cause.of(CauseKind.OPERATOR, action.key)),
         error=action.detail if action.result == OperatorAction.Result.REFUSED else "",
         status="refused" if action.result == OperatorAction.Result.REFUSED else "done",
     )

@@ -36,6 +36,8 @@ def ledger_then(
 def _then(entry: Entry, moment: PastMoment) -> Entry:
     for issued in entry.commands:
         _command_then(issued.command, moment)
+    if (entry.leads_to or 0) > moment.revision:
+        entry.leads_to = None
     if entry.revision == moment.revision:
         entry.is_moment = True
     return entry

@@ -1,0 +1,157 @@
+"""S4, the ledger: marks of commits, links to what a row led to, all of it as JSON lines, and nobody else's rows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from examples.order_listing.messages import Destination
+from examples.order_listing.orders import place_order
+from monitoring.queries.instance import ledger_lines
+from monitoring.queries.instance.history import history_of
+from orchestrator.engine import operations
+from orchestrator.engine.drain import drain
+from orchestrator.engine.operations import ActionRequest
+from orchestrator.models import ProcessInstance
+from orchestrator.testing import pass_time, registered
+from tests.apps.patterns.desk import insist, launch
+from tests.apps.random_graphs.processes import RandomGraph
+from tests.browser.orders import created_outside
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def known() -> Iterator[None]:
+    with registered(RandomGraph):
+        yield
+
+
+def stored(order_id: str) -> ProcessInstance:
+    return ProcessInstance.objects.get(correlation_key=order_id)
+
+
+def test_s4_1_an_action_and_its_transition_have_the_same_commit_mark(
+    client: Client, administrator: User
+) -> None:
+    order = place_order(Destination.BOTH, "50 MWh")
+    drain()
+    process = ProcessInstance.objects.get(pk=order.process_id)
+    request = ActionRequest(administrator, uuid4(), "the exchange is back")
+    operations.retry(process.pk, request=request)
+
+    page = history_of(process, "NotStarted", {})
+
+    (action,) = (entry for entry in page.entries if entry.kind == "action")
+    (moved,) = (e for e in page.entries if e.revision == action.commit)
+    assert action.commit is not None
+    assert moved.at == action.at
+    client.force_login(administrator)
+    text = client.get(f"/processes/{process.pk}/").content.decode()
+    marks = re.findall(r'data-commit="(\d+)"', text)
+    assert marks.count(str(action.commit)) == 2
+    drain()
+
+
+def test_s4_2_a_deadlines_step_leads_to_the_row_of_its_passing(
+    client: Client, administrator: User
+) -> None:
+    order = place_order(Destination.BOTH, "50 MWh")
+    drain()
+    pass_time(minutes=11)
+    drain()
+    process = ProcessInstance.objects.get(pk=order.process_id)
+    passed = process.checkpoints.get(cause__startswith="deadline:")
+
+    page = history_of(process, "NotStarted", {})
+
+    (entered,) = (entry for entry in page.entries if entry.revision == 1)
+    assert entered.leads_to == passed.revision
+    client.force_login(administrator)
+    text = client.get(f"/processes/{process.pk}/").content.decode()
+    assert f"#revision-{passed.revision}" in text
+    assert f'id="revision-{passed.revision}"' in text
+    then = client.get(f"/processes/{process.pk}/?at=1").content.decode()
+    assert f"#revision-{passed.revision}" not in then
+
+
+def test_s4_2_a_failed_attempt_leads_to_the_row_in_which_its_step_was_settled() -> None:
+    failures = {}
+    for seed in range(20):
+        process = insist(launch(RandomGraph, seed, 25), 4)
+        rows = process.checkpoints.filter(cause__startswith="failure:steprun")
+        failures = {row.revision: row.step_run for row in rows}
+        if failures:
+            break
+    page = history_of(process, "", {})
+
+    shown = {e.revision: e.leads_to for e in page.entries if e.revision in failures}
+    assert shown
+    for revision, led_to in shown.items():
+        left = process.step_runs.get(pk=str(failures[revision])).left
+        assert led_to == (left if left != revision else None)
+
+
+def test_s4_4_the_whole_ledger_comes_as_json_lines_a_few_rows_at_a_time(
+    client: Client, administrator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger_lines, "AT_ONCE", 2)
+    order = place_order(Destination.BOTH, "50 MWh")
+    drain()
+    created_outside(order)
+    drain()
+    process = ProcessInstance.objects.get(pk=order.process_id)
+    client.force_login(administrator)
+
+    answer = client.get(f"/processes/{process.pk}/ledger.jsonl")
+    lines = [json.loads(line) for line in answer.getvalue().decode().splitlines()]
+
+    assert process.revision > 3
+    assert [one["revision"] for one in lines] == [*range(1, process.revision + 1)]
+    assert lines[0]["event"]["type"] == "OrderCreated"
+    assert lines[0]["commands"][0]["type"] == "RequestExternalCreation"
+    assert lines[-1]["status"] == process.status == "completed"
+    assert lines[-1]["data"] == process.data
+    assert len(list(ledger_lines.ledger_lines(process))) == -(-process.revision // 2)
+
+
+def test_s4_4_nobody_gets_the_ledger_who_may_not_see_the_process(
+    client: Client, stranger: User
+) -> None:
+    order = place_order(Destination.INTERNAL, "50 MWh")
+    drain()
+    client.force_login(stranger)
+    assert client.get(f"/processes/{order.process_id}/ledger.jsonl").status_code == 403
+
+
+def test_s4_5_two_processes_of_one_key_are_never_merged(
+    client: Client, administrator: User
+) -> None:
+    first = place_order(Destination.INTERNAL, "first", "O-1")
+    drain()
+    one = ProcessInstance.objects.get(pk=first.process_id)
+    second = place_order(Destination.INTERNAL, "second", "O-1-again")
+    drain()
+    other = ProcessInstance.objects.get(pk=second.process_id)
+    ProcessInstance.objects.filter(pk=other.pk).update(
+        correlation_key=one.correlation_key
+    )
+    client.force_login(administrator)
+
+    for process, own, foreign in ((one, "first", "second"), (other, "second", "first")):
+        address = f"/processes/{process.pk}/"
+        lines = client.get(f"{address}ledger.jsonl").getvalue().decode()
+        assert lines.count("\n") == process.revision
+        for text in (
+            lines,
+            client.get(address).content.decode(),
+            client.get(f"{address}?at=1").content.decode(),
+        ):
+            assert own in text
+            assert foreign not in text
