@@ -144,4 +144,19 @@ def event_buttons(event: InboxEvent, user: Any) -> list[Button]:
             tone=operation.tone,
         )
         for operation in on_events().values()
+        if not operation.given
     ]
+
+
+def deliver_button(event: InboxEvent, process: ProcessInstance, user: Any) -> Button:
+    """What gives an event to a process that a person has chosen, as the page shows it."""
+    operation = on_events()["deliver"]
+    return Button(
+        operation,
+        f"deliver-{event.pk}-{process.pk.hex}",
+        reverse("monitoring:act-on-event", args=[event.pk, operation.name]),
+        operation.refusal(user, event),
+        f"{event.type} {event.event_id} → {process}",
+        given=str(process.pk),
+        revision=process.revision,
+    )

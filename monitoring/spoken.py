@@ -99,6 +99,7 @@ SENTENCES = (
     noop("this key was used for another action; reload the page"),
     noop("%(type)s was settled meanwhile: %(status)s"),
     noop("it belongs to no process"),
+    noop("%(name)s takes no %(type)s in any step"),
     noop("say why, in at most %(number)s characters"),
     noop("there is no event %(key)s"),
     noop("%(type)s has found its process just now"),

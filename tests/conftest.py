@@ -50,6 +50,7 @@ OPERATOR_MAY = (
     "assign_processinstance",
     "redeliver_inboxevent",
     "discard_inboxevent",
+    "deliver_inboxevent",
     "run_bulkoperation",
 )
 

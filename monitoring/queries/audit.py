@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 from uuid import UUID
@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy
 
 from monitoring.chips import Chip, address
 from monitoring.queries.counts import Capped, grouped
+from monitoring.queries.days import day_of, midnight
 from monitoring.queries.distinct import different
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.instance.entries import FieldChange, differences
@@ -39,9 +40,6 @@ PEOPLE = 200
 
 PROCESSES = 200
 """Processes of one business key whose actions are looked for."""
-
-YEARS = range(1970, 9999)
-"""In which days are looked for."""
 
 NOT_BY_INDEX = (Coalesce("at", "at").desc(), Coalesce("pk", "pk").desc())
 """The order of the list, in words that no index has."""
@@ -142,11 +140,11 @@ class AuditFilters:
         if self.event and not self.event.isdecimal():
             return _("An event is looked for by its number.")
         for text in filter(None, (self.since, self.until)):
-            if _day(text) is None:
+            if day_of(text) is None:
                 return _("%(text)s is no day: write it as in 2026-11-23.") % {
                     "text": text
                 }
-        since, until = _day(self.since), _day(self.until)
+        since, until = day_of(self.since), day_of(self.until)
         if since and until and since > until:
             return _("The first day lies after the last: exchange them.")
         return ""
@@ -197,10 +195,10 @@ class AuditFilters:
         if self.when in SPANS:
             since, until = span_of(self.when)
             rows = rows.filter(at__gte=since, at__lt=until)
-        if day := _day(self.since):
-            rows = rows.filter(at__gte=_midnight(day))
-        if day := _day(self.until):
-            rows = rows.filter(at__lt=_midnight(day, 1))
+        if day := day_of(self.since):
+            rows = rows.filter(at__gte=midnight(day))
+        if day := day_of(self.until):
+            rows = rows.filter(at__lt=midnight(day, 1))
         return rows
 
 
@@ -361,10 +359,10 @@ def span_of(when: str) -> tuple[datetime, datetime]:
     today = timezone.localdate()
     match when:
         case "today":
-            return _midnight(today), _midnight(today, 1)
+            return midnight(today), midnight(today, 1)
         case "yesterday":
-            return _midnight(today, -1), _midnight(today)
-    return timezone.now() - timedelta(days=7), _midnight(today, 1)
+            return midnight(today, -1), midnight(today)
+    return timezone.now() - timedelta(days=7), midnight(today, 1)
 
 
 def _newest(
@@ -411,20 +409,6 @@ def _as_in_the_audit(who: str) -> str:
     users = get_user_model()._default_manager
     known = users.filter(**{get_user_model().USERNAME_FIELD: who}).first()
     return str(known)[:150] if known else who
-
-
-def _day(text: str) -> date | None:
-    """The day that a text names; None where it names none, or one of another age."""
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        return None
-    return day if day.year in YEARS else None
-
-
-def _midnight(day: date, later: int = 0) -> datetime:
-    """The beginning of a day in the zone of the pages."""
-    return timezone.make_aware(datetime.combine(day + timedelta(days=later), time.min))
 
 
 def _written(place: Place) -> str:

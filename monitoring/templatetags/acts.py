@@ -4,7 +4,7 @@ from typing import Any
 
 from django import template
 
-from monitoring.buttons import Button, address, event_buttons
+from monitoring.buttons import Button, address, deliver_button, event_buttons
 from orchestrator.engine.operations import OPERATIONS, ProcessOperation
 from orchestrator.models import InboxEvent, ProcessInstance
 
@@ -41,6 +41,14 @@ def act(
 def acts_on_event(event: InboxEvent, user: Any) -> dict[str, Any]:
     """The buttons of one event."""
     return {"buttons": event_buttons(event, user)}
+
+
+@register.inclusion_tag("monitoring/parts/act.html")
+def deliver_to(
+    event: InboxEvent, process: ProcessInstance, user: Any
+) -> dict[str, Any]:
+    """The button that gives an event to a process."""
+    return {"button": deliver_button(event, process, user)}
 
 
 @register.simple_tag

@@ -98,6 +98,12 @@ def unlocalized(number: Any) -> str:
 
 
 @register.filter
+def of(found: dict[Any, Any], key: Any) -> Any:
+    """What is found under a key; "" where nothing is."""
+    return found.get(key, "")
+
+
+@register.filter
 def start(text: str) -> str:
     """The beginning of a text, for a line of its own."""
     return text if len(text) <= 60 else f"{text[:60]}…"

@@ -15,8 +15,8 @@ from django.views.decorators.http import require_POST
 from monitoring.access import by_script, for_event_viewers, for_viewers
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.queries.decisions import decision_page
-from monitoring.queries.events import event_page
 from monitoring.spoken import spoken
+from monitoring.views.events import events_context
 from monitoring.views.instances import instance_context
 from monitoring.views.page import live_parts, named
 from orchestrator.engine.operations import (
@@ -66,8 +66,7 @@ def act_on_event(request: HttpRequest, pk: int, name: str) -> HttpResponse:
     get_object_or_404(InboxEvent, pk=pk)
     answer = _carry_out(request, operation, pk)
     if by_script(request):
-        context = {"page": event_page(request.GET.get("tab", "all"))}
-        return shown(request, "events", answer, context)
+        return shown(request, "events", answer, events_context(request))
     return plain(request, answer, redirect("monitoring:events"))
 
 

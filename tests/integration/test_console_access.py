@@ -53,6 +53,7 @@ BUTTONS = {
     "retry-failures": ["cause"],
     "redeliver": ["event"],
     "discard": ["event"],
+    "deliver": ["event"],
 }
 ROUTES = {"process": "act", "run": "act-on-step", "event": "act-on-event"}
 ELSEWHERE = {
@@ -176,7 +177,7 @@ def test_buttons(
     if person:
         client.force_login(request.getfixturevalue(person))
     form = {"key": "0193a1b2c3d47e5f8a9b0c1d2e3f4a5b", "reason": "because"}
-    form |= {name: str(targets[name]) for name in ("command", "chosen")}
+    form |= {name: str(targets[name]) for name in ("command", "chosen", "process")}
 
     answer = client.post(
         address(name, BUTTONS[name], targets), form, headers={"HX-Request": "true"}

@@ -4,6 +4,7 @@
 each is recorded.
 """
 
+from orchestrator.engine.events.preview import Preview, preview
 from orchestrator.engine.operations.assign import assign
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import (
@@ -28,6 +29,7 @@ from orchestrator.engine.operations.bulk import (
 from orchestrator.engine.operations.cancel import cancel
 from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.decide import decide
+from orchestrator.engine.operations.deliver import deliver
 from orchestrator.engine.operations.discard import discard
 from orchestrator.engine.operations.escalate import escalate
 from orchestrator.engine.operations.export_process import export
@@ -68,6 +70,7 @@ __all__ = [
     "Operation",
     "Pace",
     "Press",
+    "Preview",
     "ProcessOperation",
     "Selection",
     "Tried",
@@ -76,6 +79,7 @@ __all__ = [
     "cancel",
     "cancel_bulk",
     "decide",
+    "deliver",
     "discard",
     "escalate",
     "export",
@@ -86,6 +90,7 @@ __all__ = [
     "pace_of",
     "pause",
     "pause_bulk",
+    "preview",
     "redeliver",
     "redo",
     "refusals",

@@ -275,8 +275,16 @@ class EventOperation(Operation):
     model = InboxEvent
 
     @abstractmethod
-    def effect(self, press: Press, event: InboxEvent) -> None:
-        """Does it, in the running transaction; the event is locked, and its process if it has one."""
+    def effect(self, press: Press, event: InboxEvent, *given: Any) -> None:
+        """Does it, in the running transaction; the event is locked, and its process if it has one.
+
+        Raises:
+            ProcessionError: it cannot be done.
+        """
+
+    def concerned(self, *given: Any) -> list[UUID]:
+        """The processes beside the event's own that it has to do with: they are locked too, the oldest first."""
+        return []
 
     def refusal(self, user: Any, event: InboxEvent) -> str:
         """Why a user cannot do it now; "" if they can."""
@@ -288,8 +296,15 @@ class EventOperation(Operation):
             return ""
         return f"{event.type} was settled meanwhile: {Verdict(event.verdict).value}"
 
-    def __call__(self, event_pk: int, *, request: ActionRequest) -> OperatorAction:
+    def __call__(
+        self, event_pk: int, *given: Any, request: ActionRequest
+    ) -> OperatorAction:
         """Carries it out.
+
+        Args:
+            event_pk: the event.
+            given: what it is told besides, in the order in which it declares it.
+            request: who wants it, and why.
 
         Raises:
             OperationRefused: the event was settled meanwhile, or the operator may not.
@@ -300,7 +315,9 @@ class EventOperation(Operation):
             self._check_permission(request)
             rows = InboxEvent.objects.filter(pk=event_pk)
             process_id = rows.values_list("process_id", flat=True).first()
-            instance = instances.lock(process_id)[0] if process_id else None
+            ids = {*self.concerned(*given), *([process_id] if process_id else [])}
+            locked = {pk: instances.lock(pk)[0] for pk in sorted(ids)}
+            instance = locked[process_id] if process_id else None
             event, now = events.lock(event_pk)
             if event is None:
                 raise OperationRefused(f"there is no event {event_pk}")
@@ -308,11 +325,15 @@ class EventOperation(Operation):
                 raise StaleRevision(f"{event.type} has found its process just now")
             if reason := self.why_not(event):
                 raise StaleRevision(reason)
-            before = {"verdict": event.verdict}
-            self.effect(Press(request, instance, now), event)
-            after = {"verdict": rows.values_list("verdict", flat=True).get()}
-            about = {"event": event, "instance": instance, "at": now}
-            return {**about, "before": before, "after": after}
+            before = _shown_event(event)
+            self.effect(Press(request, instance, now), event, *given)
+            settled = rows.get()
+            about = {
+                "event": settled,
+                "instance": locked.get(settled.process_id),
+                "at": now,
+            }
+            return {**about, "before": before, "after": _shown_event(settled)}
 
         return audited(self.name, request, carry_out, {"event_id": event_pk})
 
@@ -327,6 +348,11 @@ def _lock_parents(instance_id: UUID) -> None:
         found += [part] if part is not None else []
     for parent in reversed(found):
         instances.lock(parent)
+
+
+def _shown_event(event: InboxEvent) -> dict[str, Any]:
+    process = {"process": str(event.process_id)} if event.process_id else {}
+    return {"verdict": str(event.verdict), **process}
 
 
 def _shown(instance: ProcessInstance) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.operations.base import EventOperation, Press
@@ -22,7 +24,7 @@ class DiscardEvent(EventOperation):
     on_many = True
     in_bulk = True
 
-    def effect(self, press: Press, event: InboxEvent) -> None:
+    def effect(self, press: Press, event: InboxEvent, *given: Any) -> None:
         values = {
             "verdict": Verdict.DISCARDED,
             "wake_at": None,

@@ -29,7 +29,7 @@ class RedeliverEvent(EventOperation):
     def outcomes(self, tried: Sequence[Tried]) -> dict[Any, str | None]:
         return outcomes.of_deliveries(tried)
 
-    def effect(self, press: Press, event: InboxEvent) -> None:
+    def effect(self, press: Press, event: InboxEvent, *given: Any) -> None:
         values = {
             "verdict": Verdict.RECEIVED,
             "wake_at": press.now,

@@ -33,6 +33,7 @@ from orchestrator.models import (
     Cause,
     CauseKind,
     InboxEvent,
+    ProcessInstance,
     StepKind,
     StepRun,
     StepStatus,
@@ -48,10 +49,10 @@ OF_OTHERS = (StepKind.WAIT, StepKind.ASK)
 class Waiting:
     """The steps of a process that wait for events, with what their guards compare these with: all is read once."""
 
-    def __init__(self, change: WorkflowChange) -> None:
-        self.plan = change.plan
-        self.instance = change.instance
-        self.results = Results(change.instance, change.plan)
+    def __init__(self, instance: ProcessInstance, plan: Plan) -> None:
+        self.plan = plan
+        self.instance = instance
+        self.results = Results(instance, plan)
 
     @cached_property
     def runs(self) -> list[StepRun]:
@@ -92,7 +93,7 @@ class Waiting:
 
 def take(change: WorkflowChange, event: Event) -> bool:
     """Settles the oldest step that waits for such an event, if any does."""
-    run = Waiting(change).taking(event)
+    run = Waiting(change.instance, change.plan).taking(event)
     if run is not None:
         _settle(change, run, event, encode(event))
     return run is not None
@@ -100,7 +101,7 @@ def take(change: WorkflowChange, event: Event) -> bool:
 
 def takes(change: WorkflowChange) -> Callable[[InboxEvent], bool]:
     """Whether a step waits for an event of the inbox, as the process stands now."""
-    waiting = Waiting(change)
+    waiting = Waiting(change.instance, change.plan)
 
     def found(row: InboxEvent) -> bool:
         try:

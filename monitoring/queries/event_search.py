@@ -1,0 +1,275 @@
+"""Looking for events by id, type, key, verdict and time: newest first, each with what became of it in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+from django.http import QueryDict
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from monitoring.chips import Chip, address
+from monitoring.queries.days import day_of, midnight
+from monitoring.queries.events import received_as
+from monitoring.queries.graphs import labels_of
+from monitoring.statuses import look
+from orchestrator.models import Checkpoint, InboxEvent, ProcessInstance, Verdict
+from orchestrator.models.inbox_event import PROBLEMS
+
+PAGE = 50
+LOOKED_AT = 1_000
+"""Events that one page looks at for what no index finds; the page after it goes on from there."""
+
+PROCESSES = 50
+"""Processes of one key whose events are looked for."""
+
+EACH = 500
+"""Events that a key or an id leads to."""
+
+KEPT = (*PROBLEMS, str(Verdict.PARKED))
+"""The verdicts by which an index finds events."""
+
+PLACES = 40
+"""Looks by which the place of a time is found among the keys: each halves what is left."""
+
+
+@dataclass(frozen=True)
+class EventFilters:
+    """What is looked for; each field is a parameter of the address.
+
+    Args:
+        q: the id that its sender gave it.
+        type: its type.
+        key: its business key, or that of its process, or a process id.
+        verdict: what became of it.
+        since: the first day on which it was received, as in 2026-11-23; the parameter is called from.
+        until: the last; the parameter is called to.
+    """
+
+    q: str = ""
+    type: str = ""
+    key: str = ""
+    verdict: str = ""
+    since: str = ""
+    until: str = ""
+
+    @classmethod
+    def from_query(cls, query: QueryDict) -> EventFilters:
+        return cls(
+            **{
+                name: query.get(parameter, "").replace("\0", "").strip()[:200]
+                for name, parameter in PARAMETERS.items()
+            }
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.parameters())
+
+    def parameters(self, **changed: str) -> dict[str, str]:
+        """What is set, as parameters of the address, some of them changed."""
+        given = {key: getattr(self, name) for name, key in PARAMETERS.items()} | changed
+        return {name: value for name, value in given.items() if value}
+
+    def chips(self) -> list[Chip]:
+        """What is set, each with the way to remove it."""
+        given = self.parameters()
+        said = {"verdict": look(self.verdict).word}
+        return [
+            Chip(LABELS[name], said.get(name, value), address(given, **{name: ""}))
+            for name, value in given.items()
+        ]
+
+    @cached_property
+    def mistake(self) -> str:
+        """What cannot be understood of it, with what would be; "" where nothing is wrong."""
+        if self.verdict and self.verdict not in Verdict.values:
+            return _("There is no such verdict: choose one of those offered.")
+        for text in filter(None, (self.since, self.until)):
+            if day_of(text) is None:
+                return _("%(text)s is no day: write it as in 2026-11-23.") % {
+                    "text": text
+                }
+        since, until = day_of(self.since), day_of(self.until)
+        if since and until and since > until:
+            return _("The first day lies after the last: exchange them.")
+        return ""
+
+    def found(self) -> QuerySet[InboxEvent]:
+        """What an index finds."""
+        rows: QuerySet[InboxEvent] = InboxEvent.objects.all()
+        if self.mistake:
+            return rows.none()
+        if self.q:
+            return rows.filter(pk__in=received_as(self.q))
+        if self.key:
+            return rows.filter(pk__in=_of_key(self.key))
+        rows = self._in_time(rows)
+        return rows.filter(verdict=self.verdict) if self.verdict in KEPT else rows
+
+    def looked_for(self) -> Q:
+        """What else must be so of them."""
+        found = Q()
+        if self.type:
+            found &= Q(type=self.type)
+        if self.q and self.key:
+            found &= Q(pk__in=_of_key(self.key))
+        if self.verdict and (self.q or self.key or self.verdict not in KEPT):
+            found &= Q(verdict=self.verdict)
+        if day := day_of(self.since):
+            found &= Q(received_at__gte=midnight(day))
+        if day := day_of(self.until):
+            found &= Q(received_at__lt=midnight(day, 1))
+        return found
+
+    def _in_time(self, rows: QuerySet[InboxEvent]) -> QuerySet[InboxEvent]:
+        """Between the keys that the first and the last day have."""
+        if day := day_of(self.since):
+            rows = rows.filter(pk__gte=_first_since(midnight(day)))
+        if day := day_of(self.until):
+            rows = rows.filter(pk__lt=_first_since(midnight(day, 1)))
+        return rows
+
+
+PARAMETERS = {
+    name: {"since": "from", "until": "to"}.get(name, name)
+    for name in EventFilters.__dataclass_fields__
+}
+LABELS = {
+    "q": gettext_lazy("Event id"),
+    "type": gettext_lazy("Type"),
+    "key": gettext_lazy("Key"),
+    "verdict": gettext_lazy("Verdict"),
+    "from": gettext_lazy("From"),
+    "to": gettext_lazy("To"),
+}
+
+
+@dataclass(frozen=True)
+class FoundEvents:
+    """Events newest first, and the key below which the next page starts; None where there is none."""
+
+    rows: list[InboxEvent]
+    older: int | None = None
+
+
+def search(filters: EventFilters, before: str = "") -> FoundEvents:
+    """A page of the events that match; fewer than there are where they lie far apart."""
+    rows = filters.found()
+    if before.isdecimal():
+        rows = rows.filter(pk__lt=int(before[:18]))
+    keys = rows.order_by("-pk").values("pk")
+    looked_for = filters.looked_for()
+    looked_at = keys[:LOOKED_AT] if looked_for else keys[: PAGE + 1]
+    found = InboxEvent.objects.filter(looked_for, pk__in=looked_at)
+    shown = found.select_related("process__definition", "caused_by")
+    shown = shown.defer("process__definition__graph", "process__data")
+    events = list(shown.order_by("-pk")[: PAGE + 1])
+    if len(events) > PAGE:
+        return FoundEvents(events[:PAGE], events[PAGE - 1].pk)
+    edge = keys[LOOKED_AT - 1 : LOOKED_AT] if looked_for else []
+    last = next(iter(edge), None)
+    return FoundEvents(events, last["pk"] if last else None)
+
+
+def outcomes(events: Iterable[InboxEvent]) -> dict[int, str]:
+    """What became of each event, in words."""
+    events = list(events)
+    steps = _steps([event for event in events if event.revision])
+    return {event.pk: _outcome(event, steps) for event in events}
+
+
+def _outcome(event: InboxEvent, steps: dict[tuple[UUID, int], str]) -> str:
+    if event.verdict == Verdict.MOVED and event.process:
+        return _moved(event, event.process, steps)
+    words = {
+        Verdict.STARTED: _("It started %(process)s."),
+        Verdict.REACTED: _("Event handlers took it; no process knows its type."),
+        Verdict.IGNORED: _("%(process)s ignored it, as its definition says."),
+        Verdict.DISCARDED: _("A person put it aside."),
+        Verdict.RECEIVED: _("It is still to be delivered."),
+    }
+    of = {"process": event.process or event.process_id or ""}
+    return words.get(Verdict(event.verdict), "") % of
+
+
+def _moved(
+    event: InboxEvent, process: ProcessInstance, steps: dict[tuple[UUID, int], str]
+) -> str:
+    """From where to where; the steps are not told of a workflow, which stands in several."""
+    labels, revision = labels_of(process.definition), event.revision or 0
+    was, now = (steps.get((process.pk, one), "") for one in (revision - 1, revision))
+    of = {
+        "process": process,
+        "step": labels.get(was, was),
+        "to": labels.get(now, now),
+    }
+    if was and now and was != now:
+        return _("It moved %(process)s from %(step)s to %(to)s.") % of
+    if now:
+        return _("%(process)s took it in %(to)s and stayed there.") % of
+    return _("It moved %(process)s.") % of
+
+
+def _steps(events: list[InboxEvent]) -> dict[tuple[UUID, int], str]:
+    """The step of a process after each of the revisions that events led to, and before."""
+    wanted = Q()
+    for event in events:
+        number = event.revision or 0
+        span = Q(revision__in=[number - 1, number])
+        wanted |= Q(instance=event.process_id) & span
+    if not wanted:
+        return {}
+    rows = Checkpoint.objects.filter(wanted).values_list(
+        "instance", "revision", "steps"
+    )
+    return {(pk, revision): _one(steps) for pk, revision, steps in rows}
+
+
+def _one(steps: Any) -> str:
+    """The step in which a process stands that stands in one."""
+    names = list(steps)
+    return str(names[0]) if len(names) == 1 else ""
+
+
+def _of_key(text: str) -> list[int]:
+    """The newest events of a process id or business key, by the indexes that there are."""
+    unrouted = InboxEvent.objects.filter(verdict=Verdict.UNROUTED)
+    try:
+        processes, own = [UUID(text)], unrouted.none()
+    except ValueError:
+        named = ProcessInstance.objects.exclude(correlation_key="")
+        named = named.filter(correlation_key=text).order_by("-pk")
+        processes = list(named.values_list("pk", flat=True)[:PROCESSES])
+        own = InboxEvent.objects.filter(verdict__in=KEPT, correlation_key=text)
+        newest = InboxEvent.objects.filter(verdict__in=KEPT).order_by("-pk")
+        own = own.filter(pk__in=newest.values("pk")[:LOOKED_AT])
+    found: set[int] = set(own.values_list("pk", flat=True)[:EACH])
+    for pk in processes:
+        rows = InboxEvent.objects.filter(process=pk).order_by("-pk")
+        found |= set(rows.values_list("pk", flat=True)[:EACH])
+    return sorted(found, reverse=True)[:EACH]
+
+
+def _first_since(at: datetime) -> int:
+    """The key of the first event that was received then or later: keys grow with the time of the receipt."""
+    rows = InboxEvent.objects.order_by("pk")
+    first, last = rows.only("pk").first(), rows.only("pk").last()
+    if first is None or last is None:
+        return 0
+    low, high = int(first.pk), int(last.pk) + 1
+    for _look in range(PLACES):
+        if low >= high:
+            break
+        middle = (low + high) // 2
+        found = rows.filter(pk__gte=middle).values_list("pk", "received_at").first()
+        if found is None or found[1] >= at:
+            high = middle
+        else:
+            low = found[0] + 1
+    return low
