@@ -28,6 +28,11 @@ urlpatterns = [
     path("processes/", instances.index, name="instances"),
     path("processes/<uuid:pk>/", instances.detail, name="instance"),
     path("processes/<uuid:pk>/picture.svg", instances.picture, name="instance-picture"),
+    path(
+        "processes/<uuid:pk>/ledger-rows",
+        instances.ledger_rows,
+        name="instance-ledger-rows",
+    ),
     path("processes/<uuid:pk>/ledger.jsonl", instances.ledger, name="instance-ledger"),
     path(
         "processes/<uuid:pk>/steps/<int:run>/result.json",

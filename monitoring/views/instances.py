@@ -10,12 +10,13 @@ from django.http import (
     StreamingHttpResponse,
 )
 from django.shortcuts import get_object_or_404
+from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
 from monitoring.access import for_viewers
 from monitoring.buttons import dialogs_of
 from monitoring.queries.instance.ledger_lines import ledger_lines, ledger_lines_async
-from monitoring.queries.instance.page import instance_page
+from monitoring.queries.instance.page import instance_ledger, instance_page
 from monitoring.queries.instance.visits import RunFilters
 from monitoring.queries.instances import Filters
 from monitoring.views.definitions import svg_file
@@ -61,6 +62,22 @@ def picture(request: HttpRequest, pk: UUID) -> HttpResponse:
     return svg_file(
         shown.drawing.standalone(shown.state), f"{shown.instance.name}-{pk}"
     )
+
+
+@require_safe
+@for_viewers
+def ledger_rows(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Rows of the ledger before a transition, for a page that is scrolled."""
+    before, at = (_number(request.GET.get(name, "")) for name in ("before", "at"))
+    shown = instance_ledger(pk, request.user, before or None, at)
+    context = {
+        "page": shown,
+        "instance": shown.instance,
+        "is_workflow": shown.is_workflow,
+    }
+    rows = render_to_string("monitoring/instance/ledger_rows.html", context, request)
+    answer = f"<!DOCTYPE html><table>{rows}</table>"
+    return HttpResponse(answer, headers={"Cache-Control": "no-store"})
 
 
 @require_safe
@@ -119,6 +136,8 @@ def instance_context(request: HttpRequest, pk: UUID) -> dict[str, object]:
         # Whether an open page goes to another moment; and whether what it shows may have changed: the past does not.
         "crossed": crossed,
         "moved": crossed or not place,
+        # Not while the reader has scrolled down in it.
+        "told": crossed or not (place or "held" in request.GET),
         # Not for an open page, which has them.
         "dialogs": partial(dialogs_of, Circumstances(shown.present), request.user),
         "redrawn": "undrawn" in request.GET and not shown.drawing.pending,

@@ -3,5 +3,6 @@ import "./actions.js";
 import "./ages.js";
 import "./details.js";
 import "./filters.js";
+import "./ledger.js";
 import "./live.js";
 import "./slider.js";

@@ -43,6 +43,7 @@ function address() {
   query.set("since", state?.dataset.revision ?? "");
   if (state?.dataset.at || query.has("at")) query.set("shown", state?.dataset.at ?? "");
   const rows = [...document.querySelectorAll("[data-row]")].map((row) => row.dataset.row);
+  if (main.hasAttribute("data-held")) query.set("held", "1");
   if (document.querySelector("[data-undrawn]")) query.set("undrawn", "1");
   if (rows.length) query.set("rows", rows.join(","));
   return `${location.pathname}?${query}`;

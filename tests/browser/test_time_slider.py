@@ -1,15 +1,20 @@
 """S4, the time slider, in a browser: the page as it was at any moment, apart from now, and by keys alone."""
 
 import re
+from datetime import timedelta
+from uuid import UUID
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from examples.order_listing.models import Order
+from orchestrator.definition.codec import digest
 from orchestrator.engine.drain import drain
+from orchestrator.models import Checkpoint, ProcessInstance
 from tests.browser.conftest import live
 from tests.browser.orders import created_outside
 from tests.browser.samples import orders
+from tests.services.sizes import size
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
@@ -139,3 +144,58 @@ def test_s4_3_nothing_scrolls_sideways_in_the_past(opened: Page, width: int) -> 
     opened.set_viewport_size({"width": width, "height": 900})
     opened.goto(f"{opened.url}?at=1")
     assert opened.evaluate("document.documentElement.scrollWidth") <= width
+
+
+MANY = size(usual=3_000, full=50_000)
+
+
+def lengthen(process_id: UUID) -> ProcessInstance:
+    """Gives an order that has ended a long history: its last checkpoint again and again."""
+    process = ProcessInstance.objects.get(pk=process_id)
+    last = process.checkpoints.order_by("-revision")[0]
+    rows = (
+        Checkpoint(
+            instance=process,
+            revision=revision,
+            cause=f"settled:{revision}",
+            steps=last.steps,
+            status=last.status,
+            data={**last.data, "number": revision},
+            checksum=digest({**last.data, "number": revision}),
+            at=last.at + timedelta(seconds=revision),
+        )
+        for revision in range(process.revision + 1, MANY + 1)
+    )
+    Checkpoint.objects.bulk_create(rows, 2_000)
+    ProcessInstance.objects.filter(pk=process_id).update(revision=MANY)
+    return process
+
+
+SHOWN = "[...document.querySelectorAll('#ledger tr[id]')].map(row => Number(row.id.slice(9)))"
+
+
+def test_s4_4_a_long_ledger_is_scrolled_both_ways_with_few_rows_in_the_page(
+    signed_in: Page, order: Order
+) -> None:
+    go_on(order)
+    process = lengthen(order.process_id)
+    try:
+        signed_in.goto(f"/processes/{order.process_id}/")
+        live(signed_in)
+        down = "document.querySelector('.scrolls').scrollBy(0, 4000)"
+        for wanted in (MANY - 120, MANY - 500, MANY - 1_000):
+            while min(signed_in.evaluate(SHOWN)) > wanted:
+                signed_in.evaluate(down)
+                signed_in.wait_for_timeout(50)
+            shown = signed_in.evaluate(SHOWN)
+            assert len(shown) <= 300
+            assert shown == [*range(shown[0], shown[-1] - 1, -1)]
+        while max(signed_in.evaluate(SHOWN)) < MANY:
+            signed_in.evaluate(down.replace("4000", "-4000"))
+            signed_in.wait_for_timeout(50)
+        shown = signed_in.evaluate(SHOWN)
+        assert len(shown) <= 300
+        assert shown == [*range(MANY, shown[-1] - 1, -1)]
+    finally:
+        process.checkpoints.filter(revision__gt=process.revision).delete()
+        ProcessInstance.objects.filter(pk=process.pk).update(revision=process.revision)

@@ -98,6 +98,11 @@ class Entry:
     """Whether the page shows the process as it was just after it."""
 
     @property
+    def anchor(self) -> str:
+        """The id of its row."""
+        return f"revision-{self.revision}"
+
+    @property
     def below(self) -> int:
         """Where a page of the ledger begins that has the transition that came of it in its midst."""
         return (self.leads_to or 0) + 15
@@ -121,11 +126,12 @@ class Entry:
 class HistoryPage:
     """Entries newest first, and the revision below which the next page starts.
 
-    `cut`: there are more events that moved nothing than the page shows.
+    `size` is how many transitions a page has; `cut`: there are more events that moved nothing than the page shows.
     """
 
     entries: list[Entry]
     older: int | None = None
+    size: int = 0
     cut: bool = False
 
 

@@ -75,7 +75,8 @@ class Checkpoints:
             entry.commit = entry.revision or commits.get(entry.cause)
             entry.leads_to = leading.get(entry.revision or 0)
             entry.overtaken_by = ahead.get(entry.event.pk) if entry.event else None
-        return HistoryPage(entries, last.revision if last and self.next else None, cut)
+        older = last.revision if last and self.next else None
+        return HistoryPage(entries, older, len(self.page), cut)
 
 
 def history_of(

@@ -274,6 +274,49 @@ def page_then(
     )
 
 
+@dataclass(frozen=True)
+class LedgerPart:
+    """Some rows of a ledger, and what their buttons need."""
+
+    instance: ProcessInstance
+    ledger: HistoryPage
+    refusals: dict[str, str]
+    moment: PastMoment | None = None
+
+    @property
+    def is_workflow(self) -> bool:
+        return self.instance.definition.kind == Definition.Kind.WORKFLOW
+
+    @property
+    def place(self) -> str:
+        """The query that leads to the moment; empty for now."""
+        return f"at={self.moment.revision}" if self.moment is not None else ""
+
+
+def instance_ledger(
+    pk: UUID,
+    user: AbstractBaseUser | AnonymousUser,
+    before: int | None,
+    at: int | None,
+) -> LedgerPart:
+    """Reads some rows of a process's ledger and nothing else; 404 when there is no such process."""
+    rows = ProcessInstance.objects.select_related("definition")
+    with snapshot():
+        instance = get_object_or_404(rows.defer("definition__graph"), pk=pk)
+        moment = moment_of(instance, at) if at is not None else None
+        graph, labels = graph_of(instance.definition), labels_of(instance.definition)
+        refusals = refusals_of(Circumstances(instance), user)
+        if moment is not None:
+            past = dict.fromkeys(refusals, _("You look at the past."))
+            page = ledger_then(moment, _start(graph), labels, before)
+            return LedgerPart(moment.then, page, past, moment)
+        if instance.definition.kind == Definition.Kind.WORKFLOW:
+            page = workflow_history_of(instance, labels, before)
+        else:
+            page = history_of(instance, _start(graph), labels, before)
+        return LedgerPart(instance, page, refusals)
+
+
 def _state_then(
     graph: Graph, moment: PastMoment, runs: Sequence[StepRun]
 ) -> DiagramState:
