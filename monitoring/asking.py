@@ -32,14 +32,14 @@ class Asked(Generic[Answer]):
         self._lines: Sequence[BaseDatabaseWrapper] = []
         Thread(target=self._tell, daemon=True).start()
 
-    def answer(self) -> Answer:
+    def answer(self, patience: float = PATIENCE) -> Answer:
         """Waits for the answer.
 
         Raises:
-            TimeoutError: there is none within `PATIENCE` after it was asked.
+            TimeoutError: there is none within so many seconds after it was asked.
             Exception: what was raised instead of an answer.
         """
-        return self._found.result(max(0.0, self._at + PATIENCE - time.monotonic()))
+        return self._found.result(max(0.0, self._at + patience - time.monotonic()))
 
     def over(self) -> bool:
         """Whether it was answered, or has taken so long that its connections are cut."""

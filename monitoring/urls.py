@@ -9,6 +9,7 @@ from monitoring.views import (
     events,
     failures,
     find,
+    home,
     instances,
     operations,
     probes,
@@ -18,7 +19,7 @@ from monitoring.views import (
 app_name = "monitoring"
 
 urlpatterns = [
-    path("", definitions.index, name="definitions"),
+    path("", home.index, name="definitions"),
     path("definitions/<slug:name>/", definitions.detail, name="definition"),
     path(
         "definitions/<slug:name>/picture.<str:form>",

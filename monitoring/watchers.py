@@ -38,8 +38,7 @@ class Watchers:
             return
         config = _layer().get("CONFIG", {})
         if not self._clients:
-            hosts = decode_hosts(config.get("hosts"))
-            self._clients = [Redis(connection_pool=create_pool(host)) for host in hosts]
+            self._clients = _clients()
         marker = f"{config.get('prefix', 'asgi')}__group__"
         found = [
             channel.decode().removeprefix(marker)
@@ -47,6 +46,24 @@ class Watchers:
             for channel in await client.pubsub_channels(f"{marker}*")
         ]
         self._groups, self._asked_at = frozenset(found), time.monotonic()
+
+
+async def layer_answers() -> None:
+    """Asks each Redis of the channel layer, if it is on any, over a connection of its own.
+
+    Raises:
+        RedisError, OSError: one is out of reach.
+    """
+    for client in _clients() if _on_redis() else []:
+        try:
+            await client.ping()
+        finally:
+            await client.aclose(close_connection_pool=True)
+
+
+def _clients() -> list[Any]:
+    hosts = decode_hosts(_layer().get("CONFIG", {}).get("hosts"))
+    return [Redis(connection_pool=create_pool(host)) for host in hosts]
 
 
 def _on_redis() -> bool:

@@ -12,7 +12,7 @@ from django.db.models import Count, Max, Min, Q
 from orchestrator import registry
 from orchestrator.engine.claims.unattended import (
     WORK,
-    queues_with_due,
+    queues_with_work,
     unattended,
 )
 from orchestrator.engine.storage.batch import database_now
@@ -21,7 +21,10 @@ from orchestrator.models.worker import lately
 from orchestrator.queue import answers, calls_of, depth, plain
 
 __all__ = [
+    "Crew",
     "Due",
+    "crew",
+    "database_now",
     "due_by_queue",
     "leases",
     "queue",
@@ -29,7 +32,6 @@ __all__ = [
     "redis_answers",
     "status",
     "unattended",
-    "workers_by_queue",
 ]
 
 MOST = 10_000
@@ -119,30 +121,54 @@ class Due:
     oldest: datetime
 
 
-def due_by_queue(most: int = MOST) -> dict[str, Due]:
+def due_by_queue(now: datetime, most: int = MOST) -> dict[str, Due]:
     """The work that is due on each queue that has any, to `most` of each table, by a few looks at indexes."""
-    now, found = database_now(), dict[str, Due]()
+    found = dict[str, Due]()
     for table in WORK:
-        for name in queues_with_due(table, now):
+        for name in queues_with_work(table):
             due = table._default_manager.filter(queue=name, wake_at__lte=now)
             looked_at = due.order_by("wake_at")[:most]
             number, oldest = looked_at.aggregate(
                 n=Count("*"), at=Min("wake_at")
             ).values()
-            if not number:  # done since
+            if not number:  # all of it is for later
                 continue
             before = found.get(plain(name), Due(0, oldest))
             found[plain(name)] = Due(before.number + number, min(before.oldest, oldest))
     return found
 
 
-def workers_by_queue() -> tuple[dict[str, int], datetime | None]:
-    """How many workers live for each queue, by the database's clock, and when any supervisor swept last."""
-    alive = Count("pk", filter=Q(seen_at__gte=lately(database_now())))
+@dataclass(frozen=True)
+class Crew:
+    """The workers of the whole set-up.
+
+    Args:
+        alive: how many live for each queue that has any, by the database's clock.
+        silent: how many have not been heard of lately, and are not cleared away yet.
+        seen_at: when any was heard of last.
+        swept_at: when any supervisor swept last.
+    """
+
+    alive: dict[str, int]
+    silent: int
+    seen_at: datetime | None
+    swept_at: datetime | None
+
+
+def crew(now: datetime) -> Crew:
+    """Who is there now, by the database's clock."""
+    alive = Count("pk", filter=Q(seen_at__gte=lately(now)))
     rows = Worker.objects.order_by().values_list("queue")
-    found = list(rows.annotate(alive=alive, swept=Max("swept_at")))
-    swept = [at for _, _, at in found if at is not None]
-    return {name: n for name, n, _ in found if n}, max(swept, default=None)
+    found = rows.annotate(
+        alive=alive, all=Count("pk"), seen=Max("seen_at"), swept=Max("swept_at")
+    )
+    each = list(found)
+    return Crew(
+        alive={name: number for name, number, *_ in each if number},
+        silent=sum(every - number for _, number, every, *_ in each),
+        seen_at=max((seen for *_, seen, _ in each), default=None),
+        swept_at=max((swept for *_, swept in each if swept), default=None),
+    )
 
 
 def leases() -> dict[str, int]:

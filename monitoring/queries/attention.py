@@ -1,23 +1,30 @@
-"""What needs a person, by its kind: each number is that of the list to which it leads."""
+"""What needs a person, by its kind: each number is that of the list to which it leads, with the age of the oldest."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import F
+from django.db.models import F, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
-from monitoring.queries.counts import CAP, FEW, Capped, capped, grouped
+from monitoring.queries.counts import CAP, FEW, Capped, grouped
 from monitoring.queries.decisions import asked
 from monitoring.queries.events import by_verdict
 from monitoring.queries.failures import open_of
 from monitoring.queries.health import Health
-from monitoring.queries.instances import Filters, overdue_visits
+from monitoring.queries.instances import (
+    Filters,
+    overdue_visits,
+    stalled_processes,
+)
 from orchestrator.models import ProcessInstance, Status
 
 
@@ -27,20 +34,53 @@ class Kind:
 
     Args:
         words: what so many of it are called.
+        label: what stands below its number, and above its column.
         page: the name of the list that has them.
+        tone: the colour of its number.
         query: what the list is narrowed to.
         urgent: whether it stands in red; what somebody has been asked for, or has stopped, does not.
+        always: whether it is shown when there is none of it, too.
+        person: whether it needs a person; what is tried again by itself does not.
     """
 
     words: Any
+    label: Any
     page: str
+    tone: str
     query: tuple[tuple[str, str], ...] = ()
     urgent: bool = True
+    always: bool = True
+    person: bool = True
 
 
 KINDS = {
     "failures": Kind(
-        ngettext_lazy("%(number)s failure", "%(number)s failures", "count"), "failures"
+        ngettext_lazy("%(number)s failure", "%(number)s failures", "count"),
+        _("failed, need a person"),
+        "failures",
+        "failed",
+    ),
+    "stalled": Kind(
+        ngettext_lazy("%(number)s stalled", "%(number)s stalled", "count"),
+        _("stalled"),
+        "instances",
+        "failed",
+        (("stalled", "1"),),
+    ),
+    "overdue": Kind(
+        ngettext_lazy("%(number)s overdue", "%(number)s overdue", "count"),
+        _("overdue"),
+        "instances",
+        "failed",
+        (("overdue", "1"),),
+    ),
+    "escalated": Kind(
+        ngettext_lazy("%(number)s escalated", "%(number)s escalated", "count"),
+        _("escalated"),
+        "instances",
+        "failed",
+        (("escalated", "1"),),
+        always=False,
     ),
     "events": Kind(
         ngettext_lazy(
@@ -48,28 +88,34 @@ KINDS = {
             "%(number)s events that nothing took",
             "count",
         ),
+        _("events that nothing took"),
         "events",
-    ),
-    "escalated": Kind(
-        ngettext_lazy("%(number)s escalated", "%(number)s escalated", "count"),
-        "instances",
-        (("escalated", "1"),),
-    ),
-    "overdue": Kind(
-        ngettext_lazy("%(number)s overdue", "%(number)s overdue", "count"),
-        "instances",
-        (("overdue", "1"),),
+        "failed",
     ),
     "decisions": Kind(
         ngettext_lazy("%(number)s decision", "%(number)s decisions", "count"),
+        _("decisions wanted"),
         "decisions",
+        "waiting",
         urgent=False,
+    ),
+    "retrying": Kind(
+        ngettext_lazy("%(number)s retrying", "%(number)s retrying", "count"),
+        _("retrying"),
+        "instances",
+        "retry",
+        (("status", str(Status.RETRYING)),),
+        urgent=False,
+        person=False,
     ),
     "paused": Kind(
         ngettext_lazy("%(number)s paused", "%(number)s paused", "count"),
+        _("paused"),
         "instances",
+        "retry",
         (("status", str(Status.PAUSED)),),
         urgent=False,
+        always=False,
     ),
 }
 """In the order of their urgency."""
@@ -77,17 +123,27 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Attention:
-    """So many of a kind, of one definition or of all."""
+    """So many of a kind, of one definition or of all, the oldest of them since when."""
 
-    kind: Kind
+    name: str
     number: Capped
+    oldest: datetime | None = None
     definition: str = ""
+
+    @property
+    def kind(self) -> Kind:
+        return KINDS[self.name]
 
     @property
     def words(self) -> str:
         """The number with what it counts."""
         of = {"number": self.number, "count": self.number.number}
         return str(self.kind.words % of)
+
+    @property
+    def tone(self) -> str:
+        """The colour of the number; none of a kind has none."""
+        return self.kind.tone if self.number else "idle"
 
     @property
     def address(self) -> str:
@@ -99,58 +155,123 @@ class Attention:
         return f"{reverse(f'monitoring:{self.kind.page}')}{query}"
 
 
-def needs(health: Health, *, events: bool) -> list[Attention]:
-    """What needs a person in all.
+OfKind = dict[str, Attention]
+"""By the name of the kind."""
+
+
+@dataclass(frozen=True)
+class AttentionCounts:
+    """What needs a person in all, and of each definition; every kind is in both, also that of which there is none.
+
+    Args:
+        in_all: by the name of the kind.
+        by_definition: the same by the definition's name.
+    """
+
+    in_all: OfKind
+    by_definition: dict[str, OfKind] = field(default_factory=dict)
+
+
+def needs(health: Health, names: Collection[str]) -> AttentionCounts:
+    """What needs a person: no more than so many of each kind are looked at.
+
+    Of a definition's events it is those that a process has been found for.
 
     Args:
         health: what has been counted for the menu.
-        events: whether the reader may see events.
+        names: of the definitions.
     """
-    found = {
-        "failures": health.failures,
-        "events": health.events if events else Capped(0, FEW),
-        "escalated": capped(Filters(escalated="1").applied()),
-        "overdue": capped(Filters(overdue="1").applied()),
-        "decisions": health.decisions,
-        "paused": capped(Filters(status=Status.PAUSED).applied()),
+    found: dict[str, dict[str, Attention]] = defaultdict(dict)
+    in_all = {}
+    for kind, counted, cap in _counted(health, names):
+        for name, number, oldest in counted:
+            found[name or ""][kind] = Attention(
+                kind, Capped(number, cap), oldest, name or ""
+            )
+        every = sum(number for _, number, _ in counted)
+        first = min((at for _, _, at in counted if at), default=None)
+        in_all[kind] = Attention(kind, Capped(min(every, FEW), FEW), first)
+    for kind, listed in (
+        ("failures", health.failures),
+        ("events", health.events),
+        ("decisions", health.decisions),
+    ):
+        in_all[kind] = Attention(kind, listed, in_all[kind].oldest)
+    by_definition = {
+        name: {
+            kind: found[name].get(kind, Attention(kind, Capped(0, CAP), None, name))
+            for kind in KINDS
+        }
+        for name in names
     }
-    return _some(found)
+    return AttentionCounts({kind: in_all[kind] for kind in KINDS}, by_definition)
 
 
-def needs_by_definition() -> dict[str, list[Attention]]:
-    """What needs a person of each definition, by its name: no more than so many of each kind are looked at.
-
-    Of events it is those that a process has been found for.
-    """
-    found: dict[str, dict[str, Capped]] = defaultdict(dict)
-    for kind, rows in _parts():
-        for name, number in grouped(rows, "of", cap=CAP):
-            found[name][kind] = Capped(number, CAP)
-    return {name: _some(numbers, name) for name, numbers in found.items()}
+Counted = list[tuple[str | None, int, datetime | None]]
+"""Names of definitions, each with how many and the oldest; None for what belongs to none."""
 
 
-def _parts() -> Iterator[tuple[str, Any]]:
-    of_visit, of_process = F("instance__name"), F("name")
-    yield "failures", open_of().order_by("-pk").annotate(of=of_visit)
-    yield "decisions", asked().order_by("pk").annotate(of=of_visit)
-    routed = [rows.filter(process__isnull=False) for rows in by_verdict().values()]
-    yield "events", [rows.annotate(of=F("process__name")) for rows in routed]
-    live = ProcessInstance.objects.live()
-    yield "escalated", ProcessInstance.objects.escalated().annotate(of=of_process)
-    yield "paused", live.filter(status=Status.PAUSED).annotate(of=of_process)
-    if overdue_visits().exists():
-        rows = Filters(overdue="1").applied()
-        yield "overdue", rows.annotate(of=of_process)
-
-
-def _some(numbers: dict[str, Capped], definition: str = "") -> list[Attention]:
-    return [
-        Attention(kind, numbers[name], definition)
-        for name, kind in KINDS.items()
-        if numbers.get(name)
+def _counted(
+    health: Health, names: Collection[str]
+) -> Iterator[tuple[str, Counted, int]]:
+    """Each kind by definition, and how many of it are looked at for one."""
+    for kind, number, rows, at in _in_menu(health):
+        yield kind, grouped(rows, "of", oldest=at) if number else [], CAP
+    stalled = [(row.name, 1, row.changed_at) for row in stalled_processes()]
+    yield "stalled", _together(stalled), CAP
+    yield "overdue", _overdue(), CAP
+    escalated = ProcessInstance.objects.escalated().annotate(of=F("name"))
+    yield "escalated", grouped(escalated, "of", oldest="escalated_at"), CAP
+    live, since = ProcessInstance.objects.live(), Coalesce("paused_at", "changed_at")
+    parts = [
+        live.filter(name=name, status=status).annotate(since=since)
+        for status in (Status.RETRYING, Status.PAUSED)
+        for name in sorted(names)
     ]
+    found = grouped(parts, "status", "name", oldest="since", cap=FEW)
+    for status in (Status.RETRYING, Status.PAUSED):
+        yield str(status), [row[1:] for row in found if row[0] == status], FEW
+
+
+def _in_menu(health: Health) -> Iterator[tuple[str, Capped, list[QuerySet[Any]], str]]:
+    """What the menu has counted, with its rows, and the field that says since when."""
+    of_visit, of_event = F("instance__name"), F("process__name")
+    failures = open_of().order_by("-pk").annotate(of=of_visit)
+    yield "failures", health.failures, [failures], "opened_at"
+    questions = asked().order_by("pk").annotate(of=of_visit)
+    yield "decisions", health.decisions, [questions], "started_at"
+    events = [rows.annotate(of=of_event) for rows in by_verdict().values()]
+    yield "events", health.events, events, "received_at"
+
+
+def _overdue() -> Counted:
+    if not overdue_visits().exists():  # which an index knows at once
+        return []
+    late = Filters(overdue="1").applied().annotate(of=F("name"), at=_late_since())
+    return grouped(late, "of", oldest="at")
+
+
+def _late_since() -> Subquery:
+    """Since when the first deadline of a process is over."""
+    visits = overdue_visits().filter(instance=OuterRef("pk")).order_by("wake_at")
+    return Subquery(visits.values("wake_at")[:1])
+
+
+def _together(rows: Iterable[tuple[str, int, datetime | None]]) -> Counted:
+    """Rows of one definition as one, with the oldest of them."""
+    found: dict[str, tuple[int, datetime | None]] = {}
+    for name, number, at in rows:
+        before, oldest = found.get(name, (0, at))
+        earliest = min((one for one in (oldest, at) if one), default=None)
+        found[name] = before + number, earliest
+    return [(name, *counted) for name, counted in found.items()]
 
 
 def urgent(found: Iterable[Attention]) -> bool:
     """Whether any of it stands in red."""
-    return any(need.kind.urgent for need in found)
+    return any(need.number and need.kind.urgent for need in found)
+
+
+def for_a_person(found: Iterable[Attention]) -> bool:
+    """Whether any of it needs a person."""
+    return any(need.number and need.kind.person for need in found)

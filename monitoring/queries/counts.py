@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, cast
 
 from django.db import connections
 from django.db.models import QuerySet
@@ -46,12 +47,16 @@ def capped(rows: QuerySet[Any], cap: int = FEW) -> Capped:
 
 
 def grouped(
-    rows: QuerySet[Any] | Iterable[QuerySet[Any]], *fields: str, cap: int = CAP
+    rows: QuerySet[Any] | Iterable[QuerySet[Any]],
+    *fields: str,
+    cap: int = CAP,
+    oldest: str = "",
 ) -> list[tuple[Any, ...]]:
     """Counts by the values of fields: tuples of values with the count last.
 
     Args:
         rows: or several parts; at most `cap` rows of each are looked at, in its order.
+        oldest: a field with a time, the first of which follows the count.
     """
     parts = [rows] if isinstance(rows, QuerySet) else list(rows)
     if not parts:
@@ -60,13 +65,26 @@ def grouped(
     names = ", ".join(
         connection.ops.quote_name(_column(parts[0], field)) for field in fields
     )
-    looked_at = [part.values(*fields)[:cap].query.sql_with_params() for part in parts]
+    wanted = (*fields, oldest) if oldest else fields
+    looked_at = [part.values(*wanted)[:cap].query.sql_with_params() for part in parts]
     # Names come from the model and the inner statements from the query compiler, their values as parameters.
     inner = " UNION ALL ".join(f"SELECT * FROM ({sql}) AS part" for sql, _ in looked_at)  # noqa: S608
-    statement = f"SELECT {names}, COUNT(*) FROM ({inner}) AS looked_at GROUP BY {names}"  # noqa: S608
+    at = connection.ops.quote_name(_column(parts[0], oldest)) if oldest else ""
+    figures = f"COUNT(*), MIN({at})" if oldest else "COUNT(*)"
+    statement = (
+        f"SELECT {names}, {figures} FROM ({inner}) AS looked_at GROUP BY {names}"  # noqa: S608
+    )
     with connection.cursor() as cursor:
         cursor.execute(statement, [value for _, given in looked_at for value in given])
-        return list(cursor.fetchall())
+        found = list(cursor.fetchall())
+    return [(*row[:-1], moment(row[-1])) for row in found] if oldest else found
+
+
+def moment(stored: Any) -> datetime | None:
+    """A time from a statement of our own: SQLite gives it as text, in UTC."""
+    if not isinstance(stored, str):
+        return cast(datetime | None, stored)
+    return datetime.fromisoformat(stored).replace(tzinfo=UTC)
 
 
 def short(number: int) -> str:

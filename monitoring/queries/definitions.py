@@ -3,14 +3,12 @@
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Q, QuerySet
 
-from monitoring.diagrams import DiagramState, Drawing, NodeState, drawing_of
+from monitoring.diagrams import DiagramState, NodeState
 from monitoring.diagrams.sketch import Part, Sketch
-from monitoring.queries.attention import Attention, needs_by_definition, urgent
 from monitoring.queries.counts import (
     CAP,
-    FEW,
     MANY,
     Capped,
     capped,
@@ -18,7 +16,6 @@ from monitoring.queries.counts import (
     none,
     short,
 )
-from monitoring.queries.graphs import graph_of
 from monitoring.statuses import look
 from orchestrator.models import (
     Definition,
@@ -75,65 +72,6 @@ class Counts:
             if sum(self.statuses.get(status, 0) for status in part) >= cap:
                 self.unsure |= set(part)
                 self.some = True
-
-
-@dataclass(frozen=True)
-class Tile:
-    """A definition on the first page: its newest version, drawn with the counts of all its versions."""
-
-    definition: Definition
-    counts: Counts
-    drawing: Drawing
-    state: DiagramState
-    needs: list[Attention]
-
-    @property
-    def rank(self) -> tuple[bool, bool, bool, str]:
-        """Its place among others: the lower, the sooner somebody should look."""
-        idle = self.counts.live == 0
-        return not urgent(self.needs), not self.needs, idle, self.definition.name
-
-
-def overview() -> list[Tile]:
-    """Every definition: first what needs a person at once, then what needs one at all, then what has live processes."""
-    tiles, needs = [], needs_by_definition()
-    for definition, counts in _newest():
-        drawing = drawing_of(graph_of(definition), definition.fingerprint)
-        state = map_state(drawing.sketch, counts)
-        of_it = needs.get(definition.name, [])
-        tiles.append(Tile(definition, counts, drawing, state, of_it))
-    return sorted(tiles, key=lambda tile: tile.rank)
-
-
-def _newest() -> list[tuple[Definition, Counts]]:
-    newest: dict[str, Definition] = {}
-    for definition in Definition.objects.defer("graph").order_by(
-        "name", "version", "pk"
-    ):
-        newest[definition.name] = definition
-    counts: dict[str, Counts] = {name: Counts() for name in newest}
-    cap = max(CAP // max(len(newest), 1), FEW)
-    live = [part for name in newest for part in _live_parts(_of(name))]
-    for name, status, step, number in grouped(live, "name", "status", "step", cap=cap):
-        counts[name].add(status, step, number)
-    workflows = [n for n, d in newest.items() if d.kind == Definition.Kind.WORKFLOW]
-    few = max(LOOKED_INTO // max(len(workflows), 1), 100)
-    for name in workflows:
-        counts[name].steps.clear()
-    visits = [
-        _visits(_of(name), few).annotate(of=F("instance__name")) for name in workflows
-    ]
-    for name, node, status, number in grouped(visits, "of", "node", "status", cap=MANY):
-        counts[name].steps[node][status] += number
-    for name in newest:
-        counts[name].limit(cap)
-        counts[name].some |= name in workflows and counts[name].live > few
-    completed = [_completed(name, ProcessInstance.objects.all()) for name in newest]
-    for name, number in grouped(completed, "name", cap=cap):
-        counts[name].completed = Capped(number, cap)
-    for name, number in grouped(ProcessInstance.objects.escalated(), "name", cap=cap):
-        counts[name].escalated = Capped(number, cap)
-    return [(definition, counts[name]) for name, definition in newest.items()]
 
 
 PARTS = (

@@ -73,7 +73,7 @@ def _parts(tab: str, definition: str) -> list[QuerySet[InboxEvent]]:
 
 def _narrowed(rows: QuerySet[InboxEvent], definition: str) -> QuerySet[InboxEvent]:
     """Those whose process is one of the definition's, among the first in their order."""
-    newest = rows.filter(process__isnull=False).values("pk")[:CAP]
+    newest = rows.values("pk")[:CAP]
     # Asked of each row: a join may be planned as a look at every process of the definition.
     named = ProcessInstance.objects.filter(pk=OuterRef("process_id")).values("name")
     some = InboxEvent.objects.filter(pk__in=newest).alias(named=Subquery(named))

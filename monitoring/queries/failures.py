@@ -124,6 +124,14 @@ def failure_groups(
     return GroupPage(groups, order, older, more)
 
 
+def largest_group() -> AlikeFailures | None:
+    """The group with the most open failures; of equals that with the newest. None if nothing has failed."""
+    newest = _newest_by_cause("", None)
+    numbers = _numbers(newest, newest.values())
+    ranked = sorted(newest, key=lambda cause: (-numbers.get(cause, 0), -newest[cause]))
+    return next(iter(_groups([newest[cause] for cause in ranked[:1]], numbers)), None)
+
+
 def _newest_by_cause(definition: str, before: int | None) -> dict[str, int]:
     """The fingerprints of groups with the key of the newest failure of each: those of what failed last, and others."""
     rows = _below(open_of(definition), before).order_by("-pk")

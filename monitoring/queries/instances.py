@@ -17,6 +17,8 @@ from monitoring.queries.counts import MANY, capped
 from monitoring.queries.graphs import named_step
 from orchestrator.models import (
     Definition,
+    InboxEvent,
+    IssuedCommand,
     ProcessInstance,
     Status,
     StepKind,
@@ -36,6 +38,9 @@ LOOKED_AT = 1_000
 
 LATE = timedelta(minutes=1)
 """A deadline that is carried out later than this needs a person, who sees why."""
+
+STILL = timedelta(minutes=1)
+"""So long nothing has happened, and nothing is about to, when a process counts as stalled."""
 
 
 NOT_BY_INDEX = Cast("pk", CharField()).desc()
@@ -58,6 +63,7 @@ class Filters:
     step: str = ""
     escalated: str = ""
     overdue: str = ""
+    stalled: str = ""
     owner: str = ""
     q: str = ""
     reader: Any = None
@@ -133,6 +139,8 @@ class Filters:
         if self.overdue:
             late = overdue_visits().order_by("wake_at").values("instance")[:MANY]
             rows = rows.live().filter(pk__in=late)
+        if self.stalled:
+            rows = rows.filter(pk__in=[process.pk for process in stalled_processes()])
         if self.owner:
             rows = rows.filter(self._owned())
         return rows.filter(self._found()) if self.q else rows
@@ -240,6 +248,38 @@ def overdue_visits() -> QuerySet[StepRun]:
     # By the clock of the database, which has said when: that of a web host may be another.
     rows = StepRun.objects.filter(wake_at__lte=Now() - LATE, kind__in=waits)
     return rows.filter(status=StepStatus.WAITING, finished_at=None)
+
+
+def stalled_processes() -> list[ProcessInstance]:
+    """Those that say they go on, and nothing of them will: no wait, nothing that a worker has or will take, no retry.
+
+    They are looked for among the first that say so of each status. Of each there is what the first page needs.
+    """
+    found: list[ProcessInstance] = []
+    for status in (Status.RUNNING, Status.RETRYING):
+        first = ProcessInstance.objects.live().filter(status=status)
+        keys = first.order_by("status", "pk").values("pk")[:LOOKED_AT]
+        rows = ProcessInstance.objects.filter(pk__in=keys, changed_at__lt=Now() - STILL)
+        still = rows.only("pk", "name", "changed_at").exclude(Exists(_waits()))
+        for work, process in (
+            (StepRun, "instance"),
+            (IssuedCommand, "instance"),
+            (InboxEvent, "process"),
+        ):
+            waking = work._default_manager.filter(**{process: OuterRef("pk")})
+            still = still.exclude(Exists(waking.filter(wake_at__isnull=False)))
+        found += still
+    return found
+
+
+def _waits() -> QuerySet[StepRun]:
+    """What a workflow waits for by design; a join or a map waits for its own parts alone.
+
+    A process manager waits for events in each step: when it is said to retry something, that is no reason to wait.
+    """
+    rows = StepRun.objects.filter(instance=OuterRef("pk"), finished_at=None)
+    rows = rows.filter(status=StepStatus.WAITING)
+    return rows.exclude(kind__in=["", StepKind.JOIN, StepKind.MAP])
 
 
 def _span(field: str, before: UUID | None, after: UUID | None) -> dict[str, UUID]:

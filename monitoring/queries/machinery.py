@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import datetime
 
 from monitoring.queries.counts import FEW, Capped
-from orchestrator.setup_status import due_by_queue, queues, workers_by_queue
+from orchestrator.setup_status import crew, database_now, due_by_queue, queues
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,16 @@ class ServedQueue:
 class Machinery:
     """The queues of the running code, and those that have workers or due work besides; and when was swept last."""
 
+    now: datetime
+    """By the clock of the database."""
+    milliseconds: float
+    """How long the database took to say so."""
     queues: tuple[ServedQueue, ...]
     swept_at: datetime | None
+    silent: int
+    """Workers that have not been heard of lately, and that nobody has cleared away yet."""
+    seen_at: datetime | None
+    """When any worker was heard of last."""
 
     @property
     def workers(self) -> int:
@@ -41,21 +50,30 @@ class Machinery:
         return Capped(min(sum(queue.due.number for queue in self.queues), FEW), FEW)
 
     @property
+    def oldest(self) -> datetime | None:
+        """Since when the oldest work is due."""
+        return min((q.oldest for q in self.queues if q.oldest), default=None)
+
+    @property
     def unserved(self) -> tuple[str, ...]:
         return tuple(queue.name for queue in self.queues if queue.unserved)
 
 
 def machinery() -> Machinery:
     """How it is now: the queues that nobody serves first, then by name."""
-    (workers, swept_at), due = workers_by_queue(), due_by_queue(FEW)
+    begun = time.monotonic()
+    now = database_now()
+    milliseconds = (time.monotonic() - begun) * 1000
+    there, due = crew(now), due_by_queue(now, FEW)
     found = [
         ServedQueue(
             name,
-            workers.get(name, 0),
+            there.alive.get(name, 0),
             Capped(min(due[name].number, FEW) if name in due else 0, FEW),
             due[name].oldest if name in due else None,
         )
-        for name in {*queues(), *workers, *due}
+        for name in {*queues(), *there.alive, *due}
     ]
     found.sort(key=lambda queue: (not queue.unserved, queue.name))
-    return Machinery(tuple(found), swept_at)
+    seen_at, swept_at = there.seen_at, there.swept_at
+    return Machinery(now, milliseconds, tuple(found), swept_at, there.silent, seen_at)

@@ -20,7 +20,6 @@ from monitoring.diagrams import DiagramState, Drawing, Svg
 from monitoring.icons import ICONS
 from monitoring.moments import ago, clock, in_full, span
 from monitoring.moments import exact as spelled
-from monitoring.queries.attention import KINDS, Attention, needs, urgent
 from monitoring.queries.graphs import labels_of, step_of
 from monitoring.queries.health import Health, health
 from monitoring.queries.instance.trouble import last_line
@@ -257,6 +256,7 @@ def filter_name(name: str) -> str:
         "step": _("Step"),
         "escalated": _("Escalated"),
         "overdue": _("Overdue"),
+        "stalled": _("Stalled"),
         "owner": _("Owner"),
     }
     return words.get(name, name)
@@ -292,6 +292,14 @@ def picture(
 def spoken_ago(at: datetime) -> str:
     """How long ago, in words."""
     return ago(at)
+
+
+@register.simple_tag
+def since(at: datetime) -> SafeString:
+    """How long ago, in words, which the page counts up."""
+    return format_html(
+        '<time class="since" datetime="{}">{}</time>', at.isoformat(), ago(at)
+    )
 
 
 @register.filter(name="last_line")
@@ -347,25 +355,4 @@ def same_site(address: str | None, request: HttpRequest) -> str:
 @register.simple_tag(takes_context=True)
 def the_health(context: Context) -> Health:
     """The state of the machinery, read once for a page."""
-    return health()
-
-
-@register.inclusion_tag("monitoring/parts/needs.html")
-def needing(found: list[Attention], health: Health, events: bool) -> dict[str, Any]:
-    """What needs a person, with links to the lists; or that nothing does, where that is so.
-
-    Who may not see events (`events`) is not told of them, and not that there are none.
-    """
-    found = [need for need in found if events or need.kind is not KINDS["events"]]
-    return {
-        "needs": found,
-        "urgent": urgent(found),
-        "served": health.served,
-        "all_seen": events,
-    }
-
-
-@register.simple_tag
-def all_needs(health: Health, events: bool) -> list[Attention]:
-    """What needs a person in all; of events if the reader may see them."""
-    return needs(health, events=events)
+    return context.get("health") or health()

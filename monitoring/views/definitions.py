@@ -7,25 +7,13 @@ from monitoring.access import for_viewers
 from monitoring.diagrams import transition_table
 from monitoring.queries.definition.page import DefinitionPage, definition_page
 from monitoring.queries.definition.steps import step_page
-from monitoring.queries.definitions import overview
 from monitoring.queries.instances import Filters
 from monitoring.views.listing import listing
-from monitoring.views.page import page, shown_rows
+from monitoring.views.page import page
 from monitoring.views.sharing import shared
 
 FEW = 20
 """Instances below a definition's map."""
-
-
-@require_safe
-@for_viewers
-@shared
-def index(request: HttpRequest) -> HttpResponse:
-    """All definitions with their live counts."""
-    tiles = overview()
-    # What an open page shows stays where it is, whatever has become worse meanwhile: nothing moves under a hand.
-    changed = {tile.definition.name for tile in tiles} != set(shown_rows(request))
-    return page(request, "definitions", tiles=tiles, changed=changed)
 
 
 @require_safe

@@ -235,7 +235,7 @@ def test_every_label_of_a_diagram_can_be_read(
     coloured: Page, placed: dict[str, Order]
 ) -> None:
     for address in [
-        "/",
+        "/definitions/order-listing/",
         *(f"/processes/{order.process_id}/" for order in placed.values()),
     ]:
         coloured.goto(address)

@@ -21,6 +21,7 @@ from monitoring.admin import lists
 from monitoring.queries import (
     attention,
     audit,
+    board,
     counts,
     decisions,
     definitions,
@@ -30,6 +31,7 @@ from monitoring.queries import (
     figures,
     health,
     instances,
+    last_hour,
 )
 from orchestrator import setup_status
 from orchestrator.models import (
@@ -61,6 +63,9 @@ LISTS = [
     "/processes/?step=Completed",
     "/processes/?step=nowhere",
     "/processes/?escalated=1",
+    "/processes/?overdue=1",
+    "/processes/?stalled=1",
+    "/processes/?stalled=1&definition=order-listing",
     "/processes/?owner=me",
     "/processes/?owner=nobody",
     "/processes/?q=SEED-000000100",
@@ -138,8 +143,11 @@ def many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         (health, "MANY"),
         (instances, "MANY"),
         (instances, "LOOKED_AT"),
+        (attention, "FEW"),
+        (board, "FEW"),
+        (last_hour, "LOOKED_AT"),
+        (last_hour, "FAILURES"),
         (definitions, "CAP"),
-        (definitions, "FEW"),
         (definitions, "LOOKED_INTO"),
         (lists, "LOOKED_AT"),
     ):

@@ -71,10 +71,10 @@ def test_every_page_has_live_parts_and_no_second_file_for_them() -> None:
     assert sorted(path.parent.name for path in pages.glob("*/page.html")) == [
         "decisions",
         "definition",
-        "definitions",
         "events",
         "failure_group",
         "failures",
+        "home",
         "instance",
         "instances",
     ]

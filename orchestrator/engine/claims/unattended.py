@@ -35,10 +35,17 @@ def unattended() -> list[str]:
 
 def queues_with_due(table: type[Work], now: datetime) -> Iterator[str]:
     """The queues of which a table has due work: for each of those it has work of, two looks at the index."""
+    for name in queues_with_work(table):
+        due = table._default_manager.filter(queue=name, wake_at__lte=now)
+        if due.order_by().exists():
+            yield name
+
+
+def queues_with_work(table: type[Work]) -> Iterator[str]:
+    """The queues of which a table has work, now or later: each is one look at the index."""
     waiting = table._default_manager.filter(wake_at__isnull=False).order_by("queue")
     names = waiting.values_list("queue", flat=True)
     name = names.first()
     while name is not None:
-        if waiting.filter(queue=name, wake_at__lte=now).order_by().exists():
-            yield name
+        yield name
         name = names.filter(queue__gt=name).first()

@@ -1,0 +1,148 @@
+"""The first page: what is wrong, how many of what need a person, what the last hour was like, and who does the work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from monitoring import pulse
+from monitoring.headline import Facts, Problem, problems
+from monitoring.pulse import Beat
+from monitoring.queries.attention import (
+    Attention,
+    OfKind,
+    for_a_person,
+    needs,
+    urgent,
+)
+from monitoring.queries.counts import FEW, Capped, grouped
+from monitoring.queries.failures import AlikeFailures, largest_group
+from monitoring.queries.health import Health
+from monitoring.queries.last_hour import Hour, LastHour, last_hour
+from orchestrator.models import Definition, ProcessInstance
+
+COLUMNS = ("failures", "overdue", "stalled", "retrying", "events")
+
+ROWS = 30
+"""Definitions that are shown with their figures; of the others, which need nobody, there are the names."""
+
+
+@dataclass(frozen=True)
+class DefinitionRow:
+    """A definition with what needs a person of it, how many of its processes have not ended, and its last hour."""
+
+    name: str
+    needs: OfKind
+    live: Capped
+    hour: Hour
+
+    @property
+    def rank(self) -> tuple[bool, bool, int, bool, str]:
+        """Its place among others: the lower, the sooner somebody should look."""
+        found = self.needs.values()
+        worst = sum(need.number.number for need in found if need.kind.urgent)
+        return (
+            not urgent(found),
+            not for_a_person(found),
+            -worst,
+            not self.live,
+            self.name,
+        )
+
+    @property
+    def tone(self) -> str:
+        """The status that its icon shows."""
+        if urgent(self.needs.values()):
+            return "failed"
+        if self.needs["decisions"].number:
+            return "waiting"
+        return "retrying" if self.needs["retrying"].number else "done"
+
+    @property
+    def cells(self) -> list[Attention]:
+        """What has a column of its own; of events only for those who may see them."""
+        return [self.needs[kind] for kind in COLUMNS if kind in self.needs]
+
+    @property
+    def wanting(self) -> list[Attention]:
+        """What there is of anything."""
+        return [need for need in self.needs.values() if need.number]
+
+
+@dataclass(frozen=True)
+class Board:
+    """Everything that the first page shows.
+
+    Args:
+        checked_at: when, by the clock of the database.
+        problems: what is wrong, the most urgent first.
+        largest: the group of failures that is meant where failures are the most urgent.
+        needs: what needs a person in all.
+        definitions: the worst first.
+        others: the names of those that have no row.
+        hour: the last one.
+    """
+
+    checked_at: datetime
+    problems: list[Problem]
+    largest: AlikeFailures | None
+    needs: OfKind
+    definitions: list[DefinitionRow]
+    others: list[str]
+    hour: LastHour
+    redis: Beat
+    live: Beat
+
+    @property
+    def tiles(self) -> list[Attention]:
+        """The numbers in all: the kinds that are always shown, and those of which there is something."""
+        return [n for n in self.needs.values() if n.number or n.kind.always]
+
+
+def board(health: Health, *, events: bool) -> Board:
+    """How everything stands, by bounded looks along indexes.
+
+    Args:
+        health: what has been counted for the menu.
+        events: whether the reader may see events; else nothing is said of them.
+    """
+    now = health.machinery.now
+    names = list(Definition.objects.order_by("name").values_list("name", flat=True))
+    names = list(dict.fromkeys(names))
+    found, hour = needs(health, names), last_hour(now)
+    if not events:
+        for of_kind in (found.in_all, *found.by_definition.values()):
+            del of_kind["events"]
+    largest = largest_group() if health.failures else None
+    redis, live = pulse.redis.beat(), pulse.live.beat()
+    facts = Facts(health.machinery, found.in_all, largest, redis, live)
+    rows = sorted(_rows(names, found.by_definition, hour), key=lambda row: row.rank)
+    return Board(
+        checked_at=now,
+        problems=problems(facts),
+        largest=largest,
+        needs=found.in_all,
+        definitions=rows[:ROWS],
+        others=[row.name for row in rows[ROWS:]],
+        hour=hour,
+        redis=redis,
+        live=live,
+    )
+
+
+def _rows(
+    names: Iterable[str], needed: dict[str, OfKind], hour: LastHour
+) -> list[DefinitionRow]:
+    rows = ProcessInstance.objects.live()
+    parts = [rows.filter(name=name) for name in names]
+    live = dict(grouped(parts, "name", cap=FEW))
+    return [
+        DefinitionRow(
+            name,
+            needed[name],
+            Capped(live.get(name, 0), FEW),
+            hour.by_definition.get(name, Hour.empty()),
+        )
+        for name in names
+    ]

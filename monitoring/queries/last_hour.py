@@ -1,0 +1,162 @@
+"""What the last hour was like, minute by minute: transitions, processes that ended, and failures, of each definition.
+
+No table has an index on time, and none needs one: keys are given out in the order of time. The first transition of the
+hour is found by halving, and of those since then one in so many is looked at that no more than `LOOKED_AT` are. What
+was looked at stands for the others; below that number every one is counted.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db import connections
+
+from orchestrator.models import Checkpoint, Incident
+from orchestrator.models.process_instance import ENDED
+
+MINUTES = 60
+
+HOUR = timedelta(minutes=MINUTES)
+
+LOOKED_AT = 1_800
+"""Transitions that are looked at."""
+
+FAILURES = 1_000
+"""The newest failures, which are looked at each."""
+
+
+@dataclass
+class Minutes:
+    """How much there was in each minute of the hour, the oldest first.
+
+    Args:
+        each: one number a minute.
+        about: whether those looked at stand for others.
+        at_least: whether there may be more.
+    """
+
+    each: list[int] = field(default_factory=lambda: [0] * MINUTES)
+    about: bool = False
+    at_least: bool = False
+
+    @property
+    def number(self) -> int:
+        return sum(self.each)
+
+    @property
+    def most(self) -> int:
+        return max(self.each)
+
+    @property
+    def now(self) -> str:
+        """In the last whole minute."""
+        return self._said(self.each[-2])
+
+    def __str__(self) -> str:
+        return self._said(self.number)
+
+    def _said(self, number: int) -> str:
+        return f"{'≈' if self.about else ''}{number:,}{'+' if self.at_least else ''}"
+
+
+@dataclass(frozen=True)
+class Hour:
+    """The last hour of everything, or of one definition."""
+
+    transitions: Minutes
+    ended: Minutes
+    failures: Minutes
+
+    @classmethod
+    def empty(cls) -> Hour:
+        return cls(Minutes(), Minutes(), Minutes())
+
+
+@dataclass(frozen=True)
+class LastHour:
+    """The hour in all and by the names of definitions, and when it ended."""
+
+    until: datetime
+    in_all: Hour
+    by_definition: dict[str, Hour]
+
+
+def last_hour(until: datetime) -> LastHour:
+    """The hour before a moment: three looks along primary keys, however many transitions there were."""
+    moved, every = _transitions(until)
+    failed, capped = _failures(until)
+    hours: dict[str, Hour] = defaultdict(Hour.empty)
+    for name, minute, ended in moved:
+        for hour in (hours[""], hours[name]):
+            hour.transitions.each[minute] += every
+            hour.ended.each[minute] += every * ended
+    for name, minute in failed:
+        for hour in (hours[""], *([hours[name]] if name else [])):
+            hour.failures.each[minute] += 1
+    for hour in hours.values():
+        hour.transitions.about = hour.ended.about = every > 1
+        hour.failures.at_least = capped
+    in_all = hours.pop("", Hour.empty())
+    return LastHour(until, in_all, dict(hours))
+
+
+def _transitions(until: datetime) -> tuple[list[tuple[str, int, bool]], int]:
+    """Transitions of the hour with name, minute and whether they ended their process; and for how many each stands."""
+    first, last = _span(until - HOUR)
+    every = 1
+    while (last - first) // every >= LOOKED_AT:
+        every *= 2
+    rows = Checkpoint.objects.order_by()
+    # The same ones whenever they are looked at, so that no number wavers.
+    keys = range(first - first % -every, last + 1, every)
+    found = rows.filter(pk__in=keys) if every > 1 else rows.filter(pk__gte=first)
+    given = found.values_list("instance__name", "at", "status")
+    moved = [
+        (name, _minute(at, until), status in ENDED)
+        for name, at, status in given[:LOOKED_AT]
+    ]
+    return moved, every
+
+
+def _failures(until: datetime) -> tuple[list[tuple[str, int]], bool]:
+    """The newest failures with name and minute, and whether there may be more in the hour."""
+    newest = Incident.objects.order_by("-pk")
+    rows = newest.values_list("instance__name", "opened_at")[:FAILURES]
+    found = [(name or "", at) for name, at in rows if at >= until - HOUR]
+    named = [(name, _minute(at, until)) for name, at in found]
+    return named, len(named) >= FAILURES
+
+
+def _span(since: datetime) -> tuple[int, int]:
+    """The keys of the first transition since then and of the last; the last and one more, if there is none."""
+    connection = connections[Checkpoint.objects.db]
+    table, at = map(connection.ops.quote_name, (Checkpoint._meta.db_table, "at"))
+    middle = "(low + high) / 2"
+    row = f"FROM {table} AS r WHERE r.id >= {middle} ORDER BY r.id LIMIT 1"  # names are the model's
+    old = f"(SELECT r.{at} {row}) < %s"
+    statement = f"""
+        WITH RECURSIVE halved(low, high, newest) AS (
+            SELECT least - 1, most + 1, most
+            FROM (SELECT MIN(id) AS least, MAX(id) AS most FROM {table}) AS ends
+            WHERE least IS NOT NULL
+            UNION ALL
+            SELECT CASE WHEN {old} THEN {middle} ELSE low END,
+                   CASE WHEN {old} THEN high ELSE {middle} END,
+                   newest
+            FROM halved WHERE high - low > 1
+        )
+        SELECT high, newest FROM halved WHERE high - low <= 1
+    """  # noqa: S608
+    given = connection.ops.adapt_datetimefield_value(since)
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [given, given])
+        first, last = cursor.fetchone() or (1, 0)
+    return first, last
+
+
+def _minute(at: datetime, until: datetime) -> int:
+    """Which minute of the hour, 0 being the oldest."""
+    ago = int((until - at).total_seconds() // 60)
+    return MINUTES - 1 - min(max(ago, 0), MINUTES - 1)

@@ -1,0 +1,110 @@
+"""What runs the processes, part by part, as the first page shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from monitoring.headline import LATE, NO_SWEEP
+from monitoring.pulse import Beat
+from monitoring.queries.board import Board
+from monitoring.queries.machinery import Machinery, ServedQueue
+
+ICONS = {"well": "done", "bad": "failed", "late": "escalated", "unknown": "not_taken"}
+
+
+@dataclass(frozen=True)
+class RunningPart:
+    """One part, and how it is.
+
+    Args:
+        name: in the page.
+        word: for people.
+        state: "well", "late" when it only makes slower, "bad", or "unknown".
+        says: how it is, in words.
+        at: the moment that the words end with.
+        queue: the queue's name, if it is one.
+    """
+
+    name: str
+    word: str
+    state: str
+    says: str
+    at: datetime | None = None
+    queue: str = ""
+
+    @property
+    def icon(self) -> str:
+        return ICONS[self.state]
+
+
+def parts(board: Board, machinery: Machinery) -> list[RunningPart]:
+    """All of them: queues, workers, due work, sweep, database, Redis, and what makes pages live."""
+    return [
+        *(_queue(queue, board.checked_at) for queue in machinery.queues),
+        *_workers(board, machinery),
+        RunningPart(
+            "database",
+            _("database"),
+            "well",
+            _milliseconds(machinery.milliseconds),
+        ),
+        _beat("redis", _("Redis"), board.redis),
+        _beat("live", _("live pages"), board.live),
+    ]
+
+
+def _queue(queue: ServedQueue, now: datetime) -> RunningPart:
+    workers = (
+        ngettext("%(number)s worker", "%(number)s workers", queue.workers)
+        % {"number": queue.workers}
+        if queue.workers
+        else _("no worker")
+    )
+    due = _("%(number)s due") % {"number": queue.due} if queue.due else _("nothing due")
+    late = queue.oldest is not None and now - queue.oldest > LATE
+    state = "well" if queue.workers else "unknown"
+    state = "bad" if queue.unserved else "late" if late else state
+    said = f"{workers} · {due}" + (f", {_('the oldest')}" if queue.oldest else "")
+    name = f"queue-{queue.name}"
+    return RunningPart(name, _("queue"), state, said, queue.oldest, queue.name)
+
+
+def _workers(board: Board, machinery: Machinery) -> Iterator[RunningPart]:
+    alive, silent = machinery.workers, machinery.silent
+    said = ngettext("%(number)s lives", "%(number)s live", alive) % {"number": alive}
+    if silent:
+        said += " · " + _("%(number)s silent") % {"number": silent}
+    if machinery.seen_at:
+        said += f" · {_('heartbeat')}"
+    state = "bad" if not alive else "late" if silent else "well"
+    yield RunningPart("workers", _("workers"), state, said, machinery.seen_at)
+    if machinery.oldest:
+        late = board.checked_at - machinery.oldest > LATE
+        state = "late" if late else "well"
+        yield RunningPart("due", _("oldest due work"), state, "", machinery.oldest)
+    else:
+        yield RunningPart("due", _("oldest due work"), "well", _("nothing due"))
+    swept = machinery.swept_at
+    if swept is None:
+        yield RunningPart("sweep", _("sweep"), "unknown", _("no sweep yet"))
+    else:
+        state = "bad" if board.checked_at - swept > NO_SWEEP else "well"
+        yield RunningPart("sweep", _("sweep"), state, "", swept)
+
+
+def _beat(name: str, word: Any, beat: Beat) -> RunningPart:
+    if beat.up is None:
+        return RunningPart(name, word, "unknown", _("no answer yet"))
+    if not beat.up:
+        return RunningPart(name, word, "bad", _("silent, noticed"), beat.since)
+    return RunningPart(name, word, "well", _milliseconds(beat.milliseconds))
+
+
+def _milliseconds(number: float) -> str:
+    return f"{number:.1f} ms"

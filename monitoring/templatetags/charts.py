@@ -1,0 +1,66 @@
+"""The charts of the first page."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.template import Library
+from django.utils.translation import gettext as _
+
+from monitoring.charts import area
+from monitoring.queries.last_hour import MINUTES, Hour
+
+register = Library()
+
+WIDE = 720, 120
+SMALL = 96, 22
+PART = 10
+"""Minutes that one row of the chart's table has."""
+
+
+@register.inclusion_tag("monitoring/home/chart.html")
+def hour_chart(hour: Hour, until: datetime) -> dict[str, Any]:
+    """The last hour as a drawing, and as a table for those who do not see it."""
+    moved, failed = hour.transitions, hour.failures
+    return {
+        "said": _said(hour),
+        "hour": hour,
+        "width": WIDE[0],
+        "height": WIDE[1],
+        "moved": area(moved.each, *WIDE),
+        "failed": area(failed.each, *WIDE, most=max(moved.most, failed.most)),
+        "parts": [
+            (
+                until - timedelta(minutes=MINUTES - first),
+                sum(moved.each[first : first + PART]),
+                sum(hour.ended.each[first : first + PART]),
+                sum(failed.each[first : first + PART]),
+            )
+            for first in range(0, MINUTES, PART)
+        ],
+    }
+
+
+@register.inclusion_tag("monitoring/home/spark.html")
+def spark(hour: Hour) -> dict[str, Any]:
+    """The last hour of one definition in a line."""
+    moved, failed = _by_two(hour.transitions.each), _by_two(hour.failures.each)
+    return {
+        "said": _said(hour),
+        "width": SMALL[0],
+        "height": SMALL[1],
+        "moved": area(moved, *SMALL) if any(moved) else None,
+        "failed": area(failed, *SMALL) if any(failed) else None,
+    }
+
+
+def _said(hour: Hour) -> str:
+    return _(
+        "%(moved)s transitions, %(ended)s processes ended, %(failed)s failures in the last hour"
+    ) % {"moved": hour.transitions, "ended": hour.ended, "failed": hour.failures}
+
+
+def _by_two(each: list[int]) -> list[int]:
+    """As many as a small drawing can show."""
+    return [sum(each[at : at + 2]) for at in range(0, len(each), 2)]

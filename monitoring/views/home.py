@@ -1,0 +1,32 @@
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from monitoring.access import EVENTS, for_viewers
+from monitoring.mending import headline
+from monitoring.queries.board import board
+from monitoring.queries.health import health
+from monitoring.running import parts
+from monitoring.views.page import page, shown_rows
+from monitoring.views.sharing import shared
+
+
+@require_safe
+@for_viewers
+@shared
+def index(request: HttpRequest) -> HttpResponse:
+    """The attention board: what is wrong and what mends it, then everything by definition, the worst first."""
+    now = health()
+    found = board(now, events=request.user.has_perm(EVENTS))
+    # What an open page shows stays where it is, whatever has become worse meanwhile: nothing moves under a hand.
+    places = {name: place for place, name in enumerate(shown_rows(request))}
+    return page(
+        request,
+        "home",
+        board=found,
+        definitions=sorted(
+            found.definitions, key=lambda row: places.get(row.name, len(places))
+        ),
+        headline=headline(found.problems, found.largest, request.user),
+        parts=parts(found, now.machinery),
+        health=now,
+    )

@@ -1,0 +1,210 @@
+"""S1, the first page, in a browser: what is wrong and what mends it, numbers that open what they count, one thumb."""
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from examples.order_listing.messages import Destination
+from examples.order_listing.orders import place_order
+from orchestrator.engine.drain import drain
+from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance, Worker
+from tests.browser.conftest import live
+from tests.browser.samples import HARMFUL, orders
+from tests.services.hired import hire
+from tests.services.site import Site
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+
+WEIGHT = 60_000
+"""Bytes of HTML that the first page may have."""
+
+THUMB = 44
+"""Pixels of height that a thumb hits."""
+
+ROWS = """() => {
+    const groups = [...document.querySelectorAll("tbody tr[data-number]")].map(row => Number(row.dataset.number));
+    return groups.length ? groups.reduce((a, b) => a + b) : document.querySelectorAll("tbody:not(.board *) tr").length;
+}"""
+"""How many things a list has: each row is one, or a group of so many."""
+
+
+def fail(number: int) -> None:
+    """Have so many orders fail for one cause; what they say of themselves would do harm as markup."""
+    for one in range(number):
+        place_order(Destination.BOTH, f"{one} MWh {HARMFUL[one % len(HARMFUL)]}")
+    drain()
+
+
+@pytest.fixture
+def phone(
+    transactional_db: None, browser: Browser, live_site: Site, operator: User
+) -> Iterator[Page]:
+    """A signed-in page on a phone that is 380 pixels wide."""
+    context = browser.new_context(
+        base_url=live_site.url,
+        viewport={"width": 380, "height": 844},
+        has_touch=True,
+        is_mobile=True,
+    )
+    page = context.new_page()
+    page.goto(live_site.link(operator))
+    yield page
+    context.close()
+
+
+def staffed() -> None:
+    """Have a worker that lives for as long as a test can take, however busy the machine is."""
+    hire()
+    later = timezone.now() + timedelta(hours=1)
+    Worker.objects.update(seen_at=later, swept_at=later)
+
+
+def figure(page: Page, kind: str) -> Locator:
+    return page.locator(f"#needs a[data-kind={kind}] b")
+
+
+def test_s1_1_the_page_says_what_is_wrong_and_each_number_opens_as_many(
+    signed_in: Page,
+) -> None:
+    staffed()
+    orders()
+    signed_in.goto("/")
+    said = signed_in.locator("#headline p")
+    expect(said).to_have_text(
+        re.compile(
+            r"2 failures of order-listing at “Awaiting external creation” since [\d:]+ \(\w+\)"
+        )
+    )
+    assert said.locator("*").count() == 0  # text, whatever the application says
+
+    links = {
+        (link.get_attribute("href") or "", (link.text_content() or "").split()[0])
+        for link in signed_in.locator("#needs a, #definitions .soft a").all()
+    }
+    opened = {address: number for address, number in links if number != "0"}
+    assert len(opened) >= 3
+    for address, number in opened.items():
+        signed_in.goto(address)
+        assert signed_in.evaluate(ROWS) == int(number), address
+
+
+def test_s1_2_a_count_changes_without_reload_and_agrees_with_the_list_it_opens(
+    signed_in: Page,
+) -> None:
+    staffed()
+    fail(1)
+    signed_in.goto("/")
+    live(signed_in)
+    signed_in.evaluate("window.loadedOnce = true")
+    expect(figure(signed_in, "failures")).to_have_text("1")
+
+    fail(2)
+
+    expect(figure(signed_in, "failures")).to_have_text("3")
+    expect(signed_in.locator("#headline p")).to_contain_text("3 failures")
+    expect(signed_in.locator("#definitions .soft")).to_contain_text("3 failures")
+    assert signed_in.evaluate("window.loadedOnce") is True
+    figure(signed_in, "failures").click()
+    expect(signed_in.locator("[data-number]")).to_have_attribute("data-number", "3")
+
+
+def test_s1_3_a_queue_with_work_and_without_a_worker_is_red_and_said_first(
+    signed_in: Page,
+) -> None:
+    staffed()
+    place_order(Destination.INTERNAL, "50 MWh")
+    at = timezone.now() - timedelta(minutes=9)
+    InboxEvent.objects.filter(wake_at__isnull=False).update(queue="mail", wake_at=at)
+
+    signed_in.goto("/")
+
+    queue = signed_in.locator("[data-part=queue-mail]")
+    expect(queue).to_have_class("is-bad")
+    expect(queue).to_contain_text("no worker · 1 due")
+    expect(queue.locator("svg.icon")).to_have_count(1)
+    red = "element => getComputedStyle(element).color"
+    usual = signed_in.locator("[data-part=database] .num").evaluate(red)
+    assert queue.locator(".num").evaluate(red) != usual
+    expect(signed_in.locator("#headline p")).to_contain_text("No worker serves mail")
+    expect(signed_in.locator("#headline code")).to_have_text(
+        "manage.py work --queue mail"
+    )
+    for part in ("workers", "sweep", "due", "database", "redis", "live"):
+        expect(signed_in.locator(f"[data-part={part}] svg.icon")).to_have_count(1)
+    InboxEvent.objects.update(queue="default")
+    drain()
+
+
+def test_s1_4_the_page_is_light_and_has_no_diagram(signed_in: Page) -> None:
+    staffed()
+    orders()
+    answer = signed_in.goto("/")
+    assert answer is not None
+    assert len(answer.body()) < WEIGHT
+    assert signed_in.locator(".picture").count() == 0
+    drawn = signed_in.locator("svg[role=img]")
+    assert drawn.count() == 1 + signed_in.locator("#definitions tr").count()
+    for chart in drawn.all():
+        expect(chart.locator("title")).to_contain_text("in the last hour")
+
+
+def test_s1_5_an_item_is_opened_and_tried_again_with_one_thumb(phone: Page) -> None:
+    staffed()
+    fail(2)
+    phone.goto("/")
+    live(phone)
+    first = phone.locator("#headline .acts a")
+    for button in first.all():
+        box = button.bounding_box()
+        assert box is not None
+        assert box["height"] >= THUMB
+        assert box["y"] + box["height"] < 844
+    assert phone.evaluate("document.documentElement.scrollWidth") <= 380
+
+    taps = [
+        "#headline .acts a:first-child",
+        "#members tbody tr:first-child a[href^='/processes/']",
+        "#retry-button",
+    ]
+    for target in taps:
+        phone.locator(target).first.tap()
+    phone.fill("#retry-dialog textarea", "the exchange is there")
+    phone.locator("#retry-dialog button[type=submit]").tap()
+
+    expect(phone.locator("dialog[open]")).to_have_count(0)
+    assert len(taps) + 1 <= 4
+    assert OperatorAction.objects.get().result == "done"
+
+
+def test_s1_5_fifty_equal_failures_are_tried_again_in_three_clicks(
+    signed_in: Page,
+) -> None:
+    staffed()
+    fail(50)
+    signed_in.goto("/")
+    expect(signed_in.locator("#headline p")).to_contain_text("50 failures")
+    clicks = 0
+    for target in ("#headline .acts a.primary", "#retry-dialog button[type=submit]"):
+        if clicks:  # the dialog is open already, and asks why
+            signed_in.fill("#retry-dialog textarea", "the exchange is there")
+        signed_in.click(target)
+        clicks += 1
+
+    expect(signed_in.locator("#flash")).to_contain_text("50 done, 0 refused")
+    assert clicks <= 3
+    assert OperatorAction.objects.filter(result="done").count() == 50
+    assert not ProcessInstance.objects.filter(status="failed").exists()
+
+
+def test_all_is_well_and_it_is_said_when_that_was_looked_at(signed_in: Page) -> None:
+    staffed()
+    place_order(Destination.INTERNAL, "50 MWh")
+    drain()
+    signed_in.goto("/")
+    expect(signed_in.locator("#headline")).to_contain_text("Nothing needs a person")
+    expect(signed_in.locator("#headline time")).to_be_visible()

@@ -1,0 +1,125 @@
+"""The last hour on the first page: counted while there is little, looked at in part while there is much."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from examples.order_listing.messages import Destination
+from examples.order_listing.orders import place_order
+from monitoring.queries import last_hour as hours
+from monitoring.queries.last_hour import last_hour
+from orchestrator.engine.drain import drain
+from orchestrator.models import Checkpoint, Incident, ProcessInstance
+from tests.services.explained import explained
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("no_rows_of_before"),
+]
+
+
+@pytest.fixture
+def no_rows_of_before() -> Any:
+    """One process, whose transitions are those that a test says; they are gone before the invariants are asked."""
+    place_order(Destination.INTERNAL, "50 MWh")
+    drain()
+    kept = list(Checkpoint.objects.order_by("pk"))
+    Checkpoint.objects.all().delete()
+    yield
+    Checkpoint.objects.all().delete()
+    Incident.objects.all().delete()
+    Checkpoint.objects.bulk_create(kept)
+
+
+def moved(times: Iterable[datetime], status: str = "waiting") -> None:
+    """Have transitions at these times."""
+    of = ProcessInstance.objects.get()
+    first = Checkpoint.objects.count() + 100
+    Checkpoint.objects.bulk_create(
+        Checkpoint(
+            instance=of,
+            revision=first + number,
+            cause=f"test:{first + number}",
+            steps=[],
+            status=status,
+            data={},
+            checksum="",
+            at=at,
+        )
+        for number, at in enumerate(times)
+    )
+
+
+def test_s1_3_few_transitions_are_counted_each_in_its_minute() -> None:
+    now = timezone.now()
+    moved(now - timedelta(hours=2, minutes=n) for n in range(9, 0, -1))
+    moved(now - timedelta(minutes=30, seconds=n) for n in range(20, 0, -1))
+    moved([now - timedelta(seconds=5)], status="completed")
+
+    hour = last_hour(now)
+
+    assert hour.in_all.transitions.number == 21
+    assert hour.in_all.transitions.each[29] == 20
+    assert hour.in_all.transitions.each[59] == 1
+    assert hour.in_all.ended.number == 1
+    assert str(hour.in_all.transitions) == "21"
+    assert hour.by_definition["order-listing"] == hour.in_all
+
+
+@pytest.mark.parametrize("before", [0, 1, 7, 64])
+def test_s1_3_the_first_transition_of_the_hour_is_found(before: int) -> None:
+    now = timezone.now()
+    moved(now - timedelta(hours=3, seconds=-n) for n in range(before))
+    assert last_hour(now).in_all.transitions.number == 0
+    moved(now - timedelta(minutes=59, seconds=-n) for n in range(3))
+    assert last_hour(now).in_all.transitions.number == 3
+
+
+def test_s1_3_of_many_one_in_so_many_stands_for_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hours, "LOOKED_AT", 50)
+    now = timezone.now()
+    moved(now - timedelta(seconds=3500 - n) for n in range(0, 3400, 5))  # 680 of them
+
+    hour = last_hour(now)
+
+    shown = hour.in_all.transitions
+    assert shown.about
+    assert 680 - 16 <= shown.number <= 680 + 16
+    assert str(shown).startswith("≈")
+    assert last_hour(now).in_all.transitions.each == shown.each  # it does not waver
+
+
+def test_s1_3_failures_are_those_of_the_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, of = timezone.now(), ProcessInstance.objects.get()
+    for at in (now - timedelta(hours=2), now - timedelta(minutes=3, seconds=1), now):
+        Incident.objects.create(
+            kind="step_failed", instance=of, opened_at=at, resolved_at=now, message="E"
+        )
+
+    hour = last_hour(now)
+
+    assert hour.in_all.failures.each[56] == hour.in_all.failures.each[59] == 1
+    assert str(hour.in_all.failures) == "2"
+    monkeypatch.setattr(hours, "FAILURES", 2)
+    assert str(last_hour(now).in_all.failures) == "2+"
+
+
+def test_s1_4_the_hour_is_found_along_keys_alone() -> None:
+    moved([timezone.now()])
+    with explained() as plans:
+        last_hour(timezone.now())
+    assert plans
+    for plan in plans:
+        assert "Seq Scan on orchestrator_checkpoint" not in plan, plan
+        assert "SCAN orchestrator_checkpoint" not in plan.replace(
+            "SCAN orchestrator_checkpoint USING", ""
+        ), plan
+
+
+def test_a_database_without_a_transition_has_an_empty_hour() -> None:
+    assert last_hour(timezone.now()).in_all.transitions.number == 0

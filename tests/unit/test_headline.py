@@ -1,0 +1,130 @@
+"""S1, the sentence of the first page: the most urgent thing decides."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from monitoring.charts import area
+from monitoring.headline import Facts, Urgency, problems
+from monitoring.pulse import Beat
+from monitoring.queries.attention import KINDS, Attention
+from monitoring.queries.counts import Capped
+from monitoring.queries.failures import AlikeFailures
+from monitoring.queries.machinery import Machinery, ServedQueue
+from orchestrator.models import Incident
+
+NOW = datetime(2026, 11, 23, 9, 12, tzinfo=UTC)
+
+
+def ago(seconds: float) -> datetime:
+    return NOW - timedelta(seconds=seconds)
+
+
+def queue(
+    name: str = "default", workers: int = 2, due: int = 0, seconds: float = 0
+) -> ServedQueue:
+    oldest = ago(seconds) if due else None
+    return ServedQueue(name, workers, Capped(due, 1000), oldest)
+
+
+def machinery(*queues: ServedQueue, swept: float = 1) -> Machinery:
+    return Machinery(NOW, 1.0, queues or (queue(),), ago(swept), 0, ago(1))
+
+
+def needs(**numbers: int) -> dict[str, Attention]:
+    return {
+        kind: Attention(kind, Capped(numbers.get(kind, 0), 1000), ago(300))
+        for kind in KINDS
+    }
+
+
+def failing(number: int = 55) -> AlikeFailures:
+    first, last = Incident(opened_at=ago(4000)), Incident(opened_at=ago(5))
+    return AlikeFailures(last, first, Capped(number, 5000))
+
+
+WELL = Facts(machinery(), needs(), None, Beat(up=True), Beat(up=True))
+IN_ORDER: dict[Urgency, dict[str, Any]] = {
+    Urgency.NO_WORKER: {"machinery": machinery(queue(workers=0))},
+    Urgency.UNSERVED: {"machinery": machinery(queue(), queue("mail", 0, 14, 540))},
+    Urgency.NO_SWEEP: {"machinery": machinery(swept=600)},
+    Urgency.FAILURES: {"largest": failing()},
+    Urgency.STALLED: {"needs": needs(stalled=1)},
+    Urgency.OVERDUE: {"needs": needs(overdue=2)},
+    Urgency.ESCALATED: {"needs": needs(escalated=1)},
+    Urgency.REDIS: {"redis": Beat(up=False, since=ago(9))},
+    Urgency.LATE: {"machinery": machinery(queue(due=9, seconds=600))},
+    Urgency.EVENTS: {"needs": needs(events=1)},
+    Urgency.LIVE: {"live": Beat(up=False, since=ago(9))},
+    Urgency.DECISIONS: {"needs": needs(decisions=4)},
+}
+
+
+def found(**facts: Any) -> list[Urgency]:
+    return [problem.urgency for problem in problems(replace(WELL, **facts))]
+
+
+def test_s1_1_nothing_is_wrong_where_all_is_well() -> None:
+    assert found() == []
+    assert found(needs=needs(retrying=3, paused=1)) == []  # which go on by themselves
+
+
+@pytest.mark.parametrize("urgency", list(Urgency), ids=lambda one: one.name)
+def test_s1_1_each_thing_that_is_wrong_is_found(urgency: Urgency) -> None:
+    assert found(**IN_ORDER[urgency]) == [urgency]
+
+
+@pytest.mark.parametrize(
+    ("urgent", "less"),
+    [
+        (Urgency.NO_WORKER, Urgency.FAILURES),
+        (Urgency.UNSERVED, Urgency.FAILURES),
+        (Urgency.NO_SWEEP, Urgency.STALLED),
+        (Urgency.FAILURES, Urgency.OVERDUE),
+        (Urgency.FAILURES, Urgency.REDIS),
+        (Urgency.FAILURES, Urgency.LATE),
+        (Urgency.ESCALATED, Urgency.REDIS),
+        (Urgency.REDIS, Urgency.EVENTS),
+        (Urgency.LATE, Urgency.DECISIONS),
+    ],
+)
+def test_s1_1_the_most_urgent_comes_first(urgent: Urgency, less: Urgency) -> None:
+    assert found(**IN_ORDER[urgent], **IN_ORDER[less]) == [urgent, less]
+
+
+def test_s1_1_without_any_worker_no_queue_is_blamed() -> None:
+    both = machinery(queue(workers=0, due=3, seconds=900), queue("mail", 0, 1, 2))
+    assert found(machinery=both) == [Urgency.NO_WORKER]
+
+
+def test_s1_1_a_silent_redis_is_said_once() -> None:
+    silent = Beat(up=False, since=ago(3))
+    assert found(redis=silent, live=silent) == [Urgency.REDIS]
+    assert found(redis=Beat(None), live=Beat(None)) == []  # not known yet
+
+
+def test_s1_1_of_two_queues_the_one_that_waits_longer_comes_first() -> None:
+    queues = queue(), queue("mail", 0, 1, 20), queue("films", 0, 1, 900)
+    first, second = problems(replace(WELL, machinery=machinery(*queues)))
+    assert first.names == ("films",)
+    assert second.names == ("mail",)
+    assert first.since == ago(900)
+
+
+def test_s1_1_failures_say_since_when_and_how_many() -> None:
+    [problem] = problems(replace(WELL, largest=failing()))
+    assert problem.since == ago(4000)
+    assert str(problem.number) == "55"
+    assert problem.alarming
+    [waiting] = problems(replace(WELL, needs=needs(decisions=1)))
+    assert not waiting.alarming
+
+
+def test_a_chart_stays_in_its_frame() -> None:
+    drawn = area([0, 5, 10], 720, 120)
+    assert drawn.line == "0,120 360,61 720,2"
+    assert drawn.area == "0,120 0,120 360,61 720,2 720,120"
+    assert area([0, 0], 96, 22).line == "0,22 96,22"
+    assert area([1, 1], 10, 12, most=2).line == "0,7 10,7"
