@@ -10,7 +10,6 @@ from django.utils.translation import gettext_lazy as _
 from orchestrator.definition.codec import MAX_BYTES
 from orchestrator.engine.operations import ActionRequest, Operation
 from orchestrator.exceptions import InvalidMessage
-from orchestrator.models import ProcessInstance
 from orchestrator.strict_json import parse
 
 
@@ -90,24 +89,12 @@ class ActionForm(forms.Form):
 
 
 @dataclass(frozen=True)
-class ProcessAnswer:
-    """What became of one process of several: why it was refused, "" if it was not."""
-
-    process: ProcessInstance
-    refusal: str = ""
-
-
-@dataclass(frozen=True)
 class ActionAnswer:
-    """What became of an action: the sentence to show, the HTTP status that goes with it, where it leads.
-
-    Of an action on several there is a verdict for each.
-    """
+    """What became of an action: the sentence to show, the HTTP status that goes with it, where it leads."""
 
     text: Any
     status: int = 200
     leads_to: str = ""
-    verdicts: tuple[ProcessAnswer, ...] = ()
 
     @property
     def done(self) -> bool:

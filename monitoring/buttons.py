@@ -33,7 +33,6 @@ class Button:
         revision: that its row shows; without it that of the page counts.
         word: what stands on it, where that is not the action's label.
         tone: how it looks, where that is not as the action says.
-        number: on how many processes it is done, where that is not one.
     """
 
     operation: Operation
@@ -45,7 +44,6 @@ class Button:
     revision: int | None = None
     word: str = ""
     tone: str = ""
-    number: int = 0
 
     @property
     def label(self) -> Any:
@@ -69,8 +67,6 @@ class Dialog:
     operation: Operation
     fields: list[tuple[Given, Any]] = field(default_factory=list)
     """What is asked for, with what stands there at first."""
-    many: bool = False
-    """Whether it is for several processes, which its button gives."""
 
     @property
     def hidden(self) -> list[Given]:

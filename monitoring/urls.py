@@ -4,6 +4,7 @@ from django.urls import path
 
 from monitoring.views import (
     audit,
+    bulk,
     decisions,
     definitions,
     events,
@@ -51,9 +52,12 @@ urlpatterns = [
     path("events/<int:pk>/<slug:name>/", operations.act_on_event, name="act-on-event"),
     path("failures/", failures.index, name="failures"),
     path("failures/<slug:cause>/", failures.group, name="failure-group"),
-    path("failures/<slug:cause>/retry/", failures.retry, name="retry-failures"),
     path("audit/", audit.index, name="audit"),
     path("audit/export.<str:form>", audit.export, name="audit-export"),
+    path("operations/", bulk.index, name="operations"),
+    path("operations/begin/", bulk.begin, name="begin-operation"),
+    path("operations/<uuid:pk>/", bulk.detail, name="bulk-operation"),
+    path("operations/<uuid:pk>/<slug:name>/", bulk.act, name="act-on-bulk"),
     path("find/", find.find, name="find"),
     path("ws/live/", socket.live, name="live"),
     path("livez", probes.livez, name="livez"),

@@ -1,10 +1,12 @@
 """Counting that stays quick whatever the size of the tables."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
+from django.core.exceptions import EmptyResultSet
 from django.db import connections
 from django.db.models import QuerySet
 
@@ -59,14 +61,17 @@ def grouped(
         oldest: a field with a time, the first of which follows the count.
     """
     parts = [rows] if isinstance(rows, QuerySet) else list(rows)
-    if not parts:
+    wanted = (*fields, oldest) if oldest else fields
+    looked_at = list[tuple[str, tuple[Any, ...]]]()
+    for part in parts:
+        with suppress(EmptyResultSet):  # one that nothing can match
+            looked_at.append(part.values(*wanted)[:cap].query.sql_with_params())
+    if not looked_at:
         return []
     connection = connections[parts[0].db]
     names = ", ".join(
         connection.ops.quote_name(_column(parts[0], field)) for field in fields
     )
-    wanted = (*fields, oldest) if oldest else fields
-    looked_at = [part.values(*wanted)[:cap].query.sql_with_params() for part in parts]
     # Names come from the model and the inner statements from the query compiler, their values as parameters.
     inner = " UNION ALL ".join(f"SELECT * FROM ({sql}) AS part" for sql, _ in looked_at)  # noqa: S608
     at = connection.ops.quote_name(_column(parts[0], oldest)) if oldest else ""

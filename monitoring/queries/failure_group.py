@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from django.db.models import TextField
@@ -78,16 +77,10 @@ class MembersPage:
     group: AlikeFailures | None
     compared: list[Compared]
 
-    @cached_property
-    def processes(self) -> dict[Any, ProcessInstance]:
-        """The processes of this page, each once."""
-        return {row.instance.pk: row.instance for row in self.rows if row.instance}
-
     @property
-    def chosen(self) -> str:
-        """These processes, as they are now, for a form."""
-        shown = self.processes.values()
-        return ",".join(f"{process.pk}:{process.revision}" for process in shown)
+    def has_processes(self) -> bool:
+        """Whether there is anything to try again: an event that no process took is redelivered."""
+        return any(row.instance_id for row in self.rows)
 
 
 def members_page(fingerprint: str, before: str = "") -> MembersPage:

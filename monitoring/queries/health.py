@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from monitoring.queries.bulk import number_going_on
 from monitoring.queries.counts import MANY, Capped, capped
 from monitoring.queries.decisions import number_asked
 from monitoring.queries.failures import number_open
@@ -21,6 +22,7 @@ class Health:
     failures: Capped
     events: Capped
     decisions: Capped
+    operations: Capped
     machinery: Machinery
 
     @property
@@ -41,5 +43,6 @@ def health() -> Health:
         failures=number_open(),
         events=capped(InboxEvent.objects.needing_a_person()),
         decisions=number_asked(),
+        operations=number_going_on(),
         machinery=machinery(),
     )

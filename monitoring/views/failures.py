@@ -1,25 +1,17 @@
-"""What has failed: groups of one cause, one group, and a retry of those of its processes that are shown."""
+"""What has failed: groups of one cause, and one group with what was done about it."""
 
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
-from django.urls import reverse
-from django.utils.translation import ngettext
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
-from monitoring.access import by_script, for_viewers
-from monitoring.buttons import Button, Dialog
-from monitoring.many import ManyForm, carry_out_each
+from monitoring.access import for_viewers
 from monitoring.places import NO_CAUSE
-from monitoring.queries.failure_group import MembersPage, members_page
+from monitoring.queries.bulk import newcomers, on_cause
+from monitoring.queries.failure_group import members_page
 from monitoring.queries.failures import failure_groups, number_open
-from monitoring.views.operations import plain, shown
 from monitoring.views.page import named, page
 from monitoring.views.sharing import shared
-from orchestrator.engine.operations import OPERATIONS
-
-RETRY = "retry"
 
 
 @require_safe
@@ -43,41 +35,12 @@ def group(request: HttpRequest, cause: str) -> HttpResponse:
     return page(request, "failure_group", **_context(request, cause))
 
 
-@require_POST
-@for_viewers
-def retry(request: HttpRequest, cause: str) -> HttpResponse:
-    """Tries those processes again that the page showed."""
-    operation = OPERATIONS[RETRY]
-    answer = carry_out_each(request, operation, ManyForm(operation, request.POST))
-    if by_script(request):
-        return shown(request, "failure_group", answer, _context(request, cause))
-    return plain(request, answer, redirect("monitoring:failure-group", cause=cause))
-
-
 def _context(request: HttpRequest, cause: str) -> dict[str, Any]:
     fingerprint = "" if cause == NO_CAUSE else cause.replace("\0", "")[:64]
-    members = members_page(fingerprint, request.GET.get("before", ""))
+    operation = on_cause(fingerprint)
     return {
         "cause": cause,
-        "page": members,
-        "button": _button(request, cause, members),
-        "dialogs": [Dialog(OPERATIONS[RETRY], many=True)],
+        "page": members_page(fingerprint, request.GET.get("before", "")),
+        "operation": operation,
+        "newcomers": newcomers(operation) if operation else None,
     }
-
-
-def _button(request: HttpRequest, cause: str, members: MembersPage) -> Button | None:
-    """What tries again those that are shown, frozen as they are now."""
-    if not members.processes:
-        return None
-    operation, number = OPERATIONS[RETRY], len(members.processes)
-    return Button(
-        operation,
-        "retry-shown",
-        reverse("monitoring:retry-failures", args=[cause]),
-        operation.forbidden(request.user),
-        ngettext("%(number)s process", "%(number)s processes", number)
-        % {"number": number},
-        given=members.chosen,
-        tone="primary",
-        number=len(members.processes),
-    )

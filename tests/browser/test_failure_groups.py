@@ -1,4 +1,4 @@
-"""S5, the failure inbox, in a browser: a group opens, grows while it is looked at, and is tried again at one press."""
+"""S5, the failure inbox, in a browser: a group opens, and grows while it is looked at."""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -6,13 +6,10 @@ from playwright.sync_api import Page, expect
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from orchestrator.engine.drain import drain
-from orchestrator.models import OperatorAction
 from tests.browser.conftest import live
 from tests.browser.samples import HARMFUL
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
-
-RETRY = "#retry-dialog .acts button:last-child"
 
 
 @pytest.fixture
@@ -41,21 +38,6 @@ def test_s5_1_a_group_opens_and_grows_while_it_is_looked_at(group: Page) -> None
 
     expect(chip).to_have_text("4 failed")
     expect(group.locator("#members tbody tr")).to_have_count(4)
-
-
-def test_s5_3_what_came_after_the_dialog_opened_is_not_tried_again(group: Page) -> None:
-    group.click("#retry-shown")
-    expect(group.locator("#retry-dialog .subject")).to_have_text("3 processes")
-    fail(1)
-    expect(group.locator("#members tbody tr")).to_have_count(4)
-
-    group.fill("#retry-dialog textarea", "the exchange is there")
-    group.click(RETRY)
-
-    expect(group.locator("#flash")).to_contain_text("Retry: 3 done, 0 refused.")
-    expect(group.locator("dialog[open]")).to_have_count(0)
-    expect(group.locator("#members tbody tr")).to_have_count(1)
-    assert OperatorAction.objects.filter(result="done").count() == 3
 
 
 @pytest.mark.parametrize("width", [1440, 1024, 390])

@@ -13,9 +13,10 @@ from examples.order_listing.messages import ExternalOrderRejected
 from examples.order_listing.models import Order
 from orchestrator import send_event
 from orchestrator.engine.drain import drain
-from orchestrator.models import Incident
+from orchestrator.models import BulkOperation, Incident
 from tests.browser.conftest import live
 from tests.browser.samples import HARMFUL, orders
+from tests.services.bulk import begun, frozen
 from tests.services.site import Site
 
 AXE = Path(__file__).parent / "vendor/axe-core-4.14.1/axe.min.js"
@@ -24,8 +25,10 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
 
 @pytest.fixture
-def placed(transactional_db: None) -> dict[str, Order]:
-    return orders()
+def placed(transactional_db: None, operator: User) -> dict[str, Order]:
+    placed = orders()
+    frozen(begun(operator, {"status": "failed"}, 1))
+    return placed
 
 
 def addresses(placed: dict[str, Order]) -> list[str]:
@@ -42,6 +45,10 @@ def addresses(placed: dict[str, Order]) -> list[str]:
         "/audit/?when=today&action=cancel",
         "/failures/",
         f"/failures/{Incident.objects.latest('pk').fingerprint}/",
+        "/operations/",
+        "/operations/begin/?action=assign&status=live",
+        "/operations/begin/",
+        f"/operations/{BulkOperation.objects.latest('pk').pk}/",
         "/nothing-here/",
     ]
 

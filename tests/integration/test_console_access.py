@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -15,6 +15,7 @@ from orchestrator import send_event, start_process
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import OPERATIONS, on_processes
 from orchestrator.models import (
+    BulkOperation,
     InboxEvent,
     IssuedCommand,
     OperatorAction,
@@ -43,6 +44,9 @@ PAGES = {
     "audit-export": ["csv"],
     "failures": [],
     "failure-group": ["cause"],
+    "operations": [],
+    "begin-operation": [],
+    "bulk-operation": ["bulk"],
 }
 BUTTONS = {
     "retry": ["process"],
@@ -50,17 +54,24 @@ BUTTONS = {
     "escalate": ["process"],
     "pause": ["process"],
     "assign": ["process"],
-    "retry-failures": ["cause"],
+    "pause_bulk": ["bulk"],
+    "cancel_bulk": ["bulk"],
     "redeliver": ["event"],
     "discard": ["event"],
     "deliver": ["event"],
 }
-ROUTES = {"process": "act", "run": "act-on-step", "event": "act-on-event"}
+ROUTES = {
+    "process": "act",
+    "run": "act-on-step",
+    "event": "act-on-event",
+    "bulk": "act-on-bulk",
+}
 ELSEWHERE = {
     "find",
     "live",
 }  # the one leads on to a page of the table above, the other is a socket
 OF_MACHINES = {"livez", "readyz", "metrics"}  # test_probes says who may ask
+OF_BULK = {"start_bulk", "resume_bulk", "repeat_bulk"}  # test_console_bulk has them
 OF_WORKFLOWS = {
     "step-result": ["process", "run"],
     "cancel": ["process"],
@@ -89,12 +100,25 @@ def targets() -> dict[str, UUID | int | str]:
     command = IssuedCommand.objects.get(type="RequestExternalCreation")
     process = ProcessInstance.objects.get(pk=order.process_id)
     failure = process.incidents.get(command=command)
+    now = process.changed_at
+    bulk = BulkOperation.objects.create(
+        key=uuid4(),
+        action="retry",
+        selection="failures",
+        about={"cause": failure.fingerprint},
+        status="running",
+        batch=1,
+        shown_at=now,
+        created_at=now,
+        changed_at=now,
+        frozen_at=now,
+    )
     return {
         "process": process.pk,
         "event": event.pk,
         "command": command.pk,
         "cause": failure.fingerprint,
-        "chosen": f"{process.pk}:{process.revision}",
+        "bulk": bulk.pk,
     }
 
 
@@ -123,7 +147,7 @@ def test_every_route_of_the_console_is_in_the_table() -> None:
     acts = BUTTONS.keys() | OF_WORKFLOWS.keys()
     pages = PAGES.keys() | ELSEWHERE | OF_MACHINES | (acts - OPERATIONS.keys())
     assert set(names(console.url_patterns)) == pages | set(ROUTES.values())
-    assert OPERATIONS.keys() <= acts | OF_THE_COMMAND_LINE
+    assert OPERATIONS.keys() <= acts | OF_BULK | OF_THE_COMMAND_LINE
 
 
 OF_THE_COMMAND_LINE = {"export", "import"}
@@ -177,7 +201,7 @@ def test_buttons(
     if person:
         client.force_login(request.getfixturevalue(person))
     form = {"key": "0193a1b2c3d47e5f8a9b0c1d2e3f4a5b", "reason": "because"}
-    form |= {name: str(targets[name]) for name in ("command", "chosen", "process")}
+    form |= {name: str(targets[name]) for name in ("command", "process")}
 
     answer = client.post(
         address(name, BUTTONS[name], targets), form, headers={"HX-Request": "true"}

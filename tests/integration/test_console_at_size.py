@@ -22,6 +22,7 @@ from monitoring.queries import (
     attention,
     audit,
     board,
+    bulk,
     counts,
     decisions,
     definitions,
@@ -85,6 +86,14 @@ PAGES = [
     "/failures/",
     "/failures/?order=largest",
     "/failures/?definition=order-listing",
+    "/operations/",
+    "/operations/begin/?action=retry&status=failed",
+    "/operations/begin/?action=escalate&status=live",
+    "/operations/begin/?action=escalate&definition=order-listing",
+    "/operations/begin/?action=escalate&version=1",
+    "/operations/begin/?action=escalate&step=Completed",
+    "/operations/begin/?action=escalate&q=SEED-0000001",
+    "/operations/begin/?verdict=parked",
     "/events/",
     "/events/?tab=parked",
     "/events/?q=nothing",
@@ -132,6 +141,7 @@ ADMIN = [
 def many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Fill the database, a tenth of it live; and empty it before the invariants are asked of each process."""
     for module, name in (
+        (bulk, "CAP"),
         (counts, "MANY"),
         (attention, "CAP"),
         (audit, "LOOKED_AT"),

@@ -1,9 +1,8 @@
-"""S5, the failure inbox: failures in groups of one cause, a group of its own, and the retry of those that are shown."""
+"""S5, the failure inbox: failures in groups of one cause, and a group of its own."""
 
 import re
 from collections.abc import Callable
 from datetime import timedelta
-from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -17,12 +16,10 @@ from monitoring.queries import failures as lists
 from monitoring.queries.failure_group import alike, members_page
 from monitoring.queries.failures import failure_groups
 from orchestrator.engine.drain import drain
-from orchestrator.models import Incident, OperatorAction, ProcessInstance
+from orchestrator.models import Incident, ProcessInstance
 from tests.browser.samples import HARMFUL
 
 pytestmark = pytest.mark.django_db
-
-SCRIPT = {"HX-Request": "true"}
 
 
 @pytest.fixture
@@ -151,7 +148,7 @@ def test_s5_2_a_group_says_what_is_the_same_and_what_differs(
     assert told["destination"].values == [("both", 3)]
     assert told["order_id"].all_differ
     assert told["Version"].same
-    assert page.processes.keys() == {process.pk for process in failed}
+    assert {row.instance for row in page.rows} == set(failed)
 
 
 def test_s5_2_each_member_has_its_trace(
@@ -209,81 +206,13 @@ def test_what_messages_have_in_common() -> None:
 # Retry
 
 
-def form(page: str, key: object = None) -> dict[str, str]:
-    """What the dialog of an open page sends."""
-    [chosen] = re.findall(r'data-given="([^"]+)"', page)
-    return {"key": str(key or uuid4()), "reason": "line is back", "chosen": chosen}
-
-
-def test_s5_3_those_that_are_shown_are_tried_again_each_with_its_verdict(
-    failed: list[ProcessInstance], read: Callable[..., str], client: Client
+def test_s5_3_the_button_of_a_group_leads_to_what_it_would_be_done_to(
+    failed: list[ProcessInstance], read: Callable[..., str]
 ) -> None:
-    address = f"/failures/{cause()}/"
-    given = form(read(address))
+    address = f"/operations/begin/?action=retry&amp;cause={cause()}"
 
-    answer = client.post(f"{address}retry/", given, headers=SCRIPT)
-
-    assert answer.status_code == 200
-    text = answer.content.decode()
-    assert "Retry: 3 done, 0 refused." in text
-    assert "None of this cause is open any more." in text
-    assert OperatorAction.objects.filter(action="retry", result="done").count() == 3
-
-
-def test_s5_3_pressing_twice_acts_once_and_says_the_same(
-    failed: list[ProcessInstance], read: Callable[..., str], client: Client
-) -> None:
-    address = f"/failures/{cause()}/"
-    given = form(read(address))
-
-    for _ in range(2):
-        answer = client.post(f"{address}retry/", given, headers=SCRIPT)
-        assert "Retry: 3 done, 0 refused." in answer.content.decode()
-
-    assert OperatorAction.objects.count() == 3
-
-
-def test_s5_3_what_has_moved_meanwhile_is_refused_and_the_others_are_done(
-    failed: list[ProcessInstance], read: Callable[..., str], client: Client
-) -> None:
-    address = f"/failures/{cause()}/"
-    page = read(address)
-    client.post(f"/processes/{failed[0].pk}/cancel/", {"key": uuid4(), "reason": "x"})
-    client.post(f"/processes/{failed[0].pk}/escalate/", {"key": uuid4(), "reason": "x"})
-
-    answer = client.post(f"{address}retry/", form(page), headers=SCRIPT)
-
-    assert "Retry: 2 done, 1 refused." in answer.content.decode()
-    refused = OperatorAction.objects.get(action="retry", result="refused")
-    assert refused.instance == failed[0]
-
-
-def test_s5_3_a_newcomer_is_not_touched_by_what_was_frozen(
-    failed: list[ProcessInstance], read: Callable[..., str], client: Client
-) -> None:
-    address = f"/failures/{cause()}/"
-    given = form(read(address))
-    late = place_order(Destination.BOTH, "9 MWh", "F-9")
-    drain()
-
-    client.post(f"{address}retry/", given, headers=SCRIPT)
-
-    assert not OperatorAction.objects.filter(instance=late.process_id).exists()
-
-
-@pytest.mark.parametrize(
-    "chosen", ["", "nonsense", ",", ",".join(f"{uuid4()}:1" for _ in range(51))]
-)
-def test_a_form_that_no_page_sends_does_nothing(
-    chosen: str, failed: list[ProcessInstance], client: Client, operator: User
-) -> None:
-    client.force_login(operator)
-    given = {"key": str(uuid4()), "reason": "x", "chosen": chosen}
-
-    answer = client.post(f"/failures/{cause()}/retry/", given, headers=SCRIPT)
-
-    assert answer.status_code == 400
-    assert not OperatorAction.objects.exists()
+    for page in ("/failures/", f"/failures/{cause()}/"):
+        assert f'href="{address}"' in read(page)
 
 
 def test_who_may_not_retry_sees_why(
@@ -293,4 +222,4 @@ def test_who_may_not_retry_sees_why(
 
     page = client.get(f"/failures/{cause()}/").content.decode()
 
-    assert re.search(r'id="retry-shown"[^>]*aria-disabled="true"', page)
+    assert re.search(r'aria-disabled="true" aria-describedby="begin-retry-why"', page)

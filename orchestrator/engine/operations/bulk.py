@@ -294,6 +294,11 @@ def pace_of(operation: BulkOperation) -> Pace:
     )
 
 
+def moment_shown() -> datetime:
+    """The moment of a page that shows what is to be frozen, by the database's clock."""
+    return database_now()
+
+
 def in_bulk() -> dict[str, Operation]:
     """The actions that can be done to many, by name."""
     return {name: one for name, one in OPERATIONS.items() if one.in_bulk}

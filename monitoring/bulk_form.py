@@ -1,0 +1,120 @@
+"""What the page says that begins an operation on many, made into a request to the engine."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+from django import forms
+from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext_lazy as _
+
+from monitoring.actions import ActionForm
+from orchestrator.engine.operations import Operation, Pace, Wanted
+
+USUAL = Pace()
+
+
+class MomentField(forms.CharField):
+    """A moment with its zone, as the page has written it."""
+
+    def clean(self, value: Any) -> Any:
+        """The moment.
+
+        Raises:
+            ValidationError: it is none.
+        """
+        try:
+            found = parse_datetime(super().clean(value))
+        except ValueError:
+            found = None
+        if found is None or found.tzinfo is None:
+            raise forms.ValidationError(_("Load this page again."))
+        return found
+
+
+class SamplesField(forms.CharField):
+    """Sizes of samples, with commas between them."""
+
+    def clean(self, value: Any) -> Any:
+        """The sizes.
+
+        Raises:
+            ValidationError: one of them is no number.
+        """
+        parts = str(super().clean(value)).split(",")
+        try:
+            return tuple(int(part.strip()[:9]) for part in parts if part.strip())
+        except ValueError:
+            raise forms.ValidationError(
+                _("Write numbers with commas between them, or nothing.")
+            ) from None
+
+
+class BulkForm(ActionForm):
+    """The same as for one, with what the page has shown, and how fast it is to go."""
+
+    shown = forms.IntegerField(
+        min_value=0, max_value=2**31 - 1, widget=forms.HiddenInput
+    )
+    shown_at = MomentField(max_length=40, widget=forms.HiddenInput)
+    exact = forms.BooleanField(required=False, widget=forms.HiddenInput)
+    samples = SamplesField(
+        label=_("Samples first"),
+        required=False,
+        max_length=50,
+        initial=", ".join(map(str, USUAL.samples)),
+    )
+    batch = forms.IntegerField(
+        label=_("Most under way at once"), initial=USUAL.batch, min_value=1
+    )
+    rate = forms.FloatField(label=_("Most a second"), required=False)
+    per_key = forms.IntegerField(
+        label=_("Most at once with one business key"), required=False, min_value=1
+    )
+    stop_above = forms.FloatField(
+        label=_("Stop above so many percent failed"),
+        required=False,
+        initial=USUAL.stop_above,
+    )
+
+    def __init__(self, operation: Operation, data: Any, *, user: Any) -> None:
+        super().__init__(operation, data)
+        self.fields["reason"].widget.attrs = {"rows": 3, "maxlength": 500}
+        for given in operation.given:
+            self.fields[given.name].label = str(given.label)
+            if given.form == "person":
+                self.fields[given.name].initial = user.get_username()
+        self.new_key = uuid4().hex if data is None else str(data.get("key", ""))[:40]
+
+    @property
+    def paces(self) -> list[Any]:
+        """The fields that say how fast."""
+        return [
+            self[name] for name in ("samples", "batch", "rate", "per_key", "stop_above")
+        ]
+
+    @property
+    def givens(self) -> list[Any]:
+        """The fields of what the action is told besides."""
+        return [self[given.name] for given in self.operation.given]
+
+    def wanted(self, selection: str, about: Mapping[str, Any]) -> Wanted:
+        """What is wanted; the form must be valid."""
+        said = self.cleaned_data
+        pace = Pace(
+            said["samples"],
+            said["batch"],
+            said["rate"],
+            said["per_key"],
+            said["stop_above"],
+        )
+        return Wanted(
+            self.operation.name,
+            selection,
+            about,
+            said["shown"],
+            said["shown_at"],
+            said["exact"],
+            self.given(),
+            pace,
+        )

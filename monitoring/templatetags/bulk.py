@@ -1,0 +1,117 @@
+"""Tags of the pages of bulk operations."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.template import Context, Library
+from django.urls import reverse
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from monitoring.places import NO_CAUSE
+from monitoring.queries.graphs import step_of
+from monitoring.queries.instances import Filters
+from monitoring.spoken import spoken
+from monitoring.templatetags.console import chip
+from orchestrator.engine.operations import OPERATIONS, start_bulk
+from orchestrator.models import BulkOperation, BulkVerdict
+
+register = Library()
+
+WORDS = {
+    "waiting": "ready",
+    "tried": "running",
+    "gathering": "ready",
+    "stopped": "failed",
+}
+"""Statuses and verdicts whose look is that of another word."""
+
+
+@register.filter
+def of(values: dict[Any, str], key: Any) -> str:
+    """What a mapping says of a key; "" for nothing."""
+    return values.get(key, "")
+
+
+@register.simple_tag
+def number_of(operation: BulkOperation) -> int:
+    """On how many it is: as long as they are being frozen, on those that were shown."""
+    return operation.total if operation.frozen_at else operation.shown
+
+
+@register.simple_tag
+def known_step(name: str, step: str) -> str:
+    """A step as people read it."""
+    return step_of(name, step)
+
+
+@register.simple_tag
+def text_of(text: str, row: Any) -> str:
+    """A text of the engine about a process, an event, or what is gone."""
+    return spoken(text, getattr(row, "definition", None)) if text else "—"
+
+
+@register.simple_tag
+def bulk_chip(status: str, word: str) -> SafeString:
+    """The chip of an operation or of one of its items."""
+    return chip(WORDS.get(status, status), word)
+
+
+@register.simple_tag
+def verdict_chip(operation: BulkOperation, verdict: str) -> SafeString:
+    """The verdict of an item; what waits in a cancelled operation was not done."""
+    if verdict == BulkVerdict.WAITING and operation.status == "cancelled":
+        return chip("cancelled", _("not begun"))
+    return bulk_chip(verdict, str(BulkVerdict(verdict).label))
+
+
+@register.filter
+def action_label(name: str) -> Any:
+    """An action as people read it."""
+    return OPERATIONS[name].label if name in OPERATIONS else name
+
+
+@register.filter
+def verdict_word(verdict: str) -> Any:
+    """A verdict as people read it, or all of them."""
+    return BulkVerdict(verdict).label if verdict else _("All")
+
+
+@register.inclusion_tag("monitoring/parts/begin.html", takes_context=True)
+def begin_bulk(
+    context: Context, name: str, filters: Filters | None = None, **given: str
+) -> dict[str, Any]:
+    """The button that opens the page on which an action on many is begun.
+
+    Args:
+        context: of the page.
+        name: the action.
+        filters: what the list is narrowed to, where it is begun on that.
+        given: what else is selected, as parameters of the address.
+    """
+    operation, user = OPERATIONS[name], context["request"].user
+    about = {**(filters.parameters() if filters else {}), **given}
+    query = urlencode({"action": name, **about})
+    why = start_bulk.forbidden(user) or operation.forbidden(user)
+    return {
+        "operation": operation,
+        "label": _("Act on all that match") if filters else operation.label,
+        "tone": "" if filters else "primary",
+        "why": why or ("" if about else _("Narrow the list first")),
+        "address": f"{reverse('monitoring:begin-operation')}?{query}",
+        "place": name,
+    }
+
+
+@register.simple_tag
+def begin_address(name: str, cause: str) -> str:
+    """Where an action on the processes with failures of one cause is begun."""
+    query = urlencode({"action": name, "cause": cause or NO_CAUSE})
+    return f"{reverse('monitoring:begin-operation')}?{query}"
+
+
+@register.simple_tag
+def items_query(verdict: str, after: int | None = None) -> str:
+    """The parameters of a page of items."""
+    given = {"verdict": verdict, "after": after}
+    return f"?{urlencode({name: value for name, value in given.items() if value})}"

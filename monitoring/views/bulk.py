@@ -1,0 +1,248 @@
+"""Actions on many: the page that asks, the operation that follows, and all that there have been."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.views.decorators.http import (
+    require_http_methods,
+    require_POST,
+    require_safe,
+)
+
+from monitoring.access import EVENTS, by_script, for_viewers
+from monitoring.actions import ActionAnswer, ActionForm
+from monitoring.bulk_form import BulkForm
+from monitoring.buttons import Button, Dialog
+from monitoring.places import NO_CAUSE
+from monitoring.queries import bulk as queries
+from monitoring.queries.instances import Filters
+from monitoring.queries.selections import filters_of
+from monitoring.spoken import spoken
+from monitoring.views.operations import plain, shown
+from monitoring.views.page import page
+from orchestrator.engine.operations import (
+    SELECTIONS,
+    Operation,
+    cancel_bulk,
+    in_bulk,
+    moment_shown,
+    pause_bulk,
+    repeat_bulk,
+    resume_bulk,
+    start_bulk,
+)
+from orchestrator.exceptions import OperationRefused, PermissionMissing
+from orchestrator.models import BulkOperation
+
+FIRST = {"processes": "retry", "failures": "retry", "events": "redeliver"}
+"""The action that is meant where the address names none, by kind of selection."""
+
+CONTROLS = {
+    control.name: control
+    for control in (pause_bulk, resume_bulk, repeat_bulk, cancel_bulk)
+}
+
+
+@require_safe
+@for_viewers
+def index(request: HttpRequest) -> HttpResponse:
+    """The operations that there have been, newest first."""
+    before = request.GET.get("before", "")
+    return page(request, "operations", page=queries.operations_page(before))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_viewers
+def begin(request: HttpRequest) -> HttpResponse:
+    """Shows what an operation would be done to, and begins it; looking changes nothing."""
+    selection, about = selected(request)
+    operation = _action(request, selection)
+    form = BulkForm(operation, request.POST or None, user=request.user)
+    refusal, status = "", 200
+    if request.method == "POST":
+        refusal, status = _problem(form), 400
+        if not refusal:
+            try:
+                begun = start_bulk(
+                    form.wanted(selection, about), request=form.asked(request)
+                )
+            except OperationRefused as refused:
+                status = 403 if isinstance(refused, PermissionMissing) else 409
+                refusal = spoken(str(refused))
+            else:
+                return redirect("monitoring:bulk-operation", pk=begun.pk)
+    answer = _asking(request, operation, selection, about, form, refusal)
+    answer.status_code = status
+    return answer
+
+
+def _problem(form: BulkForm) -> str:
+    """The first thing that is wrong with a form; "" if nothing is."""
+    if form.is_valid():
+        return ""
+    name, errors = next(iter(form.errors.items()))
+    label = form.fields[name].label if name in form.fields else ""
+    return f"{label}: {errors[0]}" if label else str(errors[0])
+
+
+def _asking(
+    request: HttpRequest,
+    operation: Operation,
+    selection: str,
+    about: Mapping[str, Any],
+    form: BulkForm,
+    refusal: str,
+) -> HttpResponse:
+    narrows = SELECTIONS[selection].narrows(about)
+    at = moment_shown()
+    found = (
+        queries.preview(operation, selection, about, at, request.user)
+        if narrows
+        else None
+    )
+    return page(
+        request,
+        "begin_operation",
+        operation=operation,
+        others=[
+            (one, _address(request, one.name))
+            for one in in_bulk().values()
+            if one.model is SELECTIONS[selection].model
+        ],
+        selection=selection,
+        about=about,
+        filters=filters_of(about) if selection == "processes" else None,
+        found=found,
+        form=form,
+        refusal=refusal,
+        why=start_bulk.forbidden(request.user) or operation.forbidden(request.user),
+        running=queries.going_on_for(selection, about),
+    )
+
+
+def selected(request: HttpRequest) -> tuple[str, dict[str, str]]:
+    """What the address selects: the failures of a cause, the events with a verdict, or a list's processes.
+
+    Raises:
+        Http404: it selects events, and the reader may not see those.
+    """
+    given = request.GET
+    if "cause" in given:
+        cause = given["cause"].replace("\0", "")[:64]
+        return "failures", {"cause": "" if cause == NO_CAUSE else cause}
+    if "verdict" in given:
+        if not request.user.has_perm(EVENTS):
+            raise Http404
+        return "events", {"verdict": given["verdict"].replace("\0", "")[:20]}
+    filters = Filters.from_query(given, request.user).by_name()
+    about = filters.parameters()
+    if filters.owner == "me":
+        about["owner"] = request.user.get_username()
+    return "processes", about
+
+
+def _action(request: HttpRequest, selection: str) -> Operation:
+    """The action that the address names.
+
+    Raises:
+        Http404: it cannot be done to many, or not to these.
+    """
+    found = in_bulk().get(request.GET.get("action", FIRST[selection]))
+    if found is None or found.model is not SELECTIONS[selection].model:
+        raise Http404
+    return found
+
+
+def _address(request: HttpRequest, action: str) -> str:
+    """The same page for another action."""
+    given = request.GET.copy()
+    given["action"] = action
+    return f"?{given.urlencode()}"
+
+
+@require_safe
+@for_viewers
+def detail(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """One operation, live; `?verdict=` shows those items alone, `?after=` the next ones."""
+    return page(request, "operation", **_context(request, pk))
+
+
+@require_POST
+@for_viewers
+def act(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
+    """Pauses, resumes or cancels an operation, or does it once more for what failed."""
+    control = CONTROLS.get(name)
+    if control is None:
+        raise Http404
+    get_object_or_404(BulkOperation.objects.only("pk"), pk=pk)
+    answer = _pressed(request, control, pk)
+    if by_script(request) and not answer.leads_to:
+        return shown(request, "operation", answer, _context(request, pk))
+    if by_script(request):
+        return HttpResponse(headers={"HX-Redirect": answer.leads_to})
+    return plain(request, answer, redirect("monitoring:bulk-operation", pk=pk))
+
+
+def _pressed(request: HttpRequest, control: Any, pk: UUID) -> ActionAnswer:
+    form = ActionForm(control, request.POST)
+    if not form.is_valid():
+        return ActionAnswer(next(iter(form.errors.values()))[0], 400)
+    try:
+        done = control(pk, request=form.asked(request))
+    except OperationRefused as refused:
+        status = 403 if isinstance(refused, PermissionMissing) else 409
+        return ActionAnswer(spoken(str(refused)), status)
+    place = ""
+    if isinstance(done, BulkOperation):
+        place = reverse("monitoring:bulk-operation", args=[done.pk])
+    return ActionAnswer(control.done, leads_to=place)
+
+
+def _context(request: HttpRequest, pk: UUID) -> dict[str, Any]:
+    operation = get_object_or_404(
+        BulkOperation.objects.select_related("again_of"), pk=pk
+    )
+    found = queries.operation_page(
+        operation, request.GET.get("verdict", ""), request.GET.get("after", "")
+    )
+    return {
+        "page": found,
+        "operation": operation,
+        "action": in_bulk().get(operation.action),
+        "filters": filters_of(operation.about)
+        if operation.selection == "processes"
+        else None,
+        "same": same_again(operation),
+        "again": operation.again.order_by("pk").first(),
+        "buttons": [
+            Button(
+                control,
+                f"{name}-button",
+                reverse("monitoring:act-on-bulk", args=[pk, name]),
+                control.refusal(request.user, operation),
+                str(control.label),
+                revision=operation.revision,
+            )
+            for name, control in CONTROLS.items()
+            if name != "repeat_bulk" or operation.failed
+        ],
+        "dialogs": [Dialog(control) for control in CONTROLS.values()],
+    }
+
+
+def same_again(operation: BulkOperation) -> str:
+    """The address of the list that an operation was begun on, as it is now; "" where it has none."""
+    if operation.selection == "processes":
+        return f"{reverse('monitoring:instances')}?{urlencode(operation.about)}"
+    if operation.selection == "failures":
+        cause = operation.about["cause"] or NO_CAUSE
+        return reverse("monitoring:failure-group", args=[cause])
+    if operation.selection == "events":
+        tab = urlencode({"tab": operation.about["verdict"]})
+        return f"{reverse('monitoring:events')}?{tab}"
+    return ""

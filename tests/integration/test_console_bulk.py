@@ -1,0 +1,470 @@
+"""S6, the pages of bulk operations: what would be done is shown and exactly that is begun; then how far it is."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.http import HttpResponse
+from django.test import Client
+from django.utils import timezone
+
+from examples.order_listing.messages import Destination
+from examples.order_listing.orders import place_order
+from monitoring.queries import bulk as pages
+from orchestrator import send_event
+from orchestrator.engine.drain import drain
+from orchestrator.models import (
+    BulkOperation,
+    InboxEvent,
+    Incident,
+    OperatorAction,
+    ProcessInstance,
+)
+from tests.browser.samples import HARMFUL
+from tests.services.bulk import a_moment, begun, frozen, verdicts, worked_on
+
+pytestmark = pytest.mark.django_db
+
+FAILED = "/operations/begin/?action=retry&status=failed"
+
+
+@pytest.fixture
+def failed() -> list[ProcessInstance]:
+    """Three orders that failed for one cause."""
+    return fail(3)
+
+
+def fail(number: int) -> list[ProcessInstance]:
+    count = ProcessInstance.objects.count()
+    placed = [
+        place_order(Destination.BOTH, f"{n} MWh", f"F-{count + n}")
+        for n in range(number)
+    ]
+    drain()
+    a_moment()
+    found = ProcessInstance.objects.in_bulk([one.process_id for one in placed])
+    return [found[one.process_id] for one in placed]
+
+
+def cause() -> str:
+    return str(Incident.objects.open().latest("pk").fingerprint)
+
+
+@pytest.fixture
+def signed_in(client: Client, operator: User) -> Client:
+    client.force_login(operator)
+    return client
+
+
+Read = Callable[..., str]
+
+
+@pytest.fixture
+def read(signed_in: Client) -> Read:
+    def read_page(address: str, status: int = 200) -> str:
+        answer = signed_in.get(address)
+        assert answer.status_code == status
+        return answer.content.decode()
+
+    return read_page
+
+
+def form(page: str, **changed: Any) -> dict[str, str]:
+    """What the form of a page sends."""
+    hidden = r'<input type="hidden"\s+name="(\w+)"\s+value="([^"]*)"'
+    said = {name: value for name, value in re.findall(hidden, page) if name != "query"}
+    usual = {"reason": "the line is back", "samples": "", "batch": "100"}
+    return {**said, **usual, **{name: str(value) for name, value in changed.items()}}
+
+
+def pressed(client: Client, address: str, **changed: Any) -> HttpResponse:
+    """Open the page and press its button."""
+    page = client.get(address).content.decode()
+    return client.post(address, form(page, **changed))  # type: ignore[return-value]
+
+
+def last() -> BulkOperation:
+    return BulkOperation.objects.latest("pk")
+
+
+# Before
+
+
+def test_s6_1_the_page_shows_what_matches_and_where_it_stands(
+    failed: list[ProcessInstance], read: Read
+) -> None:
+    page = read(FAILED)
+
+    assert re.search(r'id="total">\s*3\s*<', page)
+    for process in failed:
+        assert f'href="/processes/{process.pk}/"' in page
+    assert form(page)["shown"] == "3"
+    assert form(page)["exact"] == "1"
+
+
+def test_s6_1_a_count_that_is_not_exact_says_so(
+    failed: list[ProcessInstance], signed_in: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "CAP", 2)
+    page = signed_in.get(FAILED).content.decode()
+    assert re.search(r'id="total">\s*at least 2\s*<', page)
+    assert "exact" not in form(page)
+    pressed(signed_in, FAILED)
+
+    operation = worked_on(last())
+    assert (operation.status, operation.total) == ("paused", 3)
+    assert not OperatorAction.objects.filter(action="retry").exists()
+
+
+def test_opening_the_page_writes_nothing(
+    failed: list[ProcessInstance], read: Read
+) -> None:
+    for address in (FAILED, f"/operations/begin/?cause={cause()}", "/operations/"):
+        read(address)
+
+    assert not OperatorAction.objects.exists()
+    assert not BulkOperation.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "address", ["/operations/begin/", "/operations/begin/?status=&q="]
+)
+def test_s6_1_a_list_that_is_not_narrowed_is_refused(
+    address: str, failed: list[ProcessInstance], signed_in: Client
+) -> None:
+    page = signed_in.get(address).content.decode()
+    assert "Say which first." in page
+    assert 'id="begin"' not in page
+
+    given = form(signed_in.get(FAILED).content.decode())
+    answer = signed_in.post(address, given)
+    assert answer.status_code == 409
+    assert not BulkOperation.objects.exists()
+
+
+def test_s6_1_nothing_that_matches_is_refused(
+    failed: list[ProcessInstance], signed_in: Client
+) -> None:
+    address = "/operations/begin/?status=paused"
+    assert "Nothing matches." in signed_in.get(address).content.decode()
+
+    given = form(signed_in.get(FAILED).content.decode())
+    assert signed_in.post(address, given).status_code == 409
+    assert not BulkOperation.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("filters", "number"),
+    [
+        ("status=failed", 3),
+        ("status=live", 4),
+        ("definition=order-listing", 4),
+        ("q=F-1", 1),
+        ("definition=order-listing&status=failed&q=F-", 3),
+        ("version=2", 4),
+        ("version=9", 0),
+        ("step=AwaitingExternalCreation", 3),
+        ("owner=nobody", 4),
+        ("definition=none", 0),
+    ],
+)
+def test_s6_1_it_acts_on_what_the_list_shows_with_every_filter(
+    filters: str, number: int, failed: list[ProcessInstance], signed_in: Client
+) -> None:
+    place_order(Destination.INTERNAL, "1 MWh", "I-1")
+    listed = signed_in.get(f"/processes/?{filters}").content.decode()
+    rows = set(re.findall(r'data-row="([^"]+)"', listed))
+    shown = re.findall(
+        r'id="total">\s*(\d+)',
+        signed_in.get(f"/operations/begin/?{filters}").content.decode(),
+    )
+    assert [str(len(rows))] == shown or (not rows and not shown)
+    if not rows:
+        assert number == 0
+        return
+    pressed(signed_in, f"/operations/begin/?action=escalate&{filters}")
+    operation = frozen(last())
+
+    items = {str(pk) for pk in operation.items.values_list("process_id", flat=True)}
+    assert items == rows
+
+
+def test_s6_2_the_pace_is_what_was_asked_for(
+    failed: list[ProcessInstance], signed_in: Client
+) -> None:
+    pace = {"samples": "1, 5", "batch": 7, "rate": 2.5, "per_key": 3, "stop_above": 10}
+    pressed(signed_in, FAILED, **pace)
+
+    one = last()
+    assert (one.samples, one.batch, one.rate, one.per_key, one.stop_above) == (
+        [1, 5],
+        7,
+        2.5,
+        3,
+        10.0,
+    )
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"samples": "one"},
+        {"samples": "0"},
+        {"batch": ""},
+        {"batch": "0"},
+        {"batch": "100000"},
+        {"rate": "nan"},
+        {"rate": "-1"},
+        {"per_key": "0"},
+        {"stop_above": "100"},
+        {"reason": " "},
+        {"shown_at": "yesterday"},
+        {"shown_at": "2026-11-23T07:00:00"},
+        {"key": "none"},
+        {"shown": "-1"},
+    ],
+)
+def test_what_is_out_of_bounds_is_said_and_nothing_begins(
+    changed: dict[str, str], failed: list[ProcessInstance], signed_in: Client
+) -> None:
+    answer = pressed(signed_in, FAILED, **changed)
+
+    assert answer.status_code in (400, 409)
+    assert 'class="notice bad" role="alert"' in answer.content.decode()
+    assert not BulkOperation.objects.exists()
+
+
+@pytest.mark.parametrize("action", ["skip", "pause", "none", "redeliver", "start_bulk"])
+def test_what_cannot_be_done_to_many_is_not_found(
+    action: str, failed: list[ProcessInstance], read: Read
+) -> None:
+    read(f"/operations/begin/?action={action}&status=failed", 404)
+
+
+def test_who_may_not_act_on_many_sees_why_and_is_refused(
+    failed: list[ProcessInstance], client: Client, operator: User
+) -> None:
+    operator.user_permissions.remove(
+        Permission.objects.get(codename="run_bulkoperation")
+    )
+    client.force_login(operator)
+    page = client.get(FAILED).content.decode()
+    assert re.search(r'id="begin-button"[^>]*disabled', page)
+
+    assert pressed(client, FAILED).status_code == 403
+    assert not BulkOperation.objects.exists()
+
+
+def test_pressing_twice_begins_one(
+    failed: list[ProcessInstance], signed_in: Client
+) -> None:
+    given = form(signed_in.get(FAILED).content.decode())
+    first, second = (signed_in.post(FAILED, given) for _ in range(2))
+
+    assert first["Location"] == second["Location"]
+    assert BulkOperation.objects.count() == 1
+
+
+def test_a_second_operation_on_the_same_is_called_out(
+    failed: list[ProcessInstance], signed_in: Client
+) -> None:
+    pressed(signed_in, FAILED)
+
+    page = signed_in.get(FAILED).content.decode()
+    assert "An operation on the same goes on already." in page
+
+
+def test_events_are_redelivered(signed_in: Client, operator: User) -> None:
+    from examples.order_listing.messages import ListedOnExternal
+
+    for number in range(2):
+        send_event(ListedOnExternal(f"none-{number}"), id=f"e{number}", source="x")
+    drain()
+    InboxEvent.objects.update(verdict="unrouted")
+    a_moment()
+    pressed(signed_in, "/operations/begin/?verdict=unrouted")
+
+    operation = frozen(last())
+    assert (operation.action, operation.total) == ("redeliver", 2)
+    assert (
+        "ListedOnExternal"
+        in signed_in.get(f"/operations/{operation.pk}/").content.decode()
+    )
+
+
+def test_who_may_not_see_events_cannot_select_them(
+    client: Client, operator: User
+) -> None:
+    operator.user_permissions.remove(Permission.objects.get(codename="view_inboxevent"))
+    client.force_login(operator)
+
+    assert client.get("/operations/begin/?verdict=unrouted").status_code == 404
+
+
+# The operation
+
+
+@pytest.fixture
+def operation(
+    failed: list[ProcessInstance], operator: User, signed_in: Client
+) -> BulkOperation:
+    """One on three processes, which will fail again."""
+    return frozen(begun(operator, {"cause": cause()}, 3, selection="failures"))
+
+
+def test_s6_3_the_page_shows_who_why_and_each_verdict(
+    operation: BulkOperation, read: Read
+) -> None:
+    worked_on(operation)
+    page = read(f"/operations/{operation.pk}/")
+
+    assert "<b>operator</b>" in page
+    assert "the line is back" in page
+    assert "3 of 3 have their verdict" in page
+    assert page.count('data-verdict="failed"') == 4  # with the tab
+    assert verdicts(operation) == {"failed": 3}
+
+
+def test_s6_3_items_are_found_by_verdict_and_in_pages(
+    operation: BulkOperation, read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "PAGE", 2)
+    one = operation.items.latest("pk")
+    operation.items.filter(pk=one.pk).update(verdict="skipped")
+    BulkOperation.objects.update(skipped=1)
+    found = re.findall(
+        r'<tr id="item-(\d+)"', read(f"/operations/{operation.pk}/?verdict=skipped")
+    )
+    assert found == [str(one.pk)]
+
+    first = read(f"/operations/{operation.pk}/")
+    [after] = re.findall(r'href="(\?after=\d+)"', first)
+    second = read(f"/operations/{operation.pk}/{after}")
+    pks = re.findall(r'<tr id="item-(\d+)"', first + second)
+    assert len(pks) == len(set(pks)) == 3
+
+
+@pytest.mark.parametrize("name", ["pause_bulk", "resume_bulk", "cancel_bulk"])
+def test_s6_3_its_buttons_act_and_are_audited(
+    name: str, operation: BulkOperation, signed_in: Client
+) -> None:
+    if name == "resume_bulk":
+        BulkOperation.objects.update(status="paused")
+    address = f"/operations/{operation.pk}/{name}/"
+    key = uuid4().hex
+    for _ in range(2):
+        answer = signed_in.post(address, {"key": key}, headers={"HX-Request": "true"})
+        assert answer.status_code == 200
+
+    operation.refresh_from_db()
+    status = {
+        "pause_bulk": "paused",
+        "resume_bulk": "running",
+        "cancel_bulk": "cancelled",
+    }
+    assert operation.status == status[name]
+    assert OperatorAction.objects.get(action=name).bulk == operation
+
+
+def test_s6_3_a_button_of_a_stale_page_is_refused_with_why(
+    operation: BulkOperation, signed_in: Client
+) -> None:
+    worked_on(operation)
+    answer = signed_in.post(
+        f"/operations/{operation.pk}/pause_bulk/",
+        {"key": uuid4().hex},
+        headers={"HX-Request": "true"},
+    )
+
+    assert answer.status_code == 409
+    assert "This operation is completed" in answer.content.decode()
+
+
+def test_s6_3_what_failed_is_done_once_more_on_a_page_of_its_own(
+    operation: BulkOperation, signed_in: Client
+) -> None:
+    worked_on(operation)
+    answer = signed_in.post(
+        f"/operations/{operation.pk}/repeat_bulk/",
+        {"key": uuid4().hex, "reason": "once more"},
+    )
+
+    again = last()
+    assert answer["Location"] == f"/operations/{again.pk}/"
+    assert again.again_of == operation
+    assert (
+        f'href="/operations/{again.pk}/"'
+        in signed_in.get(f"/operations/{operation.pk}/").content.decode()
+    )
+
+
+def test_s5_3_newcomers_are_called_out(operation: BulkOperation, read: Read) -> None:
+    worked_on(operation)  # those that failed again are no newcomers
+    assert 'id="newcomers"' not in read(f"/operations/{operation.pk}/")
+    fail(2)
+
+    assert "2 new failures of this cause" in read(f"/operations/{operation.pk}/")
+    group = read(f"/failures/{cause()}/")
+    assert "2 failures came since" in group
+    assert f'href="/operations/{operation.pk}/"' in group
+
+
+def test_s5_4_a_group_that_is_over_says_what_it_was_resolved_by(
+    operation: BulkOperation, read: Read
+) -> None:
+    address = f"/failures/{cause()}/"
+    Incident.objects.update(resolved_at=timezone.now())
+    page = read(address)
+
+    assert "None of this cause is open any more." in page
+    assert f'href="/operations/{operation.pk}/"' in page
+    assert "Resolved by" in page
+
+
+def test_what_was_left_out_is_said(
+    failed: list[ProcessInstance], operator: User, read: Read
+) -> None:
+    operation = frozen(begun(operator, {"cause": cause()}, 5, selection="failures"))
+
+    assert "2 of those shown are not among them" in read(f"/operations/{operation.pk}/")
+
+
+def test_operations_are_listed_newest_first(
+    operation: BulkOperation, read: Read, operator: User
+) -> None:
+    other = begun(operator, {"status": "failed"}, 3, action="escalate")
+    page = read("/operations/")
+
+    places = [page.index(f"/operations/{one.pk}/") for one in (other, operation)]
+    assert places == sorted(places)
+    assert read("/operations/?before=nonsense")
+
+
+@pytest.mark.parametrize("text", HARMFUL)
+def test_hostile_texts_are_text(
+    text: str, operation: BulkOperation, read: Read
+) -> None:
+    BulkOperation.objects.update(reason=text, detail=text, actor_name=text[:150])
+    operation.items.update(detail=text[:500])
+    ProcessInstance.objects.update(summary=text[:200])
+    for address in (f"/operations/{operation.pk}/", "/operations/", FAILED):
+        page = read(address)
+        assert "<script>alert" not in page
+        assert "<img src=x" not in page
+        assert "<svg/onload" not in page
+        assert "id=planted>" not in page
+
+
+def test_an_operation_that_is_not_there_is_not_found(read: Read) -> None:
+    read(f"/operations/{uuid4()}/", 404)
+
+
+def test_a_control_that_there_is_not_is_not_found(
+    operation: BulkOperation, signed_in: Client
+) -> None:
+    answer = signed_in.post(f"/operations/{operation.pk}/start_bulk/", {"key": uuid4()})
+
+    assert answer.status_code == 404
