@@ -342,7 +342,8 @@ def test_a_viewer_sees_the_buttons_with_the_reason_why_not(
     shown = [op for op in on_processes().values() if op.on_whole]
     refused = [op for op in shown if not op.of_workflows and op.name != "unpause"]
     of_its_command = [OPERATIONS["skip_command"]]
-    assert text.count('aria-disabled="true"') == len(refused + of_its_command)
+    told = text.count('aria-disabled="true" aria-describedby=')
+    assert told == len(refused + of_its_command)
     assert "Your account may not do this." in text
 
 
