@@ -307,9 +307,10 @@ class OperationsPage:
     older: str
 
 
-def operations_page(before: str = "") -> OperationsPage:
-    """A page of the operations that there have been."""
-    rows = BulkOperation.objects.order_by("-pk")
+def operations_page(before: str = "", *, going_on: bool = False) -> OperationsPage:
+    """A page of the operations that there have been, or of those that go on or are halted."""
+    rows = BulkOperation.objects.open() if going_on else BulkOperation.objects.all()
+    rows = rows.order_by("-pk")
     with suppress(ValueError):
         rows = rows.filter(pk__lt=UUID(before)) if before else rows
     found = list(rows[: PAGE + 1])

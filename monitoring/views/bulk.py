@@ -51,9 +51,10 @@ CONTROLS = {
 @require_safe
 @for_viewers
 def index(request: HttpRequest) -> HttpResponse:
-    """The operations that there have been, newest first."""
-    before = request.GET.get("before", "")
-    return page(request, "operations", page=queries.operations_page(before))
+    """The operations that there have been, newest first; with `going_on=1` those that go on or are halted."""
+    going_on = request.GET.get("going_on") == "1"
+    found = queries.operations_page(request.GET.get("before", ""), going_on=going_on)
+    return page(request, "operations", page=found, going_on=going_on)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

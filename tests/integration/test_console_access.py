@@ -38,6 +38,8 @@ PAGES = {
     "instances": [],
     "instance": ["process"],
     "instance-picture": ["process"],
+    "instance-ledger": ["process"],
+    "instance-ledger-rows": ["process"],
     "decisions": [],
     "events": [],
     "audit": [],

@@ -69,6 +69,8 @@ def test_every_page_has_live_parts_and_no_second_file_for_them() -> None:
     pages = Path(settings.BASE_DIR, "templates/monitoring")
 
     assert sorted(path.parent.name for path in pages.glob("*/page.html")) == [
+        "audit",
+        "begin_operation",
         "decisions",
         "definition",
         "events",
@@ -77,6 +79,8 @@ def test_every_page_has_live_parts_and_no_second_file_for_them() -> None:
         "home",
         "instance",
         "instances",
+        "operation",
+        "operations",
     ]
     assert [
         str(path)
