@@ -13,6 +13,7 @@ from orchestrator.engine.operations import (
     Pace,
     cancel_bulk,
     escalate,
+    outcomes,
     pause_bulk,
     repeat_bulk,
     resume_bulk,
@@ -284,6 +285,33 @@ def test_s6_4_what_fails_again_has_failed_with_its_error(
     item = operation.items.get()
     assert (item.verdict, item.detail) == (BulkVerdict.FAILED, "Permanent: no line")
     assert OperatorAction.objects.get(action="retry").result == "done"
+
+
+@pytest.mark.parametrize("read", ["_at_work", "_failures_since", "_processes"])
+def test_s6_4_what_fails_while_it_is_looked_at_is_never_done(
+    read: str,
+    fail: Failures,
+    handler: SetHandler,
+    operator: User,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its tables are read one after the other; it may fail again between any two of them."""
+    fail(1)
+    handler(BookCourier, refuse, after_commit=True)
+    operation = slice_of(frozen(begun(operator, FAILED, 1)))
+    as_it_was = getattr(outcomes, read)
+
+    def then_it_fails(tried: object) -> object:
+        found = as_it_was(tried)
+        drain()
+        return found
+
+    monkeypatch.setattr(outcomes, read, then_it_fails)
+    operation = slice_of(operation)
+    assert operation.done == 0
+    monkeypatch.undo()
+
+    assert verdicts(worked_on(operation)) == {"failed": 1}
 
 
 def test_s6_4_what_is_between_attempts_is_not_done(

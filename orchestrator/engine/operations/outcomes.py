@@ -32,9 +32,10 @@ STILL_PARKED = "it is still not expected where its process stands"
 
 def of_retries(tried: Sequence[Tried]) -> dict[Any, str | None]:
     """Whether processes have left the failed state since they were tried again."""
-    processes = _processes(tried)
-    failures = _failures_since(tried)
+    # In this order: what is no longer at work has left its failure, if any, where it is read after that.
     retried, at_work = _at_work(tried)
+    failures = _failures_since(tried)
+    processes = _processes(tried)
     found: dict[Any, str | None] = {}
     for one in tried:
         process = processes.get(one.target)

@@ -1,0 +1,73 @@
+"""A large bulk operation whose workers are killed again and again: each item has one verdict and one audit row."""
+
+import random
+from uuid import UUID
+
+import pytest
+from django.contrib.auth.models import User
+from django.db.models import Count
+
+from bench.seed import seeding
+from examples.order_listing.messages import Destination
+from examples.order_listing.orders import place_order
+from orchestrator.models import (
+    BulkStatus,
+    Incident,
+    OperatorAction,
+    ProcessInstance,
+    Status,
+)
+from tests.reliability.storm import Storm, kill_one
+from tests.services.bulk import AT_ONCE, begun, verdicts
+from tests.services.patience import wait_for
+from tests.services.seeds import recorded
+from tests.services.sizes import size
+from tests.services.valkey import ValkeyServer
+from tests.services.workers import Workers
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(5_000)]
+
+ITEMS = size(200, full=100_000)
+ORDERS = 30
+"""What others want meanwhile."""
+KILLS = 4
+
+
+@pytest.fixture
+def failed() -> str:
+    """Fill the database with orders that failed for one cause, which is returned; none will go better now."""
+    [refused] = [one for one in recorded() if one.name == "refused call"]
+    seeding.seed(ITEMS, [refused])
+    seeding.tidy()
+    return str(Incident.objects.open().latest("pk").fingerprint)
+
+
+@pytest.mark.full_size("100,000 items", seconds=4_000)
+def test_s6_5_killed_workers_lose_nothing_and_repeat_nothing(
+    failed: str, valkey: ValkeyServer, workers: Workers, operator: User
+) -> None:
+    operation = begun(
+        operator, {"cause": failed}, ITEMS, selection="failures", pace=AT_ONCE
+    )
+    dice, storm = random.Random(13), Storm()
+    storm.every(0.5, "kills", lambda: kill_one(workers, dice), steps=ITEMS // 20)
+    placed = list[UUID]()
+
+    def ended() -> bool:
+        if len(placed) < ORDERS:
+            placed.append(place_order(Destination.INTERNAL, "1 MWh").process_id)
+        operation.refresh_from_db()
+        return operation.status == BulkStatus.COMPLETED and len(placed) == ORDERS
+
+    with storm.raging():
+        wait_for(ended, ITEMS / 20, lambda: verdicts(operation))
+    others = ProcessInstance.objects.filter(pk__in=placed, status=Status.COMPLETED)
+    wait_for(lambda: others.count() == ORDERS, 20)
+
+    assert storm.failures == []
+    assert storm.counts["kills"] >= KILLS
+    assert verdicts(operation) == {"failed": ITEMS}
+    rows = OperatorAction.objects.filter(action="retry", bulk=operation)
+    assert rows.count() == ITEMS
+    assert rows.aggregate(each=Count("instance", distinct=True)) == {"each": ITEMS}
+    assert not rows.exclude(result="done").exists()
