@@ -13,13 +13,13 @@ from django.utils.translation import ngettext
 
 from monitoring.headline import Problem, Urgency
 from monitoring.moments import clock
-from monitoring.places import NO_CAUSE
+from monitoring.places import NO_CAUSE, begin_of
 from monitoring.queries.attention import KINDS
 from monitoring.queries.failure_group import alike
 from monitoring.queries.failures import AlikeFailures
 from monitoring.queries.graphs import labels_of
 from monitoring.spoken import spoken
-from orchestrator.engine.operations import OPERATIONS
+from orchestrator.engine.operations import OPERATIONS, start_bulk
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,9 @@ def _of_failures(group: AlikeFailures | None, reader: Any) -> Told:
     page = reverse("monitoring:failure-group", args=[newest.fingerprint or NO_CAUSE])
     links = [ButtonLink(_("Open the group"), page)]
     if definition:
-        why = str(OPERATIONS["retry"].forbidden(reader))
-        links.append(ButtonLink(_("Retry…"), f"{page}#retry-shown", True, why))
+        why = start_bulk.forbidden(reader) or OPERATIONS["retry"].forbidden(reader)
+        begin = begin_of("retry", newest.fingerprint)
+        links.append(ButtonLink(_("Retry…"), begin, True, str(why)))
     return sentence % given, detail, "", links
 
 

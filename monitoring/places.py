@@ -56,6 +56,12 @@ def place_of(row: Any) -> str:
     return _list_of(row)
 
 
+def begin_of(action: str, cause: str) -> str:
+    """Where an action on the processes with failures of one cause is begun."""
+    query = urlencode({"action": action, "cause": cause or NO_CAUSE})
+    return f"{reverse('monitoring:begin-operation')}?{query}"
+
+
 def _is_there(row: Any, process: Any) -> bool:
     """Whether the process exists: an event may be addressed to one that never came."""
     return (

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from monitoring.places import NO_CAUSE
+from monitoring.places import begin_of
 from monitoring.queries.graphs import step_of
 from monitoring.queries.instances import Filters
 from monitoring.spoken import spoken
@@ -106,8 +106,7 @@ def begin_bulk(
 @register.simple_tag
 def begin_address(name: str, cause: str) -> str:
     """Where an action on the processes with failures of one cause is begun."""
-    query = urlencode({"action": name, "cause": cause or NO_CAUSE})
-    return f"{reverse('monitoring:begin-operation')}?{query}"
+    return begin_of(name, cause)
 
 
 @register.simple_tag

@@ -73,7 +73,3 @@ onFragments(() => {
     prepare(dialog);
   }
 });
-
-// An address may name a button, as the first page does: its dialog opens, and nothing is done yet.
-const named = document.getElementById(location.hash.slice(1));
-if (named?.dataset.opens && named.getAttribute("aria-disabled") !== "true") open(named);

@@ -12,9 +12,15 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from orchestrator.engine.drain import drain
-from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance, Worker
+from orchestrator.models import (
+    BulkOperation,
+    InboxEvent,
+    OperatorAction,
+    Worker,
+)
 from tests.browser.conftest import live
 from tests.browser.samples import HARMFUL, orders
+from tests.services.bulk import worked_on
 from tests.services.hired import hire
 from tests.services.site import Site
 
@@ -188,17 +194,15 @@ def test_s1_5_fifty_equal_failures_are_tried_again_in_three_clicks(
     fail(50)
     signed_in.goto("/")
     expect(signed_in.locator("#headline p")).to_contain_text("50 failures")
-    clicks = 0
-    for target in ("#headline .acts a.primary", "#retry-dialog button[type=submit]"):
-        if clicks:  # the dialog is open already, and asks why
-            signed_in.fill("#retry-dialog textarea", "the exchange is there")
-        signed_in.click(target)
-        clicks += 1
+    signed_in.click("#headline .acts a.primary")
+    expect(signed_in.locator("#total")).to_have_text("50")
+    signed_in.fill("#begin textarea", "the exchange is there")
+    signed_in.click("#begin-button")
 
-    expect(signed_in.locator("#flash")).to_contain_text("50 done, 0 refused")
-    assert clicks <= 3
-    assert OperatorAction.objects.filter(result="done").count() == 50
-    assert not ProcessInstance.objects.filter(status="failed").exists()
+    live(signed_in)
+    operation = worked_on(BulkOperation.objects.get())
+    assert (operation.action, operation.total) == ("retry", 50)
+    assert OperatorAction.objects.filter(bulk=operation, action="retry").exists()
 
 
 def test_all_is_well_and_it_is_said_when_that_was_looked_at(signed_in: Page) -> None:
