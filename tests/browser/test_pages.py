@@ -165,12 +165,13 @@ def test_on_a_phone_now_comes_before_the_diagram_and_the_ledger(
     assert heights == sorted(heights)
 
 
-def test_harmful_texts_are_shown_as_texts(signed_in: Page) -> None:
+def test_harmful_texts_are_shown_as_texts(signed_in: Page, operator: User) -> None:
     alarms: list[str] = []
     signed_in.on("dialog", lambda dialog: alarms.append(dialog.message))
     signed_in.on("console", lambda line: alarms.append(line.text))
     signed_in.on("pageerror", lambda error: alarms.append(str(error)))
     placed = [orders(text, text[:30] if text.isprintable() else "") for text in HARMFUL]
+    frozen(begun(operator, {"status": "failed"}, len(placed)))
     for some in placed:
         signed_in.goto(f"/processes/{some['completed'].process_id}/")
     for address in addresses(placed[0]):
