@@ -11,7 +11,7 @@ const PAGE = 10;
 
 const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
 let dragging = false;
-let moved = 0;
+let moved = -TOGETHER;
 let playing = null;
 let speed = "0";
 
@@ -167,7 +167,7 @@ document.addEventListener("change", (event) => {
 window.addEventListener("popstate", () => {
   if (!box()) return;
   stop();
-  moved = 0;
+  moved = -TOGETHER;
   point();
   refresh();
 });

@@ -40,7 +40,8 @@ def opened(signed_in: Page, order: Order) -> Page:
 def go_on(order: Order) -> None:
     """The exchange answers, and the order goes to its end."""
     created_outside(order)
-    drain()
+    while drain():
+        pass
 
 
 def place(page: Page) -> float:

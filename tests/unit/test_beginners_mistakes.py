@@ -378,10 +378,10 @@ NO_TABLE = """
 import django; django.setup()
 from django.contrib.auth.models import User
 from django.test import Client, RequestFactory
-from monitoring.views import definitions
+from monitoring.views.home import index
 request = RequestFactory().get("/")
 request.user = User(username="anna", is_superuser=True)
-home = definitions.index(request)
+home = index(request)
 print(home.status_code, home.content.decode())
 browser = Client(raise_request_exception=False, SERVER_NAME="localhost")
 signed_in = browser.post("/sign-in/", {"username": "a", "password": "b"})
