@@ -210,7 +210,7 @@ def need_of(argv: Sequence[str]) -> Need:
     """Return what the command in `argv` needs."""
     if argv[1:] == ["install", "media"]:
         return MEDIA
-    return TESTS if argv[1:2] == ["test"] else RUNTIME
+    return TESTS if argv[1:2] in (["test"], ["screens"]) else RUNTIME
 
 
 def start_again(environment: Environment) -> None:

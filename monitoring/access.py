@@ -16,6 +16,9 @@ from orchestrator.missing_tables import MIGRATE, lacks_tables
 VIEW = "orchestrator.view_processinstance"
 EVENTS = "orchestrator.view_inboxevent"
 AUDIT = "orchestrator.view_operatoraction"
+DATA = "orchestrator.view_data_processinstance"
+"""To see what processes are about, and not only how they stand."""
+REVEAL = "orchestrator.reveal_secrets"
 
 View = Callable[..., HttpResponseBase]
 
@@ -30,6 +33,11 @@ def for_event_viewers(view: View) -> View:
     return _guarded(view, EVENTS)
 
 
+def for_data_viewers(view: View) -> View:
+    """The same for those who may also see what processes are about."""
+    return _guarded(view, DATA)
+
+
 def for_audit_viewers(view: View) -> View:
     """The same for those who may also see who did what."""
     return _guarded(view, AUDIT)
@@ -37,10 +45,11 @@ def for_audit_viewers(view: View) -> View:
 
 def may_view(user: Any, *, events: bool = False) -> bool:
     """Whether the user may look at processes at all, and also at events if those are wanted."""
-    return _may(user, *([EVENTS] if events else []))
+    return may(user, *([EVENTS] if events else []))
 
 
-def _may(user: Any, *more: str) -> bool:
+def may(user: Any, *more: str) -> bool:
+    """Whether the user may look at processes, and has some permissions more."""
     return bool(
         user.is_authenticated and user.is_active and user.has_perms([VIEW, *more])
     )
@@ -60,7 +69,7 @@ def _guarded(view: View, *more: str) -> View:
         if not request.user.is_authenticated:
             return _signed_out(request)
         try:
-            if not _may(request.user, *more):
+            if not may(request.user, *more):
                 raise PermissionDenied
             return view(request, *args, **kwargs)
         except DatabaseError as error:

@@ -8,7 +8,7 @@ from django import forms
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext_lazy as _
 
-from monitoring.actions import ActionForm
+from monitoring.actions import ActionForm, FromProgram
 from orchestrator.engine.operations import Operation, Pace, Wanted
 
 USUAL = Pace()
@@ -50,6 +50,17 @@ class SamplesField(forms.CharField):
             ) from None
 
 
+PACE = ("samples", "batch", "rate", "per_key", "stop_above")
+
+
+def _with_pace(data: Any) -> Any:
+    """What a program says, with the usual pace for what it says nothing of: an empty value is no bound."""
+    if not isinstance(data, FromProgram):
+        return data
+    usual = {name: BulkForm.base_fields[name].initial for name in PACE}
+    return FromProgram({**usual, **data}, as_json=data.as_json)
+
+
 class BulkForm(ActionForm):
     """The same as for one, with what the page has shown, and how fast it is to go."""
 
@@ -58,6 +69,9 @@ class BulkForm(ActionForm):
     )
     shown_at = MomentField(max_length=40, widget=forms.HiddenInput)
     exact = forms.BooleanField(required=False, widget=forms.HiddenInput)
+    limits = forms.CharField(
+        required=False, max_length=20_000, widget=forms.HiddenInput
+    )
     samples = SamplesField(
         label=_("Samples first"),
         required=False,
@@ -78,7 +92,7 @@ class BulkForm(ActionForm):
     )
 
     def __init__(self, operation: Operation, data: Any, *, user: Any) -> None:
-        super().__init__(operation, data)
+        super().__init__(operation, _with_pace(data))
         self.fields["reason"].widget.attrs = {"rows": 3, "maxlength": 500}
         for given in operation.given:
             self.fields[given.name].label = str(given.label)
@@ -89,14 +103,17 @@ class BulkForm(ActionForm):
     @property
     def paces(self) -> list[Any]:
         """The fields that say how fast."""
-        return [
-            self[name] for name in ("samples", "batch", "rate", "per_key", "stop_above")
-        ]
+        return [self[name] for name in PACE]
 
     @property
     def givens(self) -> list[Any]:
         """The fields of what the action is told besides."""
         return [self[given.name] for given in self.operation.given]
+
+    @property
+    def told(self) -> list[Any]:
+        """All fields that a person fills in."""
+        return [*self.givens, self["reason"], *self.paces]
 
     def wanted(self, selection: str, about: Mapping[str, Any]) -> Wanted:
         """What is wanted; the form must be valid."""
@@ -117,4 +134,5 @@ class BulkForm(ActionForm):
             said["exact"],
             self.given(),
             pace,
+            said["limits"],
         )

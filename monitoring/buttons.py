@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.urls import reverse
 
+from monitoring.keys import OF_ACTIONS
+from monitoring.masking import masked, names_of, sees_data
 from orchestrator.engine.operations import (
     Circumstances,
     Given,
@@ -33,6 +35,7 @@ class Button:
         revision: that its row shows; without it that of the page counts.
         word: what stands on it, where that is not the action's label.
         tone: how it looks, where that is not as the action says.
+        warning: what its dialog says of just this: what it would do again.
     """
 
     operation: Operation
@@ -44,10 +47,16 @@ class Button:
     revision: int | None = None
     word: str = ""
     tone: str = ""
+    warning: str = ""
 
     @property
     def label(self) -> Any:
         return self.word or self.operation.label
+
+    @property
+    def key(self) -> str:
+        """The key that presses it; "" for most."""
+        return OF_ACTIONS.get(self.operation.name, "")
 
     @property
     def look(self) -> str:
@@ -84,7 +93,11 @@ def address(operation: ProcessOperation, instance: ProcessInstance, run: Any) ->
 
 
 def header_buttons(
-    process: Circumstances, refusals: Mapping[str, str], *, primary: str = ""
+    process: Circumstances,
+    refusals: Mapping[str, str],
+    *,
+    primary: str = "",
+    warnings: Mapping[str, str] | None = None,
 ) -> list[Button]:
     """The buttons of a whole process: the actions that need no more than their dialog.
 
@@ -92,7 +105,9 @@ def header_buttons(
         process: the process.
         refusals: for each action why it cannot be done now.
         primary: the name of the one that is wanted most.
+        warnings: what the dialogs of some say of just this process.
     """
+    said = warnings or {}
     return [
         Button(
             operation,
@@ -101,6 +116,7 @@ def header_buttons(
             refusals[name],
             str(process.instance),
             tone="primary" if name == primary else "",
+            warning=said.get(name, ""),
         )
         for name, operation in on_processes().items()
         if operation.on_whole and operation.concerns(process)
@@ -116,11 +132,37 @@ def dialogs_of(process: Circumstances, user: Any) -> list[Dialog]:
                 (given, user.get_username() if given.form == "person" else first)
                 for given in operation.given
                 if given.label and (process.workflow or not given.of_workflows)
-                for first in [given.initial(process.instance)]
+                for first in [_first(given, process.instance, user)]
             ],
         )
         for operation in on_processes().values()
-        if process.workflow or not operation.of_workflows
+        if not operation.on_own_page
+        and (process.workflow or not operation.of_workflows)
+    ]
+
+
+def _first(given: Given, instance: ProcessInstance, user: Any) -> Any:
+    """What stands in a field at first: of the application's values what the reader may see, and nothing secret."""
+    first = given.initial(instance)
+    if given.form != "json":
+        return first
+    return masked(first, names_of(instance.definition)) if sees_data(user) else {}
+
+
+def list_dialogs(names: Iterable[str], user: Any) -> list[Dialog]:
+    """The dialogs of some actions that can be done to the processes of a list."""
+    known = on_processes()
+    return [
+        Dialog(
+            known[name],
+            [
+                (given, user.get_username() if given.form == "person" else first)
+                for given in known[name].given
+                if given.label
+                for first in [given.initial(ProcessInstance())]
+            ],
+        )
+        for name in names
     ]
 
 
@@ -151,7 +193,7 @@ def deliver_button(event: InboxEvent, process: ProcessInstance, user: Any) -> Bu
         operation,
         f"deliver-{event.pk}-{process.pk.hex}",
         reverse("monitoring:act-on-event", args=[event.pk, operation.name]),
-        operation.refusal(user, event),
+        operation.refusal(user, event, process),
         f"{event.type} {event.event_id} → {process}",
         given=str(process.pk),
         revision=process.revision,

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+SMALL = 96, 22
+"""Width and height of a drawing in a row."""
+
 
 @dataclass(frozen=True)
 class Area:

@@ -19,7 +19,7 @@ from monitoring.queries.failure_group import alike
 from monitoring.queries.failures import AlikeFailures
 from monitoring.queries.graphs import labels_of
 from monitoring.spoken import spoken
-from orchestrator.engine.operations import OPERATIONS, start_bulk
+from orchestrator.engine.operations import OPERATIONS, forbidden_in_bulk
 
 
 @dataclass(frozen=True)
@@ -141,9 +141,9 @@ def _of_failures(group: AlikeFailures | None, reader: Any) -> Told:
     page = reverse("monitoring:failure-group", args=[newest.fingerprint or NO_CAUSE])
     links = [ButtonLink(_("Open the group"), page)]
     if definition:
-        why = start_bulk.forbidden(reader) or OPERATIONS["retry"].forbidden(reader)
+        why = forbidden_in_bulk(OPERATIONS["retry"], reader, definition.name)
         begin = begin_of("retry", newest.fingerprint)
-        links.append(ButtonLink(_("Retry…"), begin, True, str(why)))
+        links.append(ButtonLink(_("Retry…"), begin, True, why))
     return sentence % given, detail, "", links
 
 

@@ -9,6 +9,8 @@ from django.db.models import Model
 from django.urls import NoReverseMatch, reverse
 
 from orchestrator.models import (
+    BulkItem,
+    BulkOperation,
     Checkpoint,
     Definition,
     InboxEvent,
@@ -40,7 +42,7 @@ def shows(model: type[Model]) -> bool:
         reverse("monitoring:definitions")
     except NoReverseMatch:
         return False
-    return model in OF_PROCESSES or model is Definition
+    return model in OF_PROCESSES or model in (Definition, BulkOperation, BulkItem)
 
 
 def place_of(row: Any) -> str:
@@ -50,6 +52,9 @@ def place_of(row: Any) -> str:
     if isinstance(row, Definition):
         address = reverse("monitoring:definition", args=[row.name])
         return f"{address}?{urlencode({'version': row.version})}"
+    if isinstance(row, BulkOperation | BulkItem):
+        key = row.pk if isinstance(row, BulkOperation) else row.operation_id
+        return reverse("monitoring:bulk-operation", args=[key])
     process = getattr(row, OF_PROCESSES[type(row)])
     if process is not None and _is_there(row, process):
         return reverse("monitoring:instance", args=[process]) + _part(row)
@@ -88,3 +93,9 @@ def _list_of(row: Any) -> str:
         query = urlencode({"tab": row.verdict, "q": row.event_id})
         return f"{reverse('monitoring:events')}?{query}"
     return reverse("monitoring:failures") if isinstance(row, Incident) else ""
+
+
+def below_api(address: str) -> str:
+    """Where programs find what the console has at an address of its own."""
+    console, api = reverse("monitoring:definitions"), reverse("monitoring:api")
+    return api + address.removeprefix(console)

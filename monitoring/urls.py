@@ -1,6 +1,6 @@
 """The console's pages and actions."""
 
-from django.urls import path
+from django.urls import include, path
 
 from monitoring.views import (
     audit,
@@ -12,9 +12,18 @@ from monitoring.views import (
     find,
     home,
     instances,
+    messages,
     operations,
     probes,
+    repair,
+    revealing,
+    saved_views,
+    sending,
     socket,
+    stalled,
+    tokens,
+    versions,
+    waits,
 )
 
 app_name = "monitoring"
@@ -27,7 +36,10 @@ urlpatterns = [
         definitions.picture,
         name="picture",
     ),
+    path("definitions/<slug:name>/versions/", versions.index, name="versions"),
+    path("definitions/<slug:name>/versions/compare/", versions.compare, name="compare"),
     path("processes/", instances.index, name="instances"),
+    path("processes/export.<str:form>", instances.export, name="instances-export"),
     path("processes/<uuid:pk>/", instances.detail, name="instance"),
     path("processes/<uuid:pk>/picture.svg", instances.picture, name="instance-picture"),
     path(
@@ -37,9 +49,20 @@ urlpatterns = [
     ),
     path("processes/<uuid:pk>/ledger.jsonl", instances.ledger, name="instance-ledger"),
     path(
+        "processes/<uuid:pk>/elements.<str:form>",
+        instances.elements,
+        name="instance-elements",
+    ),
+    path(
         "processes/<uuid:pk>/steps/<int:run>/result.json",
         instances.result,
         name="step-result",
+    ),
+    path("processes/<uuid:pk>/messages/", messages.index, name="instance-messages"),
+    path("processes/<uuid:pk>/secrets/", revealing.index, name="instance-secrets"),
+    path("processes/<uuid:pk>/repair/", repair.index, name="instance-repair"),
+    path(
+        "processes/<uuid:pk>/repair/<slug:name>/", repair.change, name="change-repair"
     ),
     path("processes/<uuid:pk>/<slug:name>/", operations.act, name="act"),
     path(
@@ -47,17 +70,28 @@ urlpatterns = [
         operations.act_on_step,
         name="act-on-step",
     ),
+    path("views/", saved_views.index, name="saved-views"),
+    path("views/save/", saved_views.save, name="save-view"),
+    path("views/<int:pk>/", saved_views.opened, name="saved-view"),
+    path("views/<int:pk>/<slug:name>/", saved_views.act, name="act-on-view"),
+    path("stalled/", stalled.index, name="stalled"),
+    path("waits/", waits.index, name="waits"),
     path("decisions/", decisions.index, name="decisions"),
     path("events/", events.index, name="events"),
+    path("events/send/", sending.index, name="send-event"),
     path("events/<int:pk>/<slug:name>/", operations.act_on_event, name="act-on-event"),
     path("failures/", failures.index, name="failures"),
     path("failures/<slug:cause>/", failures.group, name="failure-group"),
+    path("failures/<slug:cause>/<slug:name>/", failures.act, name="act-on-failures"),
     path("audit/", audit.index, name="audit"),
     path("audit/export.<str:form>", audit.export, name="audit-export"),
     path("operations/", bulk.index, name="operations"),
     path("operations/begin/", bulk.begin, name="begin-operation"),
     path("operations/<uuid:pk>/", bulk.detail, name="bulk-operation"),
     path("operations/<uuid:pk>/<slug:name>/", bulk.act, name="act-on-bulk"),
+    path("tokens/", tokens.index, name="tokens"),
+    path("tokens/<int:pk>/<slug:name>/", tokens.act, name="act-on-token"),
+    path("api/", include("monitoring.api.urls")),
     path("find/", find.find, name="find"),
     path("ws/live/", socket.live, name="live"),
     path("livez", probes.livez, name="livez"),

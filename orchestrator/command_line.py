@@ -30,9 +30,9 @@ class ProjectCommands(ManagementUtility):
 def main(argv: Sequence[str]) -> None:
     """Run the management command of `argv`; the settings are the bundled project's unless the environment says."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "orchestrator.settings")
-    if argv[1:2] == ["test"]:
+    if of_a_clone := OF_A_CLONE.get("".join(argv[1:2])):
         gc.enable()
-        sys.exit(test(argv[2:]))
+        sys.exit(of_a_clone(argv[2:]))
     if data_dir := option(argv, "--data-dir"):
         # The settings need it before any command can read its options.
         os.environ["PROCESSION_DATA_DIR"] = data_dir
@@ -70,6 +70,17 @@ def test(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="procession-test-") as folder:
         os.environ["PROCESSION_DATA_DIR"] = folder
         return stages.main(arguments)
+
+
+def screens(arguments: Sequence[str]) -> int:
+    """Photograph the pages of a filled console of its own; return the exit code."""
+    from tests.screens import command  # noqa: PLC0415  not part of the installed package
+
+    return command.main(arguments)
+
+
+OF_A_CLONE = {"test": test, "screens": screens}
+"""Commands that are run before there are settings, and in a clone of the project alone."""
 
 
 def option(argv: Sequence[str], name: str) -> str:

@@ -58,6 +58,13 @@ QueueName = Annotated[
 ]
 
 
+CodeRevision = Annotated[
+    str,
+    Field(pattern=r"^[0-9A-Za-z_./+@:-]{0,100}$"),
+    Form("be up to 100 letters, digits and . _ - / + @ :"),
+]
+
+
 class Conf(BaseModel):
     """Times are in seconds."""
 
@@ -67,6 +74,8 @@ class Conf(BaseModel):
 
     DEFAULT_QUEUE: QueueName = "procession"
     """What RQ calls the queue `default`, so that a project's own queue of that name stays its own."""
+    CODE_REVISION: CodeRevision = ""
+    """Which code this is, as its repository says it; stored with each version of a definition that is first seen."""
     LEASE_SECONDS: Annotated[float, Field(ge=1, le=DAY)] = 10
     """How long claimed work is left alone before another worker may take it."""
     HEARTBEAT_SECONDS: Annotated[
@@ -101,6 +110,8 @@ class Conf(BaseModel):
     """For how many days after its end a process is kept whose definition does not say it; 0 for ever."""
     NOTICE_DAYS: Annotated[int, Field(ge=1, le=36_500)] = 90
     """For how many days what people were told is kept, with what became of it."""
+    DUE_SOON_SECONDS: Annotated[float, Field(ge=1, le=365 * DAY)] = 900
+    """How long before its end a deadline counts as due soon."""
     TRANSITIONS_LIMIT: Annotated[int, Field(ge=1, le=1_000_000_000)] = 100_000
     """How many transitions one process may make; the next one is an incident."""
 

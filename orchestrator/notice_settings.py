@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import deepcopy
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple
@@ -160,10 +160,20 @@ def recipients() -> Mapping[str, Recipient]:
     return last.recipients
 
 
-def is_wanted(topics: Iterable[str], definition: str) -> bool:
-    """Whether anybody is to be told; where the settings are wrong somebody may, once they are right."""
+def is_wanted(
+    topics: Iterable[str], definition: str, named: Collection[str] = ()
+) -> bool:
+    """Whether anybody is to be told; where the settings are wrong somebody may, once they are right.
+
+    Args:
+        topics: what it is.
+        definition: the name of the one that it is about.
+        named: those who are told whatever else they want to be told of.
+    """
     try:
-        return any(one.wants(topics, definition) for one in recipients().values())
+        known = recipients()
+        wanted = (one.wants(topics, definition) for one in known.values())
+        return any(name in known for name in named) or any(wanted)
     except SettingRefused:
         return True
 

@@ -7,6 +7,10 @@ from typing import Any
 from django.apps import apps
 
 from orchestrator.engine.operations import OPERATIONS
+from orchestrator.models import ProcessInstance
+
+VIEW_DATA = "view_data_processinstance"
+"""To see what processes are about: data, events, commands, results."""
 
 
 def create(using: str, **more: Any) -> None:
@@ -16,6 +20,14 @@ def create(using: str, **more: Any) -> None:
     from django.contrib.auth.models import Permission  # noqa: PLC0415  only where its app is installed
     from django.contrib.contenttypes.models import ContentType  # noqa: PLC0415  only where its app is installed
 
+    process = ContentType.objects.db_manager(using).get_for_model(ProcessInstance)
+    known = Permission.objects.using(using).filter(content_type=process)
+    data, is_new = known.get_or_create(
+        codename=VIEW_DATA,
+        defaults={"content_type": process, "name": "Can see the data of processes"},
+    )
+    if is_new:
+        _keep_seeing(known, data)
     for operation in OPERATIONS.values():
         content_type = ContentType.objects.db_manager(using).get_for_model(
             operation.model
@@ -25,3 +37,14 @@ def create(using: str, **more: Any) -> None:
             codename=operation.codename,
             defaults={"name": str(operation.may)},
         )
+
+
+def _keep_seeing(known: Any, data: Any) -> None:
+    """Gives a permission that was a part of another one before to all who have that one."""
+    view = known.filter(codename="view_processinstance").first()
+    if view is None:
+        return
+    for group in view.group_set.all():
+        group.permissions.add(data)
+    for user in view.user_set.all():
+        user.user_permissions.add(data)

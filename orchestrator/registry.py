@@ -311,6 +311,12 @@ def interested(event: str) -> list[Declared]:
     return [definition(*key) for key in sorted(dict(sorted(knowing)).items())]
 
 
+def event_types() -> list[str]:
+    """The names of all event types that something in the running code knows."""
+    known = {name for one in definitions.values() for name in one.events}
+    return sorted(known | {name for name, handlers in reactions.items() if handlers})
+
+
 def event_class(name: str) -> type[Event]:
     """The class of an event type.
 

@@ -3,7 +3,7 @@
 E006 a queue is named that RQ does not have; E007 a value or a key of settings.PROCESSION cannot be used; E009 RQ does
 not have the default queue; E010 times have no zone; E011 the database is of an unknown kind; E012 somebody who is to be
 told cannot be; W001 a queue of ours says that its jobs are pickled; W002 on SQLite, writers would get in each other's
-way; W003 notices have no links.
+way; W003 notices have no links; W004 a deadline notifies somebody whom the settings do not name.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 
 from orchestrator import registry
 from orchestrator.conf import SettingRefused, conf, mistakes_of_conf
+from orchestrator.definition import ProcessManager
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
 from orchestrator.notice_settings import mistakes_of_notices, recipients
 from orchestrator.notices.channel import channel_of, without
@@ -150,6 +151,22 @@ def _notices() -> Iterator[CheckMessage]:
         else:
             if not callable(getattr(channel, "send", None)):
                 yield _untold(f"{place} has a channel without a method send(message).")
+    yield from _unnamed(set(recipients()))
+
+
+def _unnamed(known: set[str]) -> Iterator[CheckMessage]:
+    """Whom a deadline notifies and the settings do not name is not told, though somebody may wait for that."""
+    for definition in registry.definitions.values():
+        if not issubclass(definition, ProcessManager):
+            continue
+        wanted = {name for row in definition.all_rows() for name in row.notifies}
+        for name in sorted(wanted - known):
+            yield checks.Warning(
+                f"{definition.name} notifies {name!r}, whom settings.PROCESSION_NOTICES does not name; there are "
+                f"{', '.join(sorted(known)) or 'none'}.",
+                hint=f'Add to the settings:\nPROCESSION_NOTICES["{name}"] = {{"to": ["..."]}}',
+                id="orchestrator.W004",
+            )
 
 
 def _untold(mistake: str) -> Error:

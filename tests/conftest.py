@@ -33,14 +33,24 @@ from tests.services.workers import Workers
 HERE = Path(__file__).parent
 REAL = ("integration", "reliability", "browser")
 MARKED = ("reliability", "browser")
-VIEWER_MAY = ("view_processinstance", "view_inboxevent", "view_operatoraction")
+VIEWER_MAY = (
+    "view_processinstance",
+    "view_data_processinstance",
+    "view_inboxevent",
+    "view_operatoraction",
+)
 OPERATOR_MAY = (
     *VIEWER_MAY,
     "retry_processinstance",
     "skip_command_processinstance",
+    "repair_processinstance",
+    "propose_repair_processinstance",
+    "approve_repair_processinstance",
+    "decline_repair_processinstance",
     "escalate_processinstance",
     "cancel_processinstance",
     "redo_processinstance",
+    "migrate_processinstance",
     "resume_processinstance",
     "skip_processinstance",
     "decide_processinstance",
@@ -48,10 +58,18 @@ OPERATOR_MAY = (
     "pause_processinstance",
     "unpause_processinstance",
     "assign_processinstance",
+    "acknowledge_processinstance",
+    "extend_processinstance",
+    "nudge_processinstance",
     "redeliver_inboxevent",
     "discard_inboxevent",
     "deliver_inboxevent",
+    "send_inboxevent",
     "run_bulkoperation",
+    "mark_handled_incident",
+    "assign_failures_incident",
+    "share_savedview",
+    "use_accesstoken",
 )
 
 

@@ -1,5 +1,13 @@
-"""Every table for looking at, none for changing; what operators may do goes through the engine, with a reason."""
+"""Every table for looking at; operators act through the engine, with a reason. Only grants are changed here."""
 
-from monitoring.admin import failures, notices, processes, workers
+from monitoring.admin import (
+    bulk,
+    failures,
+    grants,
+    notices,
+    processes,
+    tokens,
+    workers,
+)
 
-__all__ = ["failures", "notices", "processes", "workers"]
+__all__ = ["bulk", "failures", "grants", "notices", "processes", "tokens", "workers"]

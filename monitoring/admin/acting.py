@@ -67,17 +67,21 @@ def _carry_out(
     return None
 
 
-class OperatedAdmin(OfProcessesAdmin):
+class ActingAdmin(ReadOnlyAdmin):
     """Offers for chosen rows the operators' actions that can be done to many."""
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         found: dict[str, Any] = super().get_actions(request)
         for operation in OPERATIONS.values():
             mine = operation.on_many and operation.model is self.model
-            if mine and not operation.forbidden(request.user):
+            if mine and not operation.forbidden_everywhere(request.user):
                 act = partial(_act, operation=operation)
                 found[operation.name] = (act, operation.name, operation.label)
         return found
+
+
+class OperatedAdmin(ActingAdmin, OfProcessesAdmin):
+    """The same for a table whose rows are found by their process."""
 
 
 def _act(

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy
 from monitoring.admin.filters import ActionName
 from monitoring.admin.lists import OfProcessesAdmin, ReadOnlyAdmin, with_definitions
 from monitoring.spoken import spoken
-from orchestrator.models import FailureGroup, Incident, OperatorAction
+from orchestrator.models import FailureGroup, Incident, OperatorAction, Repair
 
 
 @admin.register(Incident)
@@ -47,6 +47,19 @@ class OperatorActionAdmin(OfProcessesAdmin):
     ]
     list_filter = [ActionName, "result"]
     ordering = ["-at"]
+
+
+@admin.register(Repair)
+class RepairAdmin(OfProcessesAdmin):
+    list_display = [
+        "author_name",
+        "instance_id",
+        "revision",
+        "reason",
+        "proposed_at",
+        "changed_at",
+    ]
+    ordering = ["-id"]
 
 
 @admin.register(FailureGroup)

@@ -5,21 +5,31 @@ from typing import Any
 from django.contrib import admin
 from django.contrib.admin.views.main import ORDER_VAR, ChangeList
 from django.core.paginator import Paginator
+from django.db import connections
 from django.db.models import Model, QuerySet, UUIDField
+from django.db.models.expressions import RawSQL
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from monitoring.masking import VALUES, sees_data, shown_row
 from monitoring.places import place_of, shows
-from monitoring.queries.instances import Filters
+from monitoring.queries.instances.filters import Filters
+from monitoring.queries.instances.pages import newest_keys
 
 MOST = 100
 """Processes whose rows a search finds, and rows that one action takes on."""
 
 LOOKED_AT = 2_000
 """Rows that a list looks at when it is narrowed, and that it pages through: the newest."""
+
+
+UNASKED = frozenset(
+    {*(name for names in VALUES.values() for name in names), "checksum", "body_hash"}
+)
+"""Columns that no address narrows a list by."""
 
 
 class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # not subscriptable at run time
@@ -37,6 +47,12 @@ class NewestFirst(ChangeList):
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
         self.params.pop(ORDER_VAR, None)
         return super().get_ordering(request, queryset)
+
+    def get_results(self, request: HttpRequest) -> None:
+        """A page of them, also when so few were counted that Django would take all there are by now."""
+        super().get_results(request)
+        if not self.multi_page:
+            self.result_list = self.result_list[: self.list_per_page]
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable at run time
@@ -60,6 +76,19 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscrip
         if named & {_field_of(one) for one in self.list_filter}:
             return _newest(rows.order_by(*self.ordering or ["-pk"]))
         return rows
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Any:
+        """The row, without what is secret in it; it is shown, and never saved."""
+        row = super().get_object(request, object_id, from_field)
+        return row and shown_row(row, sees=sees_data(request.user))
+
+    def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
+        """Refuses conditions on values of the application's in an address: what is counted would tell of secrets."""
+        if not UNASKED.isdisjoint(lookup.split("__")):
+            return False
+        return super().lookup_allowed(lookup, value, request)
 
     def view_on_site(self, row: Any) -> str | None:
         """Where the console shows it; Django puts a link to it on the page of a row."""
@@ -112,8 +141,7 @@ class OfProcessesAdmin(ReadOnlyAdmin):
             return queryset, False
         if text.isdecimal() and not isinstance(self.opts.pk, UUIDField):
             return queryset.filter(pk=int(text[:18])), False
-        found = Filters(q=text).applied().order_by("-pk")
-        keys = list(found.values_list("pk", flat=True)[:MOST])
+        keys = newest_keys(Filters(q=text), MOST)
         return queryset.filter(**{f"{self.process_field}__in": keys}), False
 
 
@@ -125,7 +153,12 @@ def with_definitions(rows: QuerySet[Any]) -> QuerySet[Any]:
 
 def _newest(rows: QuerySet[Any]) -> QuerySet[Any]:
     """No more than the newest rows, for conditions that no index knows."""
-    keys = rows.values("pk")[:LOOKED_AT]
+    keys: Any = rows.values("pk")[:LOOKED_AT]
+    if connections[rows.db].vendor == "postgresql":
+        # As an array they are found first, and the rows then by them: joined, a condition of theirs may be looked up
+        # in the whole table by an index of its own.
+        sql, given = keys.query.sql_with_params()
+        keys = RawSQL(f"SELECT unnest(ARRAY({sql}))", given)  # noqa: S611  the values are parameters
     return rows.filter(pk__in=keys)
 
 

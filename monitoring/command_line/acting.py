@@ -196,7 +196,8 @@ class BulkAction:
             self.operation(pk, *self._given, request=self._request(pk))
         except PermissionMissing as refusal:
             self._tell(pk, "refused", f"{refusal} ({self.operation.permission})")
-            self._over = True
+            # For another definition they may.
+            self._over = bool(self.operation.forbidden_everywhere(self.actor))
         except OperationRefused as refusal:
             self._tell(pk, self._said(pk), str(refusal))
         except DatabaseError as error:

@@ -13,7 +13,9 @@ from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
-from monitoring.queries.instances import LOOKED_AT, Filters, ListPage, page_of
+from monitoring.queries.instances.arm import LOOKED_AT
+from monitoring.queries.instances.filters import Filters
+from monitoring.queries.instances.pages import ListPage, page_of
 from orchestrator.models import ProcessInstance, Status
 
 USAGE = 2

@@ -17,7 +17,8 @@ from monitoring.command_line.chosen import (
     whole,
 )
 from monitoring.command_line.terminal import Terminal
-from monitoring.queries.instances import LOOKED_AT, ListPage
+from monitoring.queries.instances.arm import LOOKED_AT
+from monitoring.queries.instances.pages import ListPage
 from orchestrator.models import ProcessInstance
 
 FEW = 50

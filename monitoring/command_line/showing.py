@@ -10,6 +10,7 @@ from monitoring.command_line.chosen import USAGE, process_id
 from monitoring.command_line.listing import as_json
 from monitoring.command_line.terminal import Terminal
 from monitoring.diagrams.text import drawn
+from monitoring.masking import data_of
 from monitoring.queries.instance.entries import Entry
 from monitoring.queries.instance.summary import Summary, summary_of
 from monitoring.queries.instance.trouble import last_line
@@ -94,7 +95,7 @@ def _trouble(terminal: Terminal, found: Summary) -> None:
 
 
 def _data(terminal: Terminal, found: Summary) -> None:
-    text = json.dumps(found.instance.data, ensure_ascii=False, indent=2)
+    text = json.dumps(data_of(found.instance), ensure_ascii=False, indent=2)
     terminal.line()
     terminal.line(terminal.strong("Data"))
     for line in text[:DATA].splitlines():
@@ -120,7 +121,7 @@ def _history(terminal: Terminal, entries: list[Entry]) -> None:
 def _as_json(found: Summary, entries: list[Entry]) -> dict[str, Any]:
     return {
         **as_json(found.instance),
-        "data": found.instance.data,
+        "data": data_of(found.instance),
         "steps": [_visit(run) for run in found.open_visits],
         "incidents": [_incident(one) for one in found.incidents],
         "history": [_entry(one) for one in entries],

@@ -1,7 +1,7 @@
 """A definition's graph as DOT, as a picture for pages and files, and as a transition table."""
 
 from monitoring.diagrams.cache import drawing_of
-from monitoring.diagrams.drawing import Drawing, Svg
+from monitoring.diagrams.drawing import Drawing, MapLayer, Svg
 from monitoring.diagrams.painting import DiagramState, NodeState
 from monitoring.diagrams.table import (
     Cell,
@@ -14,6 +14,7 @@ __all__ = [
     "Cell",
     "DiagramState",
     "Drawing",
+    "MapLayer",
     "NodeState",
     "Svg",
     "TransitionTable",

@@ -1,7 +1,8 @@
 """A sketch as DOT: generated ids, every text through one quoting function, no colours."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import graphviz  # type: ignore[import-untyped]  # it brings no types
 
@@ -38,8 +39,29 @@ WITH_SIGN = ("map", "run", "group")
 WITH_CLOCK = ("deadline", "error", "repeat")
 
 
-def dot_source(sketch: Sketch) -> str:
-    """DOT of a definition, in which only labels carry texts."""
+@dataclass(frozen=True)
+class DotNote:
+    """What a map says of a part: a text below its label, a level from 0 to 5, and whether nothing was seen in it."""
+
+    text: str = ""
+    level: int = 0
+    unvisited: bool = False
+
+
+def dot_source(
+    sketch: Sketch,
+    notes: Mapping[str, DotNote] | None = None,
+    ways: Sequence[tuple[str, str]] = (),
+    caption: Sequence[str] = (),
+) -> str:
+    """DOT of a definition, in which only labels carry texts.
+
+    Args:
+        sketch: what is drawn.
+        notes: what a map says, by the ids of parts.
+        ways: between two parts, and not declared.
+        caption: lines below the picture.
+    """
     dense = sketch.of_workflow
     drawing = graphviz.Digraph(
         "definition",
@@ -51,7 +73,8 @@ def dot_source(sketch: Sketch) -> str:
     names = {}
     for part, name in zip(sketch.parts, part_names, strict=True):
         names[part.id] = name
-        form = _of_workflow_step(part) if dense else _of_manager_step(part)
+        note = (notes or {}).get(part.id, DotNote())
+        form = _of_workflow_step(part, note) if dense else _of_manager_step(part, note)
         drawing.node(name, id=name, **form)
     together = {some[0]: some for some in sketch.loops()}
     beside = {index for some in together.values() for index in some[1:]}
@@ -64,6 +87,13 @@ def dot_source(sketch: Sketch) -> str:
         label = quoted(stacked(drawn), "\\l") if line.label else ""
         ends = names[line.source], names[line.target]
         drawing.edge(*ends, label=label, id=name, **more)
+    for source, target in ways:
+        if source in names and target in names:
+            drawing.edge(
+                names[source], names[target], style="dashed", constraint="false"
+            )
+    if caption:
+        drawing.attr(label=quoted(list(caption), "\\l"), labelloc="b")
     return str(drawing.source)
 
 
@@ -92,12 +122,13 @@ def _with_room(line: Line) -> list[str]:
     return [f"{room}{line.label[0]}", *line.label[1:]]
 
 
-def _of_manager_step(part: Part) -> dict[str, str]:
-    label = quoted(wrapped(part.label, "node"))
-    return {"label": label, "peripheries": "2" if part.shape == "final" else "1"}
+def _of_manager_step(part: Part, note: DotNote) -> dict[str, str]:
+    label = quoted([*wrapped(part.label, "node"), *_said(note)])
+    outline = "2" if part.shape == "final" else "1"
+    return {"label": label, "peripheries": outline, **_drawn(note)}
 
 
-def _of_workflow_step(part: Part) -> dict[str, str]:
+def _of_workflow_step(part: Part, note: DotNote) -> dict[str, str]:
     if part.shape in GATES:
         return {"shape": "diamond", "style": "", **_fixed("0.42")}
     if not part.is_step:
@@ -106,7 +137,17 @@ def _of_workflow_step(part: Part) -> dict[str, str]:
     lines = [*label, *detail, *([BLANK] if has_signs(part) else [])]
     if part.shape in WITH_ICON:
         lines = [f"{ICON_ROOM}{line}" for line in lines]
-    return {"label": quoted(lines)}
+    return {"label": quoted([*lines, *_said(note)]), **_drawn(note)}
+
+
+def _said(note: DotNote) -> list[str]:
+    return [note.text] if note.text else []
+
+
+def _drawn(note: DotNote) -> dict[str, str]:
+    """An outline that is thicker the higher the level is, and dashed where nothing was seen."""
+    drawn = {"penwidth": str(note.level)} if note.level > 1 else {}
+    return drawn | ({"style": "rounded,dashed"} if note.unvisited else {})
 
 
 def _fixed(size: str) -> dict[str, str]:

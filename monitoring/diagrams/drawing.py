@@ -1,16 +1,26 @@
 """A laid-out definition, and what of it can be painted: classes, badges and titles."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass, field
 from xml.etree import ElementTree as ET
 
-from monitoring.diagrams.dot import dot_source
+from monitoring.diagrams.dot import DotNote, dot_source
 from monitoring.diagrams.export_style import export_style
 from monitoring.diagrams.layout import laid_out
-from monitoring.diagrams.painting import DiagramState, link, paint
+from monitoring.diagrams.map_layer import Way, badges_above, caption_below, ways_above
+from monitoring.diagrams.painting import (
+    HEAT,
+    UNVISITED,
+    DiagramState,
+    NodeState,
+    link,
+    paint,
+)
+from monitoring.diagrams.shapes import Box
 from monitoring.diagrams.sketch import Part, Sketch, plan
-from monitoring.diagrams.svg import picture_of
+from monitoring.diagrams.svg import boxes_of, picture_of
 from orchestrator.definition.graph import Graph
 
 FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -21,6 +31,21 @@ class Svg(str):
 
     def __html__(self) -> str:
         return str(self)
+
+
+@dataclass(frozen=True)
+class MapLayer:
+    """What a definition's map has above its picture.
+
+    Args:
+        links: what the address says besides the step where a badge is chosen, by its name; "here" where the step is.
+        ways: between two parts, and not declared.
+        caption: lines below the picture in a file.
+    """
+
+    links: Mapping[str, str] = field(default_factory=dict)
+    ways: Sequence[Way] = ()
+    caption: Sequence[str] = ()
 
 
 class Drawing:
@@ -48,7 +73,9 @@ class Drawing:
         self.pending = self.levels = self.failed = False
         self.sketch = sketch or plan(graph)
         self.dot = dot_source(self.sketch)
-        self._picture = picture_of(lay_out(self.dot), self.sketch)
+        raw = lay_out(self.dot)
+        self._picture = picture_of(raw, self.sketch)
+        self._boxes: Mapping[str, Box] = boxes_of(raw, self.sketch)
 
     def svg(
         self,
@@ -58,6 +85,8 @@ class Drawing:
         linked: bool = False,
         table: str = "",
         query: str = "",
+        layer: MapLayer | None = None,
+        named: bool = True,
     ) -> Svg:
         """The picture for a page.
 
@@ -67,13 +96,20 @@ class Drawing:
             linked: nodes become links that set `?step=`.
             table: the id of the page's table of steps; parts that stand for several become links to theirs in it.
             query: parameters of the page that the links keep.
+            layer: what lies above it; nothing when left out.
+            named: whether its elements have their ids; not in a second picture of the same page.
         """
         picture = deepcopy(self._picture)
         picture.set("role", "group" if linked else "img")
         picture.set("aria-label", label)
-        paint(picture, state or DiagramState())
         if linked:
-            link(picture, table, query)
+            links = layer.links if layer is not None else {}
+            link(picture, table, query, links.get("here", ""))
+        self._lay(picture, layer, query)
+        paint(picture, state or DiagramState())
+        if not named:
+            for element in picture.iter():
+                element.attrib.pop("id", None)
         return Svg(_markup(picture))
 
     def group(self, name: str) -> Part | None:
@@ -81,15 +117,47 @@ class Drawing:
         parts = (part for part in self.sketch.parts if part.shape == "group")
         return next((part for part in parts if part.id == name), None)
 
-    def standalone(self, state: DiagramState | None = None) -> str:
-        """The picture as a file of its own, in colours that print."""
+    def standalone(
+        self,
+        state: DiagramState | None = None,
+        layer: MapLayer | None = None,
+        title: str = "",
+    ) -> str:
+        """The picture as a file of its own, in colours that print.
+
+        Args:
+            state: what to paint; nothing when left out.
+            layer: what lies above it; nothing when left out.
+            title: what it shows, in words; nothing when left out.
+        """
         picture = deepcopy(self._picture)
         picture.set("xmlns", "http://www.w3.org/2000/svg")
+        self._lay(picture, layer)
         paint(picture, state or DiagramState())
+        if layer is not None:
+            caption_below(picture, layer.caption)
         style = ET.Element("style")
         style.text = export_style()
         picture.insert(0, style)
+        if title:
+            said = ET.Element("title")
+            said.text = title
+            picture.insert(0, said)
         return '<?xml version="1.0" encoding="UTF-8"?>\n' + _markup(picture)
+
+    def dot_with(self, state: DiagramState, layer: MapLayer) -> str:
+        """The DOT with what the map says: numbers in the labels, thicker outlines, ways that are not declared."""
+        notes = {name: DotNote(*_noted(node)) for name, node in state.nodes.items()}
+        return dot_source(self.sketch, notes, layer.ways, layer.caption)
+
+    def _lay(
+        self, picture: ET.Element, layer: MapLayer | None, query: str | None = None
+    ) -> None:
+        canvas = picture.find("g")
+        if layer is not None and canvas is not None:
+            ways_above(canvas, self._boxes, layer.ways)
+            links = layer.links if query is not None else None
+            badges_above(canvas, self.sketch, self._boxes, links, query or "")
 
 
 class Undrawn(Drawing):
@@ -101,6 +169,14 @@ class Undrawn(Drawing):
         self.dot = ""
         self.sketch = sketch or plan(graph)
         self._picture = ET.Element("svg", {"viewBox": "0 0 1 1", "class": "picture"})
+        self._boxes = {}
+
+
+def _noted(node: NodeState) -> tuple[str, int, bool]:
+    """What DOT says of a node beside its label: its numbers, how far it stands out, whether nothing was there."""
+    text = "  ".join(text for text in node.numbers.values() if text)
+    level = next((int(one[-1]) for one in node.classes if one.startswith(HEAT)), 0)
+    return text, level, UNVISITED in node.classes
 
 
 def _markup(picture: ET.Element) -> str:

@@ -5,12 +5,19 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
+HEAT = "is-heat-"
+"""Before the level, 1 to 5, of a step on a map that compares steps."""
+
+UNVISITED = "is-unvisited"
+"""Of a step on a map that no process was seen in."""
+
 
 @dataclass(frozen=True)
 class NodeState:
     """How a node looks now: status classes, texts at its corners (empty: none), progress, what its tooltip says.
 
-    `part` and `lost` are shares between 0 and 1 of what is done and what failed; None shows no bar.
+    `part` and `lost` are shares between 0 and 1 of what is done and what failed; None shows no bar. `numbers` are the
+    texts of the badges that a map has beside these, by their names, and `said` what those say when they are pointed at.
     """
 
     classes: tuple[str, ...] = ()
@@ -21,6 +28,8 @@ class NodeState:
     failed: str = ""
     part: float | None = None
     lost: float = 0.0
+    numbers: Mapping[str, str] = field(default_factory=dict)
+    said: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def badges(self) -> dict[str, str]:
@@ -30,6 +39,7 @@ class NodeState:
             "bad": self.bad,
             "note": self.note,
             "lost": self.failed,
+            **self.numbers,
         }
 
     def to_json(self) -> dict[str, object]:
@@ -40,6 +50,8 @@ class NodeState:
         }
         if self.part is not None:
             said["bar"] = [round(self.part, 4), round(self.lost, 4)]
+        if self.said:
+            said["said"] = dict(self.said)
         return said
 
 
@@ -63,18 +75,24 @@ def paint(picture: ET.Element, state: DiagramState) -> None:
         node = state.nodes.get(group.get("data-node", ""))
         if node is not None:
             _paint_node(group, node)
+        beside = state.nodes.get(group.get("data-badges", ""))
+        if beside is not None:
+            _paint_badges(group, beside)
         edge = state.edges.get(group.get("data-edge", ""))
         if edge is not None:
             group.set("class", " ".join([group.get("class", ""), *edge]))
 
 
-def link(picture: ET.Element, table: str = "", query: str = "") -> None:
+def link(
+    picture: ET.Element, table: str = "", query: str = "", narrowed: str = ""
+) -> None:
     """Makes every step a link that sets `?step=`, and a part that stands for several one that sets `?group=`.
 
     Args:
         picture: the whole picture.
         table: the id of the table of steps, which a group leads to; without it groups are no links.
         query: parameters that every link keeps.
+        narrowed: what the link of a step says besides, unless processes end in it.
     """
     canvas = picture.find("g")
     for index, group in enumerate(list(canvas) if canvas is not None else []):
@@ -82,7 +100,9 @@ def link(picture: ET.Element, table: str = "", query: str = "") -> None:
         several = "kind-group" in group.get("class", "").split()
         if canvas is not None and name and (table or not several):
             kept = f"{query}&" if query else ""
-            end = f"group={name}#{table}" if several else f"step={name}"
+            final = "kind-final" in group.get("class", "").split()
+            more = f"&{narrowed}" if narrowed and not final else ""
+            end = f"group={name}#{table}" if several else f"step={name}{more}"
             anchor = ET.Element("a", {"href": f"?{kept}{end}"})
             anchor.append(group)
             canvas[index] = anchor
@@ -99,6 +119,16 @@ def _paint_node(group: ET.Element, node: NodeState) -> None:
             _write(part, node.badges.get(names[-1], ""))
         elif "bar" in names:
             _stretch(part, node)
+
+
+def _paint_badges(group: ET.Element, node: NodeState) -> None:
+    """Writes the badges that a map has of a node: numbers, and what they say."""
+    for badge in group.iter("g"):
+        title = badge.find("title")
+        if title is not None:
+            name = badge.get("class", "").split()[-1]
+            _write(badge, node.numbers.get(name, ""))
+            title.text = node.said.get(name, "")
 
 
 def _write(badge: ET.Element, said: str) -> None:

@@ -164,10 +164,14 @@ def _transition(edge: Edge) -> tuple[str, ...]:
 
     Of very many commands it names the first and says how many there are beside.
     """
-    commands = [*edge.actions, *([words.escalate()] if edge.escalates else [])]
+    commands = [
+        *edge.actions,
+        *([words.notify(edge.notifies)] if edge.notifies else []),
+        *([words.escalate()] if edge.escalates else []),
+    ]
     if len(commands) > COMMANDS:
         commands[COMMANDS - 1 :] = [words.more(len(commands) - COMMANDS + 1)]
-    lines = wrapped(edge.event, "edge")
+    lines = wrapped(words.phrase(edge.event), "edge")
     if edge.guard:
         lines += wrapped(f"[{edge.guard}]", "edge")
     for index, command in enumerate(commands):
@@ -231,7 +235,7 @@ class _Sketching:
         if name in self.groups:
             return _group_part(name, [self.nodes[one] for one in self.groups[name]])
         node = self.nodes[name]
-        detail = [node.detail] if node.detail else []
+        detail = [words.detail_of(node)] if node.detail else []
         if node.undo:
             detail.append(words.undone_by(node.undo))
         return Part(

@@ -76,6 +76,18 @@ def picture_of(raw: str, sketch: Sketch) -> ET.Element:
     return picture
 
 
+def boxes_of(raw: str, sketch: Sketch) -> dict[str, Box]:
+    """Where Graphviz has put the parts of a sketch that are steps, by their ids."""
+    source = ET.fromstring(raw)  # noqa: S314  Graphviz wrote it, in a process of ours
+    groups = {group.get("id"): group for group in source.iter(f"{SVG}g")}
+    names, _ = sketch.names()
+    return {
+        part.id: _box_of(groups[name])
+        for part, name in zip(sketch.parts, names, strict=True)
+        if part.is_step
+    }
+
+
 def _canvas_of(source: ET.Element) -> tuple[ET.Element, ET.Element]:
     """An empty picture as large as Graphviz's, and the group in it that everything is drawn in."""
     picture = ET.Element(

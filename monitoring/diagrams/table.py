@@ -106,7 +106,9 @@ def _entries(cell: Cell) -> list[str]:
 def _move_text(move: tuple[Edge, str]) -> str:
     edge, target = move
     guard = f"[{edge.guard}] " if edge.guard else ""
-    commands = ", ".join([*edge.actions, *(["escalate"] if edge.escalates else [])])
+    more = [f"notify {', '.join(edge.notifies)}"] if edge.notifies else []
+    more += ["escalate"] if edge.escalates else []
+    commands = ", ".join([*edge.actions, *more])
     return f"{guard}{'/ ' + commands + ' ' if commands else ''}→ {target}"
 
 

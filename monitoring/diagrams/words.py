@@ -1,11 +1,42 @@
 """The words that pictures have of themselves, in the reader's language. What a definition says stays as it is."""
 
 import re
+from collections.abc import Iterable
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop as noop
 from django.utils.translation import ngettext, pgettext
 
-from orchestrator.definition.graph import Edge
+from orchestrator.definition.graph import Edge, Node
+
+DELAY = (
+    r"(?:[\d.]+ (?:day|hour|minute|second)s?)(?: [\d.]+ (?:day|hour|minute|second)s?)*"
+)
+"""A length of time as a definition writes it: "1 hour 30 minutes"."""
+
+PHRASES = (
+    (rf"(?P<delay>{DELAY})", "%(delay)s"),
+    (rf"after (?P<delay>{DELAY})", noop("after %(delay)s")),
+    (rf"at most (?P<delay>{DELAY})", noop("at most %(delay)s")),
+    (
+        r"until (?P<what>.+), at most (?P<number>\d+) times",
+        noop("until %(what)s, at most %(number)s times"),
+    ),
+    (r"each of the result", noop("each of the result")),
+    (r"each of (?P<what>.+)", noop("each of %(what)s")),
+    (
+        r"(?P<child>\S+) for each of the result",
+        noop("%(child)s for each of the result"),
+    ),
+    (
+        r"(?P<child>\S+) for each of (?P<what>.+)",
+        noop("%(child)s for each of %(what)s"),
+    ),
+    (r"(?P<number>\d+) at once", noop("%(number)s at once")),
+    (r"(?P<number>[\d.]+%?) may fail", noop("%(number)s may fail")),
+    (r"for (?P<event>\w.*)", noop("for %(event)s")),
+)
+"""What a definition's drawing says in words of ours, and how it is translated."""
 
 OF_ALL = re.compile(r"(?P<needed>\d+) of (?P<all>\d+)")
 
@@ -40,7 +71,44 @@ def line_text(edge: Edge) -> str:
         return _("otherwise")
     if edge.kind == "error":
         return edge.event or _("failed")
-    return edge.event if edge.kind == "deadline" else edge.guard
+    return phrase(edge.event if edge.kind == "deadline" else edge.guard)
+
+
+def phrase(text: str) -> str:
+    """A text of a drawing, where it is in words of ours; what the application has named stays."""
+    for form, said in PHRASES:
+        if found := re.fullmatch(form, text):
+            given = found.groupdict()
+            if "delay" in given:
+                given["delay"] = _delay(given["delay"])
+            return _(said) % given
+    return text
+
+
+def detail_of(node: Node) -> str:
+    """What a part says below its name, phrase by phrase."""
+    phrases = node.detail.split(", ")
+    if node.kind == "ask":
+        phrases[0] = _(" or ").join(phrases[0].split(" or "))
+    return ", ".join(map(phrase, phrases))
+
+
+def _delay(text: str) -> str:
+    """A length of time, each unit in the reader's language."""
+    parts = re.findall(r"([\d.]+) (\w+?)s?\b", text)
+    return " ".join(
+        _units(number, 1 if number == "1" else 2)[unit] for number, unit in parts
+    )
+
+
+def _units(number: str, many: int) -> dict[str, str]:
+    said = {
+        "day": ngettext("%(n)s day", "%(n)s days", many),
+        "hour": ngettext("%(n)s hour", "%(n)s hours", many),
+        "minute": ngettext("%(n)s minute", "%(n)s minutes", many),
+        "second": ngettext("%(n)s second", "%(n)s seconds", many),
+    }
+    return {unit: text % {"n": number} for unit, text in said.items()}
 
 
 def more(number: int) -> str:
@@ -92,3 +160,8 @@ def levels(span: str) -> str:
 def escalate() -> str:
     """What a transition does that raises the escalation level."""
     return _("escalate")
+
+
+def notify(recipients: Iterable[str]) -> str:
+    """What a deadline does that has people told by name."""
+    return _("notify %(who)s") % {"who": ", ".join(recipients)}

@@ -18,13 +18,11 @@ from django.utils.translation import ngettext_lazy
 from monitoring.queries.counts import CAP, FEW, Capped, grouped
 from monitoring.queries.decisions import asked
 from monitoring.queries.events import by_verdict
-from monitoring.queries.failures import open_of
+from monitoring.queries.handled import handled_causes, inbox
 from monitoring.queries.health import Health
-from monitoring.queries.instances import (
-    Filters,
-    overdue_visits,
-    stalled_processes,
-)
+from monitoring.queries.instances.filters import Filters
+from monitoring.queries.overdue import overdue_visits
+from monitoring.queries.stalled import stalled_processes
 from orchestrator.models import ProcessInstance, Status
 
 
@@ -63,9 +61,8 @@ KINDS = {
     "stalled": Kind(
         ngettext_lazy("%(number)s stalled", "%(number)s stalled", "count"),
         _("stalled"),
-        "instances",
+        "stalled",
         "failed",
-        (("stalled", "1"),),
     ),
     "overdue": Kind(
         ngettext_lazy("%(number)s overdue", "%(number)s overdue", "count"),
@@ -235,13 +232,21 @@ def _counted(
 
 def _in_menu(health: Health) -> Iterator[tuple[str, Capped, list[QuerySet[Any]], str]]:
     """What the menu has counted, with its rows, and the field that says since when."""
-    of_visit, of_event = F("instance__name"), F("process__name")
-    failures = open_of().order_by("-pk").annotate(of=of_visit)
-    yield "failures", health.failures, [failures], "opened_at"
+    of_visit, of_event = _name_of("instance_id"), _name_of("process_id")
+    failures = [
+        part.order_by("-pk").annotate(of=of_visit) for part in inbox(handled_causes())
+    ]
+    yield "failures", health.failures, failures, "opened_at"
     questions = asked().order_by("pk").annotate(of=of_visit)
     yield "decisions", health.decisions, [questions], "started_at"
     events = [rows.annotate(of=of_event) for rows in by_verdict().values()]
     yield "events", health.events, events, "received_at"
+
+
+def _name_of(process: str) -> Subquery:
+    """The definition's name of each row's process: a join may be planned as a look at every process."""
+    found = ProcessInstance.objects.filter(pk=OuterRef(process))
+    return Subquery(found.values("name")[:1])
 
 
 def _overdue() -> Counted:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -12,15 +13,21 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef, QuerySet
 
+from monitoring.queries.causes import open_of_cause
 from monitoring.queries.counts import CAP, Capped, capped, grouped
-from monitoring.queries.failures import open_of_cause
+from monitoring.queries.event_search import EventFilters
 from monitoring.queries.graphs import running_plan
-from monitoring.queries.selections import (
-    events_of,
-    failures_of,
-    unchanged,
+from monitoring.queries.kept_events import LOOKED_AT, KeptEvent, look
+from monitoring.queries.selections import failures_of, unchanged
+from orchestrator.engine.operations import (
+    Operation,
+    definitions_in_bulk,
+    definitions_of_each,
+    forbidden_in_bulk,
+    limits,
+    refusals,
 )
-from orchestrator.engine.operations import Operation, refusals
+from orchestrator.exceptions import PermissionMissing
 from orchestrator.models import (
     BulkItem,
     BulkOperation,
@@ -42,6 +49,16 @@ LATELY = 200
 
 GROUPS = 50
 """Kinds of rows, by step and status, that are told apart."""
+
+NAMES = 5
+"""Definitions that are named of which something is left out."""
+
+LIMITED = 10
+"""So many times as many rows are looked at for the first ones, where those of some definitions are left out."""
+
+
+Definitions = frozenset[str] | None
+"""The names of those that an operation is limited to; None for no limit."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +92,28 @@ class BulkPreview:
     at: datetime
     refusals: Mapping[Any, str] = field(default_factory=dict)
     doubtful: Sequence[str] = ()
+    limits: str = "*"
+    """The definitions that it would be limited to, as `operations.limits` says them."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """How many match of each definition for which the person may not do it, as far as they were counted."""
+    forbidden: str = ""
+    """Why the person may do it to nothing of what matches, all of which is shown then; "" where they may to some."""
 
     @property
     def others(self) -> int:
         return self.number - len(self.rows)
+
+    @property
+    def left(self) -> int:
+        """How many of those that match are left out."""
+        return sum(self.left_out.values())
+
+    @property
+    def left_names(self) -> str:
+        """Of which definitions those are."""
+        names = sorted(filter(None, self.left_out))
+        others = ["…"] if len(names) > NAMES else []
+        return ", ".join([*names[:NAMES], *others])
 
 
 def preview(
@@ -97,34 +132,79 @@ def preview(
         at: the moment of the page.
         user: who would do it.
     """
+    definitions = definitions_in_bulk(operation, user)
+    if not definitions:  # who may do it nowhere sees what it would be on
+        return _found(operation, selection, about, at, user, None)
+    found = _found(operation, selection, about, at, user, definitions)
+    said, left = limits(definitions), found.left_out
+    if found.number or not found.exact or not left:
+        return replace(found, limits=said)
+    whole = _found(operation, selection, about, at, user, None)
+    why = forbidden_in_bulk(operation, user, min(left)) or str(PermissionMissing())
+    return replace(whole, limits=said, left_out=left, forbidden=why)
+
+
+def _found(
+    operation: Operation,
+    selection: str,
+    about: Mapping[str, Any],
+    at: datetime,
+    user: Any,
+    definitions: Definitions,
+) -> BulkPreview:
     if selection == "events":
-        return _of_events(about, at)
+        return _of_events(about, at, definitions)
     if selection == "failures":
-        return _of_failures(operation, about, at, user)
-    return _of_list(operation, about, at, user)
+        return _of_failures(operation, about, at, user, definitions)
+    return _of_list(operation, about, at, user, definitions)
+
+
+def _parted(
+    counted: Iterable[Standing], definitions: Definitions
+) -> tuple[list[Standing], dict[str, int]]:
+    """What is of the definitions that it is limited to, and how many are left out of each other one."""
+    kept, left = list[Standing](), Counter[str]()
+    for one in counted:
+        if definitions is None or one.name in definitions:
+            kept.append(one)
+        else:
+            left[one.name] += one.number
+    return kept, dict(left)
 
 
 def _of_list(
-    operation: Operation, about: Mapping[str, Any], at: datetime, user: Any
+    operation: Operation,
+    about: Mapping[str, Any],
+    at: datetime,
+    user: Any,
+    definitions: Definitions,
 ) -> BulkPreview:
-    keys: set[UUID] = set()
+    first: dict[UUID, str] = {}
+    looks = SHOWN if definitions is None else SHOWN * LIMITED
     exact, parts = True, list[QuerySet[Any]]()
     for arm in unchanged(about, at):
         rows, edge = arm.newest(CAP)
         exact = exact and edge is None
         parts.append(rows)
-        first, _edge = arm.newest(SHOWN)
-        keys.update(first.values_list("pk", flat=True))
+        newest, _edge = arm.newest(looks)
+        first |= dict(newest.values_list("pk", "name"))
     counted = grouped(parts, "name", "status", "step", cap=CAP)
-    standing = _sorted(Standing(*row) for row in counted)
-    number = sum(one.number for one in standing)
-    exact = exact and number < CAP  # each part was counted to that bound
-    shown = sorted(keys, reverse=True)[:SHOWN]
-    return _of_processes(operation, shown, standing, number, exact, at, user)
+    kept, left = _parted((Standing(*row) for row in counted), definitions)
+    number = sum(one.number for one in kept)
+    # Each part was counted to that bound.
+    exact = exact and number + sum(left.values()) < CAP
+    mine = (pk for pk in first if definitions is None or first[pk] in definitions)
+    shown = sorted(mine, reverse=True)[:SHOWN]
+    found = _of_processes(operation, shown, kept, number, exact, at, user)
+    return replace(found, left_out=left)
 
 
 def _of_failures(
-    operation: Operation, about: Mapping[str, Any], at: datetime, user: Any
+    operation: Operation,
+    about: Mapping[str, Any],
+    at: datetime,
+    user: Any,
+    definitions: Definitions,
 ) -> BulkPreview:
     rows = failures_of(about, at)
     found = dict.fromkeys(rows.values_list("instance_id", flat=True)[:CAP])
@@ -132,8 +212,13 @@ def _of_failures(
     keys = list(found)
     some = ProcessInstance.objects.filter(pk__in=rows.values("instance_id")[:CAP])
     counted = grouped(some, "name", "status", "step", cap=CAP)
-    standing = _sorted(Standing(*row) for row in counted)
-    return _of_processes(operation, keys[:SHOWN], standing, len(keys), exact, at, user)
+    kept, left = _parted((Standing(*row) for row in counted), definitions)
+    if left:
+        names = definitions_of_each(ProcessInstance, keys)
+        keys = [key for key in keys if names.get(key) in (definitions or ())]
+    shown = keys[:SHOWN]
+    told = _of_processes(operation, shown, kept, len(keys), exact, at, user)
+    return replace(told, left_out=left)
 
 
 def _of_processes(
@@ -145,6 +230,7 @@ def _of_processes(
     at: datetime,
     user: Any,
 ) -> BulkPreview:
+    standing = _sorted(standing)
     rows = ProcessInstance.objects.select_related("definition", "owner")
     known = rows.defer("data", "definition__graph").in_bulk(keys)
     shown = [known[key] for key in keys if key in known]
@@ -154,13 +240,30 @@ def _of_processes(
     return BulkPreview(shown, standing, number, exact, at, found, doubtful)
 
 
-def _of_events(about: Mapping[str, Any], at: datetime) -> BulkPreview:
-    rows = events_of(about, at)
-    counted = grouped(rows, "type", "verdict", cap=CAP)
-    standing = _sorted(Standing(name, how, "", n) for name, how, n in counted)
-    number = sum(one.number for one in standing)
-    shown = list(rows.select_related("process__definition")[:SHOWN])
-    return BulkPreview(shown, standing, number, number < CAP, at)
+def _of_events(
+    about: Mapping[str, Any], at: datetime, definitions: Definitions
+) -> BulkPreview:
+    filters, looks = EventFilters.from_query(about), max(1, CAP // LOOKED_AT)
+    found, after = list[KeptEvent](), 0
+    for _ in range(looks):
+        seen = look(filters, at, after)
+        found += seen.found
+        if seen.after is None:
+            break
+        after = seen.after
+    left = Counter[str]()
+    if definitions is not None:
+        names = definitions_of_each(InboxEvent, [one.pk for one in found])
+        left.update(name for name in names.values() if name not in definitions)
+        found = [one for one in found if names.get(one.pk) in definitions]
+    counted = Counter((one.type, one.verdict) for one in found)
+    standing = _sorted(Standing(*how, "", number) for how, number in counted.items())
+    rows = InboxEvent.objects.select_related("process__definition").defer(
+        "body", "process__data", "process__definition__graph"
+    )
+    shown = rows.filter(pk__in=[one.pk for one in found[:SHOWN]]).order_by("pk")
+    exact = seen.after is None
+    return BulkPreview(list(shown), standing, len(found), exact, at, left_out=left)
 
 
 def _sorted(standing: Iterable[Standing]) -> list[Standing]:
@@ -222,6 +325,11 @@ class OperationPage:
         frozen = one.frozen_at is not None and one.exact
         return max(0, one.shown - one.total) if frozen else 0
 
+    @property
+    def limited_to(self) -> str:
+        """The definitions that it is limited to, named; "" for no limit."""
+        return ", ".join(self.operation.definitions or ())
+
     @cached_property
     def newcomers(self) -> Capped | None:
         """Failures of the same cause in processes that are no part of it, since it was frozen."""
@@ -262,7 +370,7 @@ def operation_page(
 
 def newcomers(operation: BulkOperation) -> Capped | None:
     """How many failures of the group that an operation was begun on have come since, of processes not in it."""
-    if operation.selection != "failures":
+    if operation.selection != "failures" or operation.items_removed_at is not None:
         return None
     own = BulkItem.objects.filter(
         operation=operation, process_id=OuterRef("instance_id")
@@ -316,8 +424,3 @@ def operations_page(before: str = "", *, going_on: bool = False) -> OperationsPa
     found = list(rows[: PAGE + 1])
     older = str(found[PAGE - 1].pk) if len(found) > PAGE else ""
     return OperationsPage(found[:PAGE], older)
-
-
-def number_going_on() -> Capped:
-    """How many operations go on, or are halted."""
-    return capped(BulkOperation.objects.open(), LATELY)

@@ -1,6 +1,6 @@
 """Counting that stays quick whatever the size of the tables."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -48,6 +48,36 @@ def capped(rows: QuerySet[Any], cap: int = FEW) -> Capped:
     return Capped(rows[:cap].count(), cap)
 
 
+def each_capped(
+    parts: Mapping[str, QuerySet[Any]], caps: Mapping[str, int] | None = None
+) -> dict[str, Capped]:
+    """Several such counts in one statement, by their names.
+
+    Args:
+        caps: of those that do not look at `FEW` rows.
+    """
+    found = {name: Capped(0, (caps or {}).get(name, FEW)) for name in parts}
+    statements = dict[str, tuple[str, tuple[Any, ...]]]()
+    for name, rows in parts.items():
+        with suppress(EmptyResultSet):  # one that nothing can match
+            looked_at = rows.values("pk")[: found[name].cap]
+            statements[name] = looked_at.query.sql_with_params()
+    if not statements:
+        return found
+    # The inner statements come from the query compiler, their values as parameters.
+    counts = ", ".join(
+        f"(SELECT COUNT(*) FROM ({sql}) AS looked_at)"  # noqa: S608
+        for sql, _ in statements.values()
+    )
+    given = [value for _, values in statements.values() for value in values]
+    with connections[next(iter(parts.values())).db].cursor() as cursor:
+        cursor.execute(f"SELECT {counts}", given)
+        numbers = cursor.fetchone()
+    for name, number in zip(statements, numbers, strict=True):
+        found[name] = Capped(number, found[name].cap)
+    return found
+
+
 def grouped(
     rows: QuerySet[Any] | Iterable[QuerySet[Any]],
     *fields: str,
@@ -86,10 +116,11 @@ def grouped(
 
 
 def moment(stored: Any) -> datetime | None:
-    """A time from a statement of our own: SQLite gives it as text, in UTC."""
-    if not isinstance(stored, str):
-        return cast(datetime | None, stored)
-    return datetime.fromisoformat(stored).replace(tzinfo=UTC)
+    """A time from a statement of our own: SQLite gives it without a zone, or as text, in UTC."""
+    found = datetime.fromisoformat(stored) if isinstance(stored, str) else stored
+    if isinstance(found, datetime) and found.tzinfo is None:
+        return found.replace(tzinfo=UTC)
+    return cast(datetime | None, found)
 
 
 def short(number: int) -> str:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from monitoring.queries.counts import CAP, Capped, capped
+from monitoring.queries.counts import CAP
 from monitoring.queries.graphs import choices_of, graph_of
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 
@@ -41,11 +41,6 @@ def asked(definition: str = "") -> QuerySet[StepRun]:
         return rows
     oldest = rows.order_by("pk").values("pk")[:CAP]
     return rows.filter(pk__in=oldest, instance__name=definition)
-
-
-def number_asked() -> Capped:
-    """How many decisions are wanted."""
-    return capped(asked())
 
 
 def decision_page(after: str = "", definition: str = "") -> DecisionPage:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from typing import Any
 from uuid import UUID
@@ -18,6 +17,7 @@ from monitoring.chips import Chip, address
 from monitoring.queries.days import day_of, midnight
 from monitoring.queries.events import received_as
 from monitoring.queries.graphs import labels_of
+from monitoring.queries.keys_by_time import first_since
 from monitoring.statuses import look
 from orchestrator.models import Checkpoint, InboxEvent, ProcessInstance, Verdict
 from orchestrator.models.inbox_event import PROBLEMS
@@ -34,9 +34,6 @@ EACH = 500
 
 KEPT = (*PROBLEMS, str(Verdict.PARKED))
 """The verdicts by which an index finds events."""
-
-PLACES = 40
-"""Looks by which the place of a time is found among the keys: each halves what is left."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +57,10 @@ class EventFilters:
     until: str = ""
 
     @classmethod
-    def from_query(cls, query: QueryDict) -> EventFilters:
+    def from_query(cls, query: QueryDict | Mapping[str, Any]) -> EventFilters:
         return cls(
             **{
-                name: query.get(parameter, "").replace("\0", "").strip()[:200]
+                name: str(query.get(parameter, "")).replace("\0", "").strip()[:200]
                 for name, parameter in PARAMETERS.items()
             }
         )
@@ -130,9 +127,13 @@ class EventFilters:
     def _in_time(self, rows: QuerySet[InboxEvent]) -> QuerySet[InboxEvent]:
         """Between the keys that the first and the last day have."""
         if day := day_of(self.since):
-            rows = rows.filter(pk__gte=_first_since(midnight(day)))
+            rows = rows.filter(
+                pk__gte=first_since(InboxEvent, "received_at", midnight(day))
+            )
         if day := day_of(self.until):
-            rows = rows.filter(pk__lt=_first_since(midnight(day, 1)))
+            rows = rows.filter(
+                pk__lt=first_since(InboxEvent, "received_at", midnight(day, 1))
+            )
         return rows
 
 
@@ -163,18 +164,18 @@ def search(filters: EventFilters, before: str = "") -> FoundEvents:
     rows = filters.found()
     if before.isdecimal():
         rows = rows.filter(pk__lt=int(before[:18]))
-    keys = rows.order_by("-pk").values("pk")
+    keys = rows.order_by("-pk").values_list("pk", flat=True)
     looked_for = filters.looked_for()
-    looked_at = keys[:LOOKED_AT] if looked_for else keys[: PAGE + 1]
+    # As values: of a statement within it a plan may look for the type first, among all there are.
+    looked_at = list(keys[:LOOKED_AT] if looked_for else keys[: PAGE + 1])
     found = InboxEvent.objects.filter(looked_for, pk__in=looked_at)
     shown = found.select_related("process__definition", "caused_by")
     shown = shown.defer("process__definition__graph", "process__data")
     events = list(shown.order_by("-pk")[: PAGE + 1])
     if len(events) > PAGE:
         return FoundEvents(events[:PAGE], events[PAGE - 1].pk)
-    edge = keys[LOOKED_AT - 1 : LOOKED_AT] if looked_for else []
-    last = next(iter(edge), None)
-    return FoundEvents(events, last["pk"] if last else None)
+    more = len(looked_at) == LOOKED_AT
+    return FoundEvents(events, looked_at[-1] if more else None)
 
 
 def outcomes(events: Iterable[InboxEvent]) -> dict[int, str]:
@@ -254,22 +255,3 @@ def _of_key(text: str) -> list[int]:
         rows = InboxEvent.objects.filter(process=pk).order_by("-pk")
         found |= set(rows.values_list("pk", flat=True)[:EACH])
     return sorted(found, reverse=True)[:EACH]
-
-
-def _first_since(at: datetime) -> int:
-    """The key of the first event that was received then or later: keys grow with the time of the receipt."""
-    rows = InboxEvent.objects.order_by("pk")
-    first, last = rows.only("pk").first(), rows.only("pk").last()
-    if first is None or last is None:
-        return 0
-    low, high = int(first.pk), int(last.pk) + 1
-    for _look in range(PLACES):
-        if low >= high:
-            break
-        middle = (low + high) // 2
-        found = rows.filter(pk__gte=middle).values_list("pk", "received_at").first()
-        if found is None or found[1] >= at:
-            high = middle
-        else:
-            low = found[0] + 1
-    return low

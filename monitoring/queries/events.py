@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 
-from monitoring.queries.counts import CAP, FEW, Capped, capped
+from monitoring.queries.counts import CAP, FEW, Capped, each_capped
 from orchestrator.models import InboxEvent, ProcessInstance
 from orchestrator.models.inbox_event import PROBLEMS
 
@@ -57,11 +57,13 @@ def by_verdict() -> dict[str, QuerySet[InboxEvent]]:
 
 def _tabs(definition: str) -> list[tuple[str, Capped]]:
     """The number on each tab."""
-    each = [
-        (name, sum(capped(rows).number for rows in _parts(name, definition)))
-        for name in ("all", *TABS)
-    ]
-    return [(name, Capped(min(number, FEW), FEW)) for name, number in each]
+    [parked] = _parts("parked", definition)
+    needed = dict(zip(by_verdict(), _parts("all", definition), strict=True))
+    overdue = needed.pop("parked")
+    counted = each_capped({**needed, "parked": parked, "overdue": overdue})
+    in_all = sum(each.number for name, each in counted.items() if name != "parked")
+    tabs = [(name, counted[name]) for name in TABS]
+    return [("all", Capped(min(in_all, FEW), FEW)), *tabs]
 
 
 def _parts(tab: str, definition: str) -> list[QuerySet[InboxEvent]]:

@@ -11,11 +11,12 @@ from django.db.models import TextField
 from django.db.models.functions import Cast, Length
 from django.utils.translation import gettext as _
 
+from monitoring.masking import names_of
+from monitoring.queries.causes import open_of_cause
 from monitoring.queries.counts import CAP, capped
 from monitoring.queries.failures import (
     PAGE,
     AlikeFailures,
-    open_of_cause,
     with_processes,
 )
 from orchestrator.models import Incident, ProcessInstance
@@ -127,9 +128,13 @@ def _compared(incidents: list[Incident]) -> Iterator[Compared]:
 def _of_data(keys: list[Any]) -> Iterator[Compared]:
     rows = ProcessInstance.objects.filter(pk__in=keys)
     rows = rows.annotate(size=Length(Cast("data", TextField())))
-    small = list(rows.filter(size__lte=LARGE).values_list("data", flat=True))
-    data = [one for one in small if isinstance(one, dict)]
-    names = list(dict.fromkeys(name for one in data for name in one))[:FIELDS]
+    rows = rows.filter(size__lte=LARGE).select_related("definition")
+    small = list(rows.defer("definition__graph"))
+    hidden = frozenset[str]().union(*(names_of(one.definition) for one in small))
+    data = [one.data for one in small if isinstance(one.data, dict)]
+    every = dict.fromkeys(name for one in data for name in one)
+    # What is the same in a secret field, and what differs, would tell of it.
+    names = [name for name in every if name not in hidden][:FIELDS]
     for name in names:
         given = [one[name] for one in data if name in one]
         simple = [one for one in given if not isinstance(one, dict | list)]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from django.db import connections
-from django.db.models import Exists, OuterRef, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
-from monitoring.queries.counts import CAP, MANY, Capped, capped, grouped
+from monitoring.queries.causes import open_of_cause
+from monitoring.queries.counts import CAP, FEW, MANY, Capped, capped, grouped
+from monitoring.queries.handled import Marking, handled_causes, handling_of, inbox
+from monitoring.queries.trends import Trend, trends
 from orchestrator.models import Definition, Incident, ProcessInstance
 
 PAGE = 50
@@ -28,11 +31,15 @@ class AlikeFailures:
         newest: the last of them.
         oldest: the first that is still open.
         number: how many.
+        trend: how many there were when, and in which versions.
+        handling: what people have said of them.
     """
 
     newest: Incident
     oldest: Incident
     number: Capped
+    trend: Trend | None = None
+    handling: Marking | None = None
 
     @property
     def messages(self) -> list[str]:
@@ -54,29 +61,28 @@ class GroupPage:
     more: bool = False
 
 
-def open_of(definition: str = "") -> QuerySet[Incident]:
-    """The open incidents; those of one definition are looked for among the newest."""
+def open_of(definition: str) -> QuerySet[Incident]:
+    """The open incidents of one definition that are not handled, looked for among the newest of all."""
     rows = Incident.objects.open()
-    if not definition:
-        return rows
+    causes = handled_causes()
     newest = rows.order_by("-pk").values("pk")[:CAP]
     # Asked of each row: a join may be planned as a look at every process of the definition.
     named = ProcessInstance.objects.filter(pk=OuterRef("instance_id")).values("name")
-    some = rows.filter(pk__in=newest).alias(named=Subquery(named))
+    some = rows.filter(pk__in=newest).exclude(fingerprint__in=causes)
+    some = some.alias(named=Subquery(named))
     found: QuerySet[Incident] = some.filter(named=definition)
     return found
 
 
-def open_of_cause(fingerprint: object) -> QuerySet[Incident]:
-    """The open incidents of one cause, along the index that has them, newest first."""
-    # A range of one, or PostgreSQL might look for them among all the open ones, newest first.
-    rows = Incident.objects.open().filter(fingerprint__range=(fingerprint, fingerprint))
-    return rows.order_by("fingerprint", "-pk")
-
-
 def number_open(definition: str = "") -> Capped:
-    """How many there are, of all definitions or of one."""
-    return capped(open_of(definition), CAP) if definition else capped(open_of())
+    """How many there are that are not handled, of all definitions or of one."""
+    if definition:
+        return capped(open_of(definition), CAP)
+    parts = inbox(handled_causes())
+    if len(parts) == 1:
+        return capped(parts[0])
+    found = grouped(parts, "kind", cap=FEW)
+    return Capped(min(sum(number for _kind, number in found), FEW), FEW)
 
 
 def with_processes(rows: QuerySet[Incident]) -> QuerySet[Incident]:
@@ -119,9 +125,28 @@ def failure_groups(
         ranked = sorted(newest.items(), key=lambda of: (-numbers[of[0]], -of[1]))
         wanted = [key for _, key in ranked[: PAGE + 1]]
     more, shown = len(wanted) > PAGE, wanted[:PAGE]
-    groups = _groups(shown, numbers)
+    groups = with_trends(_groups(shown, numbers))
     older = shown[-1] if more and order == "newest" else None
     return GroupPage(groups, order, older, more)
+
+
+def handled_groups() -> list[AlikeFailures]:
+    """The groups that people have marked as handled, those of the newest failure first."""
+    causes = handled_causes()
+    firsts = [open_of_cause(cause)[:1] for cause in causes]
+    newest = {f: key for f, key, _ in grouped(firsts, "fingerprint", "id", cap=1)}
+    keys = sorted(newest.values(), reverse=True)[:PAGE]
+    return with_trends(_groups(keys, _numbers(newest, keys)))
+
+
+def with_trends(groups: Sequence[AlikeFailures]) -> list[AlikeFailures]:
+    """Groups with how they grow, and with what people have said of them."""
+    causes = [group.newest.fingerprint for group in groups]
+    trend, said = trends(causes), handling_of(causes)
+    return [
+        replace(group, trend=trend.get(cause), handling=said.get(cause))
+        for cause, group in zip(causes, groups, strict=True)
+    ]
 
 
 def largest_group() -> AlikeFailures | None:
@@ -132,15 +157,42 @@ def largest_group() -> AlikeFailures | None:
     return next(iter(_groups([newest[cause] for cause in ranked[:1]], numbers)), None)
 
 
+def groups_about(text: str, most: int) -> list[AlikeFailures]:
+    """The groups in whose messages or classes of errors these words stand, the newest first.
+
+    Args:
+        text: looked for among the newest failures, in large letters or small.
+        most: so many groups are given at most.
+    """
+    newest = Incident.objects.open().order_by("-pk").values("pk")[:CAP]
+    says = Q(message__icontains=text) | Q(error__icontains=text)
+    rows = Incident.objects.filter(says, pk__in=newest).order_by("pk")
+    found = dict(rows.values_list("fingerprint", "pk"))
+    wanted = sorted(found.values(), reverse=True)[:most]
+    return _groups(wanted, _numbers(found, wanted))
+
+
 def _newest_by_cause(definition: str, before: int | None) -> dict[str, int]:
     """The fingerprints of groups with the key of the newest failure of each: those of what failed last, and others."""
-    rows = _below(open_of(definition), before).order_by("-pk")
-    looked_at = list(rows.values_list("fingerprint", "pk")[:MANY])
+    left_out = [] if definition else handled_causes()
+    parts = [open_of(definition)] if definition else inbox(left_out)
+    looked_at = _newest(parts, before)
     found = dict(reversed(looked_at))
-    if not definition and len(looked_at) >= MANY:
-        behind = _causes()
+    if not definition and len(looked_at) >= MANY // len(parts):
+        behind = {f: key for f, key in _causes().items() if f not in left_out}
         found |= {f: key for f, key in behind.items() if before is None or key < before}
     return _unseen(found, before) if before is not None else found
+
+
+def _newest(
+    parts: Sequence[QuerySet[Incident]], before: int | None
+) -> list[tuple[str, int]]:
+    """The fingerprints and keys of the newest, of several parts as many of each."""
+    rows = [_below(part, before).order_by("-pk") for part in parts]
+    if len(rows) == 1:
+        return list(rows[0].values_list("fingerprint", "pk")[:MANY])
+    found = grouped(rows, "fingerprint", "id", cap=max(MANY // len(rows), 1))
+    return sorted(((f, key) for f, key, _ in found), key=lambda one: -one[1])
 
 
 def _below(rows: QuerySet[Incident], before: int | None) -> QuerySet[Incident]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from functools import lru_cache
 
 from orchestrator import registry
-from orchestrator.definition import Workflow
-from orchestrator.definition.graph import Graph, Node
+from orchestrator.definition import ProcessManager, Workflow
+from orchestrator.definition.graph import Edge, Graph, Node
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.exceptions import UnknownDefinition
 from orchestrator.models import Definition
@@ -26,6 +27,16 @@ def graph_of(definition: Definition) -> Graph:
 def labels_of(definition: Definition) -> Mapping[str, str]:
     """The steps of a definition as people read them."""
     return _labels(definition.pk, definition.fingerprint)
+
+
+def nodes_of(definition: Definition) -> Mapping[str, Node]:
+    """The steps of a definition by their names."""
+    return _nodes(definition.pk, definition.fingerprint)
+
+
+def leaving_of(definition: Definition, step: str) -> list[Edge]:
+    """The edges that leave a step."""
+    return _leaving(definition.pk, definition.fingerprint).get(step, [])
 
 
 def step_of(name: str, step: str) -> str:
@@ -52,6 +63,11 @@ def _newest(name: str) -> Iterator[Mapping[str, str]]:
         yield labels_of(definition)
 
 
+def start_of(graph: Graph) -> str:
+    """The step in which instances of a process manager start; "" for a workflow."""
+    return next((node.id for node in graph.nodes if node.kind == "start"), "")
+
+
 def catching_of(definition: Definition) -> frozenset[str]:
     """The steps whose failures lead somewhere."""
     return _catching(definition.pk, definition.fingerprint)
@@ -64,6 +80,22 @@ def running_plan(definition: Definition) -> Plan | None:
     except UnknownDefinition:
         return None
     return found.static if issubclass(found, Workflow) else None
+
+
+def running_timers(definition: Definition, step: str) -> list[tuple[str, timedelta]]:
+    """The deadlines of a process manager's step in the running code, shortest first: their edges, and how long each is.
+
+    None of them where the running code does not have the step.
+    """
+    try:
+        found = registry.definition(definition.name, definition.version)
+    except UnknownDefinition:
+        return []
+    if not issubclass(found, ProcessManager) or step not in {*map(str, found.Step)}:
+        return []
+    named = found.Step(step)
+    rows = zip(found.deadlines(named), found.timers(named), strict=True)
+    return [(row.edge, delay) for row, delay in rows]
 
 
 def choices_of(definition: Definition, name: str, node: Node | None) -> tuple[str, ...]:
@@ -85,6 +117,19 @@ def _graph(pk: int, fingerprint: str) -> Graph:
 @lru_cache(KEPT)
 def _labels(pk: int, fingerprint: str) -> Mapping[str, str]:
     return {node.id: node.label for node in _graph(pk, fingerprint).nodes}
+
+
+@lru_cache(KEPT)
+def _nodes(pk: int, fingerprint: str) -> Mapping[str, Node]:
+    return {node.id: node for node in _graph(pk, fingerprint).nodes}
+
+
+@lru_cache(KEPT)
+def _leaving(pk: int, fingerprint: str) -> Mapping[str, list[Edge]]:
+    found: dict[str, list[Edge]] = {}
+    for edge in _graph(pk, fingerprint).edges:
+        found.setdefault(edge.source, []).append(edge)
+    return found
 
 
 @lru_cache(KEPT)

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
-from monitoring.queries.bulk import number_going_on
-from monitoring.queries.counts import MANY, Capped, capped
-from monitoring.queries.decisions import number_asked
+from monitoring.queries.bulk import LATELY
+from monitoring.queries.counts import MANY, Capped, each_capped
+from monitoring.queries.decisions import asked
 from monitoring.queries.failures import number_open
-from monitoring.queries.instances import Filters
+from monitoring.queries.instances.filters import Filters
 from monitoring.queries.machinery import Machinery, machinery
-from orchestrator.models import InboxEvent
+from monitoring.queries.waits.filters import WaitFilters
+from orchestrator.models import BulkOperation, InboxEvent
 
 LIVE = Filters(status="live")
 """What the menu's entry for processes opens."""
@@ -19,6 +20,7 @@ class Health:
     """Counts for the navigation and its footer, each of the very list that its entry opens; and who does the work."""
 
     live: Capped
+    waits: Capped
     failures: Capped
     events: Capped
     decisions: Capped
@@ -38,11 +40,12 @@ class Health:
 
 def health() -> Health:
     """The state of things now; a handful of bounded counts along partial indexes."""
-    return Health(
-        live=capped(LIVE.applied(), MANY),
-        failures=number_open(),
-        events=capped(InboxEvent.objects.needing_a_person()),
-        decisions=number_asked(),
-        operations=number_going_on(),
-        machinery=machinery(),
-    )
+    parts = {
+        "live": LIVE.applied(),
+        "waits": WaitFilters().counted(),
+        "events": InboxEvent.objects.needing_a_person(),
+        "decisions": asked(),
+        "operations": BulkOperation.objects.open(),
+    }
+    numbers = each_capped(parts, {"live": MANY, "operations": LATELY})
+    return Health(**numbers, failures=number_open(), machinery=machinery())

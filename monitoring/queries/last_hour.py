@@ -1,8 +1,6 @@
 """What the last hour was like, minute by minute: transitions, processes that ended, and failures, of each definition.
 
-No table has an index on time, and none needs one: keys are given out in the order of time. The first transition of the
-hour is found by halving, and of those since then one in so many is looked at that no more than `LOOKED_AT` are. What
-was looked at stands for the others; below that number every one is counted.
+Up to `LOOKED_AT` transitions are counted each; of more one in so many is looked at and stands for the others.
 """
 
 from __future__ import annotations
@@ -11,9 +9,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from django.db import connections
-
-from orchestrator.models import Checkpoint, Incident
+from monitoring.queries.lately import transitions_since
+from orchestrator.models import Incident
 from orchestrator.models.process_instance import ENDED
 
 MINUTES = 60
@@ -104,14 +101,7 @@ def last_hour(until: datetime) -> LastHour:
 
 def _transitions(until: datetime) -> tuple[list[tuple[str, int, bool]], int]:
     """Transitions of the hour with name, minute and whether they ended their process; and for how many each stands."""
-    first, last = _span(until - HOUR)
-    every = 1
-    while (last - first) // every >= LOOKED_AT:
-        every *= 2
-    rows = Checkpoint.objects.order_by()
-    # The same ones whenever they are looked at, so that no number wavers.
-    keys = range(first - first % -every, last + 1, every)
-    found = rows.filter(pk__in=keys) if every > 1 else rows.filter(pk__gte=first)
+    found, every = transitions_since(until - HOUR, LOOKED_AT)
     given = found.values_list("instance__name", "at", "status")
     moved = [
         (name, _minute(at, until), status in ENDED)
@@ -127,33 +117,6 @@ def _failures(until: datetime) -> tuple[list[tuple[str, int]], bool]:
     found = [(name or "", at) for name, at in rows if at >= until - HOUR]
     named = [(name, _minute(at, until)) for name, at in found]
     return named, len(named) >= FAILURES
-
-
-def _span(since: datetime) -> tuple[int, int]:
-    """The keys of the first transition since then and of the last; the last and one more, if there is none."""
-    connection = connections[Checkpoint.objects.db]
-    table, at = map(connection.ops.quote_name, (Checkpoint._meta.db_table, "at"))
-    middle = "(low + high) / 2"
-    row = f"FROM {table} AS r WHERE r.id >= {middle} ORDER BY r.id LIMIT 1"  # names are the model's
-    old = f"(SELECT r.{at} {row}) < %s"
-    statement = f"""
-        WITH RECURSIVE halved(low, high, newest) AS (
-            SELECT least - 1, most + 1, most
-            FROM (SELECT MIN(id) AS least, MAX(id) AS most FROM {table}) AS ends
-            WHERE least IS NOT NULL
-            UNION ALL
-            SELECT CASE WHEN {old} THEN {middle} ELSE low END,
-                   CASE WHEN {old} THEN high ELSE {middle} END,
-                   newest
-            FROM halved WHERE high - low > 1
-        )
-        SELECT high, newest FROM halved WHERE high - low <= 1
-    """  # noqa: S608
-    given = connection.ops.adapt_datetimefield_value(since)
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [given, given])
-        first, last = cursor.fetchone() or (1, 0)
-    return first, last
 
 
 def _minute(at: datetime, until: datetime) -> int:

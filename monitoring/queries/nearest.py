@@ -6,11 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from django.utils.translation import gettext as _
 
+from monitoring.masking import names_of
 from monitoring.queries.graphs import labels_of
-from orchestrator import registry
+from monitoring.queries.instances.filters import LIVE
+from orchestrator import registry, secret_names
 from orchestrator.engine.operations import Preview, preview
 from orchestrator.models import InboxEvent, ProcessInstance
 from orchestrator.models.inbox_event import PROBLEMS
@@ -54,14 +57,15 @@ class Near:
     @property
     def said(self) -> str:
         """What the event would lead to, in words."""
-        return preview_text(self.preview, self.process)
+        return preview_text(self.preview, labels_of(self.process.definition))
 
 
-def preview_text(found: Preview, process: ProcessInstance) -> str:
-    """What an event would lead to in a process, in words."""
-    labels = labels_of(process.definition)
+def preview_text(found: Preview, labels: Mapping[str, str]) -> str:
+    """What an event would lead to in a process with these steps, in words."""
     step, to = labels.get(found.step, found.step), labels.get(found.to, found.to)
     words = {
+        "started": _("It would start one, which would then stand in %(to)s."),
+        "unrouted": _("There is none that takes it: it would be kept until one does."),
         "ignored": _("It would be ignored in %(step)s."),
         "rejected": _("It would be rejected in %(step)s."),
         "parked": _("It is not expected in %(step)s: it would be kept."),
@@ -103,7 +107,7 @@ def _near(
         (alike, one)
         for name in names
         for one in live.get(name, ())
-        if one.pk not in found and (alike := _alike(event.body, one.data))
+        if one.pk not in found and (alike := _alike(event, one))
     ]
     scored.sort(key=lambda each: (len(each[0]), each[1].pk), reverse=True)
     some = [*found.values(), *((one, False, alike) for alike, one in scored)]
@@ -115,7 +119,9 @@ def _near(
 
 def _texts(event: InboxEvent) -> list[str]:
     """What may be a key: the event's own, then the texts among its fields."""
-    fields = event.body.values() if isinstance(event.body, dict) else ()
+    hidden = secret_names.of_message(event.type)
+    body = event.body.items() if isinstance(event.body, dict) else ()
+    fields = [value for name, value in body if name not in hidden]
     texts = [one for one in fields if isinstance(one, str) and 0 < len(one) <= 200]
     return [
         one for one in dict.fromkeys([event.correlation_key, *texts[:VALUES]]) if one
@@ -135,25 +141,39 @@ def _live(events: list[InboxEvent]) -> dict[str, list[ProcessInstance]]:
     """The newest processes that go on of the definitions that know the types."""
     types = {event.type for event in events}
     names = {one.name for kind in types for one in registry.interested(kind)}
+    number = LOOKED_AT // max(len(names), 1) or 1
     found = {}
     for name in names:
-        rows = ProcessInstance.objects.live().filter(name=name)
-        newest = rows.order_by("-pk").values("pk")[: LOOKED_AT // len(names) or 1]
-        some = ProcessInstance.objects.filter(pk__in=newest)
+        some = ProcessInstance.objects.filter(pk__in=_newest(name, number))
         found[name] = list(_with_definitions(some))
     return found
+
+
+def _newest(name: str, number: int) -> list[UUID]:
+    """The keys of the newest processes of a definition that go on: those of each status, as their index has them."""
+    found: list[UUID] = []
+    for status in LIVE:
+        # A range of one, or PostgreSQL would go through all processes, newest first.
+        rows = ProcessInstance.objects.live().filter(name__range=(name, name))
+        rows = rows.filter(status=status).order_by("name", "status", "-pk")
+        found += rows.values_list("pk", flat=True)[:number]
+    return sorted(found, reverse=True)[:number]
 
 
 def _with_definitions(rows: Any) -> Any:
     return rows.select_related("definition").defer("definition__graph")
 
 
-def _alike(body: Any, data: Any) -> list[str]:
-    """The fields of the same name with the same value, other than nothing."""
+def _alike(event: InboxEvent, process: ProcessInstance) -> list[str]:
+    """The fields of the same name with the same value, other than nothing; no secret ones."""
+    body, data = event.body, process.data
     if not isinstance(body, dict) or not isinstance(data, dict):
         return []
+    hidden = secret_names.of_message(event.type) | names_of(process.definition)
     return [
         name
         for name, value in body.items()
-        if value not in ("", None, [], {}) and data.get(name) == value
+        if name not in hidden
+        and value not in ("", None, [], {})
+        and data.get(name) == value
     ]

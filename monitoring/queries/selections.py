@@ -8,10 +8,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
-from monitoring.queries.failures import open_of_cause
-from monitoring.queries.instances import Arm, Filters
+from monitoring.queries.causes import open_of_cause
+from monitoring.queries.event_search import EventFilters
+from monitoring.queries.instances.arm import Arm
+from monitoring.queries.instances.filters import Filters
+from monitoring.queries.kept_events import look
 from orchestrator.engine.operations import Chunk, Found, Selection
 from orchestrator.models import InboxEvent, Incident, ProcessInstance
 
@@ -25,7 +28,8 @@ class MatchingProcesses(Selection):
     model = ProcessInstance
 
     def narrows(self, about: Mapping[str, Any]) -> bool:
-        return any(filters_of(about).parameters().values())
+        filters = filters_of(about)
+        return not filters.mistake and bool(filters.narrowing())
 
     def chunk(
         self, about: Mapping[str, Any], until: datetime, after: str, size: int
@@ -80,31 +84,23 @@ def failures_of(about: Mapping[str, Any], until: datetime) -> QuerySet[Incident]
     return rows.filter(opened_at__lte=until, instance__isnull=False)
 
 
-class EventsWithVerdict(Selection):
-    """The events with one verdict, of all types or of one."""
+class MatchingEvents(Selection):
+    """The events of the list that nothing took, narrowed as its address says."""
 
     name = "events"
     model = InboxEvent
 
     def narrows(self, about: Mapping[str, Any]) -> bool:
-        return bool(about.get("verdict"))
+        filters = EventFilters.from_query(about)
+        return bool(filters) and not filters.mistake
 
     def chunk(
         self, about: Mapping[str, Any], until: datetime, after: str, size: int
     ) -> Chunk:
-        rows = events_of(about, until)
-        if after:
-            rows = rows.filter(pk__lt=int(after))
-        found = list(rows.values_list("pk", "correlation_key")[:size])
-        last = str(found[-1][0]) if len(found) == size else ""
-        return Chunk([Found(pk, None, key) for pk, key in found], last)
+        filters = EventFilters.from_query(about)
+        seen = look(filters, until, int(after or 0), size)
+        found = [Found(one.pk, None, one.key) for one in seen.found]
+        return Chunk(found, "" if seen.after is None else str(seen.after))
 
 
-def events_of(about: Mapping[str, Any], until: datetime) -> QuerySet[InboxEvent]:
-    """The events of a stored selection, newest first; those that came after they were shown are not among them."""
-    since = Q(received_at__gt=until) | Q(handled_at__gt=until)
-    rows = InboxEvent.objects.filter(~since, verdict=about["verdict"])
-    return rows.order_by("-pk")
-
-
-SELECTIONS = (MatchingProcesses(), FailuresOfCause(), EventsWithVerdict())
+SELECTIONS = (MatchingProcesses(), FailuresOfCause(), MatchingEvents())

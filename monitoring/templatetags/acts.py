@@ -3,8 +3,11 @@
 from typing import Any
 
 from django import template
+from django.template import Context
 
 from monitoring.buttons import Button, address, deliver_button, event_buttons
+from monitoring.curl import call, values_of
+from monitoring.places import below_api
 from orchestrator.engine.operations import OPERATIONS, ProcessOperation
 from orchestrator.models import InboxEvent, ProcessInstance
 
@@ -52,6 +55,26 @@ def deliver_to(
 
 
 @register.simple_tag
-def forbidden(name: str, user: Any) -> str:
-    """Why a reader may not do something at all; "" if they may."""
-    return OPERATIONS[name].forbidden(user)
+def forbidden(name: str, user: Any, definition: str) -> str:
+    """Why a reader may not do something with what is of a definition; "" if they may."""
+    return OPERATIONS[name].forbidden(user, definition)
+
+
+@register.simple_tag(takes_context=True)
+def as_call(context: Context, address: str, *fields: Any, **values: Any) -> str:
+    """What a form does, as a call of curl.
+
+    Args:
+        context: of the page.
+        address: where the form is posted to; "" for where the page is.
+        fields: some of a form, in lists or one by one.
+        values: others, by name; None for one that is not sent.
+    """
+    request = context["request"]
+    path = below_api(address or request.get_full_path())
+    bound = [
+        one for some in fields for one in ([some] if hasattr(some, "field") else some)
+    ]
+    given = values_of(bound)
+    given |= {name: str(one) for name, one in values.items() if one is not None}
+    return call(request.build_absolute_uri(path), given)

@@ -9,11 +9,12 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from monitoring.places import begin_of
+from monitoring.queries.event_search import EventFilters
 from monitoring.queries.graphs import step_of
-from monitoring.queries.instances import Filters
+from monitoring.queries.instances.filters import Filters
 from monitoring.spoken import spoken
 from monitoring.templatetags.console import chip
-from orchestrator.engine.operations import OPERATIONS, start_bulk
+from orchestrator.engine.operations import OPERATIONS, forbidden_in_bulk
 from orchestrator.models import BulkOperation, BulkVerdict
 
 register = Library()
@@ -79,7 +80,11 @@ def verdict_word(verdict: str) -> Any:
 
 @register.inclusion_tag("monitoring/parts/begin.html", takes_context=True)
 def begin_bulk(
-    context: Context, name: str, filters: Filters | None = None, **given: str
+    context: Context,
+    name: str,
+    filters: Filters | None = None,
+    definition: str = "",
+    **given: str,
 ) -> dict[str, Any]:
     """The button that opens the page on which an action on many is begun.
 
@@ -87,20 +92,47 @@ def begin_bulk(
         context: of the page.
         name: the action.
         filters: what the list is narrowed to, where it is begun on that.
+        definition: of all that is selected, where it is of one.
         given: what else is selected, as parameters of the address.
     """
     operation, user = OPERATIONS[name], context["request"].user
-    about = {**(filters.parameters() if filters else {}), **given}
+    about = {**(filters.narrowing() if filters else {}), **given}
     query = urlencode({"action": name, **about})
-    why = start_bulk.forbidden(user) or operation.forbidden(user)
+    one = definition or (filters.definition if filters else "")
+    why = forbidden_in_bulk(operation, user, one)
     return {
         "operation": operation,
         "label": _("Act on all that match") if filters else operation.label,
-        "tone": "" if filters else "primary",
+        "tone": "" if filters or operation.tone == "danger" else "primary",
         "why": why or ("" if about else _("Narrow the list first")),
         "address": f"{reverse('monitoring:begin-operation')}?{query}",
         "place": name,
     }
+
+
+@register.inclusion_tag("monitoring/parts/begin.html", takes_context=True)
+def begin_on_events(context: Context, name: str) -> dict[str, Any]:
+    """The same for the events that their page shows."""
+    filters = EventFilters(verdict=context["page"].tab)
+    if context["looking"]:
+        filters = context["filters"]
+    return begin_bulk(context, name, None, of="events", **filters.parameters())
+
+
+@register.simple_tag(takes_context=True)
+def begins_at(context: Context) -> str:
+    """Where the form that begins an operation could be posted to from anywhere; "" for where the page is."""
+    filters: Filters | None = context.get("filters")
+    if context.get("selection", "processes") != "processes" or filters is None:
+        return ""
+    query = urlencode({"action": context["operation"].name, **filters.narrowing()})
+    return f"{reverse('monitoring:begin-operation')}?{query}"
+
+
+@register.simple_tag(takes_context=True)
+def not_in_bulk(context: Context, name: str, definition: str) -> str:
+    """Why a reader may not do an action to many of a definition; "" if they may."""
+    return forbidden_in_bulk(OPERATIONS[name], context["request"].user, definition)
 
 
 @register.simple_tag

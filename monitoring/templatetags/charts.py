@@ -8,13 +8,14 @@ from typing import Any
 from django.template import Library
 from django.utils.translation import gettext as _
 
-from monitoring.charts import area
+from monitoring.charts import SMALL, area
+from monitoring.queries.doing import window_word
+from monitoring.queries.event_volume import TypeVolume
 from monitoring.queries.last_hour import MINUTES, Hour
 
 register = Library()
 
 WIDE = 720, 120
-SMALL = 96, 22
 PART = 10
 """Minutes that one row of the chart's table has."""
 
@@ -52,6 +53,24 @@ def spark(hour: Hour) -> dict[str, Any]:
         "height": SMALL[1],
         "moved": area(moved, *SMALL) if any(moved) else None,
         "failed": area(failed, *SMALL) if any(failed) else None,
+    }
+
+
+@register.inclusion_tag("monitoring/home/spark.html")
+def volume_spark(row: TypeVolume, window: str) -> dict[str, Any]:
+    """The events of one type over a window in a line, with those that nothing took."""
+    said = _("%(type)s: %(number)s in the %(window)s") % {
+        "type": row.type,
+        "number": row.received[window],
+        "window": window_word(window),
+    }
+    most = max(row.each)
+    return {
+        "said": said,
+        "width": SMALL[0],
+        "height": SMALL[1],
+        "moved": area(row.each, *SMALL) if any(row.each) else None,
+        "failed": area(row.problems, *SMALL, most=most) if any(row.problems) else None,
     }
 
 

@@ -17,21 +17,41 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
 from monitoring.diagrams import DiagramState, Drawing, Svg
+from monitoring.diagrams.words import detail_of
 from monitoring.icons import ICONS
+from monitoring.keys import SHEET
+from monitoring.masking import event_body, masked, names_of
 from monitoring.moments import ago, clock, in_full, span
 from monitoring.moments import exact as spelled
+from monitoring.queries.definition.page import DefinitionPage
+from monitoring.queries.doing import doing_word
 from monitoring.queries.graphs import labels_of, step_of
 from monitoring.queries.health import Health, health
 from monitoring.queries.instance.trouble import last_line
-from monitoring.queries.instances import Filters
+from monitoring.queries.instances.filters import Filters
 from monitoring.spoken import spoken
 from monitoring.statuses import Look, look
+from orchestrator.definition.graph import Node
 from orchestrator.models import Definition, InboxEvent
 
 register = template.Library()
 
 LONG = 300
 """Characters of a value that are shown in a row."""
+
+
+BESIDE_SUB = (
+    "at",
+    "beside",
+    "step",
+    "visit",
+    "group",
+    "search",
+    "state",
+    "runs",
+    "before",
+)
+"""What else an address of a process's page says, which stays when a sub-process is opened or closed in it."""
 
 
 @register.simple_tag
@@ -100,6 +120,12 @@ def unlocalized(number: Any) -> str:
 def of(found: dict[Any, Any], key: Any) -> Any:
     """What is found under a key; "" where nothing is."""
     return found.get(key, "")
+
+
+@register.filter
+def detail(node: Node) -> str:
+    """What is said of a step beside its name, in the reader's language."""
+    return detail_of(node)
 
 
 @register.filter
@@ -223,6 +249,18 @@ def value(anything: Any) -> str:
 
 
 @register.filter
+def body(event: InboxEvent, definition: Definition | None = None) -> Any:
+    """What an event says, without secrets; of a process of that definition, if it is of one."""
+    return event_body(event, definition or None)
+
+
+@register.filter
+def discreet(value: Any, definition: Definition) -> Any:
+    """JSON values of a process of that definition, without secrets."""
+    return masked(value, names_of(definition))
+
+
+@register.filter
 def pretty(anything: Any) -> str:
     """A body as indented JSON."""
     return json.dumps(anything, ensure_ascii=False, indent=2)
@@ -246,18 +284,29 @@ def without(filters: Any, name: str) -> str:
     return f"?{urlencode(filters.parameters(**{name: ''}))}"
 
 
+@register.simple_tag(takes_context=True)
+def with_sub(context: Context, pk: Any = "") -> str:
+    """The address of a process's page as it is, with this sub-process opened in it, or none."""
+    given = context["request"].GET
+    kept = {name: given[name] for name in BESIDE_SUB if given.get(name)}
+    return f"?{urlencode({**kept, 'sub': pk} if pk else kept)}"
+
+
 @register.simple_tag
 def filter_name(name: str) -> str:
     """What a filter is called."""
     words = {
         "definition": _("Definition"),
         "version": _("Version"),
+        "graph": _("Graph"),
         "status": _("Status"),
         "step": _("Step"),
+        "doing": _("There"),
         "escalated": _("Escalated"),
         "overdue": _("Overdue"),
         "stalled": _("Stalled"),
         "owner": _("Owner"),
+        "where": _("Data"),
     }
     return words.get(name, name)
 
@@ -268,6 +317,8 @@ def filter_value(filters: Filters, name: str) -> str:
     given = str(getattr(filters, name))
     if name == "step":
         return step_of(filters.definition, given)
+    if name == "doing":
+        return doing_word(given)
     if name == "status":
         return _("not ended") if given == "live" else str(look(given).word)
     people = {"me": _("me"), "nobody": _("nobody")}
@@ -281,11 +332,23 @@ def picture(
     label: str,
     linked: bool = False,
     table: str = "",
-    version: str = "",
+    second: bool = False,
 ) -> Svg:
-    """A diagram as it is now."""
-    query = urlencode({"version": version}) if version else ""
-    return drawing.svg(state, label=label, linked=linked, table=table, query=query)
+    """A diagram as it is now; `second` where the page has another one of the same drawing."""
+    return drawing.svg(state, label=label, linked=linked, table=table, named=not second)
+
+
+@register.simple_tag
+def map_picture(page: DefinitionPage, label: str, table: str) -> Svg:
+    """The map of a definition as it is now; `table` is the id of the table that its groups of steps lead to."""
+    return page.drawing.svg(
+        page.state,
+        label=label,
+        linked=True,
+        table=table,
+        query=page.query,
+        layer=page.layer,
+    )
 
 
 @register.simple_tag
@@ -356,3 +419,9 @@ def same_site(address: str | None, request: HttpRequest) -> str:
 def the_health(context: Context) -> Health:
     """The state of the machinery, read once for a page."""
     return context.get("health") or health()
+
+
+@register.inclusion_tag("monitoring/parts/keys.html")
+def the_keys() -> dict[str, Any]:
+    """What the keys do."""
+    return {"sheet": SHEET}

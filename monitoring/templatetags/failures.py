@@ -7,9 +7,12 @@ from django.template import Library
 from django.urls import reverse
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import ngettext
 
+from monitoring.charts import SMALL, area
 from monitoring.places import NO_CAUSE
 from monitoring.queries.failure_group import alike
+from monitoring.queries.trends import Trend
 from monitoring.spoken import spoken
 from orchestrator.models import Definition
 
@@ -41,3 +44,27 @@ def dotted(name: str) -> SafeString:
     return format_html_join(
         mark_safe("<wbr>."), "{}", ((part,) for part in name.split("."))
     )
+
+
+@register.inclusion_tag("monitoring/failures/trend.html")
+def trend(of_group: Trend) -> dict[str, Any]:
+    """How the newest failures of a group have come, in a line."""
+    number = of_group.number
+    if of_group.by_day:
+        said = ngettext(
+            "The newest failure, in the last 14 days",
+            "The newest %(number)s failures by day, in the last 14 days",
+            number,
+        )
+    else:
+        said = ngettext(
+            "The newest failure, in the last 24 hours",
+            "The newest %(number)s failures by hour, in the last 24 hours",
+            number,
+        )
+    return {
+        "said": said % {"number": number},
+        "width": SMALL[0],
+        "height": SMALL[1],
+        "failed": area(of_group.each, *SMALL),
+    }

@@ -9,16 +9,12 @@ from django.views.decorators.http import require_safe
 
 from monitoring.access import EVENTS, for_audit_viewers
 from monitoring.exports import TYPES, download
-from monitoring.queries.audit import (
-    SPANS,
-    AuditEntry,
-    AuditFilters,
-    action_names,
-    audit_page,
-    batches,
-    people,
-    tallies,
-)
+from monitoring.masking import sees_data
+from monitoring.queries.audit.entry import AuditEntry
+from monitoring.queries.audit.filters import SPANS, AuditFilters
+from monitoring.queries.audit.pages import audit_page, batches
+from monitoring.queries.audit.tallies import people, tallies
+from monitoring.queries.audit.words import action_names
 from monitoring.views.page import page
 from monitoring.views.sharing import shared
 from orchestrator.models import OperatorAction
@@ -70,18 +66,20 @@ def export(request: HttpRequest, form: str) -> HttpResponseBase:
     filters = AuditFilters.from_query(request.GET)
     if filters.mistake:
         return HttpResponse(filters.mistake, "text/plain; charset=utf-8", status=400)
-    events = request.user.has_perm(EVENTS)
+    events, data = request.user.has_perm(EVENTS), sees_data(request.user)
     parts: Iterator[list[Mapping[str, Any]]] = (
-        [_told(entry, events=events) for entry in part] for part in batches(filters)
+        [_told(entry, events=events, data=data) for entry in part]
+        for part in batches(filters)
     )
     name = f"audit-{timezone.localtime():%Y-%m-%d-%H%M%S}"
     return download(request, form, name, COLUMNS, parts)
 
 
-def _told(entry: AuditEntry, *, events: bool) -> dict[str, Any]:
+def _told(entry: AuditEntry, *, events: bool, data: bool) -> dict[str, Any]:
     """A row for programs: names and texts as they are stored, times in UTC."""
     row, process = entry.row, entry.row.instance
     event = row.event if events else None
+    tells = data or not entry.tells_data
     return {
         "at": row.at.isoformat(),
         "who": row.actor_name,
@@ -94,8 +92,8 @@ def _told(entry: AuditEntry, *, events: bool) -> dict[str, Any]:
         "event": event and f"{event.type} {event.source} {event.event_id}",
         "reason": row.reason,
         "revision_seen": row.expected_revision,
-        "before": row.before,
-        "after": row.after,
+        "before": entry.before if tells else None,
+        "after": entry.after if tells else None,
         "result": row.result,
         "detail": row.detail,
     }

@@ -5,7 +5,8 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import (
@@ -18,9 +19,12 @@ from monitoring.access import EVENTS, by_script, for_viewers
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.bulk_form import BulkForm
 from monitoring.buttons import Button, Dialog
+from monitoring.chips import Chip
+from monitoring.masking import sees_data
 from monitoring.places import NO_CAUSE
 from monitoring.queries import bulk as queries
-from monitoring.queries.instances import Filters
+from monitoring.queries.event_search import PARAMETERS, EventFilters
+from monitoring.queries.instances.filters import Filters
 from monitoring.queries.selections import filters_of
 from monitoring.spoken import spoken
 from monitoring.views.operations import plain, shown
@@ -29,6 +33,7 @@ from orchestrator.engine.operations import (
     SELECTIONS,
     Operation,
     cancel_bulk,
+    forbidden_in_bulk,
     in_bulk,
     moment_shown,
     pause_bulk,
@@ -36,7 +41,7 @@ from orchestrator.engine.operations import (
     resume_bulk,
     start_bulk,
 )
-from orchestrator.exceptions import OperationRefused, PermissionMissing
+from orchestrator.exceptions import OperationRefused
 from orchestrator.models import BulkOperation
 
 FIRST = {"processes": "retry", "failures": "retry", "events": "redeliver"}
@@ -62,24 +67,33 @@ def index(request: HttpRequest) -> HttpResponse:
 def begin(request: HttpRequest) -> HttpResponse:
     """Shows what an operation would be done to, and begins it; looking changes nothing."""
     selection, about = selected(request)
-    operation = _action(request, selection)
-    form = BulkForm(operation, request.POST or None, user=request.user)
-    refusal, status = "", 200
-    if request.method == "POST":
-        refusal, status = _problem(form), 400
-        if not refusal:
-            try:
-                begun = start_bulk(
-                    form.wanted(selection, about), request=form.asked(request)
-                )
-            except OperationRefused as refused:
-                status = 403 if isinstance(refused, PermissionMissing) else 409
-                refusal = spoken(str(refused))
-            else:
-                return redirect("monitoring:bulk-operation", pk=begun.pk)
-    answer = _asking(request, operation, selection, about, form, refusal)
-    answer.status_code = status
+    operation = action_of(request, selection)
+    given = request.POST if request.method == "POST" else None
+    form = BulkForm(operation, given, user=request.user)
+    if given is None:
+        return _asking(request, operation, selection, about, form, "")
+    done = begun(request, form, selection, about)
+    if done.done:
+        return redirect(done.leads_to)
+    answer = _asking(request, operation, selection, about, form, str(done.text))
+    answer.status_code = done.status
     return answer
+
+
+def begun(
+    request: HttpRequest, form: BulkForm, selection: str, about: Mapping[str, Any]
+) -> ActionAnswer:
+    """What becomes of a form that begins an operation on many."""
+    if problem := _problem(form):
+        return ActionAnswer.invalid(form, problem)
+    try:
+        operation = start_bulk(
+            form.wanted(selection, about), request=form.asked(request)
+        )
+    except OperationRefused as refused:
+        return ActionAnswer.refused(refused, spoken(str(refused)))
+    place = reverse("monitoring:bulk-operation", args=[operation.pk])
+    return ActionAnswer(start_bulk.done, leads_to=place)
 
 
 def _problem(form: BulkForm) -> str:
@@ -100,6 +114,7 @@ def _asking(
     refusal: str,
 ) -> HttpResponse:
     narrows = SELECTIONS[selection].narrows(about)
+    filters = filters_of(about) if selection == "processes" else None
     at = moment_shown()
     found = (
         queries.preview(operation, selection, about, at, request.user)
@@ -117,37 +132,61 @@ def _asking(
         ],
         selection=selection,
         about=about,
-        filters=filters_of(about) if selection == "processes" else None,
+        filters=filters,
+        chips=_chips(selection, about),
         found=found,
         form=form,
-        refusal=refusal,
-        why=start_bulk.forbidden(request.user) or operation.forbidden(request.user),
+        refusal=refusal or (filters.mistake if filters else ""),
+        why=forbidden_in_bulk(operation, request.user)
+        or (found.forbidden if found else ""),
         running=queries.going_on_for(selection, about),
     )
 
 
 def selected(request: HttpRequest) -> tuple[str, dict[str, str]]:
-    """What the address selects: the failures of a cause, the events with a verdict, or a list's processes.
+    """What the address selects: the failures of a cause, or those of a list's events or processes.
 
     Raises:
-        Http404: it selects events, and the reader may not see those.
+        Http404: it selects events, and the reader may not see those; or it says more than can be kept to, so that the
+            operation would be on more than was meant.
     """
     given = request.GET
     if "cause" in given:
+        _refuse_all_but(given, "cause")
         cause = given["cause"].replace("\0", "")[:64]
         return "failures", {"cause": "" if cause == NO_CAUSE else cause}
-    if "verdict" in given:
+    if given.get("of") == "events" or "verdict" in given:
         if not request.user.has_perm(EVENTS):
             raise Http404
-        return "events", {"verdict": given["verdict"].replace("\0", "")[:20]}
+        _refuse_all_but(given, "of", *PARAMETERS.values())
+        return "events", EventFilters.from_query(given).parameters()
+    _refuse_all_but(given, *Filters.names())
     filters = Filters.from_query(given, request.user).by_name()
-    about = filters.parameters()
+    about = filters.narrowing()
+    if "where" in about and not sees_data(request.user):
+        raise PermissionDenied  # what is counted would tell of it
     if filters.owner == "me":
         about["owner"] = request.user.get_username()
     return "processes", about
 
 
-def _action(request: HttpRequest, selection: str) -> Operation:
+def _chips(selection: str, about: Mapping[str, Any]) -> list[Chip]:
+    """What a selection of events is narrowed to."""
+    return EventFilters.from_query(about).chips() if selection == "events" else []
+
+
+def _refuse_all_but(given: QueryDict, *names: str) -> None:
+    """Refuses an address with a condition that nothing would look at.
+
+    Raises:
+        Http404: it has one.
+    """
+    known = {*names, "action", "since"}
+    if any(value for name, value in given.items() if name not in known):
+        raise Http404
+
+
+def action_of(request: HttpRequest, selection: str) -> Operation:
     """The action that the address names.
 
     Raises:
@@ -177,11 +216,7 @@ def detail(request: HttpRequest, pk: UUID) -> HttpResponse:
 @for_viewers
 def act(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
     """Pauses, resumes or cancels an operation, or does it once more for what failed."""
-    control = CONTROLS.get(name)
-    if control is None:
-        raise Http404
-    get_object_or_404(BulkOperation.objects.only("pk"), pk=pk)
-    answer = _pressed(request, control, pk)
+    answer = pressed(request, name, pk)
     if by_script(request) and not answer.leads_to:
         return shown(request, "operation", answer, _context(request, pk))
     if by_script(request):
@@ -189,15 +224,23 @@ def act(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
     return plain(request, answer, redirect("monitoring:bulk-operation", pk=pk))
 
 
-def _pressed(request: HttpRequest, control: Any, pk: UUID) -> ActionAnswer:
+def pressed(request: HttpRequest, name: str, pk: UUID) -> ActionAnswer:
+    """What becomes of an action on an operation.
+
+    Raises:
+        Http404: there is no such action or operation.
+    """
+    control: Any = CONTROLS.get(name)
+    if control is None:
+        raise Http404
+    get_object_or_404(BulkOperation.objects.only("pk"), pk=pk)
     form = ActionForm(control, request.POST)
     if not form.is_valid():
-        return ActionAnswer(next(iter(form.errors.values()))[0], 400)
+        return ActionAnswer.invalid(form)
     try:
         done = control(pk, request=form.asked(request))
     except OperationRefused as refused:
-        status = 403 if isinstance(refused, PermissionMissing) else 409
-        return ActionAnswer(spoken(str(refused)), status)
+        return ActionAnswer.refused(refused, spoken(str(refused)))
     place = ""
     if isinstance(done, BulkOperation):
         place = reverse("monitoring:bulk-operation", args=[done.pk])
@@ -218,6 +261,7 @@ def _context(request: HttpRequest, pk: UUID) -> dict[str, Any]:
         "filters": filters_of(operation.about)
         if operation.selection == "processes"
         else None,
+        "chips": _chips(operation.selection, operation.about),
         "same": same_again(operation),
         "again": operation.again.order_by("pk").first(),
         "buttons": [
@@ -244,6 +288,5 @@ def same_again(operation: BulkOperation) -> str:
         cause = operation.about["cause"] or NO_CAUSE
         return reverse("monitoring:failure-group", args=[cause])
     if operation.selection == "events":
-        tab = urlencode({"tab": operation.about["verdict"]})
-        return f"{reverse('monitoring:events')}?{tab}"
+        return f"{reverse('monitoring:events')}?{urlencode(operation.about)}"
     return ""

@@ -5,9 +5,9 @@ from django.views.decorators.http import require_safe
 
 from monitoring.access import for_viewers
 from monitoring.diagrams import transition_table
+from monitoring.queries.definition.filters import MapFilters
 from monitoring.queries.definition.page import DefinitionPage, definition_page
 from monitoring.queries.definition.steps import step_page
-from monitoring.queries.instances import Filters
 from monitoring.views.listing import listing
 from monitoring.views.page import page
 from monitoring.views.sharing import shared
@@ -21,8 +21,10 @@ FEW = 20
 @shared
 def detail(request: HttpRequest, name: str) -> HttpResponse:
     """One definition: its map, the instances in the chosen step, its transition table."""
-    filters = Filters.from_query(request.GET, request.user, definition=name)
+    filters = MapFilters.from_query(request.GET, request.user, definition=name)
     shown = definition_page(name, filters)
+    drawn = request.GET.get("drawn", shown.definition.fingerprint)
+    laid_out = "undrawn" in request.GET and not shown.drawing.pending
     return page(
         request,
         "definition",
@@ -30,7 +32,8 @@ def detail(request: HttpRequest, name: str) -> HttpResponse:
         filters=filters,
         fixed=["definition"],
         listing=listing(request, filters, FEW),
-        redrawn="undrawn" in request.GET and not shown.drawing.pending,
+        # An open page may show the graph of a version that is the newest no more.
+        redrawn=laid_out or drawn != shown.definition.fingerprint,
         **_table(request, shown),
     )
 
@@ -41,24 +44,27 @@ def _table(request: HttpRequest, shown: DefinitionPage) -> dict[str, Any]:
         return {"table": transition_table(shown.graph)}
     search, number = request.GET.get("search", ""), request.GET.get("page", "")
     group = shown.drawing.group(request.GET.get("group", ""))
-    args = shown.definition, shown.graph, shown.counts, search, number, group
+    standing = shown.figures.standing
+    args = shown.definition, shown.graph, standing, search, number, group
     return {"steps": step_page(*args)}
 
 
 @require_safe
 @for_viewers
 def picture(request: HttpRequest, name: str, form: str) -> HttpResponse:
-    """The diagram as a file: `svg` or `dot`, with `?counts=1` as it is now."""
+    """The map as a file, `svg` or `dot`, as the same address shows it; with `?plain=1` what is declared alone."""
     shown = definition_page(
-        name, Filters.from_query(request.GET, request.user, definition=name)
+        name, MapFilters.from_query(request.GET, request.user, definition=name)
     )
+    plain = "plain" in request.GET
+    drawing, file = shown.drawing, f"{name}-{shown.definition.version}"
     if form == "svg":
-        return svg_file(
-            shown.drawing.standalone(shown.state if "counts" in request.GET else None),
-            name,
-        )
+        layer = None if plain else shown.layer
+        state = None if plain else shown.state
+        return svg_file(drawing.standalone(state, layer), file)
     if form == "dot":
-        return attachment(shown.drawing.dot, "text/vnd.graphviz", f"{name}.dot")
+        text = drawing.dot if plain else drawing.dot_with(shown.state, shown.layer)
+        return attachment(text, "text/vnd.graphviz", f"{file}.dot")
     raise Http404
 
 

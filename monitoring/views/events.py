@@ -5,10 +5,11 @@ from django.views.decorators.http import require_safe
 
 from monitoring.access import for_event_viewers
 from monitoring.buttons import event_dialogs
-from monitoring.queries.event_search import EventFilters, outcomes, search
-from monitoring.queries.events import EventPage, event_page
+from monitoring.queries.event_search import KEPT, EventFilters, outcomes, search
+from monitoring.queries.event_volume import event_volume
+from monitoring.queries.events import TABS, EventPage, event_page
 from monitoring.queries.nearest import nearest
-from monitoring.views.page import named, page
+from monitoring.views.page import is_live, named, page
 from monitoring.views.sharing import shared
 from orchestrator.models import Verdict
 
@@ -19,8 +20,18 @@ from orchestrator.models import Verdict
 def index(request: HttpRequest) -> HttpResponse:
     """Events that no process took, and those still waiting for one; or all that are looked for."""
     definition = named(request)
-    context = {"dialogs": event_dialogs(), "definition": definition}
+    context: dict[str, Any] = {"dialogs": event_dialogs(), "definition": definition}
+    if not is_live(request):
+        context["volume"] = event_volume(request.GET.get("volume", ""))
+        context["kept_query"] = _without_volume(request)
     return page(request, "events", **events_context(request, definition), **context)
+
+
+def _without_volume(request: HttpRequest) -> str:
+    """What else the address says, before what may follow."""
+    query = request.GET.copy()
+    query.pop("volume", None)
+    return f"{query.urlencode()}&" if query else ""
 
 
 def events_context(request: HttpRequest, definition: str = "") -> dict[str, Any]:
@@ -35,7 +46,15 @@ def events_context(request: HttpRequest, definition: str = "") -> dict[str, Any]
         "page": shown,
         "filters": filters,
         "looking": looking,
+        "on_many": _on_many(shown, filters if looking else None, definition),
         "verdicts": Verdict.values,
         "outcomes": outcomes(shown.rows),
         "near": nearest(shown.rows),
     }
+
+
+def _on_many(shown: EventPage, filters: EventFilters | None, definition: str) -> bool:
+    """Whether an action on many can be begun on what the page shows: on one verdict, or on what was looked for."""
+    if filters is not None:
+        return bool(shown.rows) and filters.verdict in ("", *KEPT)
+    return bool(shown.rows) and shown.tab in TABS and not definition

@@ -2,29 +2,54 @@
 
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
 
-from monitoring.access import for_viewers
+from monitoring.access import by_script, for_viewers
+from monitoring.actions import ActionAnswer, ActionForm
+from monitoring.buttons import Button, Dialog
 from monitoring.places import NO_CAUSE
 from monitoring.queries.bulk import newcomers, on_cause
-from monitoring.queries.failure_group import members_page
-from monitoring.queries.failures import failure_groups, number_open
-from monitoring.views.page import named, page
+from monitoring.queries.failure_group import MembersPage, members_page
+from monitoring.queries.failures import failure_groups, handled_groups, number_open
+from monitoring.queries.handled import handling_of
+from monitoring.queries.resolved import resolved_page
+from monitoring.spoken import spoken
+from monitoring.views.operations import plain, shown
+from monitoring.views.page import is_live, named, page
 from monitoring.views.sharing import shared
+from orchestrator.engine.operations import (
+    assign_failures,
+    mark_handled,
+    unmark_handled,
+)
+from orchestrator.exceptions import OperationRefused
+from orchestrator.grants import definition_of
+from orchestrator.models import FailureMark, OperatorAction
+
+CONTROLS = {
+    control.name: control for control in (mark_handled, unmark_handled, assign_failures)
+}
 
 
 @require_safe
 @for_viewers
 @shared
 def index(request: HttpRequest) -> HttpResponse:
-    """Everything that has failed, of all definitions or of one."""
+    """Everything that has failed, of all definitions or of one; with `show=` what is handled, or resolved."""
     query, definition = request.GET, named(request)
+    show = query.get("show", "")
+    context: dict[str, Any] = {"show": show, "definition": definition}
+    if show == "handled":
+        return page(request, "failures", handled=handled_groups(), **context)
+    if show == "resolved":
+        found = resolved_page(query.get("before", ""))
+        return page(request, "failures", resolved=found, **context)
+    context |= {"show": "", "number": number_open(definition)}
     groups = failure_groups(query.get("order", ""), query.get("before", ""), definition)
-    number = number_open(definition)
-    return page(
-        request, "failures", groups=groups, number=number, definition=definition
-    )
+    return page(request, "failures", groups=groups, **context)
 
 
 @require_safe
@@ -35,12 +60,93 @@ def group(request: HttpRequest, cause: str) -> HttpResponse:
     return page(request, "failure_group", **_context(request, cause))
 
 
+@require_POST
+@for_viewers
+def act(request: HttpRequest, cause: str, name: str) -> HttpResponse:
+    """Marks the failures of one cause as handled, takes them back, or assigns them."""
+    answer = pressed(request, name, cause)
+    if by_script(request):
+        return shown(request, "failure_group", answer, _context(request, cause))
+    return plain(request, answer, redirect("monitoring:failure-group", cause=cause))
+
+
+def pressed(request: HttpRequest, name: str, cause: str) -> ActionAnswer:
+    """What becomes of an action on the failures of one cause.
+
+    Raises:
+        Http404: there is no such action.
+    """
+    control = CONTROLS.get(name)
+    if control is None:
+        raise Http404
+    form = ActionForm(control, request.POST)
+    if not form.is_valid():
+        return ActionAnswer.invalid(form)
+    fingerprint = fingerprint_of(cause)
+    try:
+        done = control(fingerprint, *form.given(), request=form.asked(request))
+    except OperationRefused as refused:
+        return ActionAnswer.refused(refused, spoken(str(refused)))
+    if done.result != OperatorAction.Result.DONE:
+        refusal = OperationRefused(done.detail)
+        return ActionAnswer.refused(refusal, spoken(done.detail))
+    return ActionAnswer(control.done)
+
+
+def fingerprint_of(cause: str) -> str:
+    """The fingerprint of the cause that an address names."""
+    return "" if cause == NO_CAUSE else cause.replace("\0", "")[:64]
+
+
 def _context(request: HttpRequest, cause: str) -> dict[str, Any]:
-    fingerprint = "" if cause == NO_CAUSE else cause.replace("\0", "")[:64]
+    fingerprint = fingerprint_of(cause)
     operation = on_cause(fingerprint)
+    found = members_page(fingerprint, request.GET.get("before", ""))
+    handling = handling_of([fingerprint]).get(fingerprint)
+    mark = handling.mark if handling else FailureMark(fingerprint=fingerprint)
     return {
         "cause": cause,
-        "page": members_page(fingerprint, request.GET.get("before", "")),
+        "page": found,
         "operation": operation,
         "newcomers": newcomers(operation) if operation else None,
+        "handling": handling,
+        "buttons": _buttons(request, cause, found, mark),
+        "dialogs": [] if is_live(request) else _dialogs(request),
     }
+
+
+def _dialogs(request: HttpRequest) -> list[Dialog]:
+    """What asks for the reason, and for what else; of a page that is open already there is no need."""
+    own = request.user.get_username()
+    return [
+        Dialog(
+            control,
+            [
+                (given, own if given.form == "person" else "")
+                for given in control.given
+                if given.label
+            ],
+        )
+        for control in CONTROLS.values()
+    ]
+
+
+def _buttons(
+    request: HttpRequest, cause: str, found: MembersPage, mark: FailureMark
+) -> list[Button]:
+    """What can be said of a group; nothing of one that is over."""
+    if found.group is None:
+        return []
+    return [
+        Button(
+            control,
+            f"{name}-button",
+            reverse("monitoring:act-on-failures", args=[cause, name]),
+            control.refusal(request.user, mark, definition_of(found.group.newest)),
+            str(control.label),
+            given=found.group.newest.pk,
+            revision=mark.revision,
+        )
+        for name, control in CONTROLS.items()
+        if name != unmark_handled.name or mark.handled_at is not None
+    ]

@@ -1,20 +1,21 @@
-from urllib.parse import urlencode
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from monitoring.access import for_viewers
-from monitoring.queries.instances import Filters, page_of
+from monitoring.access import EVENTS, for_viewers
+from monitoring.queries.find import found, only_place
+from monitoring.queries.instances.filters import Filters
+from monitoring.views.page import page
 
 
 @require_safe
 @for_viewers
 def find(request: HttpRequest) -> HttpResponse:
-    """Goes to the one instance that is meant, or to the list of those that could be."""
-    filters = Filters.from_query(request.GET)
-    found = page_of(Filters(q=filters.q), size=2).rows if filters.q else []
-    if len(found) == 1:
-        return redirect("monitoring:instance", pk=found[0].pk)
-    return redirect(f"{reverse('monitoring:instances')}?{urlencode({'q': filters.q})}")
+    """Goes to the one thing that is meant, or shows all that could be."""
+    filters = Filters(q=Filters.from_query(request.GET).q)
+    if not filters.q:
+        return redirect("monitoring:instances")
+    kinds = found(filters.q, events=request.user.has_perm(EVENTS))
+    if place := only_place(kinds):
+        return redirect(place)
+    return page(request, "find", filters=filters, kinds=kinds)

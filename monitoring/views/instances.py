@@ -1,5 +1,9 @@
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
-from uuid import UUID
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID, uuid4
 
 from django.core.handlers.asgi import ASGIRequest
 from django.http import (
@@ -9,22 +13,50 @@ from django.http import (
     JsonResponse,
     StreamingHttpResponse,
 )
-from django.shortcuts import get_object_or_404
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from monitoring.access import for_viewers
+from monitoring.access import for_data_viewers, for_viewers
 from monitoring.buttons import dialogs_of
+from monitoring.condition_form import ConditionForm
+from monitoring.exports import TYPES, download
+from monitoring.masking import masked, names_of, sees_data
+from monitoring.queries.columns import written
+from monitoring.queries.declared import field_names
+from monitoring.queries.instance.elements import element_batches, element_text
 from monitoring.queries.instance.ledger_lines import ledger_lines, ledger_lines_async
-from monitoring.queries.instance.page import instance_ledger, instance_page
+from monitoring.queries.instance.ledger_part import instance_ledger
+from monitoring.queries.instance.page import InstancePage, instance_page
+from monitoring.queries.instance.subprocess import opened_subprocess
 from monitoring.queries.instance.visits import RunFilters
-from monitoring.queries.instances import Filters
+from monitoring.queries.instances.filters import Filters
+from monitoring.queries.instances.pages import batches
+from monitoring.queries.saved_views import views_for
 from monitoring.views.definitions import svg_file
 from monitoring.views.listing import listing
 from monitoring.views.page import page
 from monitoring.views.sharing import shared
-from orchestrator.engine.operations import Circumstances
+from orchestrator.engine.operations import Circumstances, save_view
 from orchestrator.models import Definition, ProcessInstance, Status, StepRun
+
+COLUMNS = (
+    "process",
+    "key",
+    "definition",
+    "version",
+    "status",
+    "step",
+    "summary",
+    "owner",
+    "escalation_level",
+    "started",
+    "changed",
+    "finished",
+)
 
 
 @require_safe
@@ -33,10 +65,23 @@ from orchestrator.models import Definition, ProcessInstance, Status, StepRun
 def index(request: HttpRequest) -> HttpResponse:
     """Instances, narrowed by what the URL says."""
     filters = Filters.from_query(request.GET, request.user).by_name()
+    adding = ConditionForm.from_query(request.GET, filters.where)
+    picked = request.GET.getlist("column")
+    if (adding.sent or picked) and not adding.mistake:
+        looks = {"columns": written(picked) if picked else filters.columns}
+        given = urlencode(filters.parameters(where=adding.where, **looks))
+        return redirect(f"{reverse('monitoring:instances')}?{given}")
     return page(
         request,
         "instances",
         filters=filters,
+        adding=adding,
+        known_fields=field_names(filters.definition),
+        # None of it for an open page, which has them.
+        views=partial(views_for, request.user),
+        share_why=partial(save_view.forbidden, request.user),
+        saved_query=urlencode(filters.parameters()),
+        new_key=uuid4(),
         fixed=[],
         listing=listing(request, filters),
         names=Definition.objects.order_by("name")
@@ -44,6 +89,38 @@ def index(request: HttpRequest) -> HttpResponse:
         .distinct(),
         statuses=Status.values,
     )
+
+
+@require_safe
+@for_viewers
+def export(request: HttpRequest, form: str) -> HttpResponseBase:
+    """All that the list has, as CSV or as lines of JSON."""
+    if form not in TYPES:
+        raise Http404
+    filters = Filters.from_query(request.GET, request.user).by_name()
+    parts: Iterator[list[Mapping[str, Any]]] = (
+        [told(row) for row in part] for part in batches(filters)
+    )
+    name = f"processes-{timezone.localtime():%Y-%m-%d-%H%M%S}"
+    return download(request, form, name, COLUMNS, parts)
+
+
+def told(row: ProcessInstance) -> dict[str, Any]:
+    """A row for programs: names and texts as they are stored, times in UTC."""
+    return {
+        "process": str(row.pk),
+        "key": row.correlation_key,
+        "definition": row.name,
+        "version": row.definition.version,
+        "status": row.status,
+        "step": row.step,
+        "summary": row.summary,
+        "owner": row.owner and row.owner.get_username(),
+        "escalation_level": row.escalation_level,
+        "started": row.started_at.isoformat(),
+        "changed": row.changed_at.isoformat(),
+        "finished": row.finished_at and row.finished_at.isoformat(),
+    }
 
 
 @require_safe
@@ -57,10 +134,20 @@ def detail(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_safe
 @for_viewers
 def picture(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """The instance's diagram as it is now, as a file."""
-    shown = instance_page(pk, request.user)
+    """The instance's diagram as a file: as it is now, or with `?at=` as it was after a transition.
+
+    A file is looked at without its page, so it says in words which moment it shows; 404 for one that never was.
+    """
+    at = _number(request.GET.get("at", ""))
+    shown = instance_page(pk, request.user, at=at)
+    name = f"{shown.instance.name}-{pk}"
+    if at is None:
+        return svg_file(shown.drawing.standalone(shown.state), name)
+    if shown.moment is None:
+        raise Http404
+    title = f"{shown.instance} · {shown.said}"
     return svg_file(
-        shown.drawing.standalone(shown.state), f"{shown.instance.name}-{pk}"
+        shown.drawing.standalone(shown.state, title=title), f"{name}-at-{at}"
     )
 
 
@@ -74,6 +161,7 @@ def ledger_rows(request: HttpRequest, pk: UUID) -> HttpResponse:
         "page": shown,
         "instance": shown.instance,
         "is_workflow": shown.is_workflow,
+        "sees_data": sees_data(request.user),
     }
     rows = render_to_string("monitoring/instance/ledger_rows.html", context, request)
     answer = f"<!DOCTYPE html><table>{rows}</table>"
@@ -81,10 +169,11 @@ def ledger_rows(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 @require_safe
-@for_viewers
+@for_data_viewers
 def ledger(request: HttpRequest, pk: UUID) -> StreamingHttpResponse:
     """The whole ledger as JSON lines, the oldest transition first; written as it is read."""
-    instance = get_object_or_404(ProcessInstance, pk=pk)
+    rows = ProcessInstance.objects.select_related("definition")
+    instance = get_object_or_404(rows.defer("definition__graph"), pk=pk)
     awaited = isinstance(request, ASGIRequest)
     lines = ledger_lines_async(instance) if awaited else ledger_lines(instance)
     name = f'attachment; filename="ledger-{pk}.jsonl"'
@@ -92,17 +181,61 @@ def ledger(request: HttpRequest, pk: UUID) -> StreamingHttpResponse:
     return StreamingHttpResponse(lines, "application/x-ndjson", headers=headers)
 
 
+ELEMENT_COLUMNS = (
+    "element",
+    "key",
+    "status",
+    "attempt",
+    "round",
+    "started",
+    "finished",
+    "process",
+    "error",
+)
+
+
 @require_safe
 @for_viewers
+def elements(request: HttpRequest, pk: UUID, form: str) -> HttpResponseBase:
+    """The elements of a map as a file, narrowed as the list of the page."""
+    if form not in TYPES:
+        raise Http404
+    processes = ProcessInstance.objects.select_related("definition")
+    instance = get_object_or_404(processes.defer("definition__graph"), pk=pk)
+    filters = RunFilters.from_query(request.GET).of_elements
+    data = sees_data(request.user)
+    parts = (
+        [_told_element(run, data=data) for run in part]
+        for part in element_batches(instance, filters)
+    )
+    return download(request, form, f"elements-{pk}", ELEMENT_COLUMNS, parts)
+
+
+def _told_element(run: StepRun, *, data: bool) -> dict[str, Any]:
+    return {
+        "element": run.item,
+        "key": element_text(run) if data else None,
+        "status": run.status,
+        "attempt": run.attempt,
+        "round": run.round,
+        "started": run.started_at.isoformat(),
+        "finished": run.finished_at and run.finished_at.isoformat(),
+        "process": run.child_id and str(run.child_id),
+        "error": getattr(run, "error_text", ""),
+    }
+
+
+@require_safe
+@for_data_viewers
 def result(request: HttpRequest, pk: UUID, run: int) -> HttpResponse:
     """The whole result of a step's visit, as a file."""
-    rows = StepRun.objects.filter(instance=pk, pk=run)
-    found = rows.values_list("node", "result").first()
-    if found is None:
-        raise Http404
-    node, value = found
+    rows = StepRun.objects.select_related("instance__definition")
+    found = rows.defer("instance__data", "instance__definition__graph")
+    visit = get_object_or_404(found, instance=pk, pk=run)
+    value = masked(visit.result, names_of(visit.instance.definition))
     answer = JsonResponse(value, safe=False, json_dumps_params={"ensure_ascii": False})
-    name = "".join(char if char.isalnum() else "-" for char in node)
+    answer["Cache-Control"] = "no-store"
+    name = "".join(char if char.isalnum() else "-" for char in visit.node)
     answer["Content-Disposition"] = (
         f'attachment; filename="{name.encode("ascii", "ignore").decode()}.json"'
     )
@@ -116,13 +249,30 @@ def _number(text: str) -> int | None:
     return int(text[:9]) if text.isascii() and text.isdecimal() else 0
 
 
+def _redrawn(request: HttpRequest, shown: InstancePage) -> bool:
+    """Whether an open page gets another picture: a better one, or that of another version of the definition."""
+    better = "undrawn" in request.GET and not shown.drawing.pending
+    own = shown.instance.definition.fingerprint
+    return better or request.GET.get("drawn", own) != own
+
+
+def _reopened(request: HttpRequest, shown: InstancePage) -> bool:
+    """Whether an open page gets another sub-process, or another picture of it; the answer to a button leaves it."""
+    drawn = shown.opened.drawn if shown.opened else ""
+    return request.method != "POST" and request.GET.get("opened", "") != drawn
+
+
 def instance_context(request: HttpRequest, pk: UUID) -> dict[str, object]:
     """What the templates of one instance need."""
     before, at = request.GET.get("before", ""), request.GET.get("at", "")
     filters = RunFilters.from_query(request.GET)
+    beside = request.GET.get("beside", "") == "now"
     shown = instance_page(
-        pk, request.user, _number(before) or None, filters, _number(at)
+        pk, request.user, _number(before) or None, filters, _number(at), beside
     )
+    if sub := request.GET.get("sub", "").replace("\0", ""):
+        opened = opened_subprocess(shown.present, shown.moment, sub)
+        shown = replace(shown, opened=opened)
     place = str(shown.moment.revision) if shown.moment is not None else ""
     crossed = request.GET.get("shown", "") != place
     return {
@@ -132,6 +282,8 @@ def instance_context(request: HttpRequest, pk: UUID) -> dict[str, object]:
         "is_workflow": shown.is_workflow,
         "drawing": shown.drawing,
         "before": before,
+        # Kept when one goes to now and back, so that the page has a place for the second diagram.
+        "beside": beside,
         "never": at if at and not place else "",
         # Whether an open page goes to another moment; and whether what it shows may have changed: the past does not.
         "crossed": crossed,
@@ -140,5 +292,8 @@ def instance_context(request: HttpRequest, pk: UUID) -> dict[str, object]:
         "told": crossed or not (place or "held" in request.GET),
         # Not for an open page, which has them.
         "dialogs": partial(dialogs_of, Circumstances(shown.present), request.user),
-        "redrawn": "undrawn" in request.GET and not shown.drawing.pending,
+        "drawn": shown.instance.definition.fingerprint,
+        "redrawn": _redrawn(request, shown),
+        "opened": shown.opened,
+        "reopened": _reopened(request, shown),
     }

@@ -1,6 +1,7 @@
 from django.http import HttpRequest
 
-from monitoring.queries.instances import PAGE, Filters, ListPage, page_of, same_rows
+from monitoring.queries.instances.filters import Filters
+from monitoring.queries.instances.pages import PAGE, ListPage, page_of, same_rows
 from monitoring.views.page import is_live, shown_rows
 
 

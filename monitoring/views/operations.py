@@ -1,6 +1,6 @@
 """The buttons. Each makes one request to the engine, and shows its answer with the page as it is now."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -14,18 +14,21 @@ from django.views.decorators.http import require_POST
 
 from monitoring.access import by_script, for_event_viewers, for_viewers
 from monitoring.actions import ActionAnswer, ActionForm
+from monitoring.given import with_secrets_in
 from monitoring.queries.decisions import decision_page
 from monitoring.spoken import spoken
 from monitoring.views.events import events_context
 from monitoring.views.instances import instance_context
 from monitoring.views.page import live_parts, named
+from monitoring.views.stalled import stalled_context
+from monitoring.views.waits import waits_context
 from orchestrator.engine.operations import (
     Operation,
     ProcessOperation,
     on_events,
     on_processes,
 )
-from orchestrator.exceptions import OperationRefused, PermissionMissing
+from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (
     Definition,
     InboxEvent,
@@ -36,35 +39,33 @@ from orchestrator.models import (
 
 AnyOperation = TypeVar("AnyOperation", bound=Operation)
 
+LISTS: dict[str, Callable[[HttpRequest], dict[str, Any]]] = {
+    "decisions": lambda request: {"page": decision_page(definition=named(request))},
+    "stalled": stalled_context,
+    "waits": waits_context,
+}
+"""The lists whose rows have buttons of processes, each with what its page needs."""
+
 
 @require_POST
 @for_viewers
 def act(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
     """Does something to a process."""
-    operation = _known(on_processes(), name)
-    if operation.on_step:
-        raise Http404
-    return _on_instance(request, operation, pk)
+    return _page_of_instance(request, pk, pressed(request, name, pk))
 
 
 @require_POST
 @for_viewers
 def act_on_step(request: HttpRequest, pk: UUID, run: int, name: str) -> HttpResponse:
     """Does something to one visit of a step."""
-    operation = _known(on_processes(), name)
-    if not operation.on_step:
-        raise Http404
-    get_object_or_404(StepRun, pk=run, instance=pk)
-    return _on_instance(request, operation, pk, run)
+    return _page_of_instance(request, pk, pressed(request, name, pk, run))
 
 
 @require_POST
 @for_event_viewers
 def act_on_event(request: HttpRequest, pk: int, name: str) -> HttpResponse:
     """Does something to an event that nothing took."""
-    operation = _known(on_events(), name)
-    get_object_or_404(InboxEvent, pk=pk)
-    answer = _carry_out(request, operation, pk)
+    answer = pressed_on_event(request, name, pk)
     if by_script(request):
         return shown(request, "events", answer, events_context(request))
     return plain(request, answer, redirect("monitoring:events"))
@@ -77,34 +78,59 @@ def _known(operations: Mapping[str, AnyOperation], name: str) -> AnyOperation:
         raise Http404 from None
 
 
-def _on_instance(
-    request: HttpRequest, operation: ProcessOperation, pk: UUID, *run: int
-) -> HttpResponse:
+def pressed(
+    request: HttpRequest, name: str, pk: UUID, run: int | None = None
+) -> ActionAnswer:
+    """What becomes of an action on a process, or on one of its visits.
+
+    Raises:
+        Http404: there is no such action or process, or the action is not for such a target.
+    """
+    operation = _known(on_processes(), name)
+    if operation.on_step != (run is not None):
+        raise Http404
+    if run is not None:
+        get_object_or_404(StepRun, pk=run, instance=pk)
     get_object_or_404(ProcessInstance.objects.only("pk"), pk=pk)
-    answer = _carry_out(request, operation, pk, *run)
+    return _carry_out(request, operation, pk, *([run] if run is not None else []))
+
+
+def pressed_on_event(request: HttpRequest, name: str, pk: int) -> ActionAnswer:
+    """What becomes of an action on an event.
+
+    Raises:
+        Http404: there is no such action or event.
+    """
+    operation = _known(on_events(), name)
+    get_object_or_404(InboxEvent, pk=pk)
+    return _carry_out(request, operation, pk)
+
+
+def _page_of_instance(
+    request: HttpRequest, pk: UUID, answer: ActionAnswer
+) -> HttpResponse:
     if not by_script(request):
         return plain(request, answer, redirect("monitoring:instance", pk=pk))
-    if _asked_from(request, "monitoring:decisions"):
-        return shown(
-            request,
-            "decisions",
-            answer,
-            {"page": decision_page(definition=named(request))},
-        )
+    for name, context in LISTS.items():
+        if _asked_from(request, f"monitoring:{name}"):
+            return shown(request, name, answer, context(request))
     return shown(request, "instance", answer, instance_context(request, pk))
 
 
 def _carry_out(request: HttpRequest, operation: Any, *target: Any) -> ActionAnswer:
     form = ActionForm(operation, request.POST)
     if not form.is_valid():
-        return ActionAnswer(next(iter(form.errors.values()))[0], 400)
+        return ActionAnswer.invalid(form)
     try:
-        action = operation(*target, *form.given(), request=form.asked(request))
+        given, why = with_secrets_in(operation, target[0], form.given(), request.user)
+        if why:
+            return ActionAnswer(why, 409, code="refused")
+        action = operation(*target, *given, request=form.asked(request))
     except OperationRefused as refused:
-        status = 403 if isinstance(refused, PermissionMissing) else 409
-        return ActionAnswer(_told(operation, target[0], str(refused)), status)
+        return ActionAnswer.refused(refused, _told(operation, target[0], str(refused)))
     if action.result != OperatorAction.Result.DONE:
-        return ActionAnswer(_told(operation, target[0], action.detail), 409)
+        refusal = OperationRefused(action.detail)
+        return ActionAnswer.refused(refusal, _told(operation, target[0], action.detail))
     started = (action.after or {}).get("restarted_as", "")
     place = reverse("monitoring:instance", args=[started]) if started else ""
     return ActionAnswer(action.detail or operation.done, leads_to=place)

@@ -1,6 +1,7 @@
 """A page whole, or the live parts of it that an open page asks for."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -9,6 +10,7 @@ from django.utils.safestring import SafeString
 
 from monitoring.access import by_script
 from monitoring.fragments import Fragments
+from monitoring.masking import sees_data
 
 
 def page(request: HttpRequest, name: str, **context: Any) -> HttpResponse:
@@ -21,7 +23,9 @@ def page(request: HttpRequest, name: str, **context: Any) -> HttpResponse:
 
 def whole(request: HttpRequest, name: str, context: Mapping[str, Any]) -> SafeString:
     """The page as it is loaded."""
-    return render_to_string(f"monitoring/{name}/page.html", dict(context), request)
+    # Asked where a template wants to know it: an answer is shared with those of whom what was asked is so too.
+    shown = {**context, "sees_data": partial(sees_data, request.user)}
+    return render_to_string(f"monitoring/{name}/page.html", shown, request)
 
 
 def live_parts(

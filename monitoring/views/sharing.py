@@ -20,6 +20,7 @@ from django.utils import timezone, translation
 from django.utils.functional import SimpleLazyObject
 
 from monitoring.views.page import is_live
+from orchestrator.grants import Grants, grants_of
 
 ARRIVED = "procession.arrived"
 """Under which the ASGI scope of a request says when it came, before it waited for its turn; by `time.monotonic()`."""
@@ -28,7 +29,7 @@ KEPT = 100
 """SharedAnswers that are kept; one that is older than those who wait is of no use."""
 
 Asked = dict[tuple[str, str], Any]
-"""What was asked about a reader, with the answers: ("may", a permission) or ("is", an attribute)."""
+"""What was asked about a reader, with the answers: ("may", a permission), ("granted", "") or ("is", an attribute)."""
 
 Place = tuple[Any, ...]
 
@@ -51,6 +52,12 @@ class Reader(SimpleLazyObject):  # type: ignore[type-arg]  # it takes none when 
 
     def has_perms(self, permissions: Iterable[str], obj: Any = None) -> bool:
         return all(self.has_perm(permission, obj) for permission in permissions)
+
+    def procession_grants(self) -> Grants:
+        """What they may for some definitions alone, which those share who may the same."""
+        self._asked["granted", ""] = grants_of(self.__dict__["_user"])
+        found: Grants = self._asked["granted", ""]
+        return found
 
     @property  # type: ignore[misc]  # what `isinstance` asks for, as templates do
     def __class__(self) -> Any:
@@ -108,10 +115,16 @@ class SharedAnswer:
     def fits(self, user: Any) -> bool:
         """Whether all that was asked about its reader is so of this one."""
         return all(
-            value
-            == (user.has_perm(name) if kind == "may" else getattr(user, name, None))
+            value == _said_of(user, kind, name)
             for (kind, name), value in self.asked.items()
         )
+
+
+def _said_of(user: Any, kind: str, name: str) -> Any:
+    """What is so of a reader."""
+    if kind == "granted":
+        return grants_of(user)
+    return user.has_perm(name) if kind == "may" else getattr(user, name, None)
 
 
 class SharedAnswers:

@@ -2,6 +2,7 @@
 
 from orchestrator.definition.guards import stored
 from orchestrator.definition.messages import Command, Event
+from orchestrator.definition.migrating import migrates_from
 from orchestrator.definition.process_manager.manager import Decision, ProcessManager
 from orchestrator.definition.process_manager.rows import (
     ANY,
@@ -12,6 +13,7 @@ from orchestrator.definition.process_manager.rows import (
     reject,
     when,
 )
+from orchestrator.definition.secrets import secret
 from orchestrator.definition.workflow.context import (
     AsyncStepContext,
     Failure,
@@ -52,12 +54,14 @@ __all__ = [
     "fork",
     "ignore",
     "join",
+    "migrates_from",
     "needs",
     "park",
     "reject",
     "repeat",
     "route",
     "run",
+    "secret",
     "sleep",
     "start",
     "step",

@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from decimal import Decimal
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 
+from orchestrator.definition.secrets import MASK, hidden, names_of, values
 from orchestrator.exceptions import InvalidMessage
 
 T = TypeVar("T")
@@ -70,7 +72,8 @@ def encode(value: object) -> dict[str, Any]:
     try:
         body = _dumped(form, value)
     except (ValueError, RecursionError) as error:
-        raise InvalidMessage(f"{name}: {_reason(form, value, error)}") from None
+        told = _discreet(_reason(form, value, error), type(value), value)
+        raise InvalidMessage(f"{name}: {told}") from None
     check(body)
     try:
         return _readable(form, body)  # type: ignore[no-any-return]  # a dataclass always becomes a dict
@@ -89,7 +92,8 @@ def encode_as(annotation: Any, value: object) -> Any:
         form.validate_python(value, strict=True)
         body = _dumped(form, value)
     except (ValueError, RecursionError) as error:
-        raise InvalidMessage(_reason(form, value, error)[:500]) from None
+        told = _discreet(_reason(form, value, error), annotation, value)
+        raise InvalidMessage(told[:500]) from None
     check(body)
     return _readable(form, body)
 
@@ -142,6 +146,17 @@ def _reason(form: TypeAdapter[Any], value: object, error: Exception) -> str:
     return told
 
 
+def _discreet(text: str, annotation: Any, value: object) -> str:
+    """What is said of a value, without what is secret in it: pydantic says what it was given."""
+    if not (names := names_of(annotation)):
+        return text
+    said = GIVEN.sub(f"input_value={MASK}, input_type", text)
+    return hidden(said, values(value, names))
+
+
+GIVEN = re.compile(r"input_value=.*?, input_type", re.DOTALL)
+
+
 def _readable(form: TypeAdapter[Any], body: Any) -> Any:
     """JSON values in the form in which they are stored.
 
@@ -179,8 +194,29 @@ def decode(cls: type[T], body: object) -> T:
         InvalidMessage: with the path of the first field that does not fit.
     """
     check(body)
-    value: T = _read(adapter(cls), body)
+    try:
+        value: T = _read(adapter(cls), body)
+    except InvalidMessage as error:
+        if not (names := names_of(cls)):
+            raise
+        # The class's own checks may say what they were given.
+        told = str(error).removeprefix(f"{error.path}: ") if error.path else str(error)
+        raise InvalidMessage(hidden(told, values(body, names)), error.path) from None
     return value
+
+
+def mistakes(cls: type[Any], body: object) -> list[tuple[tuple[str, ...], str]]:
+    """All that keeps JSON values from being read as the given dataclass: the path of each, and what is wrong there."""
+    try:
+        check(body)
+        adapter(cls).validate_json(json.dumps(body))
+    except InvalidMessage as error:
+        told = str(error).removeprefix(f"{error.path}: ")
+        return [(tuple(filter(None, error.path.split("."))), told)]
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)
+        return [(tuple(map(str, one["loc"])), one["msg"]) for one in found]
+    return []
 
 
 def decode_text(cls: type[T], text: str) -> T:

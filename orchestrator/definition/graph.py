@@ -39,7 +39,7 @@ class Edge:
 
     `accepts` names data fields and the values they must have; `assigns` the values data fields may have afterwards
     (None: anything). `at_once` are those of the commands that are carried out in no order,
-    `sets` what functions give to fields of the data.
+    `sets` what functions give to fields of the data, `notifies` who is told by name.
     """
 
     id: str
@@ -54,6 +54,7 @@ class Edge:
     assigns: Mapping[str, list[Any] | None] = field(default_factory=dict)
     at_once: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
+    notifies: tuple[str, ...] = ()
 
     @property
     def actions(self) -> list[str]:
@@ -116,7 +117,7 @@ class Graph:
 
 
 LATER: dict[type[Any], tuple[str, ...]] = {
-    Edge: ("at_once", "sets"),
+    Edge: ("at_once", "sets", "notifies"),
     Disposition: ("guard",),
 }
 """What is stored only where it is said: all else stays stored as it was before these came."""

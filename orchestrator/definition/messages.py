@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, dataclass_transform
 
 from pydantic import ConfigDict
 
+from orchestrator.definition.secrets import secret
+
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-@dataclass_transform(frozen_default=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(field, secret))
 class Message:
     """What travels between processes and handlers. Its type is known by the name of its class."""
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
 from orchestrator.definition.messages import Event
+from orchestrator.definition.migrating import MigratesFrom
+from orchestrator.definition.secrets import NONE, Secrets
 
 COMMON = (
     "name",
     "version",
     "queue",
     "correlation",
+    "outside_ids",
     "patience",
     "retention",
     "summary",
+    "repair_needs_approval",
+    "migrations",
 )
 """The attributes that a definition of either kind may have."""
 
@@ -31,8 +36,14 @@ class ProcessDefinition:
     version: ClassVar[int] = 1
     queue: ClassVar[str] = DEFAULT_QUEUE
     correlation: ClassVar[str] = ""
+    outside_ids: ClassVar[Sequence[str]] = ()
     patience: ClassVar[timedelta | None] = None
     retention: ClassVar[timedelta | None] = None
+    repair_needs_approval: ClassVar[bool] = False
+    """Whether a repair that one person proposes is applied by another."""
+
+    migrations: ClassVar[Sequence[MigratesFrom]] = ()
+    """How processes come over from other versions; of one that is not among them steps of the same name do."""
 
     kind: ClassVar[str]
     events: ClassVar[Mapping[str, type[Event]]] = {}
@@ -52,6 +63,20 @@ class ProcessDefinition:
         """The business key in a message, in data or in an input, as text; "" when it carries none."""
         value = getattr(message, cls.correlation, "") if cls.correlation else ""
         return "" if value is None else str(value)
+
+    @classmethod
+    def secrets(cls) -> Secrets:
+        """Which of its fields are secret."""
+        return NONE
+
+    @classmethod
+    def migration_from(cls, version: int) -> MigratesFrom:
+        """How processes come over from another version: as is declared, else by the names of their steps."""
+        declared = vars(cls).get(
+            "migrations", ()
+        )  # those of another version are its own
+        said = (row for row in declared if row.version == version)
+        return next(said, MigratesFrom(version))
 
     @staticmethod
     def summary(state: Any, /) -> str:

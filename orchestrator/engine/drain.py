@@ -149,8 +149,8 @@ class ReadyWork:
         claimed = bulk_operations.claim(here.queue, here.owner, 1, conf().LEASE_SECONDS)
         for item in claimed:
             name = leases.name_of(bulk_operations, item.work.pk)
-            with turn.taken(), here.watch(conf().EVENT_TIMEOUT, name):
-                bulk.run(item.work, SLICE_SECONDS, self.stop)
+            with turn.taken() as taken, here.watch(conf().EVENT_TIMEOUT, name):
+                taken.begun = bulk.run(item.work, SLICE_SECONDS, self.stop)
         return bool(claimed)
 
     def _carry_out(self, item: Claimed[IssuedCommand]) -> None:

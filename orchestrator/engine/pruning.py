@@ -22,8 +22,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import DatabaseError, transaction
 from django.db.models import Model, Q, QuerySet
 
-from orchestrator import registry
-from orchestrator.conf import conf
+from orchestrator.engine.pruning_items import prune_items
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.models import (
@@ -32,30 +31,14 @@ from orchestrator.models import (
     Incident,
     IssuedCommand,
     OperatorAction,
+    OutsideId,
     ProcessInstance,
+    Repair,
     StepRun,
 )
+from orchestrator.retention import ALL_OTHERS
 
 log = logging.getLogger(__name__)
-
-ALL_OTHERS = "*"
-"""Stands for the definitions that are not named."""
-
-
-def retention() -> dict[str, timedelta]:
-    """How long ended processes are kept, as definitions and settings say; what is kept for ever is not in it.
-
-    The newest version of a definition says so for the processes of all its versions, also of those that are gone.
-    """
-    found = {
-        definition.name: definition.retention
-        for definition in registry.newest()
-        if definition.retention is not None
-    }
-    if days := conf().RETENTION_DAYS:
-        found.setdefault(ALL_OTHERS, timedelta(days=days))
-    return found
-
 
 FEWEST, MOST = 5, 250
 """How many trees one transaction takes."""
@@ -97,6 +80,8 @@ class Pruning:
         self.pruned: Counter[str] = Counter()
         self.refused: dict[UUID, str] = {}
         """The trees that the database did not let go, by their roots, with what it said."""
+        self.items = 0
+        """How many items of bulk operations were removed."""
         self._size = FEWEST
 
     def due(self) -> QuerySet[ProcessInstance]:
@@ -121,6 +106,7 @@ class Pruning:
             DatabaseError: it refused for now.
             OSError: the export cannot be written.
         """
+        self._prune_items()
         last = UUID(int=0)
         while True:
             ids = self.due().filter(pk__gt=last).order_by("pk").values_list("pk")
@@ -137,6 +123,12 @@ class Pruning:
             last = roots[-1]
             tell(len(roots))
             time.sleep(took * self.rest)
+
+    def _prune_items(self) -> None:
+        """Removes the items of bulk operations that ended as long ago as processes that are not named."""
+        others = self.keep.get(ALL_OTHERS)
+        if others is not None:
+            self.items = prune_items(self.now - others, self.rest)
 
     def _prune_all(self, roots: list[UUID]) -> None:
         """Removes what may go of some trees, by halves where the database refuses to let one of them go."""
@@ -274,8 +266,10 @@ def _delete(ids: list[UUID]) -> Counter[str]:
     for rows in (
         Incident.objects.filter(of_these),
         OperatorAction.objects.filter(Q(instance__in=ids) | Q(event__in=events)),
+        Repair.objects.filter(instance__in=ids),
         events,
         Checkpoint.objects.filter(instance__in=ids),
+        OutsideId.objects.filter(instance__in=ids),
         visits,
         issued,
         processes,

@@ -70,6 +70,11 @@ class BulkOperation(Work):
     exact = models.BooleanField(_("all were counted"), default=True)
     shown_at = models.DateTimeField(_("shown at"))
     cursor = models.CharField(_("gathered up to"), max_length=200, blank=True)
+    definitions = models.JSONField(_("of these definitions alone"), null=True)
+    # The database has the default too: code of before writes operations until it is restarted.
+    left_out = models.PositiveIntegerField(
+        _("left out, of other definitions"), default=0, db_default=0
+    )
     # How fast
     samples = models.JSONField(_("sizes of samples"), default=list)
     batch = models.PositiveIntegerField(_("most under way at once"))
@@ -99,6 +104,9 @@ class BulkOperation(Work):
     frozen_at = models.DateTimeField(_("frozen at"), null=True, blank=True)
     changed_at = models.DateTimeField(_("changed at"))
     finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
+    items_removed_at = models.DateTimeField(
+        _("items removed at"), null=True, blank=True
+    )
 
     objects = BulkOperationQuerySet.as_manager()
 

@@ -14,6 +14,11 @@ class Definition(models.Model):
     kind = models.CharField(_("kind"), max_length=20, choices=Kind)
     fingerprint = models.CharField(_("fingerprint"), max_length=64)
     graph = models.JSONField(_("graph"))
+    secrets = models.JSONField(_("secret fields"), default=dict, blank=True, null=True)
+    """What a class has ever said: it stays when the class, or the field, is gone. Null where older code stored it."""
+    code_revision = models.CharField(
+        _("code revision, when first seen"), max_length=100, blank=True, default=""
+    )
     created_at = models.DateTimeField(_("first seen"), auto_now_add=True)
 
     class Meta:

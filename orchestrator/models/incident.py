@@ -89,6 +89,12 @@ class Incident(models.Model):
                 condition=Q(resolved_at__isnull=True),
                 name="open_incidents_by_cause",
             ),
+            # What needs nobody any more, what was resolved last first.
+            models.Index(
+                fields=["-resolved_at", "-id"],
+                condition=Q(resolved_at__isnull=False),
+                name="resolved_incidents",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -1,9 +1,11 @@
 from collections import Counter
 from collections.abc import Iterable
+from typing import Self
 from uuid import UUID, uuid5
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.expressions import RawSQL
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.models.work import Work
@@ -30,6 +32,16 @@ class CommandStatus(models.TextChoices):
 def command_id(process_id: UUID, revision: int, place: int) -> UUID:
     """The id of the command that a transition issues in that place, counted from 0: the same if it is repeated."""
     return uuid5(process_id, f"{revision}:{place}")
+
+
+class IssuedCommandQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model comes after it
+    """Named queries on commands."""
+
+    def failing(self) -> Self:
+        """Those that have failed, or wait for another attempt."""
+        # SQLite knows the index by these very words; values of a statement it cannot compare with them.
+        said = "status IN ('failed', 'retrying')"
+        return self.filter(RawSQL(said, [], output_field=models.BooleanField()))  # noqa: S611  nothing in it is given
 
 
 class IssuedCommand(Work):
@@ -72,6 +84,8 @@ class IssuedCommand(Work):
     issued_at = models.DateTimeField(_("issued at"))
     finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
 
+    objects = IssuedCommandQuerySet.as_manager()
+
     class Meta:
         verbose_name = _("command")
         verbose_name_plural = _("commands")
@@ -88,6 +102,12 @@ class IssuedCommand(Work):
             ),
             # The history of one process.
             models.Index(fields=["instance", "revision"], name="commands_of_instance"),
+            # Those of one process that fail, among the many that are done.
+            models.Index(
+                fields=["instance"],
+                condition=Q(status__in=["failed", "retrying"]),
+                name="failing_commands",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -7,6 +7,8 @@ class Occurrence(models.Model):
 
     topics = models.CharField(_("topics"), max_length=60)
     """One or several, with spaces between: a deadline may escalate."""
+    recipients = models.JSONField(_("recipients"), default=list, blank=True)
+    """Names of those who are told of it, whatever else they want to be told of."""
     state = models.CharField(_("state"), max_length=10, blank=True)
     definition = models.CharField(_("definition name"), max_length=100, blank=True)
     process_id = models.UUIDField(_("process id"), null=True, blank=True)

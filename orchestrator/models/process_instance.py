@@ -109,6 +109,16 @@ class ProcessInstance(models.Model):
                 condition=Q(finished_at__isnull=True),
                 name="live_by_status",
             ),
+            # Whether anything still runs on one version, and which processes those are.
+            models.Index(
+                fields=["definition", "-id"],
+                condition=Q(finished_at__isnull=True),
+                name="live_by_definition",
+            ),
+            # When the first and the last process of one version has started.
+            models.Index(
+                fields=["definition", "started_at"], name="starts_of_definition"
+            ),
             # The few that were cancelled, among the many that completed.
             models.Index(
                 fields=["-id"],
@@ -120,9 +130,9 @@ class ProcessInstance(models.Model):
                 condition=Q(finished_at__isnull=True, escalation_level__gt=0),
                 name="escalated_instances",
             ),
-            # The parts of one process, and the processes of one person.
+            # The parts of one process, the newest first however many there are, and the processes of one person.
             models.Index(
-                fields=["parent"],
+                fields=["parent", "-id"],
                 condition=Q(parent__isnull=False),
                 name="instances_by_parent",
             ),
@@ -130,6 +140,12 @@ class ProcessInstance(models.Model):
                 fields=["owner", "-id"],
                 condition=Q(owner__isnull=False),
                 name="instances_by_owner",
+            ),
+            # What one person sees to now, also where they have seen to much that has ended.
+            models.Index(
+                fields=["owner", "-id"],
+                condition=Q(finished_at__isnull=True, owner__isnull=False),
+                name="live_by_owner",
             ),
             # Finding a process by its key or the beginning of it, also one that has ended.
             models.Index(

@@ -56,6 +56,7 @@ class StepRun(Work):
     instance = models.ForeignKey(
         "orchestrator.ProcessInstance",
         models.CASCADE,
+        db_index=False,  # visits_by_start begins with it
         related_name="step_runs",
     )
     node = models.CharField(_("step"), max_length=100)
@@ -99,6 +100,9 @@ class StepRun(Work):
     remaining = models.DurationField(
         _("left until it wakes when its process goes on"), null=True, blank=True
     )
+    extended = models.DurationField(
+        _("by how much people have put off its deadlines"), null=True, blank=True
+    )
     started_at = models.DateTimeField(_("started at"))
     finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
 
@@ -127,6 +131,28 @@ class StepRun(Work):
                 fields=["node", "-instance"],
                 condition=Q(finished_at__isnull=True, item__isnull=True),
                 name="open_visits",
+            ),
+            # What waits: the least time left first, then the longest. Of a map's elements the map tells.
+            models.Index(
+                fields=["wake_at", "started_at", "id"],
+                condition=Q(
+                    finished_at__isnull=True,
+                    item__isnull=True,
+                    status__in=["waiting", "retrying"],
+                )
+                & ~Q(kind="join"),
+                name="open_waits",
+            ),
+            # What a process is at now, however long its history. The second column, which is null in all of it, has
+            # SQLite take this one and not the next.
+            models.Index(
+                fields=["instance", "finished_at"],
+                condition=Q(finished_at__isnull=True),
+                name="open_visits_of_process",
+            ),
+            # The visits of one process as they began, apart from the elements of its maps, of which there are many.
+            models.Index(
+                fields=["instance", "item", "started_at", "id"], name="visits_by_start"
             ),
             # Whom the end of a sub-process concerns.
             models.Index(

@@ -61,9 +61,9 @@ BEHIND = Exists(
         & ~Q(correlation_key=""),
         pk__lt=OuterRef("pk"),
         verdict=Verdict.RECEIVED,
-    ).exclude(error="")
+    ).exclude(error="", owner="")
 )
-"""An event that waits until the one before it is tried again."""
+"""An event that waits until the one before it is tried again, or comes back from whoever holds it."""
 
 WORK: tuple[tuple[type[Work], Q], ...] = (
     (InboxEvent, Q(~BEHIND, verdict=Verdict.RECEIVED, error="")),

@@ -14,7 +14,8 @@ import time
 from django.db import DatabaseError, connections
 
 from orchestrator.conf import conf
-from orchestrator.engine.pruning import Pruning, retention
+from orchestrator.engine.pruning import Pruning
+from orchestrator.retention import retention
 from orchestrator.workers import group
 
 log = logging.getLogger(__name__)

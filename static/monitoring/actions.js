@@ -1,4 +1,5 @@
 // The buttons: each opens a dialog that asks for a reason. One opening has one key, so pressing twice acts once.
+import { tell } from "./curl.js";
 import { onFragments, post } from "./page.js";
 
 let opener = "";
@@ -8,6 +9,7 @@ function prepare(dialog) {
   form.elements.key.value = newKey();
   const seen = document.getElementById(opener)?.dataset.revision;
   form.elements.revision.value = seen ?? document.getElementById("state")?.dataset.revision ?? "";
+  tell(form);
 }
 
 function newKey() {
@@ -24,6 +26,7 @@ function open(button) {
   const given = form.querySelector("[data-given]");
   if (given) given.value = button.dataset.given;
   dialog.querySelector(".subject").textContent = button.dataset.subject;
+  dialog.querySelector(".warning").textContent = button.dataset.warning ?? "";
   opener = button.id;
   dialog.querySelector(".result").replaceChildren();
   prepare(dialog);

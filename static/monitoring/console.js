@@ -3,6 +3,8 @@ import "./actions.js";
 import "./ages.js";
 import "./details.js";
 import "./filters.js";
+import "./keys.js";
 import "./ledger.js";
 import "./live.js";
 import "./slider.js";
+import "./subprocess.js";

@@ -1,38 +1,49 @@
 // The diagrams: only classes, badges and titles change; nodes never move, pan and zoom stay as they are.
 import Panzoom from "../vendor/panzoom-4.6.2/panzoom.es.js";
+import { byHand, centre, follows, readable } from "./follow.js";
 
 const STOPPED = ["failed", "retrying", "paused"];
 const OVER = ["done", "skipped", "cancelled", "not_taken"];
 const KEPT = ["is-deadline", "is-error", "is-repeat", "is-default", "has-undo"];
-const own = document.getElementById("state");
-let revision = Number(own?.dataset.revision ?? -1);
-let moment = own?.dataset.at ?? ""; // of the past that is looked at; "" for now
+const newest = new Map(); // the revision that is shown of each process, and of each moment of its past
 
 /** Paints every diagram as its state says; the states come with the page and with its fragments. */
 export function paint() {
-  const state = document.getElementById("state");
-  const shown = Number(state?.dataset.revision ?? revision);
-  const elsewhere = moment !== (state?.dataset.at ?? "");
-  moment = state?.dataset.at ?? "";
-  if (shown < revision && !elsewhere) return; // a hint was quicker than the answer to an earlier request
-  revision = shown;
-  const title = state?.dataset.title;
-  if (title && document.title !== title) document.title = title;
+  const own = document.getElementById("state");
+  const title = own?.dataset.title;
+  if (title && document.title !== title && !isOld(own.dataset)) document.title = title;
   for (const box of document.querySelectorAll("[data-diagram]")) {
     const state = document.getElementById(box.dataset.diagram);
-    if (state) paintOne(box, JSON.parse(state.dataset.state));
+    if (!state || !isOf(state, box) || isOld(state.dataset)) continue;
+    if (state.dataset.id) newest.set(keyOf(state.dataset), Number(state.dataset.revision));
+    paintOne(box, JSON.parse(state.dataset.state));
   }
+  centre();
+}
+
+const keyOf = ({ id, at }) => `${id} ${at ?? ""}`;
+
+/** Whether a hint was quicker than this answer to an earlier request. */
+function isOld(state) {
+  return Number(state.revision) < (newest.get(keyOf(state)) ?? -1);
+}
+
+/** Whether a state is of the graph that is drawn: a newer version may have come, whose picture is fetched first. */
+function isOf(state, box) {
+  return state.dataset.drawn === box.closest("[data-drawn]")?.dataset.drawn;
 }
 
 /** Paints a change at once, before anything is fetched, and notes when, so that the delay can be measured. */
 export function hint(change) {
-  const box = document.querySelector("[data-diagram=state]");
-  if (!box || document.getElementById("state").dataset.id !== change.id || change.revision < revision) return;
-  if (moment) return; // the past does not change
-  revision = change.revision;
+  const state = document.querySelector(`[data-state][data-id="${CSS.escape(change.id)}"]`);
+  const box = state && document.querySelector(`[data-diagram=${state.id}]`);
+  if (!box || state.dataset.at) return; // the past does not change
+  const key = keyOf(state.dataset);
+  if (change.revision < (newest.get(key) ?? -1)) return;
+  newest.set(key, change.revision);
   const steps = Object.entries(change.steps);
   // A workflow is in several steps at once: where it goes on says nothing about the others.
-  const many = document.getElementById("state").dataset.kind === "workflow";
+  const many = state.dataset.kind === "workflow";
   if (!many && steps.some(([, status]) => !OVER.includes(status))) {
     for (const left of box.querySelectorAll(".is-current")) dress(left, ["is-done"]);
   }
@@ -44,6 +55,7 @@ export function hint(change) {
   requestAnimationFrame(() => {
     performance.mark("highlight", { detail: { id: change.id, revision: change.revision, at: change.at } });
     document.documentElement.dataset.highlighted = change.revision;
+    centre();
   });
 }
 
@@ -59,6 +71,8 @@ function paintOne(box, { nodes, edges }) {
   for (const [id, node] of Object.entries(nodes)) {
     const group = find(box, "node", id);
     if (group) paintNode(group, node);
+    const beside = find(box, "badges", id);
+    if (beside) paintBadges(beside, node);
   }
   for (const [id, classes] of Object.entries(edges)) {
     const group = find(box, "edge", id);
@@ -73,6 +87,16 @@ function paintNode(group, { classes, title, bar, ...badges }) {
   stretch(group.querySelector(".bar"), bar);
   const name = group.querySelector("title");
   if (title && name.textContent !== title) name.textContent = title;
+}
+
+/** The numbers that lie above a map, and what they say. */
+function paintBadges(layer, { said = {}, ...numbers }) {
+  for (const badge of layer.querySelectorAll(".badge")) {
+    const name = badge.classList[1];
+    write(badge, numbers[name] ?? "");
+    const title = badge.querySelector("title");
+    if (title.textContent !== (said[name] ?? "")) title.textContent = said[name] ?? "";
+  }
 }
 
 function write(badge, text) {
@@ -101,25 +125,43 @@ function dress(group, classes) {
   if (group.getAttribute("class") !== wanted) group.setAttribute("class", wanted);
 }
 
+const movers = []; // of the diagrams that can be moved; the buttons are for all of them
+
+const ZOOMS = { in: "zoomIn", out: "zoomOut", fit: "reset" };
+
+function zoomAll({ currentTarget }) {
+  const part = currentTarget.closest(".of-sub"); // a sub-process has buttons of its own
+  if (currentTarget.dataset.zoom === "fit" && !part) byHand();
+  for (const [box, panzoom] of movers) {
+    if (box.isConnected && box.closest(".of-sub") === part) panzoom[ZOOMS[currentTarget.dataset.zoom]]();
+  }
+}
+
 function pans(box) {
   const options = { maxScale: 6, minScale: 0.4, step: 0.35, canvas: true, touchAction: "pan-y", cursor: "grab" };
   const panzoom = Panzoom(box.querySelector("svg"), options);
-  const buttons = { in: () => panzoom.zoomIn(), out: () => panzoom.zoomOut(), fit: () => panzoom.reset() };
+  const followed = box.dataset.diagram === "state"; // others stand beside it
+  movers.push([box, panzoom]);
+  const moved = () => followed && byHand();
   const keys = { ArrowLeft: [40, 0], ArrowRight: [-40, 0], ArrowUp: [0, 40], ArrowDown: [0, -40] };
-  for (const button of document.querySelectorAll("[data-zoom]")) button.onclick = buttons[button.dataset.zoom];
+  for (const button of document.querySelectorAll("[data-zoom]")) button.onclick = zoomAll;
   const zoom = (event) => (event.ctrlKey || event.metaKey) && panzoom.zoomWithWheel(event);
   box.addEventListener("wheel", zoom, { passive: false });
   box.addEventListener("keydown", (event) => {
     if (event.target !== box || !keys[event.key]) return;
     event.preventDefault();
+    moved();
     panzoom.pan(...keys[event.key], { relative: true });
   });
   let from = null;
+  const dragged = (event) => Boolean(from) && Math.hypot(event.clientX - from[0], event.clientY - from[1]) > 5;
   box.addEventListener("pointerdown", (event) => (from = [event.clientX, event.clientY]), true);
+  box.addEventListener("pointermove", (event) => event.buttons && dragged(event) && moved());
   box.addEventListener("click", (event) => {
-    const moved = from ? Math.hypot(event.clientX - from[0], event.clientY - from[1]) : 0;
-    if (moved > 5) event.preventDefault(); // the end of a drag is not a choice
+    if (dragged(event)) event.preventDefault(); // the end of a drag is not a choice
   }, true);
+  readable(box, panzoom);
+  if (followed) follows(box, panzoom);
 }
 
 /** Makes diagrams movable that are not yet: a large one comes later than its page. */

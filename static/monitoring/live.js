@@ -2,6 +2,7 @@
 // converges, because it also fetches after a gap, a reconnect, when the tab is shown, and every ten seconds.
 import { paint, hint, movable } from "./diagram.js";
 import { main, onFragments, refresh } from "./page.js";
+import { watching } from "./watch.js";
 
 const RESYNC = 10_000;
 const SILENCE = 50_000;
@@ -15,7 +16,10 @@ const CLOSED = [4401, 4403];
 
 const light = document.getElementById("live");
 const own = document.getElementById("state")?.dataset.id;
+const opened = () => document.getElementById("state-sub")?.dataset.id; // the sub-process that is opened in the page
 let socket = null;
+let former = null; // the one that is open until that is
+let watched = ""; // what the socket follows
 let failures = 0;
 let heard = Date.now();
 let fresh = new Date();
@@ -36,10 +40,17 @@ function show(state) {
 function soon(pause = own ? QUICK : LIST) {
   const now = Date.now();
   const when = Math.max(now, last + Math.max(pause, pace));
-  if (document.hidden || (timer && due <= when)) return;
+  if (unseen() || (timer && due <= when)) return;
   clearTimeout(timer);
   due = when;
-  timer = setTimeout(catchUp, when - now);
+  // In a hidden tab browsers let a timer wait for up to a minute.
+  if (document.hidden && when <= now) catchUp();
+  else timer = setTimeout(catchUp, when - now);
+}
+
+/** Whether nobody looks at the page, nor has it watch. */
+function unseen() {
+  return document.hidden && !watching();
 }
 
 async function catchUp() {
@@ -52,7 +63,7 @@ async function catchUp() {
   if (answer !== "closed" && undrawn()) setTimeout(() => soon(), DRAWING);
   if (answer === "closed") close();
   else if (answer !== "fresh") show("stale");
-  else show(socket?.readyState === WebSocket.OPEN ? "live" : "reconnecting");
+  else show([socket, former].some((one) => one?.readyState === WebSocket.OPEN) ? "live" : "reconnecting");
 }
 
 function undrawn() {
@@ -60,20 +71,36 @@ function undrawn() {
 }
 
 function close() {
-  const gone = socket;
-  socket = null;
-  gone?.close();
+  const gone = [socket, former];
+  socket = former = null;
+  for (const one of gone) one?.close();
   show("closed");
+}
+
+/** What this page is to hear of: what it is about, and the sub-process that is opened in it. */
+function subjects() {
+  return opened() ? `${main.dataset.watch} instance:${opened()}` : main.dataset.watch;
+}
+
+/** Follows what the page shows now; it fetches when it is connected, so it misses nothing. */
+function follow() {
+  if (!socket || subjects() === watched) return;
+  former?.close();
+  former = socket;
+  connect();
 }
 
 function connect() {
   const address = new URL(main.dataset.socket, location.href);
   address.protocol = address.protocol.replace("http", "ws");
-  for (const subject of main.dataset.watch.split(" ")) address.searchParams.append("watch", subject);
+  watched = subjects();
+  for (const subject of watched.split(" ")) address.searchParams.append("watch", subject);
   const mine = (socket = new WebSocket(address));
   mine.addEventListener("open", () => {
     failures = 0;
     heard = Date.now();
+    former?.close();
+    former = null;
     show("live");
     soon();
     setTimeout(() => soon(), SETTLED);
@@ -82,12 +109,12 @@ function connect() {
     heard = Date.now();
     const change = JSON.parse(event.data);
     if ("pace" in change) pace = change.pace * 1000;
-    if (document.hidden || !("revision" in change)) return;
+    if (unseen() || !("revision" in change)) return;
     hint(change);
-    soon(own && change.id !== own ? BESIDE : undefined);
+    soon(own && ![own, opened()].includes(change.id) ? BESIDE : undefined);
   });
   mine.addEventListener("close", (event) => {
-    if (mine !== socket) return;
+    if (mine !== socket) return; // another one has taken its place
     if (CLOSED.includes(event.code)) return close();
     failures += 1;
     show(Date.now() - fresh > FRESH ? "stale" : "reconnecting");
@@ -98,6 +125,7 @@ function connect() {
 if (main) {
   onFragments(movable);
   onFragments(paint);
+  onFragments(follow);
   if (undrawn()) setTimeout(catchUp, DRAWING);
   paint();
   connect();
@@ -105,7 +133,7 @@ if (main) {
   window.addEventListener("online", () => soon());
   window.addEventListener("pageshow", (event) => event.persisted && catchUp());
   setInterval(() => {
-    if (document.hidden || !socket) return;
+    if (unseen() || !socket) return;
     soon();
     if (socket.readyState === WebSocket.OPEN && Date.now() - heard > SILENCE) socket.close();
   }, RESYNC);

@@ -44,7 +44,11 @@ function address() {
   if (state?.dataset.at || query.has("at")) query.set("shown", state?.dataset.at ?? "");
   const rows = [...document.querySelectorAll("[data-row]")].map((row) => row.dataset.row);
   if (main.hasAttribute("data-held")) query.set("held", "1");
-  if (document.querySelector("[data-undrawn]")) query.set("undrawn", "1");
+  if (document.querySelector("#drawing[data-undrawn]")) query.set("undrawn", "1");
+  const opened = document.getElementById("sub")?.dataset.opened;
+  if (opened) query.set("opened", opened);
+  const drawn = document.getElementById("drawing")?.dataset.drawn;
+  if (drawn) query.set("drawn", drawn);
   if (rows.length) query.set("rows", rows.join(","));
   return `${location.pathname}?${query}`;
 }

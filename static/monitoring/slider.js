@@ -68,7 +68,7 @@ function point() {
   const revision = shown();
   const place = placeOf(revision);
   if (!dragging) range().value = place;
-  for (const line of document.querySelectorAll(".gantt line.at")) {
+  for (const line of document.querySelectorAll(".gantt:not([data-own-scale]) line.at")) {
     line.classList.toggle("is-live", revision === null);
     line.setAttribute("x1", `${place / 10}%`);
     line.setAttribute("x2", `${place / 10}%`);

@@ -34,7 +34,8 @@ THUMB = 44
 
 ROWS = """() => {
     const groups = [...document.querySelectorAll("tbody tr[data-number]")].map(row => Number(row.dataset.number));
-    return groups.length ? groups.reduce((a, b) => a + b) : document.querySelectorAll("tbody:not(.board *) tr").length;
+    const rows = document.querySelectorAll("tbody:not(.board *, #volume *) tr");
+    return groups.length ? groups.reduce((a, b) => a + b) : rows.length;
 }"""
 """How many things a list has: each row is one, or a group of so many."""
 

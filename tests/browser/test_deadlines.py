@@ -36,4 +36,4 @@ def test_a_deadline_that_passes_turns_amber_and_says_since_when(
     amber = signed_in.evaluate(
         "getComputedStyle(document.querySelector('.chip.c-retry, .c-retry')).color"
     )
-    expect(deadline.locator(".past")).to_have_css("color", amber)
+    expect(deadline.locator(".over")).to_have_css("color", amber)

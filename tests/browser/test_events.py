@@ -3,7 +3,8 @@
 from datetime import timedelta
 
 import pytest
-from playwright.sync_api import Page, expect
+from django.contrib.auth.models import User
+from playwright.sync_api import Browser, Page, expect
 
 from examples.order_listing.messages import Destination, ExternalOrderCreated
 from examples.order_listing.orders import place_order
@@ -12,6 +13,7 @@ from orchestrator.engine.drain import drain
 from orchestrator.models import InboxEvent, OperatorAction
 from orchestrator.testing.clock import age
 from tests.browser.conftest import live
+from tests.services.site import Site
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
@@ -55,3 +57,61 @@ def test_s9_2_an_unmatched_event_is_delivered_three_clicks_from_the_first_page(
         across = signed_in.evaluate("document.documentElement.scrollWidth")
         assert across <= width
     expect(signed_in.locator("#events tbody tr")).to_contain_text("It moved A-1 from")
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_s9_4_an_event_is_sent_after_a_look_at_what_it_would_do(
+    scripts: bool, browser: Browser, live_site: Site, operator: User
+) -> None:
+    order = place_order(Destination.EXTERNAL, "50 MWh", "A-1")
+    drain()
+    context = browser.new_context(base_url=live_site.url, java_script_enabled=scripts)
+    page = context.new_page()
+    page.goto(live_site.link(operator))
+    page.goto("/events/")
+    page.click("#send-event")
+    page.select_option("select[name=type]", "ExternalOrderCreated")
+    page.click("form.filters button")
+
+    page.fill("[name=field-order_id]", "A-1")
+    page.fill("[name=field-external_id]", "X-1")
+    page.fill("[name=field-description]", "50 MWh")
+    page.fill("[name=process]", str(order.process_id))
+    page.press("[name=process]", "Enter")
+
+    expect(page.locator("#foreseen")).to_contain_text("It would move it from")
+    expect(page.locator("#foreseen")).to_contain_text("It would issue ListOnExternal")
+    assert not InboxEvent.objects.filter(source="console").exists()
+    page.fill("[name=reason]", "the exchange does not call")
+    page.click("#send-button")
+    expect(page.locator("#flash")).to_contain_text("Sent.")
+    expect(page.locator("#events tbody tr")).to_contain_text("ExternalOrderCreated")
+    assert OperatorAction.objects.get().action == "send"
+    drain()
+    assert InboxEvent.objects.get(source="console").verdict == "moved"
+    context.close()
+
+
+def test_s9_5_volume_and_retention_by_type_are_on_the_page(signed_in: Page) -> None:
+    place_order(Destination.EXTERNAL, "50 MWh", "A-1")
+    drain()
+    signed_in.goto("/events/?tab=parked")
+    live(signed_in)
+
+    signed_in.click("a.button[href='#volume']")
+    row = signed_in.locator("#volume tr", has_text="OrderCreated").first
+    expect(row).to_contain_text("for ever with order-listing")
+    expect(row.locator("svg.spark title")).to_have_text(
+        "OrderCreated: 1 in the last day"
+    )
+    signed_in.click("#volume .tabs a:last-child")
+    expect(row.locator("svg.spark title")).to_have_text(
+        "OrderCreated: 1 in the last week"
+    )
+    assert "tab=parked" in signed_in.url
+    for width in (1440, 1024, 390):
+        signed_in.set_viewport_size({"width": width, "height": 900})
+        across = signed_in.evaluate("document.documentElement.scrollWidth")
+        assert across <= width
+    row.locator("a").click()
+    expect(signed_in.locator("#events tbody tr")).to_contain_text("OrderCreated")

@@ -43,7 +43,28 @@ def test_s5_1_a_group_opens_and_grows_while_it_is_looked_at(group: Page) -> None
 @pytest.mark.parametrize("width", [1440, 1024, 390])
 def test_nothing_scrolls_sideways(group: Page, width: int) -> None:
     group.set_viewport_size({"width": width, "height": 900})
-    for address in ("/failures/", group.url):
+    for address in ("/failures/", "/failures/?show=resolved", group.url):
         group.goto(address)
         across = group.evaluate("document.documentElement.scrollWidth")
         assert across <= width
+
+
+def test_s5_3_a_group_is_marked_as_handled_and_comes_back(group: Page) -> None:
+    group.click("#mark_handled-button")
+    group.fill("#mark_handled-dialog textarea", "the exchange is down until noon")
+    group.fill("#mark_handled-days", "2")
+    group.click("#mark_handled-dialog button[type=submit]")
+    header = group.locator("#failure-group .header")
+    expect(header).to_contain_text("the exchange is down until noon")
+    expect(group.locator("#unmark_handled-button")).to_be_visible()
+
+    group.goto("/failures/")
+    expect(group.locator("#failures tbody tr")).to_have_count(0)
+    group.click("#failures a[href*='show=handled']")
+    expect(group.locator("#failures tbody tr")).to_have_count(1)
+    group.goto("/failures/")
+    live(group)
+    fail(1)
+
+    expect(group.locator("#failures tbody tr")).to_have_count(1)
+    expect(group.locator("#failures tbody tr")).to_contain_text("is back")

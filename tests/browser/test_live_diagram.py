@@ -57,7 +57,7 @@ def test_an_order_for_both_markets_walks_all_steps_without_a_reload(
 
 
 @pytest.mark.full_size("within 300 ms, by 12 orders", seconds=120)
-def test_the_highlight_moves_soon_after_the_commit(
+def test_s3_4_the_highlight_moves_soon_after_the_commit(
     exchange: ExchangeProcess,
     workers: Workers,
     signed_in: Page,
@@ -131,6 +131,72 @@ def test_pan_and_zoom_stay_when_the_process_moves(
     expect(signed_in.locator("#n_Completed.is-current")).to_be_visible()
 
     assert signed_in.evaluate(place) == before
+
+
+OFF_THE_MIDDLE = """(step) => {
+    const middle = (box) => [(box.left + box.right) / 2, (box.top + box.bottom) / 2];
+    const [x, y] = middle(document.querySelector(step).getBoundingClientRect());
+    const [across, down] = middle(document.querySelector(".diagram").getBoundingClientRect());
+    return Math.hypot(x - across, y - down);
+}"""
+
+
+def in_the_middle(page: Page, step: str) -> None:
+    """Waits until a step has come to rest in the middle of the diagram."""
+    page.wait_for_function(f"(step) => ({OFF_THE_MIDDLE})(step) < 3", arg=step)
+
+
+@pytest.mark.once
+def test_s3_4_follow_keeps_the_current_step_in_the_middle_until_it_is_moved_by_hand(
+    exchange: ExchangeProcess, workers: Workers, signed_in: Page
+) -> None:
+    exchange.behave(shortest=3600.0, longest=3600.0)
+    order = place_order(Destination.BOTH, WHAT)
+    watch(signed_in, order)
+    expect(signed_in.locator("#n_AwaitingExternalCreation.is-current")).to_be_visible()
+    follow = signed_in.get_by_role("button", name="Follow")
+    expect(follow).to_have_attribute("aria-pressed", "false")
+
+    follow.click()
+    in_the_middle(signed_in, "#n_AwaitingExternalCreation")
+    created_outside(order)
+    expect(signed_in.locator("#n_Completed.is-current")).to_be_visible()
+    in_the_middle(signed_in, "#n_Completed")
+    expect(follow).to_have_attribute("aria-pressed", "true")
+
+    box = signed_in.locator(".diagram").bounding_box()
+    assert box
+    signed_in.mouse.move(box["x"] + 30, box["y"] + 30)
+    signed_in.mouse.down()
+    signed_in.mouse.move(box["x"] + 130, box["y"] + 60, steps=5)
+    signed_in.mouse.up()
+    expect(follow).to_have_attribute("aria-pressed", "false")
+    assert signed_in.evaluate(OFF_THE_MIDDLE, "#n_Completed") > 50
+
+    follow.focus()
+    signed_in.keyboard.press("Enter")
+    in_the_middle(signed_in, "#n_Completed")
+    signed_in.locator(".diagram").focus()
+    signed_in.keyboard.press("ArrowLeft")
+    expect(follow).to_have_attribute("aria-pressed", "false")
+
+
+@pytest.mark.once
+def test_s3_4_follow_goes_with_the_past_that_is_looked_at(
+    exchange: ExchangeProcess, workers: Workers, signed_in: Page
+) -> None:
+    exchange.behave(shortest=3600.0, longest=3600.0)
+    order = place_order(Destination.BOTH, WHAT)
+    watch(signed_in, order)
+    created_outside(order)
+    expect(signed_in.locator("#n_Completed.is-current")).to_be_visible()
+    signed_in.get_by_role("button", name="Follow").click()
+
+    signed_in.locator("input[type=range]").focus()
+    signed_in.keyboard.press("Home")
+
+    expect(signed_in.locator("#n_AwaitingExternalCreation.is-current")).to_be_visible()
+    in_the_middle(signed_in, "#n_AwaitingExternalCreation")
 
 
 def test_a_page_whose_hints_are_lost_still_catches_up(

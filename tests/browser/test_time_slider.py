@@ -1,19 +1,20 @@
 """S4, the time slider, in a browser: the page as it was at any moment, apart from now, and by keys alone."""
 
 import re
-from datetime import timedelta
+from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
-from playwright.sync_api import Page, expect
+from django.db import connection
+from playwright.sync_api import Page, Request, expect
 
 from examples.order_listing.models import Order
-from orchestrator.definition.codec import digest
 from orchestrator.engine.drain import drain
-from orchestrator.models import Checkpoint, ProcessInstance
 from tests.browser.conftest import live
 from tests.browser.orders import created_outside
 from tests.browser.samples import orders
+from tests.services import emptying
+from tests.services.long_history import lengthen
 from tests.services.sizes import size
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
@@ -143,60 +144,121 @@ def test_s4_3_played_it_comes_back_to_now_by_itself(opened: Page) -> None:
 @pytest.mark.parametrize("width", [1440, 1024, 390])
 def test_s4_3_nothing_scrolls_sideways_in_the_past(opened: Page, width: int) -> None:
     opened.set_viewport_size({"width": width, "height": 900})
+    for place in ("?at=1", "?at=1&beside=now"):
+        opened.goto(f"{opened.url.partition('?')[0]}{place}")
+        assert opened.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_s4_3_then_and_now_stand_beside_each_other(opened: Page) -> None:
+    opened.set_viewport_size({"width": 1440, "height": 900})
     opened.goto(f"{opened.url}?at=1")
-    assert opened.evaluate("document.documentElement.scrollWidth") <= width
+    opened.click("#of-picture >> text=Beside now")
+    live(opened)
+    then, now = (opened.locator(f"[data-diagram={n}]") for n in ("state", "state-now"))
+    waiting, completed = "[data-node=AwaitingExternalCreation]", "[data-node=Completed]"
+
+    assert opened.url.endswith("?at=1&beside=now")
+    expect(then.locator(f"{waiting}.is-current")).to_be_visible()
+    expect(now.locator(f"{completed}.is-current")).to_be_visible()
+    left, right = then.bounding_box(), now.bounding_box()
+    assert left is not None
+    assert right is not None
+    assert right["x"] >= left["x"] + left["width"] - 1
+    ids = "[...document.querySelectorAll('[id]')].map(one => one.id)"
+    found = opened.evaluate(ids)
+    assert len(found) == len(set(found))
+
+    opened.focus(SLIDER)
+    opened.keyboard.press("End")
+    expect(now).to_be_hidden()
+    opened.keyboard.press("Home")
+    expect(now).to_be_visible()
+    assert opened.url.endswith("beside=now&at=1")
+
+    opened.click("#of-picture >> text=This moment alone")
+    expect(opened.locator("#past .past")).to_be_visible()
+    expect(now).to_have_count(0)
+
+
+def test_s4_3_the_diagram_of_now_is_live_beside_that_of_then(
+    signed_in: Page, order: Order
+) -> None:
+    signed_in.goto(f"/processes/{order.process_id}/?at=1&beside=now")
+    live(signed_in)
+    then, now = (
+        signed_in.locator(f"[data-diagram={n}]") for n in ("state", "state-now")
+    )
+    expect(
+        now.locator("[data-node=AwaitingExternalCreation].is-current")
+    ).to_be_visible()
+
+    go_on(order)
+
+    expect(now.locator("[data-node=Completed].is-current")).to_be_visible()
+    waiting = then.locator("[data-node=AwaitingExternalCreation].is-current")
+    expect(waiting).to_be_visible()
 
 
 MANY = size(usual=3_000, full=50_000)
-
-
-def lengthen(process_id: UUID) -> ProcessInstance:
-    """Gives an order that has ended a long history: its last checkpoint again and again."""
-    process = ProcessInstance.objects.get(pk=process_id)
-    last = process.checkpoints.order_by("-revision")[0]
-    rows = (
-        Checkpoint(
-            instance=process,
-            revision=revision,
-            cause=f"settled:{revision}",
-            steps=last.steps,
-            status=last.status,
-            data={**last.data, "number": revision},
-            checksum=digest({**last.data, "number": revision}),
-            at=last.at + timedelta(seconds=revision),
-        )
-        for revision in range(process.revision + 1, MANY + 1)
-    )
-    Checkpoint.objects.bulk_create(rows, 2_000)
-    ProcessInstance.objects.filter(pk=process_id).update(revision=MANY)
-    return process
-
+"""Transitions of a long process."""
 
 SHOWN = "[...document.querySelectorAll('#ledger tr[id]')].map(row => Number(row.id.slice(9)))"
 
 
+@pytest.fixture
+def long(signed_in: Page) -> Iterator[UUID]:
+    """A process with a long history."""
+    process_id = orders()["early"].process_id
+    lengthen(process_id, MANY)
+    yield process_id
+    signed_in.goto("about:blank")
+    emptying.empty(connection)  # these rows are not the engine's
+
+
 def test_s4_4_a_long_ledger_is_scrolled_both_ways_with_few_rows_in_the_page(
-    signed_in: Page, order: Order
+    signed_in: Page, long: UUID
 ) -> None:
-    go_on(order)
-    process = lengthen(order.process_id)
-    try:
-        signed_in.goto(f"/processes/{order.process_id}/")
-        live(signed_in)
-        down = "document.querySelector('.scrolls').scrollBy(0, 4000)"
-        for wanted in (MANY - 120, MANY - 500, MANY - 1_000):
-            while min(signed_in.evaluate(SHOWN)) > wanted:
-                signed_in.evaluate(down)
-                signed_in.wait_for_timeout(50)
-            shown = signed_in.evaluate(SHOWN)
-            assert len(shown) <= 300
-            assert shown == [*range(shown[0], shown[-1] - 1, -1)]
-        while max(signed_in.evaluate(SHOWN)) < MANY:
-            signed_in.evaluate(down.replace("4000", "-4000"))
+    signed_in.goto(f"/processes/{long}/")
+    live(signed_in)
+    down = "document.querySelector('.scrolls').scrollBy(0, 4000)"
+    for wanted in (MANY - 120, MANY - 500, MANY - 1_000):
+        while min(signed_in.evaluate(SHOWN)) > wanted:
+            signed_in.evaluate(down)
             signed_in.wait_for_timeout(50)
         shown = signed_in.evaluate(SHOWN)
         assert len(shown) <= 300
-        assert shown == [*range(MANY, shown[-1] - 1, -1)]
-    finally:
-        process.checkpoints.filter(revision__gt=process.revision).delete()
-        ProcessInstance.objects.filter(pk=process.pk).update(revision=process.revision)
+        assert shown == [*range(shown[0], shown[-1] - 1, -1)]
+    while max(signed_in.evaluate(SHOWN)) < MANY:
+        signed_in.evaluate(down.replace("4000", "-4000"))
+        signed_in.wait_for_timeout(50)
+    shown = signed_in.evaluate(SHOWN)
+    assert len(shown) <= 300
+    assert shown == [*range(MANY, shown[-1] - 1, -1)]
+
+
+def test_s4_4_keys_on_the_slider_of_a_long_process_cost_a_request_each_at_most(
+    signed_in: Page, long: UUID
+) -> None:
+    opened, presses = signed_in, 20
+    opened.goto(f"/processes/{long}/?at={MANY // 2}")
+    live(opened)
+    past = opened.locator("#past")
+    expect(past).to_contain_text(f"After transition {MANY // 2} of")
+    opened.wait_for_load_state("networkidle")
+    asked: list[Request] = []
+    opened.on(
+        "request", lambda one: asked.append(one) if str(long) in one.url else None
+    )
+
+    opened.focus(SLIDER)
+    for _ in range(presses):
+        opened.keyboard.press("ArrowRight")
+    expect(past).to_contain_text(f"After transition {MANY // 2 + presses} of")
+    opened.wait_for_load_state("networkidle")
+
+    assert 1 <= len(asked) <= presses + 2  # the page looks by itself every ten seconds
+    assert all("since=" in one.url for one in asked)
+    shown = opened.evaluate(SHOWN)
+    assert shown[0] == MANY // 2 + presses
+    assert len(shown) <= 300
+    assert opened.locator("#gantt g.visit").count() <= 160

@@ -180,10 +180,12 @@ def test_a_large_workflow_is_drawn_while_its_page_is_open(signed_in: Page) -> No
     expect(signed_in.locator("#drawing .step")).to_have_count(240)
 
     expect(signed_in.locator("[data-undrawn]")).to_have_count(0)
+    # It opens where its words can be read, and goes on from there.
+    scale = "+document.querySelector('.picture').style.transform.match(/scale\\(([^)]+)/)[1]"
+    signed_in.wait_for_function(f"() => {scale} > 1")
+    first = signed_in.evaluate(scale)
     signed_in.click("[data-zoom=in]")
-    signed_in.wait_for_function(
-        "() => document.querySelector('.picture').style.transform.includes('scale(1.')"
-    )
+    signed_in.wait_for_function(f"before => {scale} > before", arg=first)
     assert signed_in.evaluate("window.loadedOnce") is True
 
 
@@ -197,13 +199,16 @@ def addresses() -> list[str]:
     drain()
     return [
         "/",
+        "/waits/",
         "/decisions/",
         "/definitions/helpdesk-inquiry/",
+        "/definitions/helpdesk-inquiry/?overlay=median",
         "/definitions/helpdesk-lattice/",
         f"/processes/{asking}/",
         f"/processes/{torn}/?step=read_page",
         f"/processes/{torn}/?search=torn",
         f"/processes/{large}/",
+        f"/processes/{torn}/repair/?step=read_page",
     ]
 
 
@@ -263,9 +268,12 @@ def test_axe_finds_nothing_in_an_open_dialog(
 
 @pytest.mark.once
 @pytest.mark.full_size("8 pages, one of 1,200 steps", seconds=60)
-def test_nothing_scrolls_sideways(signed_in: Page) -> None:
+@pytest.mark.parametrize("language", ["en", "ja"])
+def test_nothing_scrolls_sideways(signed_in: Page, language: str) -> None:
+    signed_in.set_extra_http_headers({"Accept-Language": language})
     for address in addresses():
         signed_in.goto(address)
+        assert signed_in.locator("html").get_attribute("lang") == language
         for width in WIDTHS:
             signed_in.set_viewport_size({"width": width, "height": 900})
             wide = signed_in.evaluate("document.documentElement.scrollWidth")

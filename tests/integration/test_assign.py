@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 from uuid6 import uuid7
 
-from monitoring.queries.instances import Filters
+from monitoring.queries.instances.filters import Filters
 from orchestrator.engine.operations import (
     ActionRequest,
     assign,

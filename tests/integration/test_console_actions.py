@@ -143,6 +143,9 @@ def test_the_admin_asks_for_a_reason_and_then_acts_on_every_chosen_row(
         "issuedcommand",
         "incident",
         "operatoraction",
+        "bulkoperation",
+        "bulkitem",
+        "failuremark",
         "worker",
     ],
 )

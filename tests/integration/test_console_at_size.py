@@ -20,24 +20,35 @@ from bench.seed.recording import Recording
 from monitoring.admin import lists
 from monitoring.queries import (
     attention,
-    audit,
     board,
     bulk,
     counts,
     decisions,
     definitions,
     event_search,
+    event_volume,
     events,
     failures,
     figures,
     health,
-    instances,
+    kept_events,
     last_hour,
+    resolved,
+    stalled,
+    trends,
 )
+from monitoring.queries.audit import pages as audit
+from monitoring.queries.definition import seen, standing, window
+from monitoring.queries.instances import arm, pages
+from monitoring.queries.instances import filters as instances
+from monitoring.queries.versions import preview
+from monitoring.queries.waits import filters as narrowing
 from orchestrator import setup_status
+from orchestrator.engine.operations import ActionRequest, make_token
 from orchestrator.models import (
     InboxEvent,
     OperatorAction,
+    OutsideId,
     ProcessInstance,
     Status,
     StepRun,
@@ -74,7 +85,30 @@ LISTS = [
     "/processes/?q=SEED",
     "/processes/?q=nothing",
     "/processes/?q=SEED-0000001&status=failed",
+    "/processes/?where=nothing+%3D+1",
+    "/processes/?where=order_id+exists&status=live&columns=summary,since",
+    "/processes/?where=order_id+exists&definition=order-listing",
+    "/processes/?where=order_id+exists&step=Completed",
+    "/processes/?where=order_id+exists&q=SEED",
+    "/processes/?sort=oldest",
+    "/processes/?sort=oldest&status=live",
+    "/processes/?sort=oldest&definition=order-listing",
+    "/processes/?sort=oldest&definition=video-analysis&status=failed",
+    "/processes/?sort=oldest&step=Completed",
+    "/processes/?sort=oldest&step=agent_decides&status=waiting",
+    "/processes/?sort=oldest&q=SEED-0000001",
+    "/processes/?sort=oldest&q=EVERYBODY",
+    "/processes/?sort=oldest&where=order_id+exists&status=live",
+    "/processes/?sort=oldest&version=9",
+    "/processes/?q=EVERYBODY",
+    "/processes/?q=EVERYBODY&status=failed",
+    "/processes/?q=EVERYBODY&status=live&step=Completed",
+    "/find/?q=EVERYBODY",
     "/find/?q=SEED-000000100",
+    "/find/?q=SEED-0000001",
+    "/find/?q=created SEED-000000100",
+    "/find/?q=no such letters",
+    "/find/?q=nothing",
 ]
 PAGES = [
     "/",
@@ -82,10 +116,36 @@ PAGES = [
     "/definitions/support-inquiry/",
     "/definitions/support-inquiry/?step=reply",
     "/definitions/order-listing/?version=2",
+    "/definitions/order-listing/?version=2&step=AwaitingExternalCreation&doing=failed",
+    "/definitions/order-listing/?version=2&step=Completed&doing=left-week&window=week",
+    "/definitions/support-inquiry/?step=agent_decides&doing=waiting&overlay=p95",
+    "/definitions/support-inquiry/?overlay=failures&window=week",
+    "/definitions/support-inquiry/picture.svg?overlay=median&window=day",
+    "/definitions/order-listing/versions/",
+    "/definitions/support-inquiry/versions/",
+    "/definitions/order-listing/versions/compare/",
+    "/definitions/order-listing/versions/compare/?from=2&to=1&preview=1",
+    "/definitions/support-inquiry/versions/compare/?preview=1",
+    "/stalled/",
+    "/stalled/?definition=order-listing",
+    "/waits/",
+    "/waits/?definition=order-listing",
+    "/waits/?definition=nothing",
+    "/waits/?kind=decision",
+    "/waits/?kind=retry&owner=nobody",
+    "/waits/?due=soon",
+    "/waits/?due=overdue",
+    "/waits/?escalated=1",
+    "/waits/?escalated=1&definition=order-listing",
+    "/waits/?owner=me",
+    "/waits/?after=0_1_1",
+    "/waits/?after=0_1_1&kind=decision",
     "/decisions/",
     "/failures/",
     "/failures/?order=largest",
     "/failures/?definition=order-listing",
+    "/failures/?show=handled",
+    "/failures/?show=resolved",
     "/operations/",
     "/operations/begin/?action=retry&status=failed",
     "/operations/begin/?action=escalate&status=live",
@@ -94,8 +154,13 @@ PAGES = [
     "/operations/begin/?action=escalate&step=Completed",
     "/operations/begin/?action=escalate&q=SEED-0000001",
     "/operations/begin/?verdict=parked",
+    "/operations/begin/?of=events&type=OrderCreated",
+    "/operations/begin/?of=events&type=nothing&from=2020-01-01",
+    "/operations/begin/?of=events&key=SEED-000000100",
+    "/operations/begin/?of=events&q=nothing&action=discard",
     "/events/",
     "/events/?tab=parked",
+    "/events/?volume=week",
     "/events/?q=nothing",
     "/events/?type=OrderCreated",
     "/events/?type=nothing",
@@ -104,6 +169,7 @@ PAGES = [
     "/events/?verdict=moved&type=nothing",
     "/events/?verdict=unrouted",
     "/events/?from=2020-01-01&to=2020-01-02",
+    "/events/send/?type=OrderCreated",
     "/audit/",
     "/audit/?who=ann",
     "/audit/?who=nobody",
@@ -116,6 +182,18 @@ PAGES = [
     "/audit/?q=nothing",
     "/audit/?event=1",
     "/audit/?from=2020-01-01&to=2020-01-02",
+    "/tokens/",
+]
+CALLS = [
+    *(f"/api{page}" for page in LISTS if page.startswith("/processes/")),
+    "/api/events/",
+    "/api/events/?type=OrderCreated",
+    "/api/failures/",
+    "/api/failures/?definition=order-listing",
+    "/api/failures/none/",
+    "/api/operations/",
+    "/api/operations/begin/?action=escalate&status=live",
+    "/api/tokens/",
 ]
 ADMIN = [
     f"/admin/orchestrator/{name}/{query}"
@@ -127,6 +205,11 @@ ADMIN = [
         "issuedcommand",
         "incident",
         "operatoraction",
+        "bulkoperation",
+        "bulkitem",
+        "failuremark",
+        "repair",
+        "accesstoken",
     )
     for query in ("", "?q=SEED-000000100", "?q=nothing", "?o=3")
 ] + [
@@ -148,23 +231,42 @@ def many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         (decisions, "CAP"),
         (events, "CAP"),
         (event_search, "LOOKED_AT"),
+        (event_volume, "LOOKED_AT"),
+        (kept_events, "LOOKED_AT"),
         (failures, "CAP"),
         (failures, "MANY"),
+        (failures, "FEW"),
+        (resolved, "LOOKED_AT"),
+        (trends, "NEWEST"),
         (health, "MANY"),
         (instances, "MANY"),
-        (instances, "LOOKED_AT"),
+        (arm, "LOOKED_AT"),
+        (pages, "LOOKED_AT"),
+        (stalled, "LOOKED_AT"),
         (attention, "FEW"),
         (board, "FEW"),
         (last_hour, "LOOKED_AT"),
         (last_hour, "FAILURES"),
         (definitions, "CAP"),
-        (definitions, "LOOKED_INTO"),
+        (standing, "LOOKED_AT"),
+        (standing, "MANY"),
+        (window, "LOOKED_AT"),
+        (window, "VISITS"),
+        (preview, "LOOKED_AT"),
+        (seen, "LOOKED_AT"),
+        (seen, "PROCESSES"),
         (lists, "LOOKED_AT"),
+        (narrowing, "LOOKED_AT"),
+        (narrowing, "MANY"),
+        (narrowing, "PROCESSES"),
     ):
         monkeypatch.setattr(module, name, BOUND)
     monkeypatch.setattr(counts.capped, "__defaults__", (BOUND,))
+    given = {"cap": BOUND, "oldest": ""}
+    monkeypatch.setattr(counts.grouped, "__kwdefaults__", given)
     seeding.seed(PROCESSES, [livelier(recording) for recording in recorded()])
     audited(PROCESSES * 3)
+    called("EVERYBODY")
     seeding.tidy()
     yield
     emptying.empty(connection)
@@ -186,6 +288,14 @@ def audited(number: int) -> None:
     )
 
 
+def called(text: str) -> None:
+    """Have all processes known to others by this."""
+    keys = ProcessInstance.objects.values_list("pk", flat=True)
+    OutsideId.objects.bulk_create(
+        OutsideId(instance_id=pk, field="customer", value=text) for pk in keys
+    )
+
+
 def livelier(recording: Recording) -> Recording:
     """Have what goes on, or needs a person, met more often."""
     return replace(recording, share=recording.share + 10)
@@ -193,7 +303,9 @@ def livelier(recording: Recording) -> Recording:
 
 @pytest.fixture
 def signed_in(client: Client, administrator: User) -> Client:
+    _token, value = make_token("bot", 1, request=ActionRequest(administrator, uuid4()))
     client.force_login(administrator)
+    client.defaults["HTTP_AUTHORIZATION"] = f"Bearer {value}"
     return client
 
 
@@ -201,10 +313,17 @@ def test_no_page_looks_at_more_rows_than_it_may(many: None, signed_in: Client) -
     some = ProcessInstance.objects.order_by("-pk")
     named = some.values_list("name", "pk")
     pages = [f"/processes/{pk}/" for _, pk in dict(named).items()]
-    pages += [f"{page}?at=1" for page in pages]
+    places = ("?at=1", "messages/", "messages/?key=1")
+    pages += [
+        *(f"/api{page}" for page in pages),
+        *(f"{page}{place}" for page in pages for place in places),
+    ]
+    for pk in dict(named).values():
+        visits = StepRun.objects.filter(instance=pk, item=None).order_by("-pk")
+        pages.append(f"/processes/{pk}/?step={visits[0].node}")
     broken = []
 
-    for path in [*LISTS, *PAGES, *ADMIN, *pages]:
+    for path in [*LISTS, *PAGES, *ADMIN, *CALLS, *pages]:
         statements = _asked(signed_in, path)
         for sql, params in statements:
             looked_at = _looked_at(sql, params)
@@ -240,7 +359,7 @@ def test_paging_through_a_list_that_is_looked_for_shows_each_once(many: None) ->
 
     seen, before = [], ""
     for _ in range(PROCESSES):
-        page = instances.page_of(filters, before, size=7)
+        page = pages.page_of(filters, before, size=7)
         seen += [row.pk for row in page.rows]
         before = page.older
         if not before:
@@ -265,6 +384,7 @@ def test_where_none_of_those_looked_at_matches_the_others_can_be_looked_at(
         instances.Filters(status="live"),
         instances.Filters(q="SEED-0000001"),
         instances.Filters(q="SEED"),
+        instances.Filters(q="EVERYBODY", status="live"),
         instances.Filters(step="agent_decides", status="waiting"),
         instances.Filters(version="1", definition="support-inquiry"),
         instances.Filters(status="completed", definition="video-analysis"),
@@ -276,15 +396,25 @@ def test_the_parts_of_a_list_are_the_list(
 ) -> None:
     there = list(filters.applied().order_by("-pk").values_list("pk", flat=True))
 
-    seen, before = [], ""
-    for _ in range(PROCESSES):
-        page = instances.page_of(filters, before, size=40)
-        seen += [row.pk for row in page.rows]
-        before = page.older
-        if not before:
-            break
+    for sort in ("", "oldest"):
+        seen, before = [], ""
+        for _ in range(PROCESSES):
+            page = pages.page_of(replace(filters, sort=sort), before, size=40)
+            seen += [row.pk for row in page.rows]
+            before = page.older
+            if not before:
+                break
 
-    assert seen == there
+        assert seen == (there[::-1] if sort else there)
+
+
+def test_what_all_are_called_by_stays_in_its_list(many: None) -> None:
+    filters = instances.Filters(q="EVERYBODY")
+    some = list(ProcessInstance.objects.order_by("pk").values_list("pk", flat=True)[:9])
+
+    shown = pages.same_rows(filters, [str(pk) for pk in some])
+
+    assert shown.gone == frozenset()
 
 
 def test_status_says_that_there_may_be_more(
@@ -327,6 +457,8 @@ LARGE = (
     "inboxevent",
     "issuedcommand",
     "operatoraction",
+    "bulkitem",
+    "outsideid",
 )
 
 

@@ -26,8 +26,10 @@ from django.utils import timezone
 from examples.order_listing.messages import Destination, ListedOnInternal
 from examples.order_listing.orders import place_order
 from monitoring.exports import BEGINNING
-from monitoring.queries import audit
-from monitoring.queries.audit import AuditFilters, audit_page, batches, tallies
+from monitoring.queries.audit import pages
+from monitoring.queries.audit.filters import AuditFilters, span_of
+from monitoring.queries.audit.pages import audit_page, batches
+from monitoring.queries.audit.tallies import FEW, tallies
 from orchestrator import send_event
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import (
@@ -206,7 +208,7 @@ def test_s12_2_who_may_not_see_events_is_not_told_of_them(
 
 def test_s12_2_days_are_those_of_the_pages_zone(db: None) -> None:
     with timezone.override("Asia/Tokyo"):
-        since, until = audit.span_of("today")
+        since, until = span_of("today")
         last = done(at=until - timedelta(seconds=1))
         first = done(at=since)
         before = done(at=since - timedelta(seconds=1))
@@ -259,8 +261,8 @@ def test_s12_2_what_cannot_be_understood_shows_nothing_and_says_why(
 def test_s12_2_the_pages_and_the_export_are_the_list(
     filters: AuditFilters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit, "PAGE", 7)
-    monkeypatch.setattr(audit, "LOOKED_AT", 11)
+    monkeypatch.setattr(pages, "PAGE", 7)
+    monkeypatch.setattr(pages, "LOOKED_AT", 11)
     same = timezone.now().replace(hour=12)
     done(40, at=same)
     done(9, at=same, action="cancel")
@@ -286,7 +288,7 @@ def test_s12_2_what_was_done_today_and_yesterday_stands_first_with_links(
 ) -> None:
     noon = timezone.localtime().replace(hour=12) - timedelta(days=1)
     done(2, action="cancel", at=noon)
-    done(audit.FEW + 5, at=noon)
+    done(FEW + 5, at=noon)
     done(1, action="prune", at=timezone.now(), actor_name="")
 
     today, yesterday = tallies()

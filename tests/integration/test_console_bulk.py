@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import parse_qs
 from uuid import uuid4
 
 import pytest
@@ -145,6 +146,13 @@ def test_s6_1_a_list_that_is_not_narrowed_is_refused(
     assert not BulkOperation.objects.exists()
 
 
+def test_s6_1_a_form_without_anything_is_refused(
+    failed: list[ProcessInstance], signed_in: Client
+) -> None:
+    assert signed_in.post(FAILED, {}).status_code == 400
+    assert not BulkOperation.objects.exists()
+
+
 def test_s6_1_nothing_that_matches_is_refused(
     failed: list[ProcessInstance], signed_in: Client
 ) -> None:
@@ -190,6 +198,41 @@ def test_s6_1_it_acts_on_what_the_list_shows_with_every_filter(
 
     items = {str(pk) for pk in operation.items.values_list("process_id", flat=True)}
     assert items == rows
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "status=failed&started=today",
+        "cause=x&status=failed",
+        "cause=x&definition=order-listing",
+        "verdict=unrouted&definition=order-listing",
+        "of=events&type=OrderCreated&status=failed",
+    ],
+)
+def test_s6_1_a_condition_that_cannot_be_kept_to_is_refused_and_never_ignored(
+    address: str, failed: list[ProcessInstance], signed_in: Client
+) -> None:
+    given = form(signed_in.get(FAILED).content.decode())
+    place = f"/operations/begin/?{address}"
+
+    assert signed_in.get(place).status_code == 404
+    assert signed_in.post(place, given).status_code == 404
+    assert not BulkOperation.objects.exists()
+
+
+def test_s6_1_another_action_keeps_every_filter(
+    failed: list[ProcessInstance], signed_in: Client
+) -> None:
+    narrowed = "definition=order-listing&status=failed&q=F-1"
+    page = signed_in.get(f"/operations/begin/?{narrowed}").content.decode()
+    tabs = re.findall(r'<a href="(\?[^"]*action=[^"]*)"', page)
+
+    assert len(tabs) > 3
+    for tab in tabs:
+        kept = parse_qs(tab.replace("&amp;", "&").lstrip("?"))
+        assert kept.pop("action")
+        assert kept == parse_qs(narrowed)
 
 
 def test_s6_2_the_pace_is_what_was_asked_for(

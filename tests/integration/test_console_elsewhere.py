@@ -81,6 +81,8 @@ def test_every_address_on_a_page_is_under_the_consoles(
         "/ops/events/",
         "/ops/failures/",
         "/ops/decisions/",
+        "/ops/waits/",
+        "/ops/stalled/",
         "/ops/definitions/order-listing/",
         f"/ops/processes/{process.pk}/",
     ]

@@ -76,7 +76,7 @@ def test_the_box_of_an_older_version_stays_with_it(
     text = page(client, f"/definitions/{Broad.name}/?version=1")
 
     assert box(text).startswith("?version=1&group=")
-    assert '<a href="?version=1&amp;step=begin"' in text
+    assert '<a href="?version=1&amp;step=begin&amp;doing=here"' in text
 
 
 def test_the_box_of_a_process_leads_to_the_runs_of_its_steps(

@@ -1,5 +1,6 @@
 """The console in Japanese."""
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,9 +16,11 @@ from examples.order_listing.orders import place_order
 from monitoring.diagrams import drawing_of
 from monitoring.diagrams.drawing import Drawing
 from monitoring.diagrams.sketch import level_plan, plan
-from orchestrator.definition.graph import Graph
+from monitoring.diagrams.words import detail_of, phrase
+from orchestrator.definition.graph import Graph, Node
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import OPERATIONS
+from orchestrator.models import Incident
 from tests.apps.patterns.ways import Broad
 from tests.unit.test_diagram_workflows import every_pattern
 
@@ -31,6 +34,7 @@ TRIMMED = re.compile(
 """Longer texts, on lines of their own, each with its plural."""
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
+CONSOLE = Path(__file__).parents[2] / "monitoring"
 
 
 @pytest.fixture(autouse=True)
@@ -135,6 +139,74 @@ def test_every_text_of_the_templates_is_translated() -> None:
     assert "%(title)s, for %(number)s rows:" in texts
     assert texts - listed == set()
     assert 'msgstr ""' not in MESSAGES.partition("\n\n")[2]
+
+
+ASKED = {
+    **dict.fromkeys(("_", "gettext", "gettext_lazy", "gettext_noop", "noop"), (0,)),
+    **dict.fromkeys(("ngettext", "ngettext_lazy"), (0, 1)),
+    **dict.fromkeys(("pgettext", "pgettext_lazy"), (1,)),
+    **dict.fromkeys(("npgettext", "npgettext_lazy"), (1, 2)),
+}
+"""The functions that translate, each with the places of its texts."""
+
+
+def texts_in(source: str) -> set[str]:
+    """The texts that a module has translated."""
+    calls = [one for one in ast.walk(ast.parse(source)) if isinstance(one, ast.Call)]
+    named = [(getattr(one.func, "id", ""), one.args) for one in calls]
+    given = [args[at] for name, args in named for at in ASKED.get(name, ()) if args]
+    return {
+        one.value
+        for one in given
+        if isinstance(one, ast.Constant) and isinstance(one.value, str)
+    }
+
+
+def in_japanese(text: str) -> str:
+    with translation.override("ja"):
+        return translation.gettext(text)
+
+
+def test_every_text_of_the_consoles_code_is_translated() -> None:
+    texts = set().union(*(texts_in(one.read_text()) for one in CONSOLE.rglob("*.py")))
+
+    listed = {
+        text.replace('\\"', '"').replace("\\n", "\n")
+        for text in re.findall(r'^msgid(?:_plural)? "(.*)"$', MESSAGES, re.MULTILINE)
+    }
+    assert len(texts) > 500
+    assert {one for one in texts - listed if in_japanese(one) == one} == set()
+
+
+def test_what_kind_of_failure_it_is_is_translated() -> None:
+    kinds = [str(kind.label) for kind in Incident.Kind]
+
+    assert [kind for kind in kinds if in_japanese(kind) == kind] == []
+
+
+@pytest.mark.parametrize(
+    ("said", "japanese"),
+    [
+        ("after 1 hour 30 minutes", "1 時間 30 分後"),
+        ("until is clear, at most 3 times", "is clear になるまで、最大 3 回"),
+        ("each of pages", "pages の各要素"),
+        ("OrderCreated", "OrderCreated"),
+    ],
+)
+def test_phrases_of_ours_on_a_picture_are_translated_and_names_are_not(
+    said: str, japanese: str
+) -> None:
+    assert phrase(said) == said
+    with translation.override("ja"):
+        assert phrase(said) == japanese
+
+
+def test_what_stands_below_a_step_is_translated_phrase_by_phrase() -> None:
+    node = Node("n", "N", "ask", detail="yes or no, at most 2 days")
+
+    assert detail_of(node) == node.detail
+    with translation.override("ja"):
+        assert detail_of(node) == "yes または no, 最長 2 日"
 
 
 @pytest.mark.parametrize("name", OPERATIONS)

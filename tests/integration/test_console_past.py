@@ -203,6 +203,53 @@ def test_s4_3_in_the_past_no_button_can_be_pressed_and_each_says_why(
     assert "You look at the past" in text
 
 
+def test_s4_3_the_picture_of_a_moment_is_a_file_that_says_which(
+    client: Client, administrator: User
+) -> None:
+    process = ProcessInstance.objects.get(pk=orders()["completed"].process_id)
+    client.force_login(administrator)
+    address = f"/processes/{process.pk}/picture.svg"
+
+    first = client.get(f"{address}?at=1")
+    now = client.get(address)
+
+    text = first.content.decode()
+    assert "-at-1.svg" in first["Content-Disposition"]
+    assert f"<title>{process} · Transition 1 of {process.revision}, " in text
+    assert current(text) != current(now.content.decode())
+    assert "Transition" not in now.content.decode()
+    for never in ("0", "99", "x"):
+        assert client.get(f"{address}?at={never}").status_code == 404
+
+
+def test_s4_3_beside_now_is_sent_what_has_its_place_in_the_page(
+    client: Client, administrator: User
+) -> None:
+    process = ProcessInstance.objects.get(pk=orders()["early"].process_id)
+    client.force_login(administrator)
+    for place in ("?at=1&beside=now", "?beside=now"):
+        address = f"/processes/{process.pk}/{place}"
+        whole = client.get(address).content.decode()
+        sent = client.get(
+            f"{address}&since=1&shown=", headers={"HX-Request": "true"}
+        ).content.decode()
+
+        assert "state-now" in parts(sent)
+        assert "drawing-now" not in parts(sent)
+        for name in parts(sent):
+            assert whole.count(f'id="{name}"') == 1
+
+
+def current(svg: str) -> set[str]:
+    """Return the nodes that a picture shows as the current ones."""
+    return {
+        found["node"]
+        for found in re.finditer(
+            r'<g (?=[^>]*class="[^"]*is-current)[^>]*data-node="(?P<node>[^"]+)"', svg
+        )
+    }
+
+
 def parts(answer: str) -> set[str]:
     """Return the ids of the parts that an open page is sent."""
     return set(re.findall(r'hx-target="#([\w-]+)"', answer))

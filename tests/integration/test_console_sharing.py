@@ -194,9 +194,13 @@ def test_the_request_is_as_before_when_it_was_answered(viewer: User) -> None:
         "/definitions/order-listing/",
         "/processes/",
         "/processes/{order}/",
+        "/waits/",
+        "/stalled/",
         "/decisions/",
         "/events/",
         "/failures/",
+        "/failures/?show=handled",
+        "/failures/?show=resolved",
     ],
 )
 def test_what_an_open_page_gets_says_nothing_about_its_reader_but_what_they_may(
@@ -207,7 +211,7 @@ def test_what_an_open_page_gets_says_nothing_about_its_reader_but_what_they_may(
     client.force_login(operator)
 
     client.get(
-        f"{address.format(order=order.process_id)}?since=0",
+        f"{address.format(order=order.process_id)}{'&' if '?' in address else '?'}since=0",
         headers={"HX-Request": "true"},
     )
 

@@ -585,7 +585,7 @@ def test_an_action_is_undone_with_its_audit_row(
     def fail(*args: object, **kwargs: object) -> None:
         raise RuntimeError("the database went away")
 
-    monkeypatch.setattr(OperatorAction.objects, "create", fail)
+    monkeypatch.setattr(OperatorAction, "save", fail)
     with pytest.raises(RuntimeError):
         escalate(parcel.pk, request=asked(operator))
     parcel.refresh_from_db()

@@ -4,12 +4,12 @@ import json
 import re
 from collections.abc import Iterator
 from urllib.parse import quote, urlencode
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from asgiref.sync import sync_to_async
 from channels.testing import WebsocketCommunicator
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.db import connection, connections
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
@@ -26,7 +26,7 @@ from monitoring.audience import MALFORMED, SIGNED_OUT
 from orchestrator import start_process
 from orchestrator.asgi import application
 from orchestrator.engine.drain import drain
-from orchestrator.engine.operations import OPERATIONS
+from orchestrator.engine.operations import OPERATIONS, ActionRequest, make_token
 from orchestrator.models import StepRun
 from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.every_construct.processes import Inquiry
@@ -47,6 +47,7 @@ HOSTILE = (
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW")
 SCRIPT = {"HX-Request": "true"}
 FORM = "application/x-www-form-urlencoded"
+JSON = "application/json"
 KEY = "0193a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b"
 QUESTIONS = [
     "since",
@@ -56,6 +57,8 @@ QUESTIONS = [
     "definition",
     "version",
     "step",
+    "map.step",
+    "preview",
     "escalated",
     "owner",
     "before",
@@ -64,6 +67,8 @@ QUESTIONS = [
     "group",
     "search",
     "undrawn",
+    "sub",
+    "opened",
     "counts",
     "tab",
     "who",
@@ -88,6 +93,8 @@ QUESTIONS = [
 ]
 """What addresses are asked beside their path, ours and the administration's."""
 FIELDS = [
+    "version",
+    "steps",
     "key",
     "revision",
     "reason",
@@ -197,6 +204,18 @@ def person(request: pytest.FixtureRequest) -> Client:
     return client
 
 
+def bearer_of(person: Client) -> str:
+    """Return what programs of that person bring; of nobody what nobody has."""
+    key = person.session.get("_auth_user_id")
+    if key is None:
+        return "Bearer a\0b"
+    user = User.objects.get(pk=key)
+    user.user_permissions.add(Permission.objects.get(codename="use_accesstoken"))
+    asked = ActionRequest(User.objects.get(pk=key), uuid4())
+    _token, value = make_token("hostile", 1, request=asked)
+    return f"Bearer {value}"
+
+
 EVERY = size(usual=8, full=1)
 """Of so many requests one is made, of each person another one, and on each database."""
 PEOPLE = ["", "stranger", "viewer", "operator", "administrator"]
@@ -214,17 +233,22 @@ def test_no_request_ends_in_an_error_of_ours(
     skipped = PEOPLE.index(request.node.callspec.params["person"])
     skipped += 3 if connection.vendor == "postgresql" else 0  # so both have them all
     signed_in = bool(person.session.get("_auth_user_id"))
+    bearer = bearer_of(person)
 
     for route in routes(get_resolver().url_patterns):
         for number, address in enumerate(addresses(route, real)):
             if address.startswith(("/sign-out/", "/admin/logout/")):
                 continue
-            for method, query, form, about in requests(address, all_ways=number == 0):
+            asking = requests(address, all_ways=number == 0)
+            for method, query, form, about in asking:
                 skipped += 1
                 if skipped % EVERY:
                     continue
+                kind = JSON if form.startswith(b"{") else FORM
+                if address.startswith("/api/"):
+                    about = {**about, "Authorization": bearer}
                 answer = person.generic(
-                    method, address, form, FORM, query_string=query, headers=about
+                    method, address, form, kind, query_string=query, headers=about
                 )
                 asked += 1
                 if answer.status_code >= 500:
@@ -252,6 +276,15 @@ def requests(
         yield "POST", "", form(value), {}
         yield "POST", "", form(value, key=KEY, revision="1"), {}
     yield "POST", "", b"%", {}
+    if not address.startswith("/api/"):
+        return
+    for value in (*HOSTILE, -1, 10**40, 1e300, None, True, [], {"a": [None]}):
+        body = dict.fromkeys(FIELDS, value)
+        yield "POST", "", json.dumps(body).encode(), {}
+        known = dict.fromkeys(("revision", "reason", "json", "edits"), value)
+        yield "POST", "", json.dumps({**known, "key": KEY}).encode(), {}
+    for broken in (b"{", b'{"key": "\xff"}', b'{"a": 1, "a": 2}', b"{" * 99_999):
+        yield "POST", "", broken, {}
 
 
 def form(value: str, **more: str) -> bytes:

@@ -136,7 +136,7 @@ def test_the_looking_for_little_among_many_ends_and_says_so(
     for number in range(6):
         place(f"P-{number}")
     monkeypatch.setattr(chosen, "LOOKS", 2)
-    monkeypatch.setattr("monitoring.queries.instances.LOOKED_AT", 2)
+    monkeypatch.setattr("monitoring.queries.instances.arm.LOOKED_AT", 2)
 
     assert process("list", "--status", "completed", "--json") == (0, "")
 

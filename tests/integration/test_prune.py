@@ -26,6 +26,7 @@ from orchestrator.models import (
     StepRun,
     Verdict,
 )
+from orchestrator.retention import ALL_OTHERS, retention
 from orchestrator.testing import registered, run
 from orchestrator.testing.clock import age
 from tests.apps.process_managers.desk import place, tell, underway
@@ -291,7 +292,7 @@ def test_two_runs_at_once_remove_each_process_once() -> None:
         delivered(f"P-{number}")
 
     def one() -> int:
-        keep = {pruning.ALL_OTHERS: timedelta(days=30)}
+        keep = {ALL_OTHERS: timedelta(days=30)}
         return pruning.Pruning(keep, "tests", rest=0).run().total()
 
     results = together(one, one)
@@ -332,9 +333,9 @@ def test_without_days_it_goes_by_what_definitions_and_settings_say(
     assert "1 processes removed" in prune()
 
 
-def archived(number: int, retention: timedelta | None) -> type[Workflow]:
+def archived(number: int, kept: timedelta | None) -> type[Workflow]:
     """Declare a version of one workflow."""
-    body = {"version": number, "retention": retention, "flow": Passage.flow}
+    body = {"version": number, "retention": kept, "flow": Passage.flow}
     return type("Archived", (Passage,), body)
 
 
@@ -346,9 +347,9 @@ def test_the_newest_version_says_how_long_those_of_all_versions_are_kept(
     days = timedelta(days=1), timedelta(days=300), None
     versions = [archived(number, kept) for number, kept in enumerate(days, 1)]
     with registered(*(versions[place] for place in order if place < 2)):
-        assert pruning.retention() == {"archived": days[1]}
+        assert retention() == {"archived": days[1]}
     with registered(*(versions[place] for place in order)):
-        assert pruning.retention() == {}
+        assert retention() == {}
 
 
 def test_where_nothing_says_how_long_nothing_is_removed() -> None:

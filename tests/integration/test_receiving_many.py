@@ -1,5 +1,6 @@
 """Many events at once: one statement for hundreds, in their order, each answered as if it had come alone."""
 
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -412,5 +413,24 @@ def test_the_same_many_in_two_transactions_of_callers_are_received_once() -> Non
 
     there, back = together(partial(send, places), partial(send, places[::-1]))
     assert sum(one.repeated for one in (*there, *back)) == len(places)
+    assert sorted(sent()) == sorted(places)
+    drain()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_same_many_in_several_transactions_of_callers_are_received_once() -> None:
+    """Each in an order of its own: whoever gives way waits for the others without holding what they want."""
+    parcel = underway()
+    places = [f"stop {number}" for number in range(400)]
+
+    def send(seed: int) -> list[Receipt]:
+        order = random.Random(seed).sample(places, len(places))
+        with transaction.atomic():
+            return send_events(scans(parcel, *order))
+
+    results = together(*(partial(send, seed) for seed in range(4)))
+
+    assert raised(results) == []
+    assert sum(one.repeated for found in results for one in found) == 3 * len(places)
     assert sorted(sent()) == sorted(places)
     drain()

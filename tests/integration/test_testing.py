@@ -37,7 +37,7 @@ from orchestrator.engine import drain as draining
 from orchestrator.engine.claims import leases
 from orchestrator.engine.drain import drain
 from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.tables import step_runs
+from orchestrator.engine.storage.tables import events, step_runs
 from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.models import (
     Definition,
@@ -383,6 +383,20 @@ def test_the_lease_of_a_worker_that_died_ends() -> None:
 
     assert found(Journey).open_steps == ["approve"]
     assert StepRun.objects.get(pk=claimed.work.pk).attempt == 2
+
+
+def test_what_waits_behind_what_a_lost_worker_holds_comes_after_it() -> None:
+    parcel = shipped()
+    first = send_event(ParcelScanned("P-1", "Kobe"), id="1", process_id=parcel.id)
+    events.claim("default", "lost worker", 1, 10)
+    send_event(ParcelScanned("P-1", "Nara"), id="2", process_id=parcel.id)
+    run()
+    assert InboxEvent.objects.get(pk=first.number).owner == "lost worker"
+
+    pass_time(seconds=11)
+
+    verdicts = InboxEvent.objects.filter(event_id__in=["1", "2"]).order_by("pk")
+    assert list(verdicts.values_list("verdict", flat=True)) == ["parked", "parked"]
 
 
 def test_time_may_pass_for_one_process_alone() -> None:

@@ -488,6 +488,9 @@ def test_what_is_possible_is_said_for_every_action(asked: Ask) -> None:
         "retry": "Nothing has failed",
         "escalate": "",
         "assign": "",
+        "acknowledge": "It is not escalated",
+        "extend": "",
+        "nudge": "It waits as designed",
         "pause": "",
         "unpause": "It is not paused",
         "cancel": "",
@@ -495,13 +498,21 @@ def test_what_is_possible_is_said_for_every_action(asked: Ask) -> None:
         "resume": "",
         "skip": "",
         "skip_command": "No command has failed",
+        "skip_failed": "No step of it has failed",
         "decide": "",
+        "repair": "",
+        "propose_repair": "",
+        "approve_repair": "",
+        "decline_repair": "",
+        "migrate": "",
         "restart": "The process is still going on: cancel it first, or wait for its end",
     }
     journal.forget()
     said = possible(failed("plan", processes.Choice), operator)
     assert {action for action, why in said.items() if not why} == {
         "retry", "escalate", "cancel", "resume", "skip", "restart", "pause", "assign",
+        "extend", "skip_failed", "repair", "propose_repair", "approve_repair", "decline_repair",
+        "migrate",
     }  # fmt: skip
     assert (said["redo"], said["decide"]) == (
         "No step is done yet",

@@ -12,9 +12,10 @@ from tree_sitter import Node
 from tests.lint.syntax import Mistake, mistake, nodes, parsed, words
 
 BROWSER = """
-Array Boolean CSS Date Error Intl JSON Map Math Number Object Promise Set String URL URLSearchParams Uint8Array WeakMap
-WebSocket clearTimeout console crypto document location performance requestAnimationFrame setInterval setTimeout
-undefined window
+Array Boolean CSS Date Error FormData Intl JSON Map Math MutationObserver Notification Number Object Promise Set String
+URL URLSearchParams Uint8Array WeakMap WebSocket clearTimeout console crypto document encodeURIComponent
+getComputedStyle getSelection localStorage location navigator parseFloat performance requestAnimationFrame
+sessionStorage setInterval setTimeout undefined window
 """
 """The names of the browser that the console uses."""
 

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from django.contrib.auth.models import User
+from django.db.models import Count
 
 from orchestrator.engine.bulk import running
 from orchestrator.engine.drain import drain
@@ -76,12 +77,15 @@ def slice_of(operation: BulkOperation, owner: str = "one") -> BulkOperation:
     return operation
 
 
+def settled(operation: BulkOperation) -> int:
+    """How many items have their last verdict."""
+    return BulkOperation.objects.get(pk=operation.pk).settled
+
+
 def verdicts(operation: BulkOperation) -> dict[str, int]:
     """The number of its items with each verdict, as they are stored."""
-    found: dict[str, int] = {}
-    for item in BulkItem.objects.filter(operation=operation):
-        found[item.verdict] = found.get(item.verdict, 0) + 1
-    return found
+    rows = BulkItem.objects.filter(operation=operation).order_by()
+    return dict(rows.values_list("verdict").annotate(Count("pk")))
 
 
 def a_moment() -> None:

@@ -101,3 +101,35 @@ def test_other_work_goes_first_for_some_times_as_long(
     assert not mine.is_now(others=True)
     clock[0] += 0.1 * turn.REST
     assert mine.is_now(others=True)
+
+
+def test_s6_5_other_work_keeps_four_fifths_of_a_worker_with_what_follows_from_a_slice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both are always due: whatever a slice begins has to be carried out by the same worker."""
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    mine, own, other = turn.Turn(), 0.0, 0.0
+    left = 0  # items that were begun and are not carried out yet
+    while other < 100:
+        if mine.is_now(others=True):
+            with mine.taken() as taken:
+                clock[0] += 0.1
+                taken.begun = 150
+            own, left = own + 0.1, left + 150
+        part = min(left, 8)  # a batch of those, a batch of other work
+        clock[0] += part * turn.FOLLOWS + 0.05
+        own, other, left = own + part * turn.FOLLOWS, other + 0.05, left - part
+
+    assert other / (own + other) >= 0.8
+
+
+def test_s6_5_nothing_else_due_a_slice_follows_a_slice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
+    mine = turn.Turn()
+    with mine.taken() as taken:
+        taken.begun = 1_000
+
+    assert mine.is_now(others=False)

@@ -1,15 +1,26 @@
 """Every mistake in a definition is refused at import, with class, row and reason. One rule a test."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import Enum, StrEnum
 from functools import partial
 from socket import socket
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from orchestrator.definition import Command, Event, after, ignore, reject, stored, when
+from orchestrator.definition import (
+    Command,
+    Event,
+    after,
+    ignore,
+    outside_ids,
+    reject,
+    stored,
+    when,
+)
+from orchestrator.definition.process_manager.rows import TransitionRow
 from tests.unit.shop import (
     PAY,
     SEND,
@@ -458,3 +469,78 @@ def test_two_messages_of_one_name_are_told_apart_by_nobody() -> None:
     assert str(refusal(packing=[SEND, row])) == said_of(
         row, "two message classes have the name Paid"
     )
+
+
+# Who is told
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (
+            when(Paid).notify("duty").go_to(Step.PACKING),
+            "only a deadline notifies: begin the row with after(...)",
+        ),
+        (after(timedelta(days=1)).notify("duty", "duty"), "notifies 'duty' twice"),
+        (
+            after(timedelta(days=1)).notify(""),
+            "'' is no name of a recipient: it has up to 50 printable letters",
+        ),
+        (
+            after(timedelta(days=1)).notify("a\nb"),
+            "'a\\nb' is no name of a recipient: it has up to 50 printable letters",
+        ),
+    ],
+)
+def test_who_is_told_is_named_by_a_deadline(row: TransitionRow, reason: str) -> None:
+    assert reason in str(refusal(packing=[SEND, row]))
+
+
+def test_a_deadline_may_have_people_told_and_nothing_else() -> None:
+    row = after(timedelta(days=1)).notify("duty")
+
+    [edge] = [e for e in define(packing=[SEND, row]).graph().edges if e.notifies]
+
+    assert (edge.notifies, edge.source, edge.target) == (("duty",),) + ("Packing",) * 2
+
+
+# Outside ids
+
+
+def of_outside_ids(names: object, **fields: Any) -> str:
+    form: Any = dataclass(frozen=True)(
+        type("Form", (), {"__annotations__": {"order_id": str, **fields}})
+    )
+    return "; ".join(outside_ids.reasons(names, form, "data"))
+
+
+def test_s10_1_outside_ids_are_fields_of_the_data() -> None:
+    shop = define(outside_ids=("order_id",))
+
+    assert shop.outside_ids == ("order_id",)
+    assert str(refusal(outside_ids=("order",))) == (
+        "Shop: the outside id 'order' is not in its data: did you mean 'order_id'?"
+    )
+    assert str(refusal(outside_ids=("moon",))) == (
+        "Shop: the outside id 'moon' is not in its data"
+    )
+
+
+@pytest.mark.parametrize("names", ["order_id", 3, None, {"order_id"}])
+def test_s10_1_outside_ids_are_a_sequence_of_names(names: object) -> None:
+    assert of_outside_ids(names) == (
+        'outside_ids holds names of fields: outside_ids = ("parcel",)'
+    )
+
+
+@pytest.mark.parametrize("kind", [bool, float, datetime, dict[str, str], Any, list])
+def test_s10_1_what_cannot_be_looked_for_is_no_outside_id(kind: Any) -> None:
+    assert "'it' cannot be looked for by its value" in of_outside_ids(("it",), it=kind)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [str, int, UUID, Step, str | None, list[str], tuple[int, ...], list[UUID] | None],
+)
+def test_s10_1_texts_numbers_and_lists_of_them_are_outside_ids(kind: Any) -> None:
+    assert of_outside_ids(("it", "order_id"), it=kind) == ""

@@ -110,7 +110,7 @@ def test_an_input_of_another_form_is_refused_whatever_is_asked_of_it() -> None:
 def test_as_many_are_kept_as_there_is_room_for() -> None:
     kept = Input(Order, encode(ORDER))
     inputs, now = Inputs(room=2 * kept.size), datetime.now(UTC)
-    first, second, third = ((uuid4(), now) for _ in range(3))
+    first, second, third = ((uuid4(), now, 1) for _ in range(3))
     for process in (first, second, third):
         inputs.keep(process, kept)
     inputs.drop(third)

@@ -71,7 +71,7 @@ def test_the_same_plan_again_takes_no_more_room() -> None:
 def test_of_so_many_processes_the_checksums_are_known() -> None:
     plans = Plans(processes=2)
     now = datetime.now(UTC)
-    first, second, third = ((uuid4(), now) for _ in range(3))
+    first, second, third = ((uuid4(), now, 1) for _ in range(3))
     for process in (first, second, third):
         plans.note(process, "sum")
 

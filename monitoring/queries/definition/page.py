@@ -1,51 +1,233 @@
 """Everything the page of one definition shows beside its list of instances."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from urllib.parse import urlencode
 
+from django.db.models import Count
 from django.http import Http404
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
-from monitoring.diagrams import DiagramState, Drawing, drawing_of
-from monitoring.queries.definitions import Counts, counts_of, map_state
+from monitoring.diagrams import DiagramState, Drawing, MapLayer, drawing_of
+from monitoring.moments import in_full
+from monitoring.queries.definition.filters import MapFilters
+from monitoring.queries.definition.overlay import (
+    OVERLAYS,
+    Level,
+    MapFigures,
+    StepNumbers,
+    overlay_word,
+)
+from monitoring.queries.definition.seen import seen
+from monitoring.queries.definition.standing import standing
+from monitoring.queries.definition.window import window
+from monitoring.queries.definitions import Counts, counts_of
+from monitoring.queries.doing import HERE, LEFT, NOW, WINDOWS, window_word
 from monitoring.queries.graphs import graph_of
-from monitoring.queries.instances import Filters
 from orchestrator.definition.graph import Graph
 from orchestrator.models import Definition
 
 VERSIONS = 50
 """Versions that the page names."""
 
+OF_FINGERPRINT = 12
+"""Characters of a fingerprint that tell the graphs of one version apart."""
+
+LISTED = 60
+"""Parts of a map up to which its numbers are a table too."""
+
+Choice = tuple[str, str, bool]
+"""Parameters of the address, the word for it, and whether it is chosen."""
+
 
 @dataclass(frozen=True)
 class DefinitionPage:
-    """The read model of the page."""
+    """The read model of the page.
+
+    Args:
+        definition: the row whose graph is drawn; every number on the map is of processes on just this row.
+        versions: the numbers of the versions, newest first.
+        graphs: how many graphs this version has: one made from its input has one for each.
+        graph: what is drawn.
+        drawing: the picture.
+        counts: the processes of all versions, or of the chosen one.
+        filters: what the address says, with the version that is drawn.
+        figures: what the map says.
+        state: how the picture looks.
+    """
 
     definition: Definition
     versions: list[int]
+    graphs: int
     graph: Graph
     drawing: Drawing
     counts: Counts
+    filters: MapFilters
+    figures: MapFigures
     state: DiagramState
 
     @property
     def is_workflow(self) -> bool:
         return self.definition.kind == Definition.Kind.WORKFLOW
 
+    @property
+    def layer(self) -> MapLayer:
+        """What lies above the picture."""
+        ways = [way for way, _number in self.figures.seen.ways]
+        return MapLayer(self._links(), ways, self._caption())
 
-def definition_page(name: str, filters: Filters) -> DefinitionPage:
-    """The version that the filters name, else the newest; 404 when there is none."""
-    # A workflow whose graph comes with its input has many rows of the same version.
+    @property
+    def query(self) -> str:
+        """The parameters that say which map it is."""
+        return urlencode(self.filters.view())
+
+    @property
+    def scale(self) -> list[Level]:
+        return self.figures.scale()
+
+    @property
+    def steps(self) -> list[StepNumbers]:
+        """The numbers of each part of the map, where they are not too many to read."""
+        rows = list(self.figures.rows())
+        return rows if len(rows) <= LISTED else []
+
+    def overlays(self) -> Iterator[Choice]:
+        """What the steps can be compared by."""
+        for name in OVERLAYS:
+            given = self.filters.parameters(overlay="" if name == "now" else name)
+            chosen = name == self.filters.compared
+            yield urlencode(given), overlay_word(name), chosen
+
+    def windows(self) -> Iterator[Choice]:
+        """The times that figures can be of."""
+        usual = next(iter(WINDOWS))
+        for name in WINDOWS:
+            given = self.filters.parameters(window="" if name == usual else name)
+            # What was finished in one window is not what was in another.
+            if given.get("doing", "").startswith(LEFT):
+                given["doing"] = f"{LEFT}{name}"
+            chosen = name == self.filters.lately
+            yield urlencode(given), window_word(name), chosen
+
+    @property
+    def compared_word(self) -> str:
+        return overlay_word(self.filters.compared)
+
+    @property
+    def ways(self) -> list[tuple[str, str, int]]:
+        """The ways that are not declared, as people read their ends, and how often each was seen."""
+        labels = {node.id: node.label for node in self.graph.nodes}
+        return [
+            (labels.get(source, source), labels.get(target, target), number)
+            for (source, target), number in self.figures.seen.ways
+        ]
+
+    @property
+    def never_text(self) -> str:
+        """What a dashed step means, and how much that was looked at it is said of."""
+        seen = self.figures.seen
+        if not seen.processes:
+            return _("no process of this version was found")
+        if seen.visited is None:
+            return _("there are too many visits to say which steps were never visited")
+        told = (
+            ngettext(
+                "never visited, by the only process of this version",
+                "never visited, by any of the %(number)d processes of this version",
+                seen.processes,
+            )
+            if seen.whole
+            else ngettext(
+                "not visited by the newest process of this version, which was looked at",
+                "not visited by the newest %(number)d processes of this version, which were looked at",
+                seen.processes,
+            )
+        )
+        return told % {"number": seen.processes}
+
+    @property
+    def window_text(self) -> str:
+        return window_word(self.filters.lately)
+
+    @property
+    def finished(self) -> str:
+        """What the list is narrowed to by the number of processes that finished a step."""
+        return f"{LEFT}{self.filters.lately}"
+
+    def _links(self) -> dict[str, str]:
+        left = {"finished": f"doing={self.finished}"}
+        now = {name: f"doing={name}" for name in (HERE, *NOW)}
+        return now | left
+
+    def _caption(self) -> list[str]:
+        """What a picture in a file says of itself."""
+        about = _("%(name)s version %(version)s") % {
+            "name": self.definition.name,
+            "version": self.definition.version,
+        }
+        what = overlay_word(self.filters.compared)
+        lines = [f"{about} · {what} · {self.window_text} · {in_full(timezone.now())}"]
+        if self.scale:
+            lines.append("   ".join(f"{one.number}: {one.text}" for one in self.scale))
+        else:
+            lines.append(
+                _("▸ at work   … waiting   ! failed   ✓ finished in the window")
+            )
+        return lines
+
+
+def definition_page(name: str, filters: MapFilters) -> DefinitionPage:
+    """The version that the filters name, else the newest; 404 when there is none.
+
+    A workflow whose graph comes with its input has many rows of the same version: the newest is drawn, or the one whose
+    fingerprint the filters name. No number on a map is of a process that runs on another graph.
+    """
     rows = Definition.objects.defer("graph").filter(name=name)
-    versions = list(
-        rows.order_by("-version").values_list("version", flat=True).distinct()
-    )
+    counted = rows.order_by("-version").values_list("version").annotate(Count("pk"))
+    versions = dict(counted)
     if filters.version:
         wanted = filters.version[:9]
         rows = rows.filter(version=int(wanted)) if wanted.isdecimal() else rows.none()
+    if filters.graph:
+        rows = rows.filter(fingerprint__startswith=filters.graph)
     chosen = rows.order_by("-version", "-pk").first()
     if chosen is None:
         raise Http404
+    graphs = versions[chosen.version]
     graph = graph_of(chosen)
-    counts = counts_of(name, chosen if filters.version else None)
     drawing = drawing_of(graph, chosen.fingerprint)
-    state = map_state(drawing.sketch, counts, filters.step)
-    return DefinitionPage(chosen, versions[:VERSIONS], graph, drawing, counts, state)
+    drawn = replace(
+        filters,
+        version=str(chosen.version),
+        graph=chosen.fingerprint[:OF_FINGERPRINT] if graphs > 1 else "",
+    )
+    figures = MapFigures(
+        drawn.compared,
+        standing(chosen, [node.id for node in graph.nodes]),
+        window(chosen, drawn.lately),
+        seen(chosen, graph),
+        drawing.sketch,
+    )
+    return DefinitionPage(
+        chosen,
+        list(versions)[:VERSIONS],
+        graphs,
+        graph,
+        drawing,
+        counts_of(name, _rows_of(chosen, filters)),
+        drawn,
+        figures,
+        figures.state(filters.step),
+    )
+
+
+def _rows_of(chosen: Definition, filters: MapFilters) -> list[int] | None:
+    """The stored rows that the list is narrowed to; None for all of that name."""
+    if filters.graph:
+        return [chosen.pk]
+    if not filters.version:
+        return None
+    same = Definition.objects.filter(name=chosen.name, version=chosen.version)
+    return list(same.values_list("pk", flat=True))

@@ -11,7 +11,7 @@ from django.utils.translation import ngettext
 
 from monitoring.diagrams import words
 from monitoring.diagrams.sketch import Part
-from monitoring.queries.definitions import Counts
+from monitoring.queries.definition.standing import StepCounts
 from monitoring.queries.graphs import running_plan
 from orchestrator.definition.graph import Edge, Graph, Node
 from orchestrator.definition.workflow.steps import Policy
@@ -32,6 +32,12 @@ class StepRow:
     more: int
     policy: list[str]
     live: int
+    unsure: bool
+    """Whether there may be more of them."""
+
+    @property
+    def number(self) -> str:
+        return f"{self.live}{'+' if self.unsure else ''}"
 
     @property
     def needed(self) -> str:
@@ -69,7 +75,7 @@ class StepPage:
 def step_page(
     definition: Definition,
     graph: Graph,
-    counts: Counts,
+    standing: StepCounts,
     search: str,
     page: str,
     group: Part | None = None,
@@ -98,7 +104,8 @@ def step_page(
             [(edge, labels[edge.target]) for edge in onward[node.id][:MANY]],
             max(len(onward[node.id]) - MANY, 0),
             _policy(vertices[node.id].step.policy) if _runs(node, vertices) else [],
-            sum(counts.steps.get(node.id, {}).values()),
+            standing.number(node.id),
+            node.id in standing.unsure,
         )
         for node in shown
     ]

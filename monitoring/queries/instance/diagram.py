@@ -7,7 +7,7 @@ from dataclasses import replace
 from django.utils.translation import gettext as _
 
 from monitoring.diagrams import DiagramState, NodeState
-from monitoring.queries.instance.past import PastMoment
+from monitoring.queries.instance.past import VISITS, PastMoment
 from monitoring.statuses import look
 from orchestrator.definition.dataflow import reachable
 from orchestrator.definition.graph import Edge, Graph
@@ -24,11 +24,26 @@ def instance_state(
     """The state of the diagram: every node and every edge gets exactly one of its classes."""
     ended = instance.status in ENDED
     nodes, edges = _still_possible(graph, instance, ended)
-    last = {run.node: run.status for run in runs}
+    # Where it has been is told by the edges too: only some visits of a long history are looked at.
+    ends = (
+        end
+        for one in graph.edges
+        if one.id in taken
+        for end in (one.source, one.target)
+    )
+    last = dict.fromkeys(ends, "done") | {run.node: run.status for run in runs}
     visits = Counter(run.node for run in runs)
+    more = "+" if len(runs) >= VISITS else ""
     return DiagramState(
         {
-            node.id: _node(node.id, node.label, last, visits, nodes, instance)
+            node.id: _node(
+                node.id,
+                node.label,
+                last,
+                _times(visits[node.id], more),
+                nodes,
+                instance,
+            )
             for node in graph.nodes
         },
         {edge.id: _edge(edge, taken, edges, instance.step) for edge in graph.edges},
@@ -70,7 +85,7 @@ def _node(
     name: str,
     label: str,
     last: Mapping[str, str],
-    visits: Mapping[str, int],
+    count: str,
     possible: set[str],
     instance: ProcessInstance,
 ) -> NodeState:
@@ -86,11 +101,13 @@ def _node(
     classes = (tone, "is-current") if name == instance.step else (tone,)
     return NodeState(
         classes,
-        count=f"{visits[name]}\N{MULTIPLICATION SIGN}"
-        if visits.get(name, 0) > 1
-        else "",
+        count=count,
         title=f"{label}: {_said(status, name in possible)}",
     )
+
+
+def _times(visits: int, more: str) -> str:
+    return f"{visits}{more}\N{MULTIPLICATION SIGN}" if visits > 1 else ""
 
 
 def _said(status: str, possible: bool) -> str:

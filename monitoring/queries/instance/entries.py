@@ -9,6 +9,8 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from monitoring.masking import MASK
+from monitoring.masking import masked as masked_value
 from monitoring.queries.instance.overtaking import WentAhead
 from monitoring.statuses import look
 from orchestrator.models import CommandStatus, InboxEvent, IssuedCommand
@@ -26,6 +28,30 @@ class FieldChange:
     name: str
     before: Any
     after: Any
+    hides: bool = False
+    """Whether what differs in it is masked."""
+    of_data: bool = False
+    """Whether it is a field of the data, which not everybody may see."""
+
+    @property
+    def differs(self) -> bool:
+        return self.hides or self.before != self.after
+
+    def masked(self, names: frozenset[str]) -> FieldChange:
+        """The same with what is secret masked."""
+        if not names:
+            return self
+        inside = names.intersection(self.name.split("."))
+        before, after = (
+            value
+            if value is MISSING
+            else masked_value(value, names)
+            if not inside
+            else MASK
+            for value in (self.before, self.after)
+        )
+        hides = self.differs and before == after
+        return FieldChange(self.name, before, after, hides, self.of_data)
 
     @property
     def was_there(self) -> bool:
@@ -136,16 +162,24 @@ class HistoryPage:
 
 
 def differences(
-    before: Mapping[str, Any], after: Mapping[str, Any]
+    before: Mapping[str, Any], after: Mapping[str, Any], hidden: frozenset[str]
 ) -> list[FieldChange]:
-    """The fields that differ between two states of the data, in the order of the newer one."""
+    """The fields that differ between two states of the data, in the order of the newer one.
+
+    Args:
+        before: the older one.
+        after: the newer one.
+        hidden: the names of secret fields, which are masked after they are compared: that they have changed is told.
+    """
     names = [*after, *(name for name in before if name not in after)]
     changes = (
-        FieldChange(name, before.get(name, MISSING), after.get(name, MISSING))
+        FieldChange(
+            name, before.get(name, MISSING), after.get(name, MISSING), of_data=True
+        )
         for name in names
     )
     return [
-        change
+        change.masked(hidden)
         for change in changes
         if change.before != change.after and not change.is_blank
     ]

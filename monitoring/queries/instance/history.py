@@ -9,9 +9,10 @@ from datetime import datetime
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
+from monitoring.masking import names_of
 from monitoring.queries.instance.entries import (
     Entry,
     FieldChange,
@@ -20,8 +21,10 @@ from monitoring.queries.instance.entries import (
     differences,
     status_change,
 )
+from monitoring.queries.instance.event_keys import EventKeys
 from monitoring.queries.instance.leading import leading_from
 from monitoring.queries.instance.overtaking import overtaken
+from monitoring.queries.instance.versions import versions_of
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import (
     Cause,
@@ -39,6 +42,9 @@ from orchestrator.models import (
 PAGE = 50
 """Transitions on one page of a process manager's history."""
 
+LOOKED_AT = 1_000
+"""Events between the transitions of one page that are looked at, the newest of them."""
+
 
 @dataclass(frozen=True)
 class Checkpoints:
@@ -54,6 +60,12 @@ class Checkpoints:
         return (self.page[-1].revision, self.page[0].revision) if self.page else (0, -1)
 
     @property
+    def times(self) -> tuple[datetime, datetime]:
+        """The earliest and the latest moment of a page that has some; the clock may have been put back meanwhile."""
+        times = [checkpoint.at for checkpoint in self.page]
+        return min(times), max(times)
+
+    @property
     def rows(self) -> Iterable[tuple[Checkpoint, Checkpoint | None]]:
         """Each with the one before it."""
         return zip_longest(self.page, [*self.page, *self.next][1:])
@@ -65,10 +77,13 @@ class Checkpoints:
         first, last = (self.page[0], self.page[-1]) if self.page else (None, None)
         since = last.at if last and self.next else None
         until = first.at if first and not self.newest else None
-        events, cut = unmoving(instance, since, until)
-        entries = [*entries, *events, *actions(instance, since, until)]
+        keys = EventKeys.of_span(since, until)
+        unmoved, cut = unmoving(instance, keys, since, until)
+        entries = [*entries, *unmoved]
+        events = [entry.event for entry in entries if entry.event is not None]
+        entries += actions(instance, events, since, until)
         entries.sort(key=lambda entry: (entry.at, entry.revision or 0), reverse=True)
-        ahead = overtaken(instance, [e.event for e in entries if e.event is not None])
+        ahead = overtaken(instance, events, keys.below)
         commits = {checkpoint.cause: checkpoint.revision for checkpoint in self.page}
         leading = leading_from(instance, self.page)
         for entry in entries:
@@ -93,14 +108,22 @@ def history_of(
         before: only transitions to revisions below this one.
     """
     page = checkpoints_of(instance.checkpoints.all(), before, PAGE)
+    versions = versions_of(instance)
+    labels, start = versions.labels(labels), versions.start(start)
     commands = commands_of(instance, page)
-    events = events_of(instance, page)
+    events, hidden = events_of(instance, page), names_of(instance.definition)
     entries = [
         _transition(
-            checkpoint, _before(previous, start, checkpoint), labels, commands, events
+            checkpoint,
+            _before(previous, start, checkpoint),
+            labels,
+            commands,
+            events,
+            hidden,
         )
         for checkpoint, previous in page.rows
     ]
+    versions.noted(entries)
     return page.with_others(instance, [*entries, *deliveries(commands)])
 
 
@@ -142,6 +165,7 @@ def _transition(
     labels: Mapping[str, str],
     commands: Mapping[int, list[Issued]],
     events: Mapping[int, InboxEvent],
+    hidden: frozenset[str],
 ) -> Entry:
     event = events.get(checkpoint.revision)
     return Entry(
@@ -152,7 +176,7 @@ def _transition(
         changes=[
             *_step_change(before.step, _step(checkpoint), labels),
             *(status_change(before.status, checkpoint.status) if before.status else []),
-            *differences(before.data, checkpoint.data),
+            *differences(before.data, checkpoint.data, hidden),
         ],
         commands=commands.get(checkpoint.revision, []),
         event=event,
@@ -163,8 +187,10 @@ def _transition(
 def _step_change(
     before: str, after: str, labels: Mapping[str, str]
 ) -> list[FieldChange]:
-    named = (labels.get(step, step) for step in (before, after))
-    return [FieldChange(_("step"), *named)] if before != after else []
+    if before == after:
+        return []
+    was, now = (labels.get(step, step) for step in (before, after))
+    return [FieldChange(_("step"), was, now)]
 
 
 def _step(checkpoint: Checkpoint) -> str:
@@ -195,12 +221,13 @@ def commands_of(
 
 def events_of(instance: ProcessInstance, page: Checkpoints) -> dict[int, InboxEvent]:
     """The events that caused a page's transitions, by revision."""
-    rows = instance.events.filter(revision__range=page.revisions)
-    caused = {checkpoint.cause for checkpoint in page.page}
+    causes = (checkpoint.moved_by for checkpoint in page.page)
+    keys = [int(one.ref) for one in causes if one and one.kind == CauseKind.EVENT]
+    first, last = page.revisions
     return {
         event.revision: event
-        for event in rows
-        if event.revision is not None and f"event:{event.pk}" in caused
+        for event in instance.events.filter(pk__in=keys)
+        if event.revision is not None and first <= event.revision <= last
     }
 
 
@@ -232,35 +259,58 @@ def _what_became_of(command: IssuedCommand) -> str:
 
 
 def unmoving(
-    instance: ProcessInstance, since: datetime | None, until: datetime | None
+    instance: ProcessInstance,
+    keys: EventKeys,
+    since: datetime | None,
+    until: datetime | None,
 ) -> tuple[list[Entry], bool]:
-    """The newest events of a span of time that did not move the instance, and whether there are more."""
-    rows = instance.events.exclude(verdict__in=["started", "moved"]).filter(
+    """The newest events of a span of time that did not move the instance, and whether there may be more.
+
+    Args:
+        instance: the process.
+        keys: between which the events of the span lie.
+        since: its beginning.
+        until: its end, which is no part of it.
+    """
+    there = keys.among(instance.events.all()).order_by("-pk")
+    looked_at = list(there.values_list("pk", flat=True)[: LOOKED_AT + 1])
+    rows = InboxEvent.objects.filter(pk__in=looked_at[:LOOKED_AT])
+    rows = rows.exclude(verdict__in=["started", "moved"]).filter(
         ~Q(verdict="received") | ~Q(error="")
     )
     if since is not None:
         rows = rows.filter(received_at__gte=since)
     if until is not None:
         rows = rows.filter(received_at__lt=until)
-    found = list(rows.order_by(F("id").desc())[: PAGE + 1])
-    return list(map(_event_entry, found[:PAGE])), len(found) > PAGE
+    found = list(rows.order_by("-pk")[: PAGE + 1])
+    cut = len(found) > PAGE or len(looked_at) > LOOKED_AT
+    return list(map(_event_entry, found[:PAGE])), cut
 
 
 def actions(
-    instance: ProcessInstance, since: datetime | None, until: datetime | None
+    instance: ProcessInstance,
+    events: Iterable[InboxEvent],
+    since: datetime | None,
+    until: datetime | None,
 ) -> list[Entry]:
-    """What operators did in a span of time."""
-    # Each part has an index; both in one condition have none.
-    own, of_events = (
-        OperatorAction.objects.filter(instance=instance),
-        OperatorAction.objects.filter(event__process=instance.pk),
-    )
+    """What operators did in a span of time, and with its events before these had found their process.
+
+    Args:
+        instance: the process.
+        events: those of the span that are shown.
+        since: its beginning.
+        until: its end, which is no part of it.
+    """
     span = Q()
     if since is not None:
         span &= Q(at__gte=since)
     if until is not None:
         span &= Q(at__lt=until)
-    rows = own.filter(span).union(of_events.filter(span))
+    # Each part has an index; both in one condition have none.
+    own = OperatorAction.objects.filter(span, instance=instance)
+    keys = [event.pk for event in events]
+    before = OperatorAction.objects.filter(event__in=keys, instance=None)
+    rows = own.union(before)
     return list(map(_action_entry, rows.order_by("-at")[:PAGE]))
 
 

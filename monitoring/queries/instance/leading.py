@@ -46,7 +46,7 @@ def _passed_deadlines(
     """Where a step was entered whose deadline passed later."""
     entered = {checkpoint.at: checkpoint.revision for checkpoint in shown}
     runs = instance.step_runs.filter(
-        started_at__range=(shown[-1].at, shown[0].at), deadlines_fired__gt=0, item=None
+        item=None, started_at__range=(min(entered), max(entered)), deadlines_fired__gt=0
     )
     fields = ("pk", "started_at", "deadlines_fired")
     causes = {

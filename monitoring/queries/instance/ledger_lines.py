@@ -8,9 +8,10 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
+from monitoring.masking import command_body, event_body, masked, names_of
 from monitoring.queries.instance.entries import Issued
 from monitoring.queries.instance.history import Checkpoints, commands_of, events_of
-from orchestrator.models import Checkpoint, InboxEvent, ProcessInstance
+from orchestrator.models import Checkpoint, Definition, InboxEvent, ProcessInstance
 
 AT_ONCE = 500
 """Transitions that are read by one statement, and that are in memory at one time."""
@@ -32,14 +33,20 @@ async def ledger_lines_async(instance: ProcessInstance) -> AsyncIterator[str]:
 
 
 def lines_after(instance: ProcessInstance, revision: int) -> str:
-    """The lines of the next transitions, each with a line feed at its end."""
+    """The lines of the next transitions, each with a line feed at its end; what is secret is masked in them."""
+    definition = instance.definition
     last = min(revision + AT_ONCE, instance.revision)
     rows = instance.checkpoints.filter(revision__gt=revision, revision__lte=last)
     page = Checkpoints(list(rows.order_by("-revision")), [], newest=False)
     events, commands = events_of(instance, page), commands_of(instance, page)
     return "".join(
         json.dumps(
-            _line(one, events.get(one.revision), commands.get(one.revision, [])),
+            _line(
+                one,
+                events.get(one.revision),
+                commands.get(one.revision, []),
+                definition,
+            ),
             ensure_ascii=False,
         )
         + "\n"
@@ -48,7 +55,10 @@ def lines_after(instance: ProcessInstance, revision: int) -> str:
 
 
 def _line(
-    checkpoint: Checkpoint, event: InboxEvent | None, commands: list[Issued]
+    checkpoint: Checkpoint,
+    event: InboxEvent | None,
+    commands: list[Issued],
+    definition: Definition,
 ) -> dict[str, Any]:
     """One transition: what arrived, what the process was then, what was issued."""
     return {
@@ -58,29 +68,29 @@ def _line(
         "status": checkpoint.status,
         "steps": checkpoint.steps,
         "edges": checkpoint.edge.split(",") if checkpoint.edge else [],
-        "data": checkpoint.data,
-        "event": _event(event) if event is not None else None,
-        "commands": [_command(one) for one in commands],
+        "data": masked(checkpoint.data, names_of(definition)),
+        "event": _event(event, definition) if event is not None else None,
+        "commands": [_command(one, definition) for one in commands],
     }
 
 
-def _event(event: InboxEvent) -> dict[str, Any]:
+def _event(event: InboxEvent, definition: Definition) -> dict[str, Any]:
     return {
         "id": event.event_id,
         "source": event.source,
         "type": event.type,
         "received_at": event.received_at.isoformat(),
-        "body": event.body,
+        "body": event_body(event, definition),
     }
 
 
-def _command(issued: Issued) -> dict[str, Any]:
+def _command(issued: Issued, definition: Definition) -> dict[str, Any]:
     command = issued.command
     return {
         "id": str(command.pk),
         "type": command.type,
         "delivery": command.delivery,
         "status": command.status,
-        "body": command.body,
+        "body": command_body(command, definition),
         "error": command.error,
     }

@@ -16,7 +16,7 @@ NAMED = 3
 """Events that one row names; of more it says how many there are."""
 
 LOOKED_AT = 1_000
-"""Events that one page looks at, the latest received first."""
+"""Later events that one page looks at, the latest received first."""
 
 UNDECIDED = (Verdict.RECEIVED, Verdict.PARKED, Verdict.UNROUTED, Verdict.FAILED)
 """What may still move the process, also when it has failed: people try it again."""
@@ -31,30 +31,41 @@ class WentAhead:
 
 
 def overtaken(
-    instance: ProcessInstance, events: Iterable[InboxEvent]
+    instance: ProcessInstance, events: Iterable[InboxEvent], below: int | None = None
 ) -> dict[int, WentAhead]:
-    """What went ahead of those of these events that were overtaken, by their keys."""
+    """What went ahead of those of these events that were overtaken, by their keys.
+
+    Args:
+        instance: the process.
+        events: some of its events.
+        below: all that was received before the last of those decided has a smaller key.
+    """
     open_, decided = list[InboxEvent](), list[InboxEvent]()
     for event in events:
         is_open = event.revision is None and event.verdict in UNDECIDED
         (open_ if is_open else decided).append(event)
-    moved = instance.events.filter(revision__isnull=False)
+    there = instance.events.all()
+    until = there.filter(pk__lt=below) if below is not None else there
     return {
         event.pk: WentAhead([row.type for row in ahead[:NAMED]], len(ahead[NAMED:]))
-        for some, rows in ((open_, moved), (decided, moved.filter(_before(decided))))
-        for event, ahead in _ahead(some, rows)
+        for some, rows, wanted in (
+            (open_, there, Q()),
+            (decided, until, _before(decided)),
+        )
+        for event, ahead in _ahead(some, rows, wanted)
         if ahead
     }
 
 
 def _ahead(
-    events: list[InboxEvent], moved: QuerySet[InboxEvent]
+    events: list[InboxEvent], there: QuerySet[InboxEvent], wanted: Q
 ) -> Iterable[tuple[InboxEvent, list[InboxEvent]]]:
     if not events:
         return []
-    later = moved.filter(pk__gt=min(event.pk for event in events))
-    fields = ("type", "revision", "handled_at")
-    rows = list(later.only(*fields).order_by("-pk")[:LOOKED_AT])[::-1]
+    later = there.filter(pk__gt=min(event.pk for event in events)).order_by("-pk")
+    looked_at = InboxEvent.objects.filter(pk__in=later.values("pk")[:LOOKED_AT])
+    moved = looked_at.filter(wanted, revision__isnull=False).order_by("pk")
+    rows = list(moved.only("type", "revision", "handled_at"))
     return (
         (event, [row for row in rows if row.pk > event.pk and _went_ahead(row, event)])
         for event in events

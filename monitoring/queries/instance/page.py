@@ -1,61 +1,68 @@
 """Everything the page of one instance shows, as of one read."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
 from django.shortcuts import get_object_or_404
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from monitoring.buttons import Button, header_buttons
 from monitoring.diagrams import DiagramState, Drawing, drawing_of
+from monitoring.masking import data_of, names_of
 from monitoring.moments import in_full
-from monitoring.queries.graphs import graph_of, labels_of
+from monitoring.queries.graphs import graph_of, labels_of, start_of
 from monitoring.queries.instance.diagram import (
     accepted_now,
     beside_now,
-    current_status,
     instance_state,
 )
+from monitoring.queries.instance.done_again import DoneAgain
 from monitoring.queries.instance.entries import MISSING, FieldChange, HistoryPage
 from monitoring.queries.instance.history import history_of
 from monitoring.queries.instance.parked import Parked, parked_of
-from monitoring.queries.instance.past import PastMoment, moment_of, runs_then
+from monitoring.queries.instance.past import (
+    PastMoment,
+    moment_of,
+    newest_runs,
+    runs_then,
+)
 from monitoring.queries.instance.past_ledger import ledger_then
-from monitoring.queries.instance.taken import taken_edges
+from monitoring.queries.instance.stays import (
+    VisitRow,
+    is_past,
+    timeouts_now,
+    visit_row,
+)
+from monitoring.queries.instance.step_panel import StepPanel, step_panel
+from monitoring.queries.instance.subprocess import OpenedSubprocess
+from monitoring.queries.instance.taken import looked_at_in_part, taken_edges
 from monitoring.queries.instance.timeline import Timeline, timeline_of
 from monitoring.queries.instance.trouble import Trouble, trouble_of
+from monitoring.queries.instance.versions import versions_of
 from monitoring.queries.instance.visits import RunFilters
 from monitoring.queries.instance.workflow import (
     WorkflowThen,
     WorkflowView,
+    workflow_now,
     workflow_then,
     workflow_view,
 )
 from monitoring.queries.instance.workflow_history import workflow_history_of
+from monitoring.queries.waits.timeouts import Timeout, passed_of
 from orchestrator.definition.graph import Edge, Graph
 from orchestrator.engine.operations import Circumstances, refusals_of
 from orchestrator.models import Definition, ProcessInstance, StepRun
 from orchestrator.models.process_instance import ENDED
 from orchestrator.snapshot import snapshot
 
-RUNS = 500
-"""Visits of steps that the page looks at."""
-
-
-@dataclass(frozen=True)
-class VisitRow:
-    """One stay in a step."""
-
-    run: StepRun
-    label: str
-    duration: timedelta
-    open: bool
-    status: str
+LISTED = 100
+"""Visits of steps that the page lists, the newest."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +90,24 @@ class InstancePage:
     moment: PastMoment | None = None
     """The moment that is looked at; None for now. What else is here is of that moment, but for the timeline."""
     workflow_then: WorkflowThen | None = None
+    open_run: StepRun | None = None
+    """Of a process manager: the visit of the step in which it is now."""
+    again: DoneAgain | None = None
+    """Of a workflow: what its actions would do again."""
+    panel: StepPanel | None = None
+    """What is said of the step that was chosen; no other opens by itself."""
+    timeouts: Sequence[Timeout] = ()
+    """Of a process manager: the deadlines of that visit that have not passed yet."""
+    passed_at: datetime | None = None
+    """When the last of its deadlines passed that was carried out."""
+    more_visits: bool = False
+    """Whether there were visits before those that are listed."""
+    state_now: DiagramState | None = None
+    """The diagram as it is now, where that is shown beside the one of the moment."""
+    drawing_now: Drawing | None = None
+    """The picture of now: that of another version where the process has gone over to one since."""
+    opened: OpenedSubprocess | None = None
+    """The sub-process that is opened on the page, as of the same moment."""
 
     @property
     def ended(self) -> bool:
@@ -114,7 +139,35 @@ class InstancePage:
     @property
     def place(self) -> str:
         """The query that leads to the moment; empty for now."""
-        return f"at={self.moment.revision}" if self.moment is not None else ""
+        if self.moment is None:
+            return ""
+        return f"at={self.moment.revision}{self.kept}"
+
+    @property
+    def kept(self) -> str:
+        """What queries that lead to other moments keep of this one."""
+        beside = "&beside=now" if self.state_now is not None else ""
+        return f"{beside}{self.kept_sub}"
+
+    @property
+    def kept_sub(self) -> str:
+        """The same of the sub-process that is opened."""
+        return f"&sub={quote(self.opened.asked)}" if self.opened else ""
+
+    @property
+    def edges_in_part(self) -> int:
+        """How many transitions at each end were looked at for the edges that it took; 0 if it was all of them."""
+        return looked_at_in_part(self.present)
+
+    @property
+    def shown_now(self) -> DiagramState:
+        """The diagram as it is now."""
+        return self.state_now or self.state
+
+    @property
+    def picture_now(self) -> Drawing:
+        """The picture of now."""
+        return self.drawing_now or self.drawing
 
     @property
     def said(self) -> str:
@@ -130,10 +183,22 @@ class InstancePage:
         """The data of the moment beside that of now, every field."""
         then, now = self.instance.data, self.present.data
         names = [*now, *(name for name in then if name not in now)]
+        hidden = names_of(self.instance.definition)
         return [
-            FieldChange(name, then.get(name, MISSING), now.get(name, MISSING))
+            FieldChange(name, then.get(name, MISSING), now.get(name, MISSING)).masked(
+                hidden
+            )
             for name in names
         ]
+
+    @property
+    def data(self) -> Any:
+        """The data of the moment, without what is secret in it."""
+        return data_of(self.instance)
+
+    @property
+    def has_secrets(self) -> bool:
+        return bool(names_of(self.instance.definition))
 
 
 def instance_page(
@@ -142,6 +207,7 @@ def instance_page(
     before: int | None = None,
     filters: RunFilters | None = None,
     at: int | None = None,
+    beside: bool = False,
 ) -> InstancePage:
     """Reads the page of one instance; 404 when there is none.
 
@@ -153,6 +219,7 @@ def instance_page(
         before: only transitions below this one are in its ledger.
         filters: what its table of steps is narrowed to.
         at: the transition after which it is shown as it was then; None, or one that never was, for now.
+        beside: whether its diagram of now is shown beside that of then.
     """
     rows = ProcessInstance.objects.select_related("definition", "owner", "parent")
     rows = rows.defer("definition__graph")
@@ -162,10 +229,15 @@ def instance_page(
         instance = get_object_or_404(rows, pk=pk)
         moment = moment_of(instance, at) if at is not None else None
         if moment is not None:
-            return page_then(moment, user, before)
+            shown = page_then(moment, user, before)
+            if not beside:
+                return shown
+            drawing = drawing_of(graph_of(definition), definition.fingerprint)
+            now = state_now(instance, drawing)
+            return replace(shown, state_now=now, drawing_now=drawing)
         if definition.kind == Definition.Kind.WORKFLOW:
             return _of_workflow(instance, user, before, filters or RunFilters())
-        return _of_process_manager(instance, user, before)
+        return _of_process_manager(instance, user, before, filters or RunFilters())
 
 
 def _of_workflow(
@@ -174,10 +246,13 @@ def _of_workflow(
     before: int | None,
     filters: RunFilters,
 ) -> InstancePage:
-    labels, view = labels_of(instance.definition), workflow_view(instance, filters)
+    labels = versions_of(instance).labels(labels_of(instance.definition))
+    view = workflow_view(instance, filters)
     trouble, more = trouble_of(instance)
     process = Circumstances(instance)
     refusals = refusals_of(process, user)
+    again = DoneAgain(instance, labels)
+    warnings = {} if refusals["retry"] else {"retry": again.of_failed}
     return InstancePage(
         instance,
         view.drawing,
@@ -193,10 +268,14 @@ def _of_workflow(
         more_trouble=more,
         parked=parked_of(instance, graph_of(instance.definition), labels),
         refusals=refusals,
-        buttons=header_buttons(process, refusals, primary=_primary(trouble)),
+        buttons=header_buttons(
+            process, refusals, primary=_primary(trouble), warnings=warnings
+        ),
         step_label=labels.get(instance.step, instance.step),
         timeline=timeline_of(instance, labels),
         workflow=view,
+        again=again,
+        panel=step_panel(instance, labels, filters.step),
     )
 
 
@@ -204,9 +283,11 @@ def _of_process_manager(
     instance: ProcessInstance,
     user: AbstractBaseUser | AnonymousUser,
     before: int | None,
+    filters: RunFilters,
 ) -> InstancePage:
-    graph, labels = graph_of(instance.definition), labels_of(instance.definition)
-    runs = list(instance.step_runs.order_by("-pk")[:RUNS])[::-1]
+    graph = graph_of(instance.definition)
+    labels = versions_of(instance).labels(labels_of(instance.definition))
+    runs = newest_runs(instance)
     open_run = next((run for run in reversed(runs) if run.finished_at is None), None)
     trouble, more = trouble_of(instance)
     process = Circumstances(instance)
@@ -215,8 +296,8 @@ def _of_process_manager(
         instance,
         drawing_of(graph, instance.definition.fingerprint),
         instance_state(graph, instance, runs, taken_edges(instance)),
-        [_visit(run, labels, instance) for run in runs],
-        history_of(instance, _start(graph), labels, before),
+        [visit_row(run, labels, instance) for run in runs[-LISTED:]],
+        history_of(instance, start_of(graph), labels, before),
         [(edge, labels[edge.target]) for edge in accepted_now(graph, instance)],
         open_run.wake_at if open_run and not instance.finished_at else None,
         open_run is not None and is_past(open_run),
@@ -229,7 +310,20 @@ def _of_process_manager(
         header_buttons(process, refusals, primary=_primary(trouble)),
         labels.get(instance.step, instance.step),
         timeline_of(instance, labels),
+        open_run=open_run,
+        panel=step_panel(instance, labels, filters.step),
+        timeouts=timeouts_now(open_run, instance, labels),
+        passed_at=passed_of([open_run]).get(open_run.pk) if open_run else None,
+        more_visits=len(runs) > LISTED,
     )
+
+
+def state_now(instance: ProcessInstance, drawing: Drawing) -> DiagramState:
+    """What its diagram shows now, and nothing else of its page."""
+    if instance.definition.kind == Definition.Kind.WORKFLOW:
+        return workflow_now(instance, drawing.sketch)
+    graph, taken = graph_of(instance.definition), taken_edges(instance)
+    return instance_state(graph, instance, newest_runs(instance), taken)
 
 
 def page_then(
@@ -242,8 +336,12 @@ def page_then(
         user: who reads it.
         before: only transitions below this one are in its ledger.
     """
-    then, definition = moment.then, moment.present.definition
-    graph, labels = graph_of(definition), labels_of(definition)
+    then, definition = moment.then, moment.definition
+    graph = graph_of(definition)
+    labels = {
+        **versions_of(moment.present).labels(labels_of(definition)),
+        **labels_of(definition),
+    }
     workflow = definition.kind == Definition.Kind.WORKFLOW
     view = workflow_then(moment) if workflow else None
     runs = [] if workflow else runs_then(moment)
@@ -253,8 +351,8 @@ def page_then(
         then,
         drawing_of(graph, definition.fingerprint),
         beside_now(view.state if view else _state_then(graph, moment, runs), moment),
-        [_visit(run, labels, then, moment.at) for run in runs],
-        ledger_then(moment, _start(graph), labels, before),
+        [visit_row(run, labels, then, moment.at) for run in runs[-LISTED:]],
+        ledger_then(moment, start_of(graph), labels, before),
         [(edge, labels[edge.target]) for edge in accepted_now(graph, then)],
         deadline=None,
         deadline_passed=False,
@@ -271,50 +369,8 @@ def page_then(
         timeline=timeline_of(moment.present, labels, moment),
         moment=moment,
         workflow_then=view,
+        more_visits=len(runs) > LISTED,
     )
-
-
-@dataclass(frozen=True)
-class LedgerPart:
-    """Some rows of a ledger, and what their buttons need."""
-
-    instance: ProcessInstance
-    ledger: HistoryPage
-    refusals: dict[str, str]
-    moment: PastMoment | None = None
-
-    @property
-    def is_workflow(self) -> bool:
-        return self.instance.definition.kind == Definition.Kind.WORKFLOW
-
-    @property
-    def place(self) -> str:
-        """The query that leads to the moment; empty for now."""
-        return f"at={self.moment.revision}" if self.moment is not None else ""
-
-
-def instance_ledger(
-    pk: UUID,
-    user: AbstractBaseUser | AnonymousUser,
-    before: int | None,
-    at: int | None,
-) -> LedgerPart:
-    """Reads some rows of a process's ledger and nothing else; 404 when there is no such process."""
-    rows = ProcessInstance.objects.select_related("definition")
-    with snapshot():
-        instance = get_object_or_404(rows.defer("definition__graph"), pk=pk)
-        moment = moment_of(instance, at) if at is not None else None
-        graph, labels = graph_of(instance.definition), labels_of(instance.definition)
-        refusals = refusals_of(Circumstances(instance), user)
-        if moment is not None:
-            past = dict.fromkeys(refusals, _("You look at the past."))
-            page = ledger_then(moment, _start(graph), labels, before)
-            return LedgerPart(moment.then, page, past, moment)
-        if instance.definition.kind == Definition.Kind.WORKFLOW:
-            page = workflow_history_of(instance, labels, before)
-        else:
-            page = history_of(instance, _start(graph), labels, before)
-        return LedgerPart(instance, page, refusals)
 
 
 def _state_then(
@@ -324,27 +380,6 @@ def _state_then(
     return instance_state(graph, moment.then, runs, taken)
 
 
-def is_past(run: StepRun) -> bool:
-    """Whether a visit's deadline is being carried out, or could not be: what it waits for then is no deadline."""
-    return bool(run.owner or run.error)
-
-
 def _primary(trouble: Trouble | None) -> str:
     """The name of the action that is wanted most."""
     return "retry" if trouble is not None and trouble.fatal else ""
-
-
-def _start(graph: Graph) -> str:
-    return next((node.id for node in graph.nodes if node.kind == "start"), "")
-
-
-def _visit(
-    run: StepRun,
-    labels: Mapping[str, str],
-    instance: ProcessInstance,
-    now: datetime | None = None,
-) -> VisitRow:
-    is_open = run.finished_at is None
-    duration = (run.finished_at or now or timezone.now()) - run.started_at
-    status = current_status(instance, run.status) if is_open else run.status
-    return VisitRow(run, labels.get(run.node, run.node), duration, is_open, status)

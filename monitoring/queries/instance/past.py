@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
+from monitoring.queries.instance.versions import Versions, versions_of
 from orchestrator.models import (
     CauseKind,
     Checkpoint,
@@ -27,6 +28,9 @@ from orchestrator.models.process_instance import ENDED
 
 VISITS = 500
 """Visits of a process manager that are looked at, the newest of the moment."""
+
+NEWEST = ("-item", "-started_at", "-pk")
+"""The order in which an index has the visits of a process that are no elements of maps."""
 
 LOOKED_BACK = 500
 """Checkpoints that are looked at for what is in trouble at a moment."""
@@ -52,6 +56,7 @@ class PastMoment:
         then: the process then: status, step, data and revision of that moment.
         trouble: the visits that had failed and were still open, by their keys.
         resumed: from and to which revisions the process had been resumed until then, and will be: (to, at).
+        versions: those that the process has been on.
     """
 
     checkpoint: Checkpoint
@@ -59,6 +64,16 @@ class PastMoment:
     then: ProcessInstance
     trouble: Mapping[int, KnownFailure] = field(default_factory=dict)
     resumed: Sequence[tuple[int, int]] = ()
+    versions: Versions | None = None
+
+    @property
+    def definition(self) -> Definition:
+        """The stored definition that the process was on."""
+        return self.then.definition
+
+    def name_then(self, name: str) -> str:
+        """The name that a step, which is stored under this one now, had then."""
+        return self.versions.name_at(name, self.revision) if self.versions else name
 
     @property
     def revision(self) -> int:
@@ -83,8 +98,11 @@ class PastMoment:
         return self.newer == 0
 
     def superseded_at(self, left: int) -> int:
-        """The revision at which a visit that was left at a revision was given up by a resumption."""
-        return next((at for to, at in self.resumed if to < left <= at), left)
+        """The revision at which a visit that was left at a revision was given up by a resumption or a migration."""
+        switches = self.versions.switches if self.versions else ()
+        given_up = [*self.resumed, *((0, switch.revision) for switch in switches)]
+        in_turn = sorted(given_up, key=lambda pair: pair[1])
+        return next((at for to, at in in_turn if to < left <= at), left)
 
 
 def moment_of(instance: ProcessInstance, revision: int) -> PastMoment | None:
@@ -97,13 +115,20 @@ def moment_of(instance: ProcessInstance, revision: int) -> PastMoment | None:
     checkpoint = instance.checkpoints.filter(revision=revision).first()
     if checkpoint is None:
         return None
+    versions = versions_of(instance)
     then = instance_then(instance, checkpoint)
+    then.definition = versions.definition_at(revision)
     back: list[Checkpoint] = []
     if checkpoint.status in HELD_UP:
         rows = instance.checkpoints.filter(revision__lte=revision).defer("data")
         back = list(rows.order_by("-revision")[:LOOKED_BACK])
     return PastMoment(
-        checkpoint, instance, then, trouble_of(back), resumptions_of(instance)
+        checkpoint,
+        instance,
+        then,
+        trouble_of(back),
+        resumptions_of(instance),
+        versions,
     )
 
 
@@ -159,11 +184,16 @@ def resumptions_of(instance: ProcessInstance) -> list[tuple[int, int]]:
     return sorted(pairs, key=lambda pair: pair[1])
 
 
+def newest_runs(instance: ProcessInstance) -> list[StepRun]:
+    """The newest visits of a process manager, the oldest first."""
+    rows = instance.step_runs.filter(item=None)
+    return list(rows.order_by(*NEWEST)[:VISITS])[::-1]
+
+
 def runs_then(moment: PastMoment) -> list[StepRun]:
     """The newest visits of a process manager as they were at a moment, the oldest first."""
-    rows = moment.present.step_runs.filter(started_at__lte=moment.at)
-    runs = list(rows.order_by("-started_at", "-pk")[:VISITS])[::-1]
-    return visits_then(runs, moment)
+    rows = moment.present.step_runs.filter(item=None, started_at__lte=moment.at)
+    return visits_then(list(rows.order_by(*NEWEST)[:VISITS])[::-1], moment)
 
 
 def visits_then(runs: list[StepRun], moment: PastMoment) -> list[StepRun]:

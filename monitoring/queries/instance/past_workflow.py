@@ -72,7 +72,8 @@ def states_then(
     visits = [KeptVisit(*row) for row in kept]
     maps = _elements_then(moment, visits)
     runs = summaries_then(visits, moment, maps)
-    found = combined(plain, runs, _spread(moment), moment.then)
+    then = list(map(moment.name_then, plain))
+    found = combined(then, runs, _spread(moment), moment.then)
     return found if moment.is_last else found | _gathering(found, graph, set(taken))
 
 
@@ -116,7 +117,7 @@ def _summary(
         progress = {**elements, "total": kept.expected} if elements else None
     return VisitSummary(
         kept.id,
-        kept.node,
+        moment.name_then(kept.node),
         kept.kind,
         kept.visit,
         status,
@@ -192,7 +193,7 @@ def _spread(moment: PastMoment) -> dict[str, dict[str, int]]:
     rows = StepRun.objects.filter(pk__in=moment.trouble, item__isnull=False)
     for pk, node, left in rows.values_list("pk", "node", "left"):
         if left is None or left > moment.revision:
-            found[node][moment.trouble[pk].status] += 1
+            found[moment.name_then(node)][moment.trouble[pk].status] += 1
     return found
 
 

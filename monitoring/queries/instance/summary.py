@@ -13,6 +13,7 @@ from monitoring.queries.graphs import graph_of, labels_of, running_plan
 from monitoring.queries.instance.diagram import instance_state
 from monitoring.queries.instance.entries import HistoryPage
 from monitoring.queries.instance.history import history_of
+from monitoring.queries.instance.past import newest_runs
 from monitoring.queries.instance.step_states import step_states_of
 from monitoring.queries.instance.taken import taken_edges
 from monitoring.queries.instance.workflow_diagram import workflow_state
@@ -20,8 +21,6 @@ from monitoring.queries.instance.workflow_history import workflow_history_of
 from orchestrator.models import Definition, Incident, ProcessInstance, StepRun
 from orchestrator.snapshot import snapshot
 
-VISITS = 500
-"""Visits of a process manager that its diagram tells of."""
 OPEN = 20
 INCIDENTS = 20
 
@@ -73,7 +72,7 @@ def _diagram(
     graph = graph_of(instance.definition)
     sketch, taken = text_sketch(graph), taken_edges(instance)
     if not workflow:
-        runs = list(instance.step_runs.order_by("-pk")[:VISITS])[::-1]
+        runs = newest_runs(instance)
         return sketch, instance_state(graph, instance, runs, taken).nodes
     plan = running_plan(instance.definition)
 

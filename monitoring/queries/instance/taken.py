@@ -2,19 +2,48 @@
 
 from collections.abc import Iterator
 
+from monitoring.queries.instance.versions import versions_of
 from orchestrator.models import Definition, OperatorAction, ProcessInstance
+
+LOOKED_AT = 1_000
+"""Transitions at each end of a process manager's history that are looked at: it may be of any length."""
+
+
+def looked_at_in_part(instance: ProcessInstance) -> int:
+    """How many transitions at each end are looked at, where there are others between them; else 0."""
+    manager = instance.definition.kind != Definition.Kind.WORKFLOW
+    return LOOKED_AT if manager and instance.revision > 2 * LOOKED_AT else 0
 
 
 def taken_edges(instance: ProcessInstance, until: int | None = None) -> set[str]:
     """The ids of the edges taken, without those on a way that was given up when the process was resumed.
 
+    Of a process manager those of its first transitions and of the last ones until then; of a workflow, whose graph says
+    how many there can be, all. What was taken in another version is told by the edges of this one, where it has them.
+
     Args:
         instance: the process.
         until: the revision as of which that is told; None for now.
     """
+    last = instance.revision if until is None else until
+    versions = versions_of(instance)
+    spans = versions.spans(last)
+    found = {span[0]: _taken(instance, span, until) for span in spans}
+    return versions.edges(found, last)
+
+
+def _taken(
+    instance: ProcessInstance, span: tuple[int, int], until: int | None
+) -> set[str]:
+    """Those that were taken in a span of revisions, on one version."""
+    first, last = span
+    if instance.definition.kind != Definition.Kind.WORKFLOW:
+        return _at_both_ends(instance, first, last)
     rows = instance.checkpoints.exclude(edge="")
-    if until is not None:
-        rows = rows.filter(revision__lte=until)
+    if first:
+        rows = rows.filter(revision__gte=first)
+    if until is not None or last < instance.revision:
+        rows = rows.filter(revision__lte=last)
     for to, at in _given_up(instance):
         if until is None or at <= until:
             rows = rows.exclude(revision__gt=to, revision__lt=at)
@@ -22,10 +51,19 @@ def taken_edges(instance: ProcessInstance, until: int | None = None) -> set[str]
     return {edge for text in said for edge in text.split(",")}
 
 
+def _at_both_ends(instance: ProcessInstance, since: int, last: int) -> set[str]:
+    """What the first transitions and the last ones have taken."""
+    rows = instance.checkpoints.exclude(edge="").order_by()
+    if since:
+        rows = rows.filter(revision__gte=since)
+    first = rows.filter(revision__lte=min(since + LOOKED_AT, last))
+    newest = rows.filter(revision__gt=max(last - LOOKED_AT, 0), revision__lte=last)
+    said = first.values_list("edge").union(newest.values_list("edge"))
+    return {edge for (text,) in said for edge in text.split(",")}
+
+
 def _given_up(instance: ProcessInstance) -> Iterator[tuple[int, int]]:
     """The revisions between which what was done does not count any more."""
-    if instance.definition.kind != Definition.Kind.WORKFLOW:
-        return  # process managers are not resumed
     resumed = OperatorAction.objects.filter(
         instance=instance, action="resume", result=OperatorAction.Result.DONE
     )

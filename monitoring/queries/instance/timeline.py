@@ -1,4 +1,8 @@
-"""The life of a process on one axis: its transitions as moments to go to, and its steps as bars."""
+"""The life of a process on one axis: its transitions as moments to go to, and its steps as bars.
+
+Of a long history the bars are those around the moment, on an axis of their own: on that of the whole life they would
+lie on top of each other.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +16,19 @@ from django.utils.translation import ngettext
 
 from monitoring.moments import clock, exact
 from monitoring.queries.instance.axis import WIDTH, Axis, axis_of
-from monitoring.queries.instance.past import PastMoment
+from monitoring.queries.instance.past import NEWEST, PastMoment
 from monitoring.queries.instance.step_states import shown_status
-from monitoring.statuses import look
-from orchestrator.models import (
-    CauseKind,
-    Definition,
-    ProcessInstance,
-    StepKind,
-    StepRun,
-    StepStatus,
+from monitoring.queries.instance.stretches import (
+    StatusSpan,
+    Stretch,
+    VisitTurn,
+    stretch_of_span,
+    stretches_of,
+    troubled_spans,
+    turns_of,
 )
+from monitoring.statuses import look
+from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 
 KNOTS = 240
 """Transitions whose places are sent to the page; those between them are found by their numbers."""
@@ -33,33 +39,11 @@ BARS = 160
 ROWS = 40
 """Steps that have a row of their own."""
 
-FAILURES = 400
-"""Transitions that are looked at for attempts that failed."""
+SAID = 5
+"""Bars of the process itself that its row says in words, the last ones."""
 
-TROUBLE = (StepStatus.FAILED, StepStatus.RETRYING)
-
-WAITING = (StepKind.WAIT, StepKind.ASK, StepKind.SLEEP, StepKind.JOIN, "")
-
-
-@dataclass(frozen=True)
-class Segment:
-    """A part of a visit: an attempt, a wait, or the time between attempts. In units of the axis.
-
-    Args:
-        tone: its colour class.
-        word: what it is, for people.
-        x: where it begins.
-        width: how long it is; 0 for what took no time, which is a point.
-    """
-
-    tone: str
-    word: str
-    x: float
-    width: float
-
-    @property
-    def is_point(self) -> bool:
-        return self.width < 1.0
+FIRST = ("item", "started_at", "pk")
+"""The order of `NEWEST` the other way round."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +56,10 @@ class VisitBar:
         began: when.
         lasted: how long; negative where two clocks disagree.
         is_open: whether it goes on.
-        segments: what it is made of, the first one first.
+        stretches: what it is made of, the first one first.
         attempts: how often it was tried.
         elements: of a map: how many there are.
+        next_try: when it is tried again.
     """
 
     number: int
@@ -82,9 +67,10 @@ class VisitBar:
     began: datetime
     lasted: timedelta
     is_open: bool
-    segments: Sequence[Segment]
+    stretches: Sequence[Stretch]
     attempts: int = 0
     elements: int | None = None
+    next_try: datetime | None = None
 
     @property
     def said(self) -> str:
@@ -98,6 +84,8 @@ class VisitBar:
             words.append(_("still going on"))
         if self.attempts:
             words.append(_("%(number)s attempts") % {"number": self.attempts})
+        if self.next_try is not None:
+            words.append(_("the next one at %(time)s") % {"time": clock(self.next_try)})
         if self.elements is not None:
             words.append(_("%(number)s elements") % {"number": self.elements})
         if self.is_skewed:
@@ -107,6 +95,36 @@ class VisitBar:
     @property
     def is_skewed(self) -> bool:
         return self.lasted < timedelta(0)
+
+
+@dataclass(frozen=True)
+class StatusBar:
+    """A time in which the whole process did not simply go on."""
+
+    span: StatusSpan
+    is_open: bool
+    stretches: Sequence[Stretch]
+
+    @property
+    def said(self) -> str:
+        """It in words."""
+        lasted = exact(max(self.span.end - self.span.begin, timedelta(0)))
+        words = [str(look(self.span.status).word), clock(self.span.begin), lasted]
+        return ", ".join([*words, *([_("still going on")] if self.is_open else [])])
+
+
+@dataclass
+class StatusLane:
+    """The process itself: when it was tried again, had failed, or was paused."""
+
+    label: str
+    bars: list[StatusBar]
+    elements = 0
+
+    @property
+    def said(self) -> str:
+        """The row in words."""
+        return f"{self.label}: {'; '.join(bar.said for bar in self.bars[-SAID:])}"
 
 
 @dataclass
@@ -146,19 +164,21 @@ class Timeline:
     Args:
         axis: where moments are.
         knots: transitions by their numbers.
-        rows: the steps, in the order in which they began.
+        near: where moments are on the bars' axis, which is the same unless only some visits are drawn.
+        rows: the steps, in the order in which they began, and before them the process itself if it was in trouble.
         more_rows: steps that are not drawn.
         cut: whether only visits around the moment are drawn.
-        moment: where the moment is that is looked at; None for now.
+        moment: that is looked at; None for now.
         live: whether the process goes on.
     """
 
     axis: Axis
     knots: Sequence[Knot]
-    rows: Sequence[StepLane]
+    near: Axis
+    rows: Sequence[StepLane | StatusLane]
     more_rows: int
     cut: bool
-    moment: float | None
+    moment: datetime | None
     live: bool
     earlier: int = 0
     """The transition before the moment; 0 if there is none."""
@@ -168,7 +188,12 @@ class Timeline:
     @property
     def place(self) -> float:
         """Where the moment is on the axis; now is at its end."""
-        return WIDTH if self.moment is None else self.moment
+        return WIDTH if self.moment is None else self.axis.x(self.moment)
+
+    @property
+    def near_place(self) -> float:
+        """Where it is on the axis of the bars."""
+        return WIDTH if self.moment is None else self.near.x(self.moment)
 
     def to_json(self) -> list[list[float]]:
         """The knots for the page: number, seconds since the epoch, place."""
@@ -195,15 +220,17 @@ def timeline_of(
     live = instance.finished_at is None
     times = [instance.started_at, *(at for _, at in marks)]
     axis = axis_of([*times, now] if live else times)
-    runs = _runs(instance, moment)
-    rows = _rows(runs[:BARS], instance, labels, axis, now)
+    runs, cut = _runs(instance, moment)
+    near = _axis_of_bars(runs, moment, now) if cut else axis
+    rows = _rows(runs, instance, labels, near, now)
     return Timeline(
         axis,
         [Knot(revision, at, axis.x(at)) for revision, at in marks],
-        rows[:ROWS],
+        near,
+        [*_status_lane(instance, moment, near, now), *rows[:ROWS]],
         max(len(rows) - ROWS, 0),
-        len(runs) > BARS,
-        axis.x(moment.at) if moment is not None else None,
+        cut,
+        moment.at if moment is not None else None,
         live,
         (moment or instance).revision - 1,
         f"at={moment.after}" if moment is not None and moment.newer > 1 else "",
@@ -219,23 +246,62 @@ def _marks(instance: ProcessInstance) -> list[tuple[int, datetime]]:
     return list(rows.order_by("revision").values_list("revision", "at"))
 
 
-def _runs(instance: ProcessInstance, moment: PastMoment | None) -> list[StepRun]:
-    """The visits around a moment, one more than are drawn if there are more."""
+def _runs(
+    instance: ProcessInstance, moment: PastMoment | None
+) -> tuple[list[StepRun], bool]:
+    """The visits around a moment, and whether there are others."""
     rows = instance.step_runs.filter(item=None).exclude(status=StepStatus.NOT_TAKEN)
     rows = rows.exclude(kind=StepKind.JOIN)
     rows = rows.defer("result", "saved", "element", "error", "progress")
-    if moment is None:
-        found = list(rows.order_by("-started_at", "-pk")[: BARS + 1])
-        return sorted(found, key=_beginning)
-    before = rows.filter(started_at__lte=moment.at).order_by("-started_at", "-pk")
-    after = rows.filter(started_at__gt=moment.at).order_by("started_at", "pk")
-    found = list(before[: BARS + 1])
-    found += list(after[: max(BARS // 2, BARS + 1 - len(found))])
-    return sorted(found, key=_beginning)
+    until = rows if moment is None else rows.filter(started_at__lte=moment.at)
+    before = list(until.order_by(*NEWEST)[: BARS + 1])[::-1]
+    after: list[StepRun] = []
+    if moment is not None:
+        later = rows.filter(started_at__gt=moment.at).order_by(*FIRST)
+        after = list(later[: BARS + 1])
+    number = max(BARS - len(after), BARS // 2)  # half of those drawn, if there are
+    drawn = before[-number:]
+    drawn += after[: BARS - len(drawn)]
+    return drawn, len(drawn) < len(before) + len(after)
 
 
-def _beginning(run: StepRun) -> tuple[datetime, int]:
-    return run.started_at, run.pk
+def _axis_of_bars(
+    runs: Sequence[StepRun], moment: PastMoment | None, now: datetime
+) -> Axis:
+    """The axis of the visits that are drawn: from the beginning of the first to that of the last, or to now."""
+    begin, end = runs[0].started_at, runs[-1].started_at
+    end = max(end, moment.at) if moment is not None else end
+    if moment is None and any(run.finished_at is None for run in runs):
+        end = max(end, now)
+    ends = (run.finished_at for run in runs if run.finished_at is not None)
+    inside = [at for at in ends if begin < at < end]
+    return axis_of([begin, end, *(run.started_at for run in runs), *inside])
+
+
+def _status_lane(
+    instance: ProcessInstance, moment: PastMoment | None, axis: Axis, now: datetime
+) -> list[StatusLane]:
+    """The process itself, if it was in trouble or paused around the moment."""
+    last = (moment or instance).revision
+    rows = instance.checkpoints.filter(
+        revision__gt=last - BARS, revision__lte=last + BARS // 2
+    )
+    told = list(rows.order_by("revision").values_list("at", "status", "revision"))
+    if not told:
+        return []
+    ongoing = told[-1][2] == instance.revision
+    until = (instance.finished_at or now) if ongoing else max(at for at, *_ in told)
+    spans = troubled_spans(((at, status) for at, status, _ in told), until)
+    bars = [
+        StatusBar(
+            span,
+            ongoing and not instance.finished_at and span.end == until,
+            [stretch_of_span(span, axis)],
+        )
+        for span in spans
+        if axis.times[0] < span.end and span.begin <= axis.times[-1]
+    ]
+    return [StatusLane(_("Process"), bars)] if bars else []
 
 
 def _rows(
@@ -245,12 +311,12 @@ def _rows(
     axis: Axis,
     now: datetime,
 ) -> list[StepLane]:
-    failures = _failures(instance, runs)
+    turns = turns_of(instance, runs)
     rows: dict[str, StepLane] = {}
     for run in runs:
         row = rows.setdefault(run.node, StepLane(labels.get(run.node, run.node)))
         number = run.visit if run.kind else len(row.bars) + 1
-        known = failures.get(run.pk, [])
+        known = turns.get(run.pk, [])
         row.bars.append(_bar(run, instance, axis, now, known, number))
     return list(rows.values())
 
@@ -260,7 +326,7 @@ def _bar(
     instance: ProcessInstance,
     axis: Axis,
     now: datetime,
-    failures: Sequence[datetime],
+    turns: Sequence[VisitTurn],
     number: int,
 ) -> VisitBar:
     until = run.finished_at or max(now, run.started_at)
@@ -271,65 +337,8 @@ def _bar(
         run.started_at,
         until - run.started_at,
         run.finished_at is None,
-        segments_of(run, status, until, failures, axis),
+        stretches_of(run, status, until, turns, axis),
         run.attempt if run.attempt > 1 else 0,
         run.expected if run.kind == StepKind.MAP else None,
+        run.wake_at if run.status == StepStatus.RETRYING and not run.owner else None,
     )
-
-
-def segments_of(
-    run: StepRun,
-    status: str,
-    until: datetime,
-    failures: Sequence[datetime],
-    axis: Axis,
-) -> list[Segment]:
-    """What a visit is made of.
-
-    Args:
-        run: the visit.
-        status: how it stands, as shown.
-        until: when it ended, or now.
-        failures: when attempts of it failed, as far as that is known.
-        axis: the axis.
-    """
-    waits = run.kind in WAITING or run.child_id is not None
-    tone = "waiting" if waits else "attempt"
-    word = tone if run.finished_at is None or waits else status
-    inside = [at for at in failures if run.started_at < at < until]
-    if not inside:
-        return [_segment(_tone(tone, status), word, run.started_at, until, axis)]
-    found = [_segment("failed", "failed", run.started_at, inside[0], axis)]
-    found.append(_segment("retrying", "retrying", inside[0], until, axis))
-    if run.finished_at is not None:
-        found.append(_segment(_tone(tone, status), status, until, until, axis))
-    return found
-
-
-def _tone(tone: str, status: str) -> str:
-    return status if status in ("failed", "handled", "retrying", "cancelled") else tone
-
-
-def _segment(
-    tone: str, word: str, begin: datetime, end: datetime, axis: Axis
-) -> Segment:
-    x = axis.x(begin)
-    return Segment(tone, word, x, max(axis.x(end) - x, 0.0))
-
-
-def _failures(
-    instance: ProcessInstance, runs: Sequence[StepRun]
-) -> dict[int, list[datetime]]:
-    """When attempts of these visits failed, as far as a transition tells of it."""
-    keys = {run.pk for run in runs if run.attempt > 1 or run.status in TROUBLE}
-    if not keys or instance.definition.kind != Definition.Kind.WORKFLOW:
-        return {}
-    revisions = [run.entered for run in runs if run.pk in keys]
-    rows = instance.checkpoints.filter(revision__gte=min(revisions))
-    rows = rows.filter(cause__startswith=CauseKind.STEP_FAILED.value)
-    found: dict[int, list[datetime]] = {}
-    for checkpoint in rows.defer("data").order_by("revision")[:FAILURES]:
-        run = checkpoint.step_run
-        if run in keys and run is not None:
-            found.setdefault(run, []).append(checkpoint.at)
-    return found

@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db.models import QuerySet
+
 from orchestrator import registry
 from orchestrator.conf import conf
 from orchestrator.models import (
@@ -13,12 +15,16 @@ from orchestrator.models import (
     ProcessInstance,
     Verdict,
 )
+from orchestrator.models.inbox_event import UNDECIDED
 
 MODULE = re.compile(r"^(?:\w+\.)+(?=\w+(?::|$))")
 """Where an error's type is from, before its name."""
 
 MOST = 50
 """Incidents of one instance that are counted."""
+
+LOOKED_AT = 1_000
+"""Events of a paused process that are looked at."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +58,20 @@ def last_line(error: str) -> str:
 
 
 def _retrying(instance: ProcessInstance) -> IssuedCommand | InboxEvent | None:
-    commands = instance.commands.filter(status=CommandStatus.RETRYING)
-    events = instance.events.filter(verdict=Verdict.RECEIVED, attempt__gt=0)
-    return (
-        commands.order_by("issued_at").first()
-        or events.exclude(error="").order_by("pk").first()
-    )
+    failing = IssuedCommand.objects.failing().filter(instance=instance)
+    commands = failing.filter(status=CommandStatus.RETRYING).order_by("issued_at")
+    received = instance.events.filter(verdict=Verdict.RECEIVED, attempt__gt=0)
+    return commands.first() or _at_hand(instance, received).exclude(error="").first()
+
+
+def _at_hand(
+    instance: ProcessInstance, events: QuerySet[InboxEvent]
+) -> QuerySet[InboxEvent]:
+    """Those of some undecided events that can be found, the oldest first: in a paused process among the newest."""
+    if instance.paused_at is None:
+        return events.filter(UNDECIDED).order_by("pk")
+    newest = instance.events.order_by("-pk").values("pk")[:LOOKED_AT]
+    return events.filter(pk__in=newest).order_by("pk")
 
 
 def _tried_again(

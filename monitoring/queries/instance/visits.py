@@ -13,20 +13,27 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from monitoring.diagrams.sketch import Part
+from monitoring.masking import masked_text, names_of
+from monitoring.queries.instance.elements import (
+    KEY,
+    LARGE,
+    SHOWN,
+    ElementFilters,
+    ElementPage,
+    discreet,
+    element_page,
+    element_text,
+)
 from monitoring.queries.instance.step_states import StepState, visit_status
+from orchestrator import secret_names
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 
 PAGE = 30
-SHOWN = 2_000
-"""Characters of a result or an error that a page shows; the rest is a file of its own."""
-
 FOUND = 500
 """Steps that a search may find by their labels."""
 
 MEMBERS = 30_000
 """Steps of a part of the diagram that the table can be narrowed to: more names one query does not hold."""
-
-LARGE = ("result", "error", "saved", "element")
 
 
 @dataclass(frozen=True)
@@ -38,15 +45,22 @@ class RunFilters:
     state: str = ""
     before: str = ""
     group: str = ""
+    visit: str = ""
 
     @classmethod
     def from_query(cls, query: QueryDict) -> RunFilters:
-        names = ("step", "search", "state", "runs", "group")
+        names = ("step", "search", "state", "runs", "group", "visit")
         return cls(*(query.get(n, "").replace("\0", "").strip()[:200] for n in names))
 
     @property
     def any(self) -> bool:
         return bool(self.step or self.search or self.state)
+
+    @property
+    def of_elements(self) -> ElementFilters:
+        """The same for the elements of a map."""
+        visit = self.visit if self.visit.isascii() and self.visit.isdecimal() else "0"
+        return ElementFilters(self.step, self.search, self.state, int(visit[:9]))
 
 
 @dataclass(frozen=True)
@@ -61,14 +75,17 @@ class RunRow:
     lasts: float
     result: str
     error: str
+    cut: bool = False
+    """Whether there is more of the result."""
 
     @property
     def open(self) -> bool:
         return self.run.finished_at is None
 
     @property
-    def cut(self) -> bool:
-        return len(self.result) > SHOWN
+    def element(self) -> str:
+        """What an element of a map is made of, as people read it."""
+        return element_text(self.run) if self.run.item is not None else ""
 
     @property
     def shown_result(self) -> str:
@@ -92,12 +109,13 @@ class RunRow:
 
 @dataclass(frozen=True)
 class RunPage:
-    """Rows newest first, and the key below which the next page starts."""
+    """Rows newest first, and the key below which the next page starts; of a map's elements in their order."""
 
     rows: list[RunRow]
-    older: int | None
+    older: int | str | None
     filters: RunFilters
     group: Part | None = None
+    elements: ElementPage | None = None
 
     @property
     def narrowed(self) -> bool:
@@ -114,6 +132,7 @@ class RunPage:
         given = {"step": self.filters.step, "search": self.filters.search}
         given["state"] = self.filters.state
         given["group"] = self.group.id if self.group else ""
+        given["visit"] = self.filters.visit if self.elements else ""
         set_ones = {name: value for name, value in given.items() if value}
         return f"{urlencode(set_ones)}&" if set_ones else ""
 
@@ -124,23 +143,70 @@ def run_page(
     states: Mapping[str, StepState],
     filters: RunFilters,
     group: Part | None = None,
+    *,
+    of_map: bool = False,
 ) -> RunPage:
-    """One page of an instance's visits: of one part of its diagram, or of all."""
+    """One page of an instance's visits: of one part of its diagram, or of all; of a map its elements.
+
+    Args:
+        instance: the process.
+        labels: the steps as people read them.
+        states: those of its steps.
+        filters: what the table is narrowed to.
+        group: the part that stands for several steps to which it is narrowed too.
+        of_map: whether the step that it is narrowed to is a map.
+    """
+    now, secrets = timezone.now(), secret_names.of_process(instance)
+    hidden = secrets.names
+    if of_map:
+        elements = element_page(instance, filters.of_elements, filters.before)
+        if elements is not None:
+            whole = [] if filters.search or filters.state else [elements.head]
+            found = [*([] if filters.before else whole), *elements.rows]
+            shown = [_row(run, instance, labels, states, now, hidden) for run in found]
+            older = elements.older or None
+            return RunPage(shown, older, filters, elements=elements)
     rows = _matching(instance, labels, filters)
     if group is not None:
         rows = rows.filter(node__in=group.members[:MEMBERS])
     if filters.before.isdecimal():
         rows = rows.filter(pk__lt=int(filters.before[:18]))
-    rows = rows.defer(*LARGE).annotate(
-        result_text=Left(Cast("result", TextField()), SHOWN + 1),
+    found = list(_shown(rows).order_by("-pk")[: PAGE + 1])
+    shown = [
+        _row(discreet(run, secrets), instance, labels, states, now, hidden)
+        for run in found[:PAGE]
+    ]
+    last = found[PAGE - 1].pk if len(found) > PAGE else None
+    return RunPage(shown, last, filters, group)
+
+
+def newest_rows(
+    instance: ProcessInstance,
+    labels: Mapping[str, str],
+    step: str,
+    most: int,
+) -> list[RunRow]:
+    """The newest visits of one step, as the table has them, without the elements of a map."""
+    rows = StepRun.objects.filter(instance=instance, item=None, node=step)
+    rows = rows.exclude(status=StepStatus.SUPERSEDED)
+    now, hidden = timezone.now(), names_of(instance.definition)
+    found = _shown(rows).order_by("-pk")[:most]
+    return [_row(run, instance, labels, {}, now, hidden) for run in found]
+
+
+def _shown(rows: QuerySet[StepRun]) -> QuerySet[StepRun]:
+    """Visits with the beginnings of what may be large."""
+    shown = rows.defer(*LARGE).annotate(
+        result_text=beginning_of("result"),
         error_text=Right("error", SHOWN),
-        element_text=Left(Cast("element", TextField()), 200),
+        element_text=Left(Cast("element", TextField()), KEY),
     )
-    found = list(rows.select_related("child").order_by("-pk")[: PAGE + 1])
-    now = timezone.now()
-    shown = [_row(run, instance, labels, states, now) for run in found[:PAGE]]
-    older = found[PAGE - 1].pk if len(found) > PAGE else None
-    return RunPage(shown, older, filters, group)
+    return shown.select_related("child")
+
+
+def beginning_of(column: str) -> Left:
+    """As much of a JSON column as a page shows, as text, and one character more."""
+    return Left(Cast(column, TextField()), SHOWN + 1)
 
 
 def worth_a_look(rows: QuerySet[StepRun]) -> QuerySet[StepRun]:
@@ -181,6 +247,7 @@ def _row(
     labels: Mapping[str, str],
     states: Mapping[str, StepState],
     now: datetime,
+    hidden: frozenset[str],
 ) -> RunRow:
     ended = run.finished_at or now
     whole = max(
@@ -195,6 +262,7 @@ def _row(
         ended - run.started_at,
         min(begins, 0.995) * 100,
         max(min(lasts, 1 - min(begins, 0.995)), 0.005) * 100,
-        getattr(run, "result_text", None) or "",
+        masked_text(getattr(run, "result_text", None) or "", hidden),
         getattr(run, "error_text", None) or "",
+        cut=len(getattr(run, "result_text", None) or "") > SHOWN,
     )

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
 
-from django.db.models import Case, IntegerField, QuerySet, TextField, Value, When
-from django.db.models.functions import Cast, Left, Right
+from django.db.models import Case, IntegerField, QuerySet, Value, When
+from django.db.models.functions import Left, Right
 
 from monitoring.diagrams import DiagramState, Drawing, drawing_of
-from monitoring.queries.graphs import choices_of, graph_of, labels_of, running_plan
+from monitoring.diagrams.sketch import Sketch
+from monitoring.diagrams.words import detail_of
+from monitoring.masking import masked_text, names_of
+from monitoring.queries.graphs import (
+    choices_of,
+    graph_of,
+    labels_of,
+    nodes_of,
+    running_plan,
+)
+from monitoring.queries.instance.elements import SHOWN
 from monitoring.queries.instance.past import PastMoment
 from monitoring.queries.instance.past_workflow import states_then
 from monitoring.queries.instance.step_states import (
+    MOST,
     StepState,
     step_states_of,
     visit_status,
@@ -21,9 +34,9 @@ from monitoring.queries.instance.step_states import (
 from monitoring.queries.instance.taken import taken_edges
 from monitoring.queries.instance.trouble import last_line
 from monitoring.queries.instance.visits import (
-    SHOWN,
     RunFilters,
     RunPage,
+    beginning_of,
     run_page,
     worth_a_look,
 )
@@ -36,6 +49,12 @@ SHOWN_NOW = 12
 
 ENDS = 6
 """Last steps whose results are shown together."""
+
+CHILDREN = 20
+"""Sub-processes that a page lists."""
+
+CLOCKS = timedelta(minutes=10)
+"""How far the clocks of machines may be apart."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +107,7 @@ class EndResult:
     run: StepRun
     label: str
     text: str
-
-    @property
-    def cut(self) -> bool:
-        return len(self.text) > SHOWN
+    cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,6 +139,15 @@ class WorkflowView:
         return len(self.open) + self.more_open
 
 
+class OpenThen(NamedTuple):
+    """A step that was going on at a moment, since when, and the sub-process that it had started by then."""
+
+    label: str
+    status: str
+    since: datetime | None = None
+    child: UUID | None = None
+
+
 @dataclass(frozen=True)
 class WorkflowThen:
     """The read model of a workflow's instance at a moment of its past.
@@ -130,18 +155,20 @@ class WorkflowThen:
     Args:
         drawing: the picture.
         state: how it looked.
-        open: steps that were going on, each with its status.
+        open: steps that were going on.
         more_open: how many others there were.
         counts: how many steps had which status.
         steps: how many the workflow has.
+        children: the newest sub-processes that had been started, but for those of the open steps.
     """
 
     drawing: Drawing
     state: DiagramState
-    open: list[tuple[str, str]]
+    open: list[OpenThen]
     more_open: int
     counts: list[tuple[str, int]]
     steps: int
+    children: list[ProcessInstance]
 
     @property
     def number_open(self) -> int:
@@ -150,15 +177,19 @@ class WorkflowThen:
 
 def workflow_then(moment: PastMoment) -> WorkflowThen:
     """Reads how a workflow stood at a moment of its past."""
-    definition = moment.present.definition
+    definition = moment.definition
     graph, labels = graph_of(definition), labels_of(definition)
     drawing = drawing_of(graph, definition.fingerprint)
     taken = taken_edges(moment.present, until=moment.revision)
     states = states_then(moment, graph, taken)
-    attempts = _attempts(moment.present)
+    attempts = _attempts(moment.then)
     state = workflow_state(graph, drawing.sketch, moment.then, states, taken, attempts)
-    going_on = [(labels.get(n, n), s.status) for n, s in states.items() if s.open]
-    shown = going_on[:SHOWN_NOW]
+    going_on = [name for name, step in states.items() if step.open]
+    begun = _begun_by(moment) if going_on else {}
+    shown = [
+        OpenThen(labels.get(name, name), states[name].status, *begun.get(name, ()))
+        for name in going_on[:SHOWN_NOW]
+    ]
     return WorkflowThen(
         drawing,
         state,
@@ -166,7 +197,51 @@ def workflow_then(moment: PastMoment) -> WorkflowThen:
         len(going_on) - len(shown),
         _counts(graph, states),
         len(graph.nodes),
+        children_of(moment.present, [one.child for one in shown], moment.at),
     )
+
+
+def _begun_by(moment: PastMoment) -> dict[str, tuple[datetime, UUID | None]]:
+    """Of the steps that were open at a moment: since when, and the sub-processes that they had started."""
+    rows = moment.present.step_runs.filter(item=None, entered__lte=moment.revision)
+    rows = rows.exclude(left__lte=moment.revision).order_by("pk")
+    named = ("node", "started_at", "child_id", "child__started_at")
+    return {
+        moment.name_then(node): (since, child if begun and begun <= moment.at else None)
+        for node, since, child, begun in rows.values_list(*named)[:MOST]
+    }
+
+
+def workflow_now(instance: ProcessInstance, sketch: Sketch) -> DiagramState:
+    """Reads what the diagram of a workflow shows now.
+
+    Args:
+        instance: the workflow's instance.
+        sketch: what is drawn of it.
+    """
+    return painted(instance, sketch, step_states_of(instance))
+
+
+def painted(
+    instance: ProcessInstance, sketch: Sketch, states: Mapping[str, StepState]
+) -> DiagramState:
+    """What the diagram of a workflow shows when its steps stand so."""
+    graph, taken = graph_of(instance.definition), taken_edges(instance)
+    attempts = _attempts(instance)
+    return workflow_state(graph, sketch, instance, states, taken, attempts)
+
+
+def open_steps_of(
+    instance: ProcessInstance, states: Mapping[str, StepState], most: int = SHOWN_NOW
+) -> tuple[list[OpenStep], int]:
+    """The open steps worth a look, those that need a person first, and how many there are beyond `most`."""
+    nodes, attempts = nodes_of(instance.definition), _attempts(instance)
+    found = list(_open_steps(instance)[: most + 1])
+    more = _open_steps(instance).count() - most if len(found) > most else 0
+    shown = found[:most]
+    return [
+        _open_step(run, states, nodes, attempts(run.node), instance) for run in shown
+    ], max(more, 0)
 
 
 def workflow_view(instance: ProcessInstance, filters: RunFilters) -> WorkflowView:
@@ -174,22 +249,24 @@ def workflow_view(instance: ProcessInstance, filters: RunFilters) -> WorkflowVie
     graph, labels = graph_of(instance.definition), labels_of(instance.definition)
     drawing = drawing_of(graph, instance.definition.fingerprint)
     states = step_states_of(instance)
-    attempts = _attempts(instance)
-    taken = taken_edges(instance)
-    state = workflow_state(graph, drawing.sketch, instance, states, taken, attempts)
-    found = list(_open_steps(instance)[: SHOWN_NOW + 1])
-    shown = found[:SHOWN_NOW]
-    nodes = {node.id: node for node in graph.nodes}
+    state = painted(instance, drawing.sketch, states)
+    going_on, more = open_steps_of(instance, states)
+    nodes = nodes_of(instance.definition)
     return WorkflowView(
         drawing,
         state,
-        [_open_step(run, states, nodes, attempts(run.node), instance) for run in shown],
-        max(_open_steps(instance).count() - SHOWN_NOW, 0)
-        if len(found) > SHOWN_NOW
-        else 0,
-        run_page(instance, labels, states, filters, drawing.group(filters.group)),
+        going_on,
+        more,
+        run_page(
+            instance,
+            labels,
+            states,
+            filters,
+            drawing.group(filters.group),
+            of_map=filters.step in nodes and nodes[filters.step].kind == "map",
+        ),
         _outcomes(instance, graph, labels) if instance.finished_at else [],
-        _children(instance, shown),
+        children_of(instance, [step.run.child_id for step in going_on]),
         _counts(graph, states),
         len(graph.nodes),
         _declined(instance, labels) if instance.status == Status.CANCELLED else None,
@@ -238,7 +315,7 @@ def _open_step(
         if run.kind == StepKind.ASK
         else ()
     )
-    label, detail = (node.label, node.detail) if node else (run.node, "")
+    label, detail = (node.label, detail_of(node)) if node else (run.node, "")
     if detail.casefold() in label.casefold():
         detail = ""
     error = last_line(run.error_text)  # type: ignore[attr-defined]  # annotated above
@@ -255,10 +332,17 @@ def _outcomes(
     rows = StepRun.objects.filter(instance=instance, node__in=ends, item=None)
     rows = rows.filter(status__in=[StepStatus.DONE, StepStatus.SKIPPED])
     rows = rows.exclude(kind=StepKind.UNDO).exclude(result=None).order_by("pk")
-    text = Left(Cast("result", TextField()), SHOWN + 1)
-    found = rows.defer("result", "saved", "error").annotate(result_text=text)[:ENDS]
+    rows = rows.defer("result", "saved", "error")
+    found = rows.annotate(result_text=beginning_of("result"))[:ENDS]
+    hidden = names_of(instance.definition)
     return [
-        EndResult(run, labels.get(run.node, run.node), run.result_text) for run in found
+        EndResult(
+            run,
+            labels.get(run.node, run.node),
+            masked_text(run.result_text, hidden),
+            cut=len(run.result_text) > SHOWN,
+        )
+        for run in found
     ]
 
 
@@ -269,14 +353,29 @@ def _declined(instance: ProcessInstance, labels: Mapping[str, str]) -> Declined 
     return found and Declined(labels.get(found[0], found[0]), last_line(found[1]))
 
 
-def _children(
-    instance: ProcessInstance, shown: Iterable[StepRun]
+def children_of(
+    instance: ProcessInstance,
+    shown: Iterable[UUID | None],
+    until: datetime | None = None,
 ) -> list[ProcessInstance]:
-    """The newest sub-processes, but for those of the open steps that are shown."""
+    """The newest sub-processes, but for those that are shown elsewhere.
+
+    Args:
+        instance: whose parts they are.
+        shown: those that are left out.
+        until: only those that had been started by then.
+    """
     rows = ProcessInstance.objects.filter(parent=instance.pk)
-    rows = rows.exclude(pk__in=[run.child_id for run in shown])
+    rows = rows.exclude(pk__in=[pk for pk in shown if pk])
+    if until is not None:
+        rows = rows.filter(pk__lt=_key_after(until), started_at__lte=until)
     rows = rows.only("id", "name", "status", "correlation_key")
-    return list(rows.order_by("-pk")[:20])
+    return list(rows.order_by("-pk")[:CHILDREN])
+
+
+def _key_after(at: datetime) -> UUID:
+    """A key that nothing got which was started at a moment: keys begin with their time, of clocks that may differ."""
+    return UUID(int=int((at + CLOCKS).timestamp() * 1_000) << 80)
 
 
 def _counts(graph: Graph, states: Mapping[str, StepState]) -> list[tuple[str, int]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from monitoring.diagrams import words
 from monitoring.queries.instance.entries import (
@@ -18,6 +19,7 @@ from monitoring.queries.instance.history import (
     events_of,
 )
 from monitoring.queries.instance.step_states import shown_status
+from monitoring.queries.instance.versions import versions_of
 from orchestrator.models import (
     Checkpoint,
     InboxEvent,
@@ -27,6 +29,9 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
+
+Named = Callable[[str, int], str]
+"""A step as people read it, by the name under which it is stored and the revision."""
 
 PAGE = 30
 """Checkpoints on one page."""
@@ -50,11 +55,14 @@ def workflow_history_of(
     """
     page = checkpoints_of(instance.checkpoints.defer("data"), before, PAGE)
     runs, events = _runs(page.page), events_of(instance, page)
-    began = _began(instance, page, labels)
+    versions = versions_of(instance)
+    named = partial(versions.label_at, labels=labels)
+    began = _began(instance, page, named)
     entries = [
-        _entry(instance, checkpoint, earlier, runs, events, labels)
+        _entry(instance, checkpoint, earlier, runs, events, named)
         for checkpoint, earlier in page.rows
     ]
+    versions.noted(entries)
     for entry in entries:
         entry.began = began.get(entry.revision or 0, [])
         entry.resumable = instance.revision != entry.revision
@@ -74,19 +82,19 @@ def _entry(
     earlier: Checkpoint | None,
     runs: Mapping[int, StepRun],
     events: Mapping[int, InboxEvent],
-    labels: Mapping[str, str],
+    named: Named,
 ) -> Entry:
     run = runs.get(checkpoint.step_run or 0)
     event = events.get(checkpoint.revision)
     return Entry(
         checkpoint.at,
-        event.type if event else _what(checkpoint, run, labels),
+        event.type if event else _what(checkpoint, run, named),
         source=event.source if event else "",
         revision=checkpoint.revision,
         changes=status_change(earlier.status, checkpoint.status) if earlier else [],
         event=event,
         status=_status(instance, checkpoint, run) if run and not event else "",
-        element_of=labels.get(run.node, run.node)
+        element_of=named(run.node, checkpoint.revision)
         if run and run.item is not None
         else "",
     )
@@ -102,25 +110,27 @@ def _status(instance: ProcessInstance, checkpoint: Checkpoint, run: StepRun) -> 
     return "failed" if checkpoint.status == Status.FAILED else "retrying"
 
 
-def _what(
-    checkpoint: Checkpoint, run: StepRun | None, labels: Mapping[str, str]
-) -> str:
+def _what(checkpoint: Checkpoint, run: StepRun | None, named: Named) -> str:
     if run is None:
         return checkpoint.said
-    label = labels.get(run.node, run.node)
+    label = named(run.node, checkpoint.revision)
     return f"{label} #{run.item}" if run.item is not None else label
 
 
 def _began(
-    instance: ProcessInstance, page: Checkpoints, labels: Mapping[str, str]
+    instance: ProcessInstance, page: Checkpoints, named: Named
 ) -> dict[int, list[Began]]:
     """The steps that began with a page's checkpoints, by revision."""
-    rows = instance.step_runs.filter(entered__range=page.revisions, item=None)
+    if not page.page:
+        return {}
+    # An index has the time; a visit is entered at that of its transition.
+    rows = instance.step_runs.filter(item=None, started_at__range=page.times)
+    rows = rows.filter(entered__range=page.revisions)
     rows = rows.exclude(kind=StepKind.JOIN).exclude(status=StepStatus.NOT_TAKEN)
     begun = rows.order_by("pk").values_list("entered", "node", "kind")[:LOOKED_AT]
     found: dict[int, list[Began]] = defaultdict(list)
     for revision, node, kind in begun:
-        label = labels.get(node, node)
+        label = named(node, revision)
         found[revision].append(Began(label, kind == StepKind.UNDO))
     return {revision: _few(began) for revision, began in found.items()}
 

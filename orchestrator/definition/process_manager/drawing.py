@@ -53,6 +53,7 @@ def _edges(cls: type[StateMachine]) -> Iterator[Edge]:
                         issue.command.__name__ for issue in row.issues if issue.at_once
                     ),
                     row.set_texts,
+                    row.notifies,
                 )
 
 

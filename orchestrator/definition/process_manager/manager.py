@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
+from functools import cache
 from typing import Any, ClassVar, Literal
 from uuid import UUID
 
 from orchestrator.definition.graph import Graph
+from orchestrator.definition.guards import Stored
 from orchestrator.definition.invalid import refuse_misspelt
 from orchestrator.definition.messages import STRICT, Command, Event
 from orchestrator.definition.process_definition import COMMON
@@ -34,6 +36,7 @@ from orchestrator.definition.process_manager.state_machine import (
     required,
 )
 from orchestrator.definition.process_manager.validation import check, check_shape
+from orchestrator.definition.secrets import Secrets, of_process_manager
 from orchestrator.definition.words import name_of
 
 ATTRIBUTES = (*COMMON, "Step", "Data", "transitions", "final", "otherwise")
@@ -54,7 +57,8 @@ class Decision:
     """What an event, or a deadline, leads to. Nothing has happened yet: the engine carries it out.
 
     `timers` are the deadlines of the step that is entered, shortest first; empty when the process stays in its step.
-    `at_once` are the places of the commands that neither wait for the others nor hold them.
+    `at_once` are the places of the commands that neither wait for the others nor hold them; `notifies` names who is
+    told, whatever else they want to be told of.
     """
 
     outcome: Outcome
@@ -66,6 +70,7 @@ class Decision:
     entered: bool = False
     escalates: bool = False
     at_once: frozenset[int] = frozenset()
+    notifies: tuple[str, ...] = ()
 
 
 class ProcessManager(StateMachine):
@@ -175,12 +180,31 @@ class ProcessManager(StateMachine):
             entered=entered,
             escalates=row.escalates,
             at_once=row.at_once,
+            notifies=row.notifies,
         )
 
     @classmethod
     def graph(cls) -> Graph:
         """The picture of this definition, from the same rows the engine runs."""
         return cls._graph
+
+    @classmethod
+    @cache
+    def secrets(cls) -> Secrets:
+        return _secrets(cls)
+
+
+def _secrets(cls: type[StateMachine]) -> Secrets:
+    """Its secret fields, and those that have the value of one."""
+    rows = list(cls.all_rows())
+    same = [
+        (guard.field, guard.accepts.field)
+        for row in rows
+        for guard in row.guards
+        if isinstance(guard.accepts, Stored)
+    ]
+    issued = ((one.command, dict(one.renames)) for row in rows for one in row.issues)
+    return of_process_manager(cls.Data, cls.events.values(), issued, same)
 
 
 def _numbered(cls: type[StateMachine]) -> dict[StrEnum, tuple[TransitionRow, ...]]:

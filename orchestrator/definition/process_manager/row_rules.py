@@ -223,12 +223,29 @@ def _of_renames(row: TransitionRow, issue: Issue) -> Reasons:
 
 
 def _of_disposition(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
-    acts = row.sets or row.issues or row.target is not None or row.escalates
+    changes = row.sets or row.issues or row.target is not None
+    acts = bool(changes or row.escalates or row.notifies)
     if row.disposition != "move" and acts:
-        yield "only a row that moves sets fields, issues commands, escalates or goes to a step: begin it with when(...)"
+        yield (
+            "only a row that moves sets fields, issues commands, escalates, notifies or goes to a step: "
+            "begin it with when(...)"
+        )
     same = cls.rows_for(step, row.event) if row.event else [row]
     if row.disposition != "move" and not row.conditional and same[-1] is not row:
         yield "rows for this event after it would never be tried"
+
+
+def _of_notices(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
+    """Who is told is known by the settings of each installation; here it can be looked at as a name alone."""
+    if row.notifies and row.event and row.disposition == "move":
+        yield "only a deadline notifies: begin the row with after(...)"
+    given: tuple[Any, ...] = row.notifies  # also what no type checker has seen
+    for name in dict.fromkeys(given):
+        named = isinstance(name, str) and name.isprintable() and 0 < len(name) <= 50
+        if not named:
+            yield f"{name!r} is no name of a recipient: it has up to 50 printable letters"
+        elif given.count(name) > 1:
+            yield f"notifies {name!r} twice"
 
 
 ROW_RULES: tuple[Callable[[Machine, StrEnum, TransitionRow], Reasons], ...] = (
@@ -241,4 +258,5 @@ ROW_RULES: tuple[Callable[[Machine, StrEnum, TransitionRow], Reasons], ...] = (
     _of_copies,
     _of_commands,
     _of_disposition,
+    _of_notices,
 )

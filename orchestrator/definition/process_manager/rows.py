@@ -59,6 +59,7 @@ class TransitionRow:
     issues: tuple[Issue, ...] = ()
     target: StrEnum | None = None
     escalates: bool = False
+    notifies: tuple[str, ...] = ()
     target_before: StrEnum | None = field(default=None, compare=False)
     edge: str = field(default="", compare=False)
     shared: bool = field(default=False, compare=False)
@@ -92,6 +93,13 @@ class TransitionRow:
     def escalate(self) -> TransitionRow:
         """Also raises the escalation level, for people to see."""
         return replace(self, escalates=True)
+
+    def notify(self, recipient: str, *others: str) -> TransitionRow:
+        """Also has these recipients told when the deadline passes, by the names that the settings give them.
+
+        They are told whatever else they want to be told of.
+        """
+        return replace(self, notifies=(*self.notifies, recipient, *others))
 
     @property
     def event(self) -> type[Event] | None:

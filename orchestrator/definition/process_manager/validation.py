@@ -11,6 +11,7 @@ from dataclasses import is_dataclass
 from enum import StrEnum
 from typing import Any
 
+from orchestrator.definition import migrating, outside_ids, secrets
 from orchestrator.definition.codec import adapter
 from orchestrator.definition.invalid import attribute_reasons, invalid
 from orchestrator.definition.process_manager.reachability import check_reachability
@@ -178,10 +179,23 @@ def _of_start(cls: Machine) -> Iterator[tuple[TransitionRow | None, str]]:
     starting = [row for row in cls.rows.get(cls.first, ()) if row.disposition == "move"]
     if not starting:
         yield None, f"no event starts it: {cls.first} has no rows"
-    if cls.correlation and cls.correlation not in hints(cls.Data):
-        yield None, f"the correlation field {cls.correlation!r} is not in its data"
+    for reason in _of_class(cls):
+        yield None, reason
     for row in starting:
         given = {*copied(cls.Data, row), *dict(row.sets)}
         for name, field in fields_of(cls.Data).items():
             if required(field) and name not in given:
                 yield row, f"starts a process but leaves the data's {name!r} empty"
+
+
+def _of_class(cls: Machine) -> Iterator[str]:
+    """What is wrong with what the class says of its data and of other versions."""
+    hidden = cls.secrets().names
+    if cls.correlation and cls.correlation not in hints(cls.Data):
+        yield f"the correlation field {cls.correlation!r} is not in its data"
+    if cls.correlation in hidden:
+        yield secrets.told_to_all("the correlation field", cls.correlation)
+    yield from outside_ids.reasons(cls.outside_ids, cls.Data, "data", hidden)
+    declared = vars(cls).get("migrations", ())
+    waiting = [str(step) for step in cls.waiting_steps()]
+    yield from migrating.reasons(declared, cls.version, waiting, one_to_one=False)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, is_dataclass
 from functools import cache
 from typing import Any, ClassVar
 
+from orchestrator.definition import migrating, outside_ids, secrets
 from orchestrator.definition.graph import Graph
 from orchestrator.definition.invalid import (
     attribute_reasons,
@@ -19,6 +20,7 @@ from orchestrator.definition.invalid import (
 )
 from orchestrator.definition.messages import STRICT, Event
 from orchestrator.definition.process_definition import COMMON
+from orchestrator.definition.secrets import Secrets, of_workflow
 from orchestrator.definition.typing import (
     hints,
     is_class,
@@ -78,6 +80,10 @@ class Workflow(Runnable):
             steps = [vertex.step for vertex in cls.static.vertices.values()]
             waited = [step.event for step in steps if step.event is not None]
         cls.events = {event.__name__: event for event in waited}
+        declared = vars(cls).get("migrations", ())
+        names = list(cls.static.vertices) if cls.static is not None else None
+        for reason in migrating.reasons(declared, cls.version, names, one_to_one=True):
+            invalid(cls.__name__, None, reason)
 
     @classmethod
     def plan(cls, input: Any = None) -> Plan:
@@ -110,6 +116,22 @@ class Workflow(Runnable):
         return graph_of(cls, cls.static)
 
     @classmethod
+    def secrets(cls, plan: Plan | None = None) -> Secrets:
+        """Which of its fields are secret, those of its steps' results among them.
+
+        Args:
+            plan: of a process, where the graph is made from the input.
+        """
+        if plan is None or plan is cls.static:
+            return cls._static_secrets()
+        return _secrets(cls, plan)
+
+    @classmethod
+    @cache
+    def _static_secrets(cls) -> Secrets:
+        return _secrets(cls, cls.static)
+
+    @classmethod
     def result_type(cls) -> Any:
         """The type of the process's result: that of its one last step, or a dict of several.
 
@@ -122,6 +144,14 @@ class Workflow(Runnable):
             return dict[str, Any]
         found = ends[0].result_type
         return found if ends[0].certain else found | None
+
+
+def _secrets(cls: type[Workflow], plan: Plan | None) -> Secrets:
+    vertices = list(plan.vertices.values()) if plan is not None else []
+    results = [vertex.returns for vertex in vertices]
+    inputs = [child.Input for one in vertices if (child := one.step.definition)]
+    elements = [(one.name, one.each.over) for one in vertices if one.each is not None]
+    return of_workflow(cls.Input, cls.events.values(), [*results, *inputs], elements)
 
 
 def _of_shape(cls: type[Workflow]) -> Iterator[str]:
@@ -140,6 +170,10 @@ def _of_input(cls: type[Workflow], form: type[Any]) -> Iterator[str]:
         yield f"Input cannot be written as JSON: {reason}"
     if cls.correlation and cls.correlation not in hints(form):
         yield f"the correlation field {cls.correlation!r} is not in its Input"
+    hidden = secrets.names_of(form)
+    if cls.correlation in hidden:
+        yield secrets.told_to_all("the correlation field", cls.correlation)
+    yield from outside_ids.reasons(cls.outside_ids, form, "Input", hidden)
 
 
 def _of_events(cls: type[Workflow]) -> Iterator[str]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from orchestrator.engine.operations import OPERATIONS, SELECTIONS, Found
+from orchestrator.engine.operations import (
+    OPERATIONS,
+    SELECTIONS,
+    Found,
+    definitions_of_each,
+)
 from orchestrator.models import (
     BulkItem,
     BulkOperation,
@@ -28,11 +33,22 @@ def gather(operation: BulkOperation, now: datetime) -> None:
     chunk = selection.chunk(
         operation.about, operation.shown_at, operation.cursor, CHUNK
     )
-    operation.total += len(_frozen(operation, chunk.found))
+    found = _permitted(operation, chunk.found)
+    operation.left_out += len(chunk.found) - len(found)
+    operation.total += len(_frozen(operation, found))
     operation.cursor = chunk.after
     if not chunk.after:
         operation.frozen_at = now
         _begin(operation, now)
+
+
+def _permitted(operation: BulkOperation, found: Sequence[Found]) -> Sequence[Found]:
+    """Those of the definitions that it is limited to, if it is."""
+    if operation.definitions is None:
+        return found
+    model = OPERATIONS[operation.action].model
+    names = definitions_of_each(model, {one.target for one in found})
+    return [one for one in found if names.get(one.target) in operation.definitions]
 
 
 def _frozen(operation: BulkOperation, found: Iterable[Found]) -> list[BulkItem]:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
-from uuid import uuid5
 
 from django.contrib.auth import get_user_model
 from django.db import DatabaseError
 
+from orchestrator.engine.bulk.request import request_of
 from orchestrator.engine.change.incidents import named
-from orchestrator.engine.operations import OPERATIONS, ActionRequest, start_bulk
+from orchestrator.engine.operations import (
+    OPERATIONS,
+    definitions_in_bulk,
+    definitions_of_each,
+    forbidden_in_bulk,
+)
 from orchestrator.engine.storage.passing_errors import passes
-from orchestrator.exceptions import OperationRefused, StaleRevision
+from orchestrator.exceptions import (
+    OperationRefused,
+    PermissionMissing,
+    StaleRevision,
+)
 from orchestrator.models import (
     BulkItem,
     BulkOperation,
@@ -20,6 +30,9 @@ from orchestrator.models import (
     OperatorAction,
     ProcessInstance,
 )
+
+NO_DEFINITION = str(PermissionMissing())
+"""Of an event that is of no definition."""
 
 
 def actor_of(operation: BulkOperation) -> tuple[Any, str]:
@@ -34,9 +47,30 @@ def actor_of(operation: BulkOperation) -> tuple[Any, str]:
     action = OPERATIONS.get(operation.action)
     if action is None:
         return actor, f"the running code has no action {operation.action}"
-    if start_bulk.forbidden(actor) or action.forbidden(actor):
+    if forbidden_in_bulk(action, actor):
         return actor, f"{who} may not do this any more"
     return actor, ""
+
+
+def refuse_forbidden(
+    operation: BulkOperation, items: Sequence[BulkItem], actor: Any
+) -> list[BulkItem]:
+    """Gives those their verdict for whose definition the person may not do this any more. Returns the others."""
+    action = OPERATIONS[operation.action]
+    if definitions_in_bulk(action, actor) is None:
+        return list(items)
+    names = definitions_of_each(action.model, [item.target for item in items])
+    left = []
+    for item in items:
+        name = names.get(item.target)
+        reason = None
+        if name is not None:  # what is gone says so when it is tried
+            reason = forbidden_in_bulk(action, actor, name) if name else NO_DEFINITION
+        if reason:
+            item.verdict, item.detail = BulkVerdict.REFUSED, reason[:500]
+        else:
+            left.append(item)
+    return left
 
 
 def press(operation: BulkOperation, item: BulkItem, actor: Any) -> None:
@@ -46,14 +80,7 @@ def press(operation: BulkOperation, item: BulkItem, actor: Any) -> None:
         DatabaseError: it refused for now; the item keeps its turn.
     """
     action: Any = OPERATIONS[operation.action]
-    request = ActionRequest(
-        actor=actor,
-        key=uuid5(operation.key, str(item.target)),
-        reason=operation.reason,
-        expected_revision=item.revision if item.process_id else None,
-        address=operation.address,
-        bulk=operation.pk,
-    )
+    request = request_of(operation, item, actor)
     try:
         done = action(item.target, *operation.given, request=request)
     except OperationRefused as refused:

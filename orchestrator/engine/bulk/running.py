@@ -11,17 +11,21 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import DatabaseError, transaction
 
 from orchestrator.engine.bulk import pace
 from orchestrator.engine.bulk.gathering import gather
-from orchestrator.engine.bulk.pressing import actor_of, press
+from orchestrator.engine.bulk.pressing import actor_of, press, refuse_forbidden
+from orchestrator.engine.bulk.together import MOST, press_together
 from orchestrator.engine.change.announcements import announce_bulk
+from orchestrator.engine.change.incidents import storable
 from orchestrator.engine.invariants.bulk import NUMBERS
 from orchestrator.engine.operations import OPERATIONS, SELECTIONS, Tried
-from orchestrator.engine.storage.batch import database_now
-from orchestrator.engine.storage.tables import bulk_operations
+from orchestrator.engine.storage.alike import together
+from orchestrator.engine.storage.batch import Statement, database_now, send
+from orchestrator.engine.storage.tables import bulk_items, bulk_operations
 from orchestrator.models import BulkItem, BulkOperation, BulkStatus, BulkVerdict
 from orchestrator.models.bulk_operation import GOING_ON
 
@@ -31,10 +35,13 @@ FORGOTTEN = timedelta(seconds=60)
 LOOKED_AT = 1_000
 """Items that wait for their turn and are looked at to find some whose business keys are free."""
 
+READ = 500
+"""Items that are read to be begun in one slice."""
+
 
 def run(
     operation: BulkOperation, seconds: float, stop: Callable[[], bool] = lambda: False
-) -> None:
+) -> int:
     """Runs a slice of a claimed operation, and gives it back with the moment at which it wants the next one.
 
     Args:
@@ -42,20 +49,26 @@ def run(
         seconds: for how long items are begun.
         stop: asked between items.
 
+    Returns:
+        How many items were begun.
+
     Raises:
         DatabaseError: it refused for now; others take the operation over when the lease has run out.
     """
-    Slice(operation, time.monotonic() + seconds, stop).run()
+    mine = Slice(operation, seconds, stop)
+    mine.run()
+    return mine.begun
 
 
 class Slice:
     """One slice, of the operation as it was claimed."""
 
     def __init__(
-        self, operation: BulkOperation, ends: float, stop: Callable[[], bool]
+        self, operation: BulkOperation, seconds: float, stop: Callable[[], bool]
     ) -> None:
         self.operation = operation
-        self.ends = ends
+        self.seconds = seconds
+        self.ends = time.monotonic() + seconds
         self.stop = stop
         self.now = database_now()
         self.changed: list[BulkItem] = []
@@ -72,7 +85,9 @@ class Slice:
         if self.operation.status == BulkStatus.GATHERING:
             self._gather()
             return
-        self._look()
+        if not self._begins_first():
+            self._look()
+            self.ends = time.monotonic() + self.seconds
         if self.operation.status == BulkStatus.RUNNING and not self._would_stop():
             self._press()
         with transaction.atomic():
@@ -99,6 +114,15 @@ class Slice:
                 operation.save()
 
     # Looking
+
+    def _begins_first(self) -> bool:
+        """Whether it is too early to look, which takes in all that is under way: there is room for much more."""
+        one = self.operation
+        if one.status != BulkStatus.RUNNING or not one.waiting:
+            return False
+        if one.rate is not None or one.per_key is not None:
+            return False
+        return pace.room(one) * 2 > one.batch
 
     def _look(self) -> None:
         """Gives those their verdicts of which is known by now what came of it."""
@@ -135,25 +159,44 @@ class Slice:
         actor, self.halted = actor_of(self.operation)
         if self.halted:
             return
-        for item in items:
+        for first in range(0, len(items), MOST):
             if self._over():
                 return
             try:
-                press(self.operation, item, actor)
+                self._press_some(items[first : first + MOST], actor)
             except DatabaseError:
                 if not self.changed:
                     raise
                 return  # what is known is stored; the database is asked again with the next slice
-            item.at = None if item.verdict == BulkVerdict.TRIED else self.now
-            self.begun += 1
-            self._note(item)
+
+    def _press_some(self, items: list[BulkItem], actor: Any) -> None:
+        """Does it to some: together where that can be, to the others one by one.
+
+        Raises:
+            DatabaseError: it refused for now; those without a verdict keep their turn.
+        """
+        permitted = refuse_forbidden(self.operation, items, actor)
+        left = press_together(self.operation, permitted, actor)
+        for item in items:
+            if item.verdict != BulkVerdict.WAITING:
+                self._begun(item)
+        for item in left:
+            if self._over():
+                return
+            press(self.operation, item, actor)
+            self._begun(item)
+
+    def _begun(self, item: BulkItem) -> None:
+        item.at = None if item.verdict == BulkVerdict.TRIED else self.now
+        self.begun += 1
+        self._note(item)
 
     def _next(self) -> list[BulkItem]:
         """The next ones that the pace allows, in the order in which they were frozen."""
         operation = _after(self.operation, self.moved)
         allowed = pace.due(operation, self.now)
         number = pace.room(operation)
-        number = number if allowed is None else min(number, allowed)
+        number = min(number, READ if allowed is None else min(allowed, READ))
         waiting = operation.items.filter(verdict=BulkVerdict.WAITING).order_by("pk")
         if operation.per_key is None or not number:
             return list(waiting[:number])
@@ -181,9 +224,7 @@ class Slice:
         return operation
 
     def _store(self, operation: BulkOperation) -> None:
-        BulkItem.objects.bulk_update(
-            self.changed, ["verdict", "detail", "tried_at", "at"], batch_size=200
-        )
+        send(together([_stored(item) for item in self.changed]))
         _add(operation, self.moved)
         if self.begun:
             operation.paced_at = pace.paced(operation, self.now, self.begun)
@@ -208,6 +249,17 @@ class Slice:
         operation.revision += 1
         operation.save()
         announce_bulk(operation)
+
+
+def _stored(item: BulkItem) -> Statement:
+    """The writing of an item's verdict."""
+    values = {
+        "verdict": str(item.verdict),
+        "detail": storable(item.detail),
+        "tried_at": item.tried_at,
+        "at": item.at,
+    }
+    return bulk_items.update(values, {"id": item.pk})
 
 
 def _end_or_stop(operation: BulkOperation) -> None:

@@ -5,12 +5,27 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 SLICE_SECONDS = 0.1
 """How long a slice begins items."""
 
+FOLLOWS = 0.005
+"""Seconds of a worker that follow from an item that was begun: what is tried again has to be carried out, too."""
+
 REST = 7
-"""How many times as long as its last slice a worker is at other work, if there is any, before it takes another."""
+"""How many times as long as its last slice, with what follows from it, a worker is at other work, if there is any."""
+
+
+@dataclass
+class Taken:
+    """A slice.
+
+    Args:
+        begun: how many items it has begun.
+    """
+
+    begun: int = 0
 
 
 class Turn:
@@ -24,14 +39,14 @@ class Turn:
         return not others or time.monotonic() >= self._until
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
+    def taken(self) -> Iterator[Taken]:
         """Wraps a slice."""
-        begun = time.monotonic()
+        begun, taken = time.monotonic(), Taken()
         try:
-            yield
+            yield taken
         finally:
             now = time.monotonic()
-            self._until = now + (now - begun) * REST
+            self._until = now + (now - begun + taken.begun * FOLLOWS) * REST
 
 
 turn = Turn()

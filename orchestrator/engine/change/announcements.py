@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from django.db import transaction
 
-from orchestrator.models import BulkOperation, InboxEvent, ProcessInstance
+from orchestrator.models import BulkOperation, InboxEvent, Incident, ProcessInstance
 from orchestrator.signals import Change, committed
 
 
@@ -41,5 +41,16 @@ def announce_bulk(operation: BulkOperation) -> None:
     def tell() -> None:
         change = Change(None, "", bulk=operation.pk, at=time.time())
         committed.send_robust(sender=BulkOperation, change=change)
+
+    transaction.on_commit(tell, robust=True)
+
+
+def announce_failures(definition: str) -> None:
+    """Tells that people have said something of failures, of a definition if they have one."""
+
+    def tell() -> None:
+        committed.send_robust(
+            sender=Incident, change=Change(None, definition, at=time.time())
+        )
 
     transaction.on_commit(tell, robust=True)

@@ -7,6 +7,7 @@ process managers and workflows add to it is in `manager` and `workflow`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -68,6 +69,7 @@ class ProcessChange:
         """Whether something of it has failed for good just now."""
         self._offered: list[Statement] = []
         self._topics: list[Topic] = []
+        self._recipients: list[str] = []
         self._why = self._where = ""
 
     @property
@@ -101,6 +103,14 @@ class ProcessChange:
         self._topics.append(topic)
         self._where = self._where or step
 
+    def notify(self, recipients: Iterable[str]) -> None:
+        """Has these told of it, whatever else they want to be told of.
+
+        Args:
+            recipients: the names that the settings give them.
+        """
+        self._recipients += recipients
+
     @property
     def told(self) -> list[Statement]:
         """What people are told of it: a part of its writes."""
@@ -110,7 +120,12 @@ class ProcessChange:
             process=self.instance,
             step=self._where,
             message=incidents.storable(self._why)[:500],
+            recipients=self._recipients,
         )
+
+    def pin(self, definition: int) -> None:
+        """Lets the process go on with another stored definition, given by its key."""
+        self.instance.definition_id = self.also["definition_id"] = definition
 
     def pause(self) -> None:
         """Lets the process stand still from now on."""
@@ -202,9 +217,13 @@ class ProcessChange:
 
     def look_again(self) -> None:
         """Works the status out from what is stored; what is settled now no longer counts as trouble."""
+        self.flush()
+        self.instance.status = status_of(self.instance, troubled=self.held_up)
+
+    def flush(self) -> None:
+        """Sends what was collected so far, in the running transaction, so that what follows is decided on it."""
         send([*self.marks, *self.writes])
         self.marks, self.writes = [], []
-        self.instance.status = status_of(self.instance, troubled=self.held_up)
 
     def _tell_parent(self) -> None:
         """Has the step look that runs this process: it has ended or failed, or fails no more."""

@@ -6,6 +6,7 @@ import traceback
 from datetime import datetime
 from typing import Any
 
+from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.failure_cause import FailureCause, error_of, place_of
 from orchestrator.engine.change.occurrences import told
 from orchestrator.engine.storage import tables
@@ -79,9 +80,9 @@ def resolved(by: str, now: datetime, **about: Any) -> Statement:
 
 
 def said(error: BaseException) -> str:
-    """The text of an error, or why it has none: its class may do anything."""
+    """The text of an error, or why it has none: its class may do anything. Secret values are masked in it."""
     try:
-        return str(error)
+        return secret_values.without(error, str(error))
     except Exception as unspoken:  # noqa: BLE001  # the application's
         return f"its text cannot be had ({type(unspoken).__name__})"
 
@@ -93,7 +94,8 @@ def named(error: BaseException) -> str:
 
 def trace(error: BaseException) -> str:
     """The traceback as text, its end kept when it is long."""
-    return storable("".join(traceback.format_exception(error)))[-MAX_DETAIL:]
+    text = "".join(traceback.format_exception(error))
+    return storable(secret_values.without(error, text))[-MAX_DETAIL:]
 
 
 def storable(text: str) -> str:

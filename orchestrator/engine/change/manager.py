@@ -13,7 +13,7 @@ from orchestrator import registry
 from orchestrator.definition import Command, Decision, Event, ProcessManager
 from orchestrator.definition.codec import decode, encode
 from orchestrator.engine import inbox
-from orchestrator.engine.change import turns
+from orchestrator.engine.change import secret_values, turns
 from orchestrator.engine.change.application_code import (
     applications,
     engines,
@@ -23,7 +23,7 @@ from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.incidents import resolved, storable
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import Statement
-from orchestrator.engine.storage.tables import commands, events, step_runs
+from orchestrator.engine.storage.tables import commands, events, outside_ids, step_runs
 from orchestrator.exceptions import HandlerMissing
 from orchestrator.models import (
     Cause,
@@ -116,7 +116,8 @@ class ManagerChange(ProcessChange):
         own = decode(type(command), row.body)  # the data must not share its lists
         with kept_waiting(kind):
             answer = handler(own, context)
-        row.answer, row.finished_at = storable(answer.text), self.now
+        said = secret_values.line_without(answer.text, kind, row.body)
+        row.answer, row.finished_at = storable(said), self.now
         row.follow_ups = len(answer.events)
         self._cause_events(answer.events, row.id)
 
@@ -144,13 +145,17 @@ class ManagerChange(ProcessChange):
         instance = self.instance
         self.edge = decision.edge
         self._line_up(decision)
-        instance.data = encode(decision.data)
+        was, instance.data = instance.data, encode(decision.data)
+        self.writes += outside_ids.changed(definition, instance.pk, was, instance.data)
         with applications():
-            instance.summary = definition.summary(decision.data)[:200]
+            summary = definition.summary(decision.data)[:2_000]
+        summary = secret_values.line_without(summary, instance.name, instance.data)
+        instance.summary = summary[:200]
         if decision.entered:
             self._enter(definition, decision)
         if decision.escalates:
             self.escalate()
+        self.notify(decision.notifies)
 
     def _enter(self, definition: type[ProcessManager], decision: Decision) -> None:
         """Ends the visit of the current step and begins that of the next."""
@@ -165,8 +170,10 @@ class ManagerChange(ProcessChange):
             started_at=self.now,
             finished_at=self.now if final else None,
         )
-        self.steps |= {left: StepStatus.DONE, entered.node: entered.status}
-        if self.new:
+        if not self.new:
+            self.go_to(entered)
+        else:
+            self.steps |= {left: StepStatus.DONE, entered.node: entered.status}
             visited = StepRun(
                 instance_id=instance.pk,
                 node=left,
@@ -175,16 +182,21 @@ class ManagerChange(ProcessChange):
                 finished_at=self.now,
             )
             self.writes.append(step_runs.insert(visited, entered))
-        else:
-            self.writes += [
-                self._leave(StepStatus.DONE, rows=1),
-                step_runs.insert(entered),
-            ]
-            if self.troubled:
-                self.mark(self._deadline_matters_no_more())
         instance.step = entered.node
         instance.status = Status.COMPLETED if final else Status.WAITING
         instance.finished_at = self.now if final else None
+
+    def go_to(self, entered: StepRun) -> None:
+        """Ends the visit of the current step and begins another one, whatever has led there."""
+        left = self.instance.step
+        self.steps |= {left: StepStatus.DONE, entered.node: entered.status}
+        self.writes += [
+            self._leave(StepStatus.DONE, rows=1),
+            step_runs.insert(entered),
+        ]
+        if self.held_up:
+            self.mark(self._deadline_matters_no_more())
+        self.instance.step = entered.node
 
     def end(self) -> None:
         """Ends the process where it stands: its open step is left as cancelled."""

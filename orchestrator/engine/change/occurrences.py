@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ def told(
     process: ProcessInstance | None = None,
     definition: str = "",
     step: str = "",
+    recipients: Sequence[str] = (),
     **more: Any,
 ) -> list[Statement]:
     """Has people told, if any of them are to know.
@@ -29,6 +30,7 @@ def told(
         process: the process that it is about.
         definition: the name of its definition, where there is no process.
         step: where it is; the process's current step when empty.
+        recipients: the names of those who are told, whatever else they want to be told of.
         more: further columns.
     """
     if process is not None:
@@ -36,9 +38,14 @@ def told(
         more |= {"process_id": process.pk, "correlation_key": process.correlation_key}
         step = step or process.step
     topics = list(topics)
-    if not topics or not is_wanted(topics, definition):
+    if not topics or not is_wanted(topics, definition, recipients):
         return []
     row = Occurrence(
-        topics=" ".join(topics), definition=definition, step=step, at=now, **more
+        topics=" ".join(topics),
+        recipients=list(recipients),
+        definition=definition,
+        step=step,
+        at=now,
+        **more,
     )
     return [tables.occurrences.insert(row)]

@@ -48,7 +48,7 @@ def request(change: WorkflowChange, reader: StepRun, step: str, why: str) -> Non
     Raises:
         Permanent: the step has no result to redo, or was redone too often.
     """
-    latest = _latest(change, step)
+    latest = last_results(change, step)
     if latest and latest[0].kind in WAITING:
         state = _given_again(change, reader, latest[0], why)
     else:
@@ -73,15 +73,20 @@ def _given_again(
     """Has what somebody else gave given again; returns how its reader stands meanwhile."""
     body = _of_event(run)
     if body is not None and run.round < ROUNDS:
-        row = _again(change, run)
-        row.status, row.wake_at, row.finished_at = StepStatus.DONE, None, change.now
-        row.left, row.result, row.checksum = change.revision, body, digest(body)
-        change.add(row)
+        give(change, run, body, digest(body))
         change.rings.add(reader.queue)
         return {"status": StepStatus.READY, "wake_at": change.now}
     begin(change, run.node, why, limit=None)
     _tell(change, reader, run, why)
     return {"status": StepStatus.FAILED, "wake_at": None, **_blocked_on(run.node)}
+
+
+def give(change: WorkflowChange, run: StepRun, body: Any, checksum: str) -> None:
+    """Gives a settled visit another result: another round of it, settled as it was. The one before stays as it is."""
+    row = _again(change, run)
+    row.status, row.wake_at, row.finished_at = StepStatus(run.status), None, change.now
+    row.left, row.result, row.checksum = change.revision, body, checksum
+    change.add(row)
 
 
 def _blocked_on(step: str) -> dict[str, Any]:
@@ -135,7 +140,8 @@ def why_not(change: WorkflowChange, step: str) -> str:
         return f"{step} is being redone already"
     if runs.filter(finished_at=None).exists():
         return f"{step} is not finished: retry or skip it"
-    if not _latest(change, step):
+    # Of a map it is the row for all of it; its elements are not looked at.
+    if not runs.filter(status__in=GIVEN, item=None).exists():
         return f"{step} has no result that could be redone"
     return ""
 
@@ -154,7 +160,7 @@ def begin(
     Raises:
         Permanent: the step has no result to redo, or was redone too often.
     """
-    latest = _latest(change, step)
+    latest = last_results(change, step)
     if not latest:
         raise Permanent(f"{step} has no result that could be redone: {why}")
     if change.instance.step_runs.filter(
@@ -191,7 +197,7 @@ def finished(change: WorkflowChange, run: StepRun) -> None:
             change.mark(incidents.resolved("redone", change.now, step_run_id=reader.pk))
 
 
-def _latest(change: WorkflowChange, step: str) -> list[StepRun]:
+def last_results(change: WorkflowChange, step: str) -> list[StepRun]:
     """The last visit of a step that has a result; of a map, its elements."""
     runs = change.instance.step_runs.filter(node=step, status__in=GIVEN)
     runs = runs.exclude(kind=StepKind.UNDO).order_by("visit", "round")

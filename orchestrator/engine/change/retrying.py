@@ -6,6 +6,7 @@ before their sub-processes, and all of them before any step is.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -74,9 +75,14 @@ def try_events_again(move: ProcessChange) -> None:
     move.mark(incidents.resolved(BY, move.now, **about))
 
 
-def try_steps_again(change: WorkflowChange) -> None:
-    """Makes everything due that has failed or waits for another attempt, and brings back what its failure cancelled."""
-    for run in _troubled(change):
+def try_steps_again(change: WorkflowChange, but: Collection[int] = ()) -> None:
+    """Makes everything due that has failed or waits for another attempt, and brings back what its failure cancelled.
+
+    Args:
+        change: the change of the process.
+        but: the keys of visits that are left as they are.
+    """
+    for run in troubled(change).exclude(pk__in=but):
         if run.status == StepStatus.FAILED:
             revive(change, run.node)
         mark_due(change, run)
@@ -85,7 +91,8 @@ def try_steps_again(change: WorkflowChange) -> None:
         change.mark(incidents.resolved(BY, change.now, **about))
 
 
-def _troubled(change: WorkflowChange) -> QuerySet[StepRun]:
+def troubled(change: WorkflowChange) -> QuerySet[StepRun]:
+    """The open visits that have failed, or wait for another attempt."""
     runs = change.instance.step_runs.filter(finished_at=None)
     bad = Q(status__in=[StepStatus.FAILED, StepStatus.RETRYING])
     due = Q(wake_at__isnull=False, owner="") | Q(remaining__isnull=False)

@@ -14,6 +14,7 @@ from orchestrator.definition.codec import digest, encode
 from orchestrator.definition.workflow import advance
 from orchestrator.definition.workflow.workflow import Nothing
 from orchestrator.engine import inbox
+from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import applications
 from orchestrator.engine.change.following import Following
 from orchestrator.engine.change.workflow import WorkflowChange
@@ -21,6 +22,7 @@ from orchestrator.engine.storage import definitions, keys
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.definitions import Pin
 from orchestrator.engine.storage.receipts import StartReceipt
+from orchestrator.engine.storage.tables import outside_ids
 from orchestrator.exceptions import ConflictingEvent, InvalidDefinition, InvalidMessage
 from orchestrator.models import Cause, CauseKind, ProcessInstance, Verdict
 
@@ -95,7 +97,8 @@ def begin(
     """
     definition, input = pin.definition, pin.input
     with applications():
-        summary = definition.summary(input)[:200]
+        summary = definition.summary(input)[:2_000]
+    summary = secret_values.line_without(summary, definition.name, pin.data)[:200]
     row, now = pin.row(), database_now()
     instance = ProcessInstance(
         id=process_id or uuid7(),
@@ -110,6 +113,7 @@ def begin(
     cause = Cause.of(CauseKind.START)
     change = WorkflowChange(instance, cause, now, pin.plan, definition.queue)
     change.alone = not connection.in_atomic_block
+    change.writes += outside_ids.changed(definition, instance.pk, {}, pin.data)
     Following(change).carry_out(advance.begin(pin.plan))
     change.mark(*inbox.early_events(instance, now, id_known=expected))
     change.write()

@@ -286,8 +286,8 @@ class WorkflowChange(ProcessChange):
         elif self.instance.status not in TROUBLED:
             self.instance.status = Status.RUNNING
 
-    def look_again(self) -> None:
-        super().look_again()
+    def flush(self) -> None:
+        super().flush()
         self.counted.clear()  # it has been sent
 
     def columns(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
@@ -88,5 +88,6 @@ def _fired(run: StepRun, definition: type[ProcessManager], now: datetime) -> Sta
     }
     if following < len(timers):
         begun = run.started_at + pausing.stood_still(run.instance_id, run.started_at)
-        values["wake_at"] = begun + timers[following]
+        later = run.extended or timedelta(0)
+        values["wake_at"] = begun + timers[following] + later
     return step_runs.update(values, {**fence(run), "finished_at": None})

@@ -23,6 +23,7 @@ from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.claims.give_back import given_back
 from orchestrator.engine.events import parking, unrouted
+from orchestrator.engine.events.addressee import of_key
 from orchestrator.engine.events.verdicts import (
     cleared,
     put_aside,
@@ -91,12 +92,8 @@ def _find(event: InboxEvent) -> tuple[ProcessInstance | None, datetime]:
     if event.process_id is not None:
         return instances.lock(event.process_id)
     if event.correlation_key:
-        known = ProcessInstance.objects.filter(
-            name=event.target, correlation_key=event.correlation_key
-        )
-        pk = known.live().values_list("pk", flat=True).first()
-        if pk is None and _started_by(event) is None:
-            pk = known.order_by("-id").values_list("pk", flat=True).first()
+        starts = _started_by(event) is not None
+        pk = of_key(event.target, event.correlation_key, starts=starts)
         if pk is not None:
             event.process_id = pk  # so that a failure is shown where it belongs
             return instances.lock(pk)

@@ -11,7 +11,7 @@ from django.db import transaction
 from orchestrator import registry
 from orchestrator.definition.codec import decode
 from orchestrator.engine import inbox
-from orchestrator.engine.change import incidents, turns
+from orchestrator.engine.change import incidents, secret_values, turns
 from orchestrator.engine.change.application_code import applications, kept_waiting
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.status import TROUBLED
@@ -124,7 +124,9 @@ def _settle(command: IssuedCommand, answer: Answer) -> None:
 def _done(command: IssuedCommand, answer: Answer, now: datetime) -> Statement:
     values = {
         "status": CommandStatus.DONE,
-        "answer": incidents.storable(answer.text),
+        "answer": incidents.storable(
+            secret_values.line_without(answer.text, command.type, command.body)
+        ),
         "follow_ups": len(answer.events),
         "error": "",
         "wake_at": None,

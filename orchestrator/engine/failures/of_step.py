@@ -24,6 +24,7 @@ from orchestrator.engine.change import (
     maps,
     redoing,
     retrying,
+    secret_values,
     settling,
     undoing,
 )
@@ -77,6 +78,7 @@ def of_step(run: StepRun, error: Exception, plan: Plan | None, policy: Policy) -
         log.info("%s was settled by another worker: %s", run, error)
         return
     try:
+        secret_values.note_of_work(error, run)
         if passes(error) and plan is None:
             give_back.refused(run, error)
             return

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db import transaction
 
 from orchestrator.conf import conf
-from orchestrator.engine.change import incidents, offering
+from orchestrator.engine.change import incidents, offering, secret_values
 from orchestrator.engine.change.application_code import is_engines
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.claims import give_back
@@ -145,6 +145,7 @@ def _settle(
         log.info("%s was settled by another worker: %s", work, error)
         return
     try:
+        secret_values.note_of_work(error, work)
         if passes(error):
             give_back.refused(work, error)
             return

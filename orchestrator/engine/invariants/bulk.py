@@ -26,7 +26,8 @@ def bulk() -> Iterator[str]:
     groups = BulkItem.objects.order_by().values_list("operation", "verdict")
     for operation, verdict, number in groups.annotate(number=Count("pk")):
         counted[operation][verdict] = number
-    for one in BulkOperation.objects.order_by("pk").iterator():
+    whole = BulkOperation.objects.filter(items_removed_at=None)
+    for one in whole.order_by("pk").iterator():
         found = counted[one.pk]
         said = {verdict: getattr(one, name) for verdict, name in NUMBERS.items()}
         said[BulkVerdict.WAITING] = one.waiting

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 from uuid import UUID
 
 from django.db.models import Count, F, Max, Min
 
-from orchestrator.definition import Command, ProcessManager
+from orchestrator import registry
+from orchestrator.definition import Command, Decision, ProcessManager
 from orchestrator.definition.codec import decode, digest, encode
 from orchestrator.definition.workflow.replay import Replay
 from orchestrator.engine import inbox
+from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.incidents import named
 from orchestrator.engine.invariants.reading import ProcessSet, Retold
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.settled_visits import History, Run
+from orchestrator.engine.storage.switches import Switch
 from orchestrator.exceptions import CorruptInput, InvalidMessage, ProcessionError
 from orchestrator.models import (
     Cause,
@@ -59,6 +62,7 @@ def model(some: ProcessSet) -> Iterator[str]:
         except ProcessionError as error:
             yield f"{instance.pk}: {error}"
         except Exception as error:  # noqa: BLE001  # what the application decides with may raise anything
+            secret_values.note_of_process(error, instance)
             yield f"{instance.pk}: its history cannot be told again: {named(error)}"
 
 
@@ -93,33 +97,29 @@ def _cause(text: str) -> Cause | None:
 def _decisions(
     definition: type[ProcessManager], instance: ProcessInstance, some: ProcessSet
 ) -> Iterator[str]:
-    step, data = definition.first, None
+    versions = _Versions(instance, definition, some.switches[instance.pk])
+    step, data = versions.first, None
     events = {pk: (kind, body) for pk, kind, body in some.events[instance.pk]}
+    repairs = some.repairs[instance.pk]
     issued = IssuedBy(instance.pk, some.commands[instance.pk])
     for checkpoint in some.checkpoints[instance.pk]:
         if digest(checkpoint.data) != checkpoint.checksum:
             yield f"checkpoint {checkpoint.revision} of {instance.pk} does not match its checksum"
+        version = versions.at(checkpoint.revision)
+        if version is None:
+            issued.unread(checkpoint.revision)
+            continue
         cause = _cause(checkpoint.cause)
-        if cause is not None and cause.kind == CauseKind.EVENT:
-            row = events.get(int(cause.ref))
-            if row is None:
-                yield f"checkpoint {checkpoint.revision} of {instance.pk} names event {cause.ref}, which is not there"
-                return
-            happened, known = inbox.read(*row), _known(definition, checkpoint)
-            decision = definition.decide(step, data, happened, known=known)
+        step, data = _repaired(version, cause, repairs) or (step, data)
+        try:
+            decision = _decided(version, checkpoint, events, step, data)
+        except KeyError as missing:
+            yield f"checkpoint {checkpoint.revision} of {instance.pk} names event {missing}, which is not there"
+            return
+        if decision is not None:
             step, data = decision.step, decision.data
             yield from issued.compared(checkpoint.revision, decision.commands)
-        elif cause is not None and cause.kind == CauseKind.DEADLINE:
-            fired, known = int(cause.part), _known(definition, checkpoint)
-            decision = definition.decide_deadline(step, data, fired, known=known)
-            step, data = decision.step, decision.data
-            yield from issued.compared(checkpoint.revision, decision.commands)
-        if (
-            cause is None
-            or checkpoint.steps != [str(step)]
-            or data is None
-            or encode(data) != checkpoint.data
-        ):
+        if _differs(checkpoint, cause, step, data):
             said = f"is not what follows from its cause ({checkpoint.said})"
             yield f"checkpoint {checkpoint.revision} of {instance.pk} {said}"
             return
@@ -130,6 +130,80 @@ def _decisions(
     ):
         yield f"{instance.pk} is not where its history ends"
     yield from issued.left_over()
+
+
+def _decided(
+    definition: type[ProcessManager],
+    checkpoint: Checkpoint,
+    events: Mapping[int, tuple[str, Any]],
+    step: Any,
+    data: Any,
+) -> Decision | None:
+    """What a definition decides on the cause of a checkpoint; None where there was nothing to decide.
+
+    Raises:
+        KeyError: it was an event, which is not there.
+    """
+    cause = _cause(checkpoint.cause)
+    if cause is None or cause.kind not in (CauseKind.EVENT, CauseKind.DEADLINE):
+        return None
+    if cause.kind == CauseKind.DEADLINE:
+        known = _known(definition, checkpoint)
+        return definition.decide_deadline(step, data, int(cause.part), known=known)
+    happened = inbox.read(*events[int(cause.ref)])
+    return definition.decide(step, data, happened, known=_known(definition, checkpoint))
+
+
+def _differs(checkpoint: Checkpoint, cause: Cause | None, step: Any, data: Any) -> bool:
+    """Whether a checkpoint says another step or other data."""
+    if cause is None or data is None:
+        return True
+    return bool(checkpoint.steps != [str(step)] or encode(data) != checkpoint.data)
+
+
+class _Versions:
+    """The versions that a process has been on.
+
+    Args:
+        instance: the process.
+        last: that which it is on now.
+        switches: when it went over, the first time first.
+    """
+
+    def __init__(
+        self,
+        instance: ProcessInstance,
+        last: type[ProcessManager],
+        switches: Sequence[Switch],
+    ) -> None:
+        self._name, self._last, self._switches = instance.name, last, switches
+
+    @property
+    def first(self) -> Any:
+        """The step in which it has begun; that of the present version where the running code has the first no more."""
+        return (self.at(0) or self._last).first
+
+    def at(self, revision: int) -> type[ProcessManager] | None:
+        """The version at a revision; None where the running code does not have it as it was."""
+        later = next((one for one in self._switches if one.revision > revision), None)
+        if later is None:
+            return self._last
+        found = registry.definitions.get((self._name, later.version))
+        if found is None or not issubclass(found, ProcessManager):
+            return None
+        return found if found.graph().fingerprint() == later.fingerprint else None
+
+
+def _repaired(
+    definition: type[ProcessManager],
+    cause: Cause | None,
+    repairs: Mapping[str, Mapping[str, Any]],
+) -> tuple[Any, Any] | None:
+    """Where a repair or a migration has left a process, as the audit says; None for any other transition."""
+    told = repairs.get(cause.ref) if cause is not None else None
+    if told is None:
+        return None
+    return definition.Step(told["step"]), decode(definition.Data, told["data"])
 
 
 class IssuedBy:
@@ -150,6 +224,12 @@ class IssuedBy:
                 yield f"revision {revision} of {self.process_id} issued {kind}, which is not there"
             elif found != (revision, kind, encode(command)):
                 yield f"{kind} of revision {revision} of {self.process_id} is not what was issued"
+
+    def unread(self, revision: int) -> None:
+        """Leaves out what a transition has issued of which nobody knows the definition any more."""
+        self._stored = {
+            pk: row for pk, row in self._stored.items() if row[0] != revision
+        }
 
     def left_over(self) -> Iterator[str]:
         """What no transition has issued."""
@@ -184,7 +264,8 @@ def _checkpoints(history: History, rows: Iterable[Checkpoint]) -> Iterator[str]:
         number = row.revision
         if digest(row.data) != row.checksum:
             yield f"checkpoint {number} does not match its checksum"
-        if number == 1 and row.data != history.instance.data:
+        given = number == 1 and not any(one.input for one in history.switches)
+        if given and row.data != history.instance.data:
             yield "its input is not the one it started with"
         cause = _cause(row.cause)
         if cause is None or cause.kind != CauseKind.STEP or cause.part:
@@ -222,7 +303,13 @@ def _starts(history: History, replay: Replay) -> Iterator[str]:
         elif run.status == StepStatus.NOT_TAKEN:
             yield f"{_named(run)} was not taken, though revision {revision} leads to it"
         else:
-            if run.entered != revision and run.entered not in history.resumed_at:
+            anew = run.entered in history.resumed_at
+            # What began in another version need not have begun at the end of the same step.
+            if (
+                run.entered != revision
+                and run.entered > history.switched_at
+                and not anew
+            ):
                 yield f"{_named(run)} started at revision {run.entered}, not at {revision}"
             yield from _still_open(run, history, replay)
     for run in visits.values():

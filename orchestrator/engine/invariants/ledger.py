@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db.models import Count, Exists, F, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 
-from orchestrator.engine.invariants.reading import pages
+from orchestrator.engine.invariants.reading import REPAIRS, pages
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import (
     Cause,
@@ -154,7 +154,9 @@ def _not_carried_out() -> Iterator[str]:
     for command in done.filter(Q(attempt=0) | Q(finished_at=None))[:20]:
         yield f"command {command.pk} is done, but nobody has carried it out"
     given_up = OperatorAction.objects.filter(
-        instance=OuterRef("instance"), action="skip_command", result="done"
+        instance=OuterRef("instance"),
+        action__in=["skip_command", *REPAIRS],
+        result="done",
     )
     skipped = IssuedCommand.objects.filter(status=CommandStatus.SKIPPED)
     for command in skipped.exclude(Exists(given_up))[:20]:

@@ -14,6 +14,7 @@ from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.replay import Replay
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.settled_visits import History
+from orchestrator.engine.storage.switches import MIGRATE, Switch
 from orchestrator.models import (
     Checkpoint,
     InboxEvent,
@@ -22,6 +23,8 @@ from orchestrator.models import (
     ProcessInstance,
 )
 
+REPAIRS = ("repair", "approve_repair", MIGRATE)
+"""The actions that leave a process in a step and with data that nothing else has led to."""
 MOST_PROCESSES = 200
 MOST_REVISIONS = 10_000
 """A set ends with the process with which its histories have so many checkpoints: all of it is held in memory."""
@@ -84,6 +87,7 @@ class ProcessSet:
         if process.pk not in self._told:
             history = History(process)
             history.resumed_at = self._resumed[process.pk]
+            history.switches = self.switches[process.pk]
             self._told[process.pk] = Retold(definitions.plan_of(process), history)
         return self._told[process.pk]
 
@@ -106,6 +110,29 @@ class ProcessSet:
         rows = self.of(IssuedCommand.objects.all())
         read = rows.values_list("instance_id", "pk", "revision", "type", "body")
         return grouped((process, tuple(row)) for process, *row in read)
+
+    @cached_property
+    def repairs(self) -> Mapping[UUID, dict[str, Mapping[str, Any]]]:
+        """What the operators' repairs of each left behind, by the keys of the audit rows."""
+        done = OperatorAction.objects.filter(action__in=REPAIRS, result="done")
+        found: dict[UUID, dict[str, Mapping[str, Any]]] = defaultdict(dict)
+        for process, key, after in self.of(done).values_list(
+            "instance_id", "key", "after"
+        ):
+            found[process][str(key)] = after
+        return found
+
+    @cached_property
+    def switches(self) -> Mapping[UUID, list[Switch]]:
+        """When each went over to another version, the first time first."""
+        done = OperatorAction.objects.filter(action=MIGRATE, result="done")
+        rows = self.of(done).values_list("instance_id", "before", "after")
+        found = grouped(
+            (process, Switch.told(before, after)) for process, before, after in rows
+        )
+        for some in found.values():
+            some.sort(key=lambda switch: switch.revision)
+        return found
 
     @cached_property
     def _resumed(self) -> Mapping[UUID, set[int]]:

@@ -45,13 +45,15 @@ def gather() -> bool:
         items = list(_items(found))
         now = database_now()
         for name, recipient in recipients().items():
-            _add(name, recipient, [one for one in items if _wants(recipient, one)], now)
+            mine = [one for one in items if _wants(name, recipient, one)]
+            _add(name, recipient, mine, now)
         Occurrence.objects.filter(pk__in=[one.pk for one in found]).delete()
     return len(found) == MOST
 
 
-def _wants(recipient: Recipient, item: Item) -> bool:
-    return recipient.wants(item["topics"], item["definition"])
+def _wants(name: str, recipient: Recipient, item: Item) -> bool:
+    named = name in item["recipients"]
+    return named or recipient.wants(item["topics"], item["definition"])
 
 
 def _items(found: Iterable[Occurrence]) -> Iterator[Item]:
@@ -77,6 +79,7 @@ def _items(found: Iterable[Occurrence]) -> Iterator[Item]:
 def _item(one: Occurrence, **more: Any) -> Item:
     return {
         "topics": one.topics.split(),
+        "recipients": one.recipients,
         "state": one.state,
         "definition": one.definition,
         "process_id": str(one.process_id or ""),
@@ -142,7 +145,8 @@ def _add(name: str, recipient: Recipient, items: list[Item], now: datetime) -> N
             grown[item["fingerprint"]]["number"] = item["number"]
         elif item["state"] or not item["fingerprint"]:
             counts[_topic(recipient, item)] += 1
-            shown += [item] if len(shown) < SHOWN else []
+            told = {key: one for key, one in item.items() if key != "recipients"}
+            shown += [told] if len(shown) < SHOWN else []
     if counts:
         notice.counts, notice.items = dict(counts), shown
         notice.save()
@@ -150,9 +154,9 @@ def _add(name: str, recipient: Recipient, items: list[Item], now: datetime) -> N
 
 def _topic(recipient: Recipient, item: Mapping[str, Any]) -> Topic:
     """Of what an item is, that which its recipient cares most about."""
-    return next(
-        topic for topic in Topic if topic in item["topics"] and topic in recipient.about
-    )
+    of_it = [topic for topic in Topic if topic in item["topics"]]
+    # Whoever is told by name may care about none of it.
+    return next((one for one in of_it if one in recipient.about), of_it[0])
 
 
 def _next(name: str, recipient: Recipient, now: datetime) -> Notice:

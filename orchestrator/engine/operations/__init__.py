@@ -4,7 +4,9 @@
 each is recorded.
 """
 
-from orchestrator.engine.events.preview import Preview, preview
+from orchestrator.engine.events.preview import Preview, foresee, preview
+from orchestrator.engine.operations.access_tokens import make_token, revoke_token
+from orchestrator.engine.operations.acknowledge import acknowledge
 from orchestrator.engine.operations.assign import assign
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import (
@@ -15,17 +17,20 @@ from orchestrator.engine.operations.base import (
     ProcessOperation,
     Tried,
 )
+from orchestrator.engine.operations.belonging import definitions_of_each
 from orchestrator.engine.operations.bulk import (
-    Pace,
-    Wanted,
-    cancel_bulk,
+    definitions_in_bulk,
+    forbidden_in_bulk,
     in_bulk,
+    limits,
     moment_shown,
-    pace_of,
-    pause_bulk,
     repeat_bulk,
-    resume_bulk,
     start_bulk,
+)
+from orchestrator.engine.operations.bulk_controls import (
+    cancel_bulk,
+    pause_bulk,
+    resume_bulk,
 )
 from orchestrator.engine.operations.cancel import cancel
 from orchestrator.engine.operations.circumstances import Circumstances
@@ -34,7 +39,15 @@ from orchestrator.engine.operations.deliver import deliver
 from orchestrator.engine.operations.discard import discard
 from orchestrator.engine.operations.escalate import escalate
 from orchestrator.engine.operations.export_process import export
+from orchestrator.engine.operations.extend import extend
+from orchestrator.engine.operations.failures import (
+    assign_failures,
+    mark_handled,
+    unmark_handled,
+)
 from orchestrator.engine.operations.import_process import import_
+from orchestrator.engine.operations.migration import migrate, plan_migration
+from orchestrator.engine.operations.nudge import SleepingWork, nudge, sleeping_work
 from orchestrator.engine.operations.pause import pause, unpause
 from orchestrator.engine.operations.redeliver import redeliver
 from orchestrator.engine.operations.redo import redo
@@ -46,9 +59,40 @@ from orchestrator.engine.operations.registry import (
     refusals_of,
     register,
 )
+from orchestrator.engine.operations.repair import (
+    approve_repair,
+    decline_repair,
+    plan_repair,
+    propose_repair,
+    repair,
+    stage,
+)
+from orchestrator.engine.operations.repairing.drafts import (
+    discard as discard_draft,
+)
+from orchestrator.engine.operations.repairing.drafts import (
+    draft_of,
+    look_again,
+    proposals_of,
+    unstage,
+)
+from orchestrator.engine.operations.repairing.edits import Edit, EditKind
+from orchestrator.engine.operations.repairing.plan import (
+    Edited,
+    Effect,
+    Mistake,
+    RepairPlan,
+)
+from orchestrator.engine.operations.repairing.targets import Targets, targets_of
 from orchestrator.engine.operations.restart import restart
 from orchestrator.engine.operations.resume import resume
 from orchestrator.engine.operations.retry import retry
+from orchestrator.engine.operations.reveal_secrets import reveal
+from orchestrator.engine.operations.saved_views import (
+    delete_view,
+    rename_view,
+    save_view,
+)
 from orchestrator.engine.operations.selection import (
     SELECTIONS,
     Chunk,
@@ -56,8 +100,17 @@ from orchestrator.engine.operations.selection import (
     Selection,
     register_selection,
 )
+from orchestrator.engine.operations.send_event import EventToSend, send
 from orchestrator.engine.operations.skip import skip
 from orchestrator.engine.operations.skip_command import skip_command
+from orchestrator.engine.operations.skip_failed import skip_failed
+from orchestrator.engine.operations.wanted import Pace, Wanted, pace_of
+from orchestrator.engine.storage.switches import (
+    Switch,
+    named_at,
+    pinned_at,
+    switches_of,
+)
 
 __all__ = [
     "OPERATIONS",
@@ -65,47 +118,94 @@ __all__ = [
     "ActionRequest",
     "Chunk",
     "Circumstances",
+    "Edit",
+    "EditKind",
+    "Edited",
+    "Effect",
     "EventOperation",
+    "EventToSend",
     "Found",
     "Given",
+    "Mistake",
     "Operation",
     "Pace",
     "Press",
     "Preview",
     "ProcessOperation",
+    "RepairPlan",
     "Selection",
+    "SleepingWork",
+    "Switch",
+    "Targets",
     "Tried",
     "Wanted",
+    "acknowledge",
+    "approve_repair",
     "assign",
+    "assign_failures",
     "cancel",
     "cancel_bulk",
     "decide",
+    "decline_repair",
+    "definitions_in_bulk",
+    "definitions_of_each",
+    "delete_view",
     "deliver",
     "discard",
+    "discard_draft",
+    "draft_of",
     "escalate",
     "export",
+    "extend",
+    "forbidden_in_bulk",
+    "foresee",
     "import_",
     "in_bulk",
+    "limits",
+    "look_again",
+    "make_token",
+    "mark_handled",
+    "migrate",
     "moment_shown",
+    "named_at",
+    "nudge",
     "on_events",
     "on_processes",
     "pace_of",
     "pause",
     "pause_bulk",
+    "pinned_at",
+    "plan_migration",
+    "plan_repair",
     "preview",
+    "proposals_of",
+    "propose_repair",
     "redeliver",
     "redo",
     "refusals",
     "refusals_of",
     "register",
     "register_selection",
+    "rename_view",
+    "repair",
     "repeat_bulk",
     "restart",
     "resume",
     "resume_bulk",
     "retry",
+    "reveal",
+    "revoke_token",
+    "save_view",
+    "send",
     "skip",
     "skip_command",
+    "skip_failed",
+    "sleeping_work",
+    "stage",
     "start_bulk",
+    "switches_of",
+    "targets_of",
+    "unmark_handled",
     "unpause",
+    "unstage",
 ]

@@ -34,14 +34,14 @@ class AssignProcess(ProcessOperation):
         return ENDED if process.ended else ""
 
     def effect(self, press: Press, person: str) -> dict[str, Any]:
-        owner = _named(person)
+        owner = named(person)
         change = ProcessChange(press.process, press.cause, press.now)
         change.also["owner"] = owner.pk if owner else None
         change.write()
         return {"owner": owner.get_username() if owner else ""}
 
 
-def _named(person: str) -> AbstractBaseUser | None:
+def named(person: str) -> AbstractBaseUser | None:
     """The active user of that name; None for no name.
 
     Raises:

@@ -123,12 +123,28 @@ def _given(target: dict[str, Any], name: str) -> list[Any]:
 def _record(
     action: str, request: ActionRequest, result: OperatorAction.Result, **facts: Any
 ) -> OperatorAction:
+    row = row_of(action, request, result, **facts)
+    row.save(force_insert=True)
+    return row
+
+
+def row_of(
+    action: str, request: ActionRequest, result: OperatorAction.Result, **facts: Any
+) -> OperatorAction:
+    """The audit row of an action, not stored yet.
+
+    Args:
+        action: its name.
+        request: who wants it.
+        result: whether it was done.
+        facts: its further columns.
+    """
     if request.way:
         facts["after"] = {**facts.get("after", {}), "way": request.way}
     if request.bulk is not None:
         facts["bulk_id"] = request.bulk
     actor = request.actor if not isinstance(request.actor, AnonymousUser) else None
-    return OperatorAction.objects.create(
+    return OperatorAction(
         key=request.key,
         action=action,
         actor=actor,

@@ -17,7 +17,9 @@ from uuid import UUID
 from django.db.models import Model
 from django.utils.functional import Promise
 
+from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import is_applications
+from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.incidents import named
 from orchestrator.engine.operations.audit import ActionRequest, audited
 from orchestrator.engine.operations.circumstances import Circumstances
@@ -30,6 +32,7 @@ from orchestrator.exceptions import (
     ProcessionError,
     StaleRevision,
 )
+from orchestrator.grants import definition_of, definitions_of, grants_of
 from orchestrator.models import (
     Cause,
     CauseKind,
@@ -52,7 +55,8 @@ class Given:
 
     Args:
         name: of the form's field.
-        form: what it is: text, a number from 1 on, a JSON value, a yes or no, or the name of a person, may be empty.
+        form: what it is: text, a number from 1 on, a number of days or nothing, a JSON value, a yes or no, or the name
+            of a person, may be empty.
         label: of the field in the dialog; without one its button gives it.
         initial: what stands in the field at first, for a process.
         rows: lines of a field for JSON.
@@ -60,7 +64,7 @@ class Given:
     """
 
     name: str
-    form: Literal["text", "number", "json", "flag", "person"]
+    form: Literal["text", "number", "days", "json", "flag", "person"]
     label: Text = ""
     initial: Callable[[ProcessInstance], Any] = lambda instance: ""
     rows: int = 4
@@ -129,10 +133,16 @@ class Operation(ABC):
     given: ClassVar[tuple[Given, ...]] = ()
     rank: ClassVar[int] = 50
     """Where its button stands among the others, the lowest first."""
+    on_own_page: ClassVar[bool] = False
+    """Whether it is asked for on a page of its own, and has no dialog."""
     on_many: ClassVar[bool] = False
     """Whether the admin offers it for many rows at once, with what it is given left at its defaults."""
     in_bulk: ClassVar[bool] = False
     """Whether the console offers it for all that match a filter."""
+    by_rest: ClassVar[bool] = True
+    """Whether programs can do it too, at the address of its form below `api/`."""
+    by_definition: ClassVar[bool] = False
+    """Whether a group can be given its permission for the processes of one definition alone."""
     model: ClassVar[type[Model]]
     """What it is done to."""
 
@@ -157,9 +167,29 @@ class Operation(ABC):
         """
         return {one.target: "" for one in tried}
 
-    def forbidden(self, user: Any) -> str:
-        """Why a user may not do it at all; "" if they may."""
-        return "" if user.has_perm(self.permission) else str(PermissionMissing())
+    def definitions(self, user: Any) -> frozenset[str] | None:
+        """Those for which a user may do it; None for all that there are."""
+        return definitions_of(user, self.permission)
+
+    def forbidden(self, user: Any, definition: str = "") -> str:
+        """Why a user may not do it; "" if they may. Every check of an operator's permission is this one.
+
+        Args:
+            user: who would.
+            definition: of the process that it would be done to; "" for what belongs to none, which takes a permission
+                for all definitions.
+        """
+        mine = self.definitions(user)
+        if mine is None or (definition and definition in mine):
+            return ""
+        if definition and grants_of(user):
+            return f"Your account may not do this for {definition}."
+        return str(PermissionMissing())
+
+    def forbidden_everywhere(self, user: Any) -> str:
+        """Why a user may not do it, whatever the definition; "" if they may for some."""
+        mine = self.definitions(user)
+        return "" if mine is None or mine else str(PermissionMissing())
 
     def _check_request(self, request: ActionRequest) -> None:
         """Refuses a request without what every action needs.
@@ -171,15 +201,31 @@ class Operation(ABC):
         if missing or len(request.reason) > MAX_REASON:
             raise OperationRefused(f"say why, in at most {MAX_REASON} characters")
 
-    def _check_permission(self, request: ActionRequest) -> None:
-        if self.forbidden(request.actor):
-            raise PermissionMissing
+    def _check_permission(self, request: ActionRequest, *definitions: str) -> None:
+        """Refuses who may not, for one of some definitions; without any: for all that there are.
+
+        Raises:
+            PermissionMissing: the operator may not.
+        """
+        for definition in definitions or ("",):
+            if reason := self.forbidden(request.actor, definition):
+                raise PermissionMissing(reason)
+
+    def _check_somewhere(self, request: ActionRequest) -> None:
+        """Refuses who may not, whatever the definition, before anything is looked at or locked.
+
+        Raises:
+            PermissionMissing: the operator may not.
+        """
+        if reason := self.forbidden_everywhere(request.actor):
+            raise PermissionMissing(reason)
 
 
 class ProcessOperation(Operation):
     """An action on one process."""
 
     model = ProcessInstance
+    by_definition = True
     on_step: ClassVar[bool] = False
     """Whether it is done to one of its open visits, whose key comes first among what it is given."""
     on_whole: ClassVar[bool] = False
@@ -201,13 +247,30 @@ class ProcessOperation(Operation):
             ProcessionError: it cannot be done.
         """
 
+    def before(self, instance: ProcessInstance) -> dict[str, Any]:
+        """What the audit row tells of a process before it, beside how it stands; nothing by default."""
+        return {}
+
+    def together(
+        self, presses: Sequence[Press], *given: Any
+    ) -> Sequence[ProcessChange]:
+        """The changes that do it to those of many processes that need no look at anything else; none by default.
+
+        They are written in a group commit, each with its audit row. To every other process it is done by itself.
+
+        Args:
+            presses: each on a process as it was read, not locked, to which it can be done.
+            given: what it is told besides.
+        """
+        return ()
+
     def concerns(self, process: Circumstances) -> bool:
         """Whether its button is shown; where it is and the action cannot be done, it says why."""
         return process.workflow or not self.of_workflows
 
     def refusal(self, user: Any, process: Circumstances) -> str:
         """Why a user cannot do it now; "" if they can."""
-        return self.forbidden(user) or self.why_not(process)
+        return self.forbidden(user, process.instance.name) or self.why_not(process)
 
     def __call__(
         self, instance_id: UUID, *given: Any, request: ActionRequest
@@ -225,16 +288,17 @@ class ProcessOperation(Operation):
         self._check_request(request)
 
         def carry_out() -> dict[str, Any]:
-            self._check_permission(request)
+            self._check_somewhere(request)
             if self.with_parents:
                 _lock_parents(instance_id)
             instance, now = instances.lock(instance_id)
             if instance is None:
                 raise OperationRefused(f"there is no process {instance_id}")
+            self._check_permission(request, instance.name)
             self._check(instance, request)
-            before = _shown(instance)
+            before = {**shown(instance), **self.before(instance)}
             told = self._carried_out(Press(request, instance, now), *given)
-            after = {**_shown(instance), **told}
+            after = {**shown(instance), **told}
             return {"instance": instance, "at": now, "before": before, "after": after}
 
         return audited(self.name, request, carry_out, {"instance_id": instance_id})
@@ -259,6 +323,7 @@ class ProcessOperation(Operation):
             raise
         except Exception as error:
             if is_applications(error):
+                secret_values.note_of_process(error, press.process, *given)
                 raise OperationRefused(named(error)) from None
             if isinstance(error, LeaseLost):
                 raise StaleRevision(
@@ -273,6 +338,7 @@ class EventOperation(Operation):
     """An action on an event that nothing has taken."""
 
     model = InboxEvent
+    by_definition = True
 
     @abstractmethod
     def effect(self, press: Press, event: InboxEvent, *given: Any) -> None:
@@ -286,9 +352,28 @@ class EventOperation(Operation):
         """The processes beside the event's own that it has to do with: they are locked too, the oldest first."""
         return []
 
-    def refusal(self, user: Any, event: InboxEvent) -> str:
-        """Why a user cannot do it now; "" if they can."""
-        return self.forbidden(user) or self.why_not(event)
+    def refusal(self, user: Any, event: InboxEvent, *processes: ProcessInstance) -> str:
+        """Why a user cannot do it now; "" if they can.
+
+        Args:
+            user: who would.
+            event: to which.
+            processes: that it has to do with beside the event's own.
+        """
+        return self._forbidden_to(user, event, *processes) or self.why_not(event)
+
+    def _forbidden_to(
+        self, user: Any, event: InboxEvent, *processes: ProcessInstance
+    ) -> str:
+        """Why a user may not do it: what is of no definition counts as what it is brought together with."""
+        mine = self.definitions(user)
+        if not mine:  # without a look at whose it is
+            return "" if mine is None else str(PermissionMissing())
+        names = {definition_of(one) for one in (event, *processes)}
+        for name in sorted(names - {""}) or [""]:
+            if reason := self.forbidden(user, name):
+                return reason
+        return ""
 
     def why_not(self, event: InboxEvent) -> str:
         """Why it cannot be done now; "" if it can."""
@@ -312,7 +397,7 @@ class EventOperation(Operation):
         self._check_request(request)
 
         def carry_out() -> dict[str, Any]:
-            self._check_permission(request)
+            self._check_somewhere(request)
             rows = InboxEvent.objects.filter(pk=event_pk)
             process_id = rows.values_list("process_id", flat=True).first()
             ids = {*self.concerned(*given), *([process_id] if process_id else [])}
@@ -323,6 +408,9 @@ class EventOperation(Operation):
                 raise OperationRefused(f"there is no event {event_pk}")
             if event.process_id != process_id:
                 raise StaleRevision(f"{event.type} has found its process just now")
+            others = [one for one in locked.values() if one is not None]
+            if reason := self._forbidden_to(request.actor, event, *others):
+                raise PermissionMissing(reason)
             if reason := self.why_not(event):
                 raise StaleRevision(reason)
             before = _shown_event(event)
@@ -355,7 +443,8 @@ def _shown_event(event: InboxEvent) -> dict[str, Any]:
     return {"verdict": str(event.verdict), **process}
 
 
-def _shown(instance: ProcessInstance) -> dict[str, Any]:
+def shown(instance: ProcessInstance) -> dict[str, Any]:
+    """How a process stands, as audit rows tell it."""
     return {
         "status": str(instance.status),
         "step": instance.step,

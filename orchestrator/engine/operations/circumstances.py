@@ -62,7 +62,7 @@ class Processes:
     @cached_property
     def troubled(self) -> set[UUID]:
         """Those with something that failed, or that is set aside until the running code has what it needs."""
-        commands = IssuedCommand.objects.filter(status__in=IssuedCommand.FAILING)
+        commands = IssuedCommand.objects.failing()
         due = Q(wake_at__isnull=False) | Q(remaining__isnull=False)
         held = self._open().filter(due).exclude(error="")
         return self._of(commands) | self._of(held)

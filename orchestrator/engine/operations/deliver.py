@@ -8,12 +8,9 @@ from uuid import UUID
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.operations.base import EventOperation, Given, Press
-from orchestrator.engine.operations.circumstances import ENDED
-from orchestrator.engine.operations.event import settle
+from orchestrator.engine.operations.event import check_takes, settle
 from orchestrator.engine.operations.registry import register
-from orchestrator.engine.operations.stale import what_changed
-from orchestrator.engine.storage import definitions
-from orchestrator.exceptions import OperationRefused, StaleRevision, UnknownDefinition
+from orchestrator.exceptions import OperationRefused
 from orchestrator.models import InboxEvent, ProcessInstance, Verdict
 from orchestrator.queue import ring_after_commit
 
@@ -39,7 +36,7 @@ class DeliverEvent(EventOperation):
         process = ProcessInstance.objects.filter(pk=_process_id(given[0])).first()
         if process is None:
             raise OperationRefused(f"there is no process {given[0]}")
-        _check(process, event, press.request.expected_revision)
+        check_takes(process, event.type, press.request.expected_revision)
         values = {
             "process_id": process.pk,
             "starts": False,
@@ -61,25 +58,6 @@ def _process_id(text: Any) -> UUID:
         return UUID(str(text))
     except ValueError:
         raise OperationRefused(f"there is no process {text}") from None
-
-
-def _check(process: ProcessInstance, event: InboxEvent, seen: int | None) -> None:
-    """Refuses what the locked process can never take.
-
-    Raises:
-        StaleRevision: the page showed another revision of it.
-        OperationRefused: it has ended, or knows no such event.
-    """
-    if seen not in (None, process.revision):
-        raise StaleRevision(what_changed(process, seen))
-    if process.finished_at is not None:
-        raise OperationRefused(ENDED)
-    try:
-        known = definitions.definition_of(process).events
-    except UnknownDefinition as error:
-        raise OperationRefused(str(error)) from None
-    if event.type not in known:
-        raise OperationRefused(f"{process.name} takes no {event.type} in any step")
 
 
 deliver = register(DeliverEvent())

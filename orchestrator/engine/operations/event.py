@@ -1,4 +1,4 @@
-"""What the actions on one event share."""
+"""What the actions on events share."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from orchestrator.engine.change import incidents, offering
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.status import TROUBLED
 from orchestrator.engine.operations.base import Press
+from orchestrator.engine.operations.circumstances import ENDED
+from orchestrator.engine.operations.stale import what_changed
+from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.tables import events
-from orchestrator.models import InboxEvent
+from orchestrator.exceptions import OperationRefused, StaleRevision, UnknownDefinition
+from orchestrator.models import InboxEvent, ProcessInstance
 
 
 def settle(
@@ -28,3 +32,22 @@ def settle(
         change.write()
     else:
         send(marks)
+
+
+def check_takes(process: ProcessInstance, kind: str, seen: int | None) -> None:
+    """Refuses an event that a locked process can never take.
+
+    Raises:
+        StaleRevision: the page showed another revision of it.
+        OperationRefused: it has ended, or knows no event of that type.
+    """
+    if seen not in (None, process.revision):
+        raise StaleRevision(what_changed(process, seen))
+    if process.finished_at is not None:
+        raise OperationRefused(ENDED)
+    try:
+        known = definitions.definition_of(process).events
+    except UnknownDefinition as error:
+        raise OperationRefused(str(error)) from None
+    if kind not in known:
+        raise OperationRefused(f"{process.name} takes no {kind} in any step")

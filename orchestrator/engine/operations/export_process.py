@@ -7,9 +7,11 @@ from uuid import UUID
 
 from django.utils.translation import gettext_lazy as _
 
+from orchestrator import secret_names
 from orchestrator.engine.operations.audit import ActionRequest, audited
 from orchestrator.engine.operations.base import Operation
 from orchestrator.engine.operations.registry import register
+from orchestrator.engine.operations.reveal_secrets import reveal
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.transfer.writing import Expect, Write, written
 from orchestrator.exceptions import OperationRefused
@@ -25,7 +27,9 @@ class ExportProcess(Operation):
     done = _("Exported.")
     may = _("Can export a process with all its data")
     model = ProcessInstance
+    by_definition = True
     asks_reason = False
+    by_rest = False  # no page has it: it is a command
 
     def __call__(
         self,
@@ -50,8 +54,9 @@ class ExportProcess(Operation):
         self._check_request(request)
         refusal, told, unwritten = None, {}, None
         try:
-            self._check_permission(request)
+            self._check_somewhere(request)
             with snapshot():
+                self._check_whole(instance_id, request)
                 told = written(instance_id, write, expect)
         except OperationRefused as error:
             refusal = error
@@ -71,6 +76,31 @@ class ExportProcess(Operation):
             if unwritten is not None:
                 raise unwritten from None
             raise
+
+    def _check_whole(self, instance_id: UUID, request: ActionRequest) -> None:
+        """Refuses a process and its sub-processes to who may not have all of them, with what is secret in them.
+
+        Secrets are not left out: what is written is read again as a whole, by its checksums.
+
+        Raises:
+            OperationRefused: the operator may not.
+        """
+        actor = request.actor
+        if self.definitions(actor) is None and reveal.definitions(actor) is None:
+            return
+        level = [instance_id]
+        while level:
+            tree = ProcessInstance.objects.filter(pk__in=level).order_by()
+            asked = tree.values_list("name", "definition__secrets").distinct()
+            for name, secrets in asked:
+                self._check_permission(request, name)
+                hides = secrets or secret_names.of_name(name)
+                if hides and reveal.forbidden(actor, name):
+                    raise OperationRefused(
+                        "it has secret fields: whoever exports it must be allowed to have them shown"
+                    )
+            parts = ProcessInstance.objects.filter(parent__in=level).order_by()
+            level = list(parts.values_list("pk", flat=True))
 
 
 export = register(ExportProcess())

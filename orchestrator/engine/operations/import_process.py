@@ -27,6 +27,7 @@ class ImportProcess(Operation):
     may = _("Can import processes")
     model = ProcessInstance
     asks_reason = False
+    by_rest = False  # no page has it: it is a command
 
     def __call__(self, file: BinaryIO, *, request: ActionRequest) -> OperatorAction:
         """Carries it out.

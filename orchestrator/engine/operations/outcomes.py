@@ -27,6 +27,7 @@ from orchestrator.models import (
 from orchestrator.models.inbox_event import PROBLEMS
 
 STILL_FAILED = "it is still failed"
+STILL_UNROUTED = "there is still no process that takes it"
 STILL_PARKED = "it is still not expected where its process stands"
 
 
@@ -76,7 +77,7 @@ def of_deliveries(tried: Sequence[Tried]) -> dict[Any, str | None]:
         if event is None:
             found[one.target] = ""
         elif event.verdict in PROBLEMS:
-            found[one.target] = event.error or str(Verdict(event.verdict).value)
+            found[one.target] = event.error or STILL_UNROUTED
         elif event.verdict == Verdict.PARKED:
             found[one.target] = STILL_PARKED
         else:

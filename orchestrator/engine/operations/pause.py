@@ -40,8 +40,9 @@ class PauseProcess(ProcessOperation):
     done = _("Paused.")
     may = _("Can pause a process")
     text = _(
-        "What runs comes to its end, nothing new starts, and no time passes for its deadlines until somebody resumes "
-        "it. Events are kept."
+        "Its deadlines, the patience of its events and its pauses between attempts stand still, and go on with what is "
+        "left of them when somebody resumes it. What a worker has begun comes to its end, within its time limit; "
+        "nothing new starts. Events are kept; commands that were issued are carried out."
     )
     icon = "paused"
     rank = 40

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.engine.change import retrying
+from orchestrator.engine.change import retrying, retrying_together
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.operations import outcomes
@@ -46,6 +46,14 @@ class RetryProcess(ProcessOperation):
 
     def outcomes(self, tried: Sequence[Tried]) -> dict[Any, str | None]:
         return outcomes.of_retries(tried)
+
+    def together(
+        self, presses: Sequence[Press], *given: Any
+    ) -> Sequence[ProcessChange]:
+        if not presses:
+            return ()
+        wanted = [(press.process, press.cause) for press in presses]
+        return retrying_together.retries(wanted, presses[0].now)
 
     def effect(self, press: Press) -> None:
         instance = press.process

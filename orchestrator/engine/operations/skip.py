@@ -44,9 +44,9 @@ class SkipStep(ProcessOperation):
         self, press: Press, step_run_pk: int, result_json: Any
     ) -> dict[str, Any]:
         run = open_run(press.process, step_run_pk)
-        _check_can_be_skipped(run)
+        check_can_be_skipped(run)
         change = WorkflowChange.of(press.process, press.cause, press.now)
-        result, body = _read(change, run, result_json)
+        result, body = read_result(change, run, result_json)
         forget_trouble(change, run, "skipped by an operator")
         change.close_open(run, StepStatus.SKIPPED, **sealed(body))
         if run.child_id is not None:
@@ -59,7 +59,12 @@ class SkipStep(ProcessOperation):
 skip = register(SkipStep())
 
 
-def _check_can_be_skipped(run: StepRun) -> None:
+def check_can_be_skipped(run: StepRun) -> None:
+    """Refuses a visit that nobody can give a result now.
+
+    Raises:
+        OperationRefused: that is so.
+    """
     if run.kind == StepKind.JOIN:
         raise OperationRefused(
             f"{run.node} has not begun: it waits for the steps before it, skip those"
@@ -74,7 +79,9 @@ def _check_can_be_skipped(run: StepRun) -> None:
         )
 
 
-def _read(change: WorkflowChange, run: StepRun, result_json: Any) -> tuple[Any, Any]:
+def read_result(
+    change: WorkflowChange, run: StepRun, result_json: Any
+) -> tuple[Any, Any]:
     """The result that an operator gives, as the step's type and as JSON values.
 
     Raises:

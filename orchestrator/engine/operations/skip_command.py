@@ -37,18 +37,9 @@ class SkipCommand(ProcessOperation):
         return "" if failing else "No command has failed"
 
     def effect(self, press: Press, command: str) -> dict[str, Any]:
-        row = _found(press.process.commands, command)
-        given_up = {
-            "status": CommandStatus.SKIPPED,
-            "wake_at": None,
-            "owner": "",
-            "finished_at": press.now,
-        }
+        row = failing(press.process.commands, command)
         change = ProcessChange(press.process, press.cause, press.now)
-        same = {"id": row.pk, "status": row.status}
-        change.mark(commands.update(given_up, same), *turns.let_go(row, press.now))
-        by = "skipped by an operator"
-        change.mark(incidents.resolved(by, press.now, command_id=row.pk))
+        give_up(change, row)
         change.write()
         return {"skipped": row.type}
 
@@ -56,7 +47,21 @@ class SkipCommand(ProcessOperation):
 skip_command = register(SkipCommand())
 
 
-def _found(issued: Any, key: str) -> IssuedCommand:
+def give_up(change: ProcessChange, row: IssuedCommand) -> None:
+    """Has a command not carried out any more, and what it holds go on."""
+    given_up = {
+        "status": CommandStatus.SKIPPED,
+        "wake_at": None,
+        "owner": "",
+        "finished_at": change.now,
+    }
+    same = {"id": row.pk, "status": row.status}
+    change.mark(commands.update(given_up, same), *turns.let_go(row, change.now))
+    by = "skipped by an operator"
+    change.mark(incidents.resolved(by, change.now, command_id=row.pk))
+
+
+def failing(issued: Any, key: str) -> IssuedCommand:
     """The command, if it can be skipped.
 
     Raises:

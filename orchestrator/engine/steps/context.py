@@ -20,6 +20,7 @@ from orchestrator.definition.workflow.context import (
     AttemptContext,
     StepContext,
 )
+from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.change.application_code import engines
 from orchestrator.engine.claims.worker_slice import Reporting
@@ -76,7 +77,9 @@ class RunningStep(StepContext):
             if now - self._shown < SHOWN_SECONDS and not news:
                 return
             self._shown, self._complete = now, complete
-            shown = {"done": done, "total": total, "message": str(message)[:200]}
+            name, data = self._instance.name, self._instance.data
+            said = secret_values.line_without(str(message), name, data)
+            shown = {"done": done, "total": total, "message": said[:200]}
             self._store(progress=encode_as(dict, shown))
             announce(self._instance, {self.step: StepStatus.RUNNING}, "")
 

@@ -24,7 +24,9 @@ from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import (
     application_code,
+    incidents,
     retrying,
+    secret_values,
     settling,
     starting,
 )
@@ -155,6 +157,7 @@ class Session:
         """Stores what a failed attempt leads to, and gives the visit that this worker goes on with."""
         if isinstance(error, Skip):
             return self.settle_singly(run, error.result, skip=error)
+        self._keep_secrets_out(error, run)
         self.forget()
         of_step.of_step(run, error, self.plan, policy)
         return None
@@ -184,6 +187,7 @@ class Session:
             with transaction.atomic(durable=True):
                 return self._settle(run, result, skip=skip)
         except Exception as error:
+            self._keep_secrets_out(error, run, result)
             self.forget()
             if kept and passes(error):
                 give_back.doubt()
@@ -191,6 +195,14 @@ class Session:
             policy = policy_of(run, self.plan.vertices.get(run.node))
             of_step.of_step(run, error, self.plan, policy)
         return None
+
+    def _keep_secrets_out(
+        self, error: Exception, run: StepRun, result: Any = None
+    ) -> None:
+        """Has what is told of an error written without the secrets that its step was called with, or has given."""
+        names = self.workflow.secrets(self.plan).names
+        own = (run.element, run.saved, run.result, result)
+        secret_values.note(error, names, self.instance.data, self.results.read, *own)
 
     # Functions
 
@@ -374,12 +386,16 @@ class Session:
     ) -> StepRun | None:
         """Writes the change that settles a visit, and gives the visit that this worker goes on with."""
         status = StepStatus.DONE if skip is None else StepStatus.SKIPPED
-        error = "" if skip is None else str(skip)
+        error = "" if skip is None else self._said(skip, run)
         change.close(run, status, **given, error=error)
         settling.follow(change, run, result, status)
         change.write()
         self._learn(run, given)
         return change.mine[0] if change.mine else None
+
+    def _said(self, skip: Skip, run: StepRun) -> str:
+        self._keep_secrets_out(skip, run, skip.result)
+        return incidents.said(skip)
 
     def learn(self, stored: HeldResult) -> None:
         """Notes a result that was held and is stored now."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, transaction
 
 from orchestrator import registry
+from orchestrator.conf import conf
 from orchestrator.definition import ProcessManager, Workflow
 from orchestrator.definition.codec import decode, digest, encode, seal
 from orchestrator.definition.graph import Graph
+from orchestrator.definition.secrets import Secrets
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.engine.storage import idle_limit
 from orchestrator.engine.storage.inputs import Input, Inputs
@@ -32,7 +34,8 @@ def row_of(definition: Declared) -> int:
     """The key of a definition's row; made at its first use."""
     if definition in _rows:
         return _rows[definition]
-    pk = _stored(_columns(definition.graph()))
+    pk = _stored(_columns(definition.graph(), definition.secrets()))
+    _note_secrets(definition)
     _once_committed(lambda: _rows.update({definition: pk}))
     return pk
 
@@ -74,7 +77,8 @@ def pin(definition: type[Workflow], input: Any) -> Pin:
     if definition.static is not None:
         return Pin(definition, input, data, definition.static)
     plan = _made(definition, checksum, lambda: input)
-    return Pin(definition, input, data, plan, _columns(definition.graph(plan)))
+    columns = _columns(definition.graph(plan), definition.secrets(plan))
+    return Pin(definition, input, data, plan, columns)
 
 
 def plan_of(instance: ProcessInstance) -> Plan:
@@ -124,8 +128,10 @@ def read_again(instance: ProcessInstance) -> None:
 
 
 def _began(instance: ProcessInstance) -> Began:
-    """What one process is known by for as long as workers live: after it was removed another may have its id."""
-    return instance.pk, instance.started_at
+    """What one process is known by for as long as workers live: after it was removed another may have its id, and
+    another version may read its input in another way.
+    """
+    return instance.pk, instance.started_at, instance.definition_id
 
 
 def definition_of(instance: ProcessInstance) -> Declared:
@@ -182,7 +188,7 @@ def _once_committed(remember: Callable[[], None]) -> None:
     transaction.on_commit(lambda: None if connection.in_atomic_block else remember())
 
 
-def _columns(graph: Graph) -> dict[str, Any]:
+def _columns(graph: Graph, secrets: Secrets) -> dict[str, Any]:
     body = graph.to_json()
     return {
         "name": graph.name,
@@ -190,13 +196,42 @@ def _columns(graph: Graph) -> dict[str, Any]:
         "fingerprint": digest(
             body
         ),  # as the graph's own, which would write it once more
-        "defaults": {"kind": graph.kind, "graph": body},
+        "defaults": {
+            "kind": graph.kind,
+            "graph": body,
+            "secrets": secrets.to_json(),
+            "code_revision": conf().CODE_REVISION,
+        },
     }
 
 
 def _stored(columns: Mapping[str, Any]) -> int:
     row, _ = Definition.objects.get_or_create(**columns)
+    _add_secrets([row], Secrets.from_json(columns["defaults"]["secrets"]))
     return row.pk
+
+
+def keep_secrets(pk: int, before: Definition) -> None:
+    """Has a stored definition say what is secret in the version from which a process comes over to it.
+
+    The process's history still has that version's data, and the running code may not have its class any more.
+    """
+    if found := Secrets.from_json(before.secrets):
+        _add_secrets(Definition.objects.filter(pk=pk).defer("graph"), found)
+
+
+def _note_secrets(definition: Declared) -> None:
+    """Has all that is stored of a definition say which fields are secret: a mark counts for what is stored already."""
+    if found := definition.secrets():
+        others = Definition.objects.filter(name=definition.name).defer("graph")
+        _add_secrets(others, found)
+
+
+def _add_secrets(rows: Iterable[Definition], secrets: Secrets) -> None:
+    for row in rows:
+        said = (Secrets.from_json(row.secrets) | secrets).to_json()
+        if said != (row.secrets or {}):
+            Definition.objects.filter(pk=row.pk).update(secrets=said)
 
 
 def forget() -> None:

@@ -23,8 +23,8 @@ STEP_BYTES, LINK_BYTES = 2_000, 450
 PROCESSES = 20_000
 """Of how many processes is known which input they have."""
 
-Began = tuple[UUID, datetime]
-"""Which process: its id, and when it began."""
+Began = tuple[UUID, datetime, int]
+"""Which process: its id, when it began, and the key of the definition that it is on."""
 
 Made = tuple[type[Workflow], str]
 """What a plan was made of: the class, and the checksum of the input."""

@@ -37,6 +37,8 @@ MUCH = 1024 * 1024
 """How many characters they have at most together, unless one alone has more."""
 
 DEADLOCK = "40P01"
+TURNS = 5
+"""How often events wait for others who store the same ones."""
 
 NOT_KNOWN = Condition(
     f" AND NOT EXISTS (SELECT 1 FROM {events.name} AS known"  # noqa: S608  # names are the models'
@@ -174,13 +176,9 @@ class Storing:
         self._waiting, self._size = {}, 0
         if len(arrivals) > 1:
             try:
-                self.receipts += _stored_together(arrivals)
+                self.receipts += _stored_in_turn(arrivals)
             except ConflictingEvent:
                 pass  # which one it is shows when they come one by one
-            except OperationalError as error:
-                # Others send the same events in another order; one by one they cannot wait for each other.
-                if getattr(error.__cause__, "sqlstate", "") != DEADLOCK:
-                    raise
             else:
                 return
         for arrival in arrivals:
@@ -188,6 +186,32 @@ class Storing:
                 self.receipts.append(store(arrival))
             except ProcessionError as error:
                 raise EventRefused(self.receipts, error) from error
+
+
+def _stored_in_turn(arrivals: Sequence[Arrival]) -> list[Receipt]:
+    """Stores events of different ids together; after those who store the same ones in another order.
+
+    Two who wait for each other are a deadlock, of which the database undoes one.
+
+    Raises:
+        ConflictingEvent: one of the ids was used before for something else, or is so at this moment.
+    """
+    for _ in range(TURNS):
+        try:
+            return _stored_together(arrivals)
+        except OperationalError as error:
+            if getattr(error.__cause__, "sqlstate", "") != DEADLOCK:
+                raise
+        for arrival in arrivals:
+            _wait_for_others(arrival)
+    return _stored_together(arrivals)
+
+
+def _wait_for_others(arrival: Arrival) -> None:
+    """Returns when nobody is storing this event; meanwhile nothing is held that somebody could wait for."""
+    with transaction.atomic():
+        _inserted(arrival)
+        transaction.set_rollback(True)
 
 
 def _stored_together(arrivals: Sequence[Arrival]) -> list[Receipt]:
@@ -267,7 +291,12 @@ def _repeats(arrivals: Iterable[Arrival], known: Known) -> dict[Name, Receipt]:
             first.pk, first.process_id, first.verdict, repeated=True
         )
     numbers = [row.pk for rows in known.values() for row in rows]
-    InboxEvent.objects.filter(pk__in=numbers).update(repeats=F("repeats") + 1)
+    counted = InboxEvent.objects.filter(pk__in=numbers)
+    if (
+        connection.in_atomic_block
+    ):  # by all in one order, or they would wait for each other
+        list(counted.order_by("pk").select_for_update().values_list("pk"))
+    counted.update(repeats=F("repeats") + 1)
     return receipts
 
 

@@ -36,6 +36,11 @@ class Results:
         """Notes a result that this session has just stored, as JSON values."""
         self._known[step] = result
 
+    @property
+    def read(self) -> dict[str, Any]:
+        """What has been read or made here, as JSON values."""
+        return self._known
+
     def forget(self) -> None:
         """Reads everything anew."""
         self._known.clear()
@@ -154,16 +159,22 @@ class Results:
 
 
 def element_results(
-    instance: ProcessInstance, vertex: Vertex, visit: int
+    instance: ProcessInstance, vertex: Vertex, visit: int, stored: str = ""
 ) -> dict[int, Any]:
     """The results of a map's elements that are stored, as their type, by the elements' numbers.
+
+    Args:
+        instance: the process.
+        vertex: the map.
+        visit: the number of its visit.
+        stored: under which name its rows are stored, where that is another one.
 
     Raises:
         CorruptInput: one is not what was stored.
         InvalidMessage: one does not have the declared form.
     """
     rows = instance.step_runs.filter(
-        node=vertex.name,
+        node=stored or vertex.name,
         visit=visit,
         kind=StepKind.ITEM,
         status__in=GIVEN,

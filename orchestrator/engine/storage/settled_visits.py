@@ -15,6 +15,7 @@ from orchestrator.definition.workflow.links import Link
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.replay import Replay, Visit, replayed
 from orchestrator.engine.storage.results import GIVEN, element_results, sound
+from orchestrator.engine.storage.switches import Switch, switches_of
 from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.models import (
     Blocked,
@@ -51,12 +52,25 @@ class History:
     """The step runs of one workflow as they are stored.
 
     A value is read only where it decides which ways were taken.
+
+    Args:
+        instance: the process.
+        steps: other names for its steps, where it is told in those of another version; what has none there is left out.
     """
 
-    def __init__(self, instance: ProcessInstance) -> None:
+    def __init__(
+        self, instance: ProcessInstance, steps: Mapping[str, str] | None = None
+    ) -> None:
         self.instance = instance
         rows = instance.step_runs.order_by("round", "pk").values_list(*Run._fields)
         self.runs = [Run(*row) for row in rows]
+        self._stored = {new: old for old, new in (steps or {}).items()}
+        if steps is not None:
+            self.runs = [
+                run._replace(node=steps[run.node])
+                for run in self.runs
+                if run.node in steps
+            ]
         self.visits: dict[Visit, Run] = {
             (run.node, run.visit): run
             for run in self.runs
@@ -83,6 +97,16 @@ class History:
             instance=self.instance.pk, action="resume", result="done"
         )
         return {after["revision"] for after in done.values_list("after", flat=True)}
+
+    @cached_property
+    def switches(self) -> list[Switch]:
+        """When it went over to another version."""
+        return switches_of(self.instance)
+
+    @property
+    def switched_at(self) -> int:
+        """The first revision on the version that it is on; 0 of one that has begun on it."""
+        return max((switch.revision for switch in self.switches), default=0)
 
     def settled(self, plan: Plan, until: int | None = None) -> Iterator[Settled]:
         """The visits that something followed from, in the order in which they were settled.
@@ -112,7 +136,8 @@ class History:
                 link = caught.get((run.left or 0, run.node))
                 yield Settled(run.node, run.visit, "failed", caught=link)
             elif outcome == "done" and run.kind == StepKind.MAP and vertex.decides:
-                found = element_results(self.instance, vertex, run.visit)
+                stored = self._stored.get(run.node, run.node)
+                found = element_results(self.instance, vertex, run.visit, stored)
                 result = [found[number] for number in sorted(found)]
                 yield Settled(run.node, run.visit, outcome, result)
             elif outcome:

@@ -8,17 +8,21 @@ from django.db.models import Model
 
 from orchestrator.engine.storage.event_table import EventTable
 from orchestrator.engine.storage.instance_table import InstanceTable
+from orchestrator.engine.storage.outside_id_table import OutsideIdTable
 from orchestrator.engine.storage.table import Table
 from orchestrator.models import (
+    BulkItem,
     BulkOperation,
     Checkpoint,
     Incident,
     IssuedCommand,
     Occurrence,
+    OperatorAction,
     StepRun,
 )
 
 instances = InstanceTable()
+outside_ids = OutsideIdTable()
 step_runs = Table(StepRun)
 checkpoints = Table(Checkpoint)
 commands = Table(IssuedCommand)
@@ -26,6 +30,8 @@ events = EventTable()
 incidents = Table(Incident)
 occurrences = Table(Occurrence)
 bulk_operations = Table(BulkOperation)
+bulk_items = Table(BulkItem)
+operator_actions = Table(OperatorAction)
 
 
 def table_of(row: Model) -> Table[Any]:

@@ -24,6 +24,7 @@ from django.db.models import Count, F, Max, Min, Model, Q
 from orchestrator import registry
 from orchestrator.definition import Workflow
 from orchestrator.definition.codec import decode
+from orchestrator.definition.outside_ids import identifiers
 from orchestrator.engine import inbox
 from orchestrator.engine.change import starting
 from orchestrator.engine.change.change import ProcessChange
@@ -31,6 +32,7 @@ from orchestrator.engine.claims.leases import ERRORS
 from orchestrator.engine.invariants import in_processes
 from orchestrator.engine.invariants.reading import ProcessSet
 from orchestrator.engine.storage import definitions, idle_limit, keys
+from orchestrator.engine.storage.outside_id_table import rows_of
 from orchestrator.engine.transfer.form import PinnedDefinition
 from orchestrator.engine.transfer.reading import ExportedRow, Reading
 from orchestrator.engine.transfer.unfinished import check_settled
@@ -44,6 +46,7 @@ from orchestrator.models import (
     IssuedCommand,
     Lost,
     OperatorAction,
+    OutsideId,
     ProcessInstance,
     StepRun,
     StepStatus,
@@ -184,6 +187,7 @@ class _Storing:
     """The new keys of rows by their old ones."""
     known_graphs: dict[str, str] = field(default_factory=dict)
     caused: dict[UUID, set[str]] = field(default_factory=dict)
+    _outside_ids: list[OutsideId] = field(default_factory=list)
     _waiting: list[tuple[int | None, Model]] = field(default_factory=list)
     _name: str = ""
 
@@ -201,6 +205,7 @@ class _Storing:
         for row in reading.rows():
             self._add(row, ready[row.part.name])
         self._flush()
+        OutsideId.objects.bulk_create(self._outside_ids, AT_ONCE)
         self._count_follow_ups()
         if not self.tree:
             raise OperationRefused("there is no process in it")
@@ -247,6 +252,10 @@ class _Storing:
             raise OperationRefused(f"the process {pk} has two names")
         if values["finished_at"] is None:
             keys.check_free(values["name"], values["correlation_key"])
+        known = registry.definition(definition.name, definition.version)
+        if isinstance(values["data"], dict):
+            ids = identifiers(known.outside_ids, values["data"])
+            self._outside_ids += rows_of(pk, ids)
         return ProcessInstance(
             **values,
             definition_id=_definition(definition, values["data"], self.known_graphs),

@@ -40,6 +40,9 @@ KIND = "a process and its history"
 FORMAT = 1
 """Raised when a line means something else than before; what is older is read as long as that can be told."""
 
+ADDED = frozenset({"extended"})
+"""Columns that what was written before they came lacks: nothing was in them."""
+
 STRICT = ConfigDict(strict=True, extra="forbid")
 
 
@@ -149,7 +152,10 @@ class ExportedTable:
     def form(self) -> type[BaseModel]:
         """What reads a line."""
         fields = {one.attname: one for one in self.model._meta.concrete_fields}
-        types = {name: (_type_of(fields[name]), ...) for name in self.columns}
+        types: dict[str, Any] = {
+            name: (_type_of(fields[name]), None if name in ADDED else ...)
+            for name in self.columns
+        }
         besides = {name: (form, ...) for name, form in self.beside}
         made: Any = {"row": (Literal[self.name], ...), **types, **besides}
         form: type[BaseModel] = create_model(self.name, __config__=STRICT, **made)

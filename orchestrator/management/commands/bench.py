@@ -12,6 +12,7 @@ USUAL = {
     "graph": 1,
     "live": 200,
     "memory": 1000,
+    "paint": 20,
     "peers": 200,
 }
 """What is measured, each by its module, and of how many by default."""

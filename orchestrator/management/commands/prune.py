@@ -11,8 +11,9 @@ from typing import Any, BinaryIO
 import click
 from django.core.management.base import CommandError, CommandParser
 
-from orchestrator.engine.pruning import ALL_OTHERS, REST, Pruning, retention
+from orchestrator.engine.pruning import REST, Pruning
 from orchestrator.management.table_command import TableCommand
+from orchestrator.retention import ALL_OTHERS, retention
 
 
 class Command(TableCommand):
@@ -67,6 +68,8 @@ class Command(TableCommand):
             ) as bar:
                 pruning.run(bar.update)
         self._say(pruning.pruned, "removed")
+        if pruning.items:
+            self.stdout.write(f"{pruning.items:,} items of bulk operations removed")
         for process, said in pruning.refused.items():
             self.stderr.write(f"{process} stays, with its sub-processes: {said}")
 

@@ -190,6 +190,7 @@ class Lattice(Workflow):
     """Layers of steps, each of which needs two of the layer before: as large as its input says."""
 
     name = "helpdesk-lattice"
+    repair_needs_approval = True
 
     @dataclass(frozen=True)
     class Input:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from django.conf import settings
 from django.contrib.auth.models import Group
+from django.utils import timezone
 
 from orchestrator import CommandContext, Permanent, handles
 from orchestrator.definition import Command
@@ -59,8 +60,11 @@ def ship(command: Ship, context: CommandContext) -> None:
 
 def note(title: str, command: Command, context: CommandContext) -> None:
     """Leave a line behind, and take some time."""
+    begun = timezone.now()  # the question may be on its way for long: a host is cut off
     ended = (CommandStatus.DONE, CommandStatus.SKIPPED)
-    stored = IssuedCommand.objects.filter(pk=context.command_id, status__in=ended)
+    stored = IssuedCommand.objects.filter(
+        pk=context.command_id, status__in=ended, finished_at__lt=begun
+    )
     call = (title, type(command).__name__, context.idempotency_key)
     line = "\t".join([*call, str(int(stored.exists()))]) + "\n"
     file = os.open(ledger(), os.O_WRONLY | os.O_APPEND | os.O_CREAT)

@@ -1,0 +1,78 @@
+"""Operations on many, and what became of each of their items."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
+
+from monitoring.admin.filters import ActionName
+from monitoring.admin.lists import ReadOnlyAdmin
+from orchestrator.models import BulkItem, BulkOperation, FailureMark
+
+
+@admin.register(BulkOperation)
+class BulkOperationAdmin(ReadOnlyAdmin):
+    list_display = [
+        "id",
+        "action",
+        "actor_name",
+        "status",
+        "total",
+        "done",
+        "failed",
+        "skipped",
+        "refused",
+        "reason",
+        "created_at",
+        "finished_at",
+    ]
+    list_filter = [ActionName, "status"]
+    ordering = ["-id"]
+
+
+@admin.register(BulkItem)
+class BulkItemAdmin(ReadOnlyAdmin):
+    list_display = [
+        "id",
+        "operation_id",
+        "process_id",
+        "event_id",
+        "verdict",
+        "detail",
+        "tried_at",
+        "at",
+    ]
+    list_filter = ["verdict"]
+    ordering = ["-id"]
+    search_help_text = gettext_lazy("The id of an operation.")
+
+    def get_search_fields(self, request: HttpRequest) -> list[str]:
+        return ["operation"]
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Finds the items of the operation that is named."""
+        text = search_term.strip()
+        if not text:
+            return queryset, False
+        try:
+            return queryset.filter(operation=UUID(text)), False
+        except ValueError:
+            return queryset.none(), False
+
+
+@admin.register(FailureMark)
+class FailureMarkAdmin(ReadOnlyAdmin):
+    list_display = [
+        "fingerprint",
+        "handled_by",
+        "handled_at",
+        "until",
+        "note",
+        "owner",
+    ]
+    ordering = ["-changed_at"]

@@ -1,0 +1,86 @@
+"""Permissions by definition: who may give them is said by Django's own permissions for this table.
+
+What is given counts from the next request on. The admin's log keeps who gave and took what.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.contrib.auth.models import Permission
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from orchestrator import registry
+from orchestrator.engine.operations import OPERATIONS
+from orchestrator.models import DefinitionGrant
+
+
+class PermissionField(forms.ModelChoiceField):  # type: ignore[type-arg]  # not subscriptable at run time
+    """The permissions that can hold for one definition, as the actions call them."""
+
+    def __init__(self) -> None:
+        super().__init__(grantable(), label=_("Permission"))
+
+    def label_from_instance(self, permission: Any) -> str:
+        return f"{_labels().get(permission.codename, permission.name)} ({permission.codename})"
+
+
+class GrantForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable at run time
+    """Which group, which definition, which permission."""
+
+    definition = forms.ChoiceField(label=_("Definition"))
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        known = {one.name for one in registry.newest()}
+        # One that the running code no longer has stays what it was.
+        names = sorted(filter(None, {*known, self.instance.definition}))
+        choices = [("", "---------"), *((name, name) for name in names)]
+        self.fields["definition"].choices = choices  # type: ignore[attr-defined]  # of this field
+        self.fields["permission"] = PermissionField()
+
+    class Meta:
+        model = DefinitionGrant
+        fields = ("group", "definition", "permission")
+
+
+@admin.register(DefinitionGrant)
+class DefinitionGrantAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable at run time
+    """The one table that people change here: the engine reads it, and writes nothing of it."""
+
+    form = GrantForm
+    list_display = ("group", "definition", "codename")
+    list_display_links = list_display
+    list_select_related = ("group", "permission")
+    list_filter = ("group", "definition")
+    ordering = ("group__name", "definition", "permission__codename")
+    search_fields = ("group__name", "definition", "permission__codename")
+
+    @admin.display(description=_("Permission"), ordering="permission__codename")
+    def codename(self, grant: DefinitionGrant) -> str:
+        return str(grant.permission.codename)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[DefinitionGrant]:
+        rows = super().get_queryset(request)
+        return rows.select_related("group", "permission")
+
+
+def grantable() -> QuerySet[Permission]:
+    """The permissions of actions on what is of one definition."""
+    wanted = Q(pk__in=[])
+    for operation in OPERATIONS.values():
+        if operation.by_definition:
+            app = operation.model._meta.app_label
+            wanted |= Q(content_type__app_label=app, codename=operation.codename)
+    return Permission.objects.filter(wanted).order_by("codename")
+
+
+def _labels() -> dict[str, Any]:
+    """What each permission allows, by its codename; some actions share one."""
+    by_name = sorted(OPERATIONS.values(), key=attrgetter("name"), reverse=True)
+    return {one.codename: one.may for one in by_name if one.by_definition}

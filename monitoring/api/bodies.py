@@ -1,0 +1,62 @@
+"""What a program says in the place of a form: as a form says it, or as a JSON object."""
+
+from __future__ import annotations
+
+from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation
+from django.http import HttpRequest
+from django.http.multipartparser import MultiPartParserError
+from django.utils.translation import gettext as _
+
+from monitoring.actions import FromProgram
+from monitoring.api.answers import NotAnswered
+from orchestrator.exceptions import InvalidMessage
+from orchestrator.strict_json import Limits, parse
+
+LARGEST = 1_048_576
+"""Bytes of a body, as of any other of the bundled project."""
+
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data", "")
+"""Content types of forms; nothing need be said of nothing."""
+
+
+def read(request: HttpRequest) -> FromProgram:
+    """What the body says.
+
+    Raises:
+        NotAnswered: it is too large, or cannot be read.
+    """
+    length = request.headers.get("Content-Length") or "0"
+    if not length.isdecimal() or int(length[:12]) > LARGEST:
+        raise _too_large()
+    try:
+        said = _read(request)
+    except RequestDataTooBig:
+        raise _too_large() from None
+    except (BadRequest, SuspiciousOperation, MultiPartParserError):
+        raise NotAnswered(400, "not_read", _("This is no form.")) from None
+    if "key" not in said and (key := request.headers.get("Idempotency-Key")):
+        said["key"] = key.strip().strip('"')
+    return said
+
+
+def _read(request: HttpRequest) -> FromProgram:
+    if request.content_type in FORMS:
+        if request.FILES:
+            raise NotAnswered(415, "unsupported_media_type", _("Send no files."))
+        return FromProgram(request.POST.dict(), as_json=False)
+    if request.content_type != "application/json":
+        said = _("Send a form, or a JSON object as application/json.")
+        raise NotAnswered(415, "unsupported_media_type", said)
+    try:
+        found = parse(request.body, Limits(bytes=LARGEST))
+    except InvalidMessage as mistake:
+        said = _("This is not JSON: %(why)s") % {"why": mistake}
+        raise NotAnswered(400, "not_read", said) from None
+    if not isinstance(found, dict):
+        raise NotAnswered(422, "invalid", _("Send a JSON object."))
+    return FromProgram(found, as_json=True)
+
+
+def _too_large() -> NotAnswered:
+    said = _("Send at most %(most)s bytes.") % {"most": LARGEST}
+    return NotAnswered(413, "too_large", said)

@@ -1,0 +1,58 @@
+"""The keys of the console: what each does, for the sheet that `?` opens, and which of them a button has."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.translation import gettext_lazy as _
+
+
+@dataclass(frozen=True)
+class KeyBinding:
+    """What is pressed, one after the other, what it does, and the elements of a page that have it (a CSS selector)."""
+
+    presses: tuple[str, ...]
+    does: Any
+    of: str
+
+
+OF_ACTIONS = {"retry": "r", "decide": "d", "escalate": "e", "assign": "a"}
+"""The key of an action's button, by the action's name; each opens a dialog, none acts at once."""
+
+PAGES = [
+    KeyBinding(("g", letter), page, f"nav [data-go-key={letter}]")
+    for letter, page in (
+        ("h", _("Attention")),
+        ("p", _("Processes")),
+        ("w", _("Waits")),
+        ("d", _("Decisions")),
+        ("e", _("Events")),
+        ("f", _("Failures")),
+        ("o", _("Operations")),
+        ("a", _("Audit")),
+    )
+]
+EVERYWHERE = [
+    KeyBinding(("/",), _("Find"), ".find"),
+    KeyBinding(("?",), _("This sheet"), "#keys"),
+    KeyBinding(("Esc",), _("Close a dialog"), "#keys"),
+]
+HERE = [
+    KeyBinding(("j",), _("Next row"), "main tbody tr"),
+    KeyBinding(("k",), _("Row before"), "main tbody tr"),
+    *(
+        KeyBinding((letter,), word, f"main [data-key={letter}]")
+        for letter, word in (
+            ("r", _("Retry: of this row, or the topmost")),
+            ("d", _("Decide")),
+            ("e", _("Escalate")),
+            ("a", _("Assign")),
+            ("n", _("Show what is new")),
+            ("l", _("Follow the current step")),
+            ("w", _("Watch")),
+        )
+    ),
+    KeyBinding(("←", "→"), _("A moment back, or on (on the time slider)"), "#moment"),
+    KeyBinding(("←", "→", "↑", "↓"), _("Move the diagram (on it)"), "[data-pans]"),
+]
+
+SHEET = [(_("Go to"), PAGES), (_("Everywhere"), EVERYWHERE), (_("On this page"), HERE)]

@@ -1,0 +1,238 @@
+"""What is shown of data: secrets are masked for everybody, and the rest is for those who may see data.
+
+What stands under a secret name is masked when it is read, whoever reads it, so that no page, file, message or answer to
+an open page has it. People with the permission see it by an action of its own, which is audited (`views.revealing`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from monitoring.access import DATA, REVEAL
+from orchestrator import secret_names
+from orchestrator.definition.secrets import MASK, masked, masked_text
+from orchestrator.grants import definitions_of
+from orchestrator.models import (
+    Checkpoint,
+    Definition,
+    InboxEvent,
+    IssuedCommand,
+    OperatorAction,
+    ProcessInstance,
+    Repair,
+    StepRun,
+)
+
+__all__ = [
+    "MASK",
+    "TELLING",
+    "action_told",
+    "command_body",
+    "data_of",
+    "event_body",
+    "locked",
+    "masked",
+    "masked_text",
+    "may_reveal",
+    "names_in",
+    "names_of",
+    "sees_data",
+    "shown_row",
+    "tells_data",
+]
+
+
+def sees_data(user: Any) -> bool:
+    """Whether a reader may see what processes are about: data, events, commands, results."""
+    return bool(user.has_perm(DATA))
+
+
+def may_reveal(user: Any, *definitions: str) -> bool:
+    """Whether a reader may have the secrets of some definitions shown; without any: of all that there are."""
+    mine = definitions_of(user, REVEAL)
+    return mine is None or (bool(definitions) and mine.issuperset(definitions))
+
+
+def names_of(definition: Definition | None) -> frozenset[str]:
+    """The names of the secret fields of a definition's processes."""
+    if definition is None:
+        return frozenset()
+    return secret_names.of_definition(definition).names
+
+
+def data_of(instance: ProcessInstance) -> Any:
+    """The data of a process."""
+    return masked(instance.data, names_of(instance.definition))
+
+
+def event_body(event: InboxEvent, definition: Definition | None = None) -> Any:
+    """The body of an event.
+
+    Args:
+        event: which is read with its process and the process's definition, if it has one.
+        definition: that one, where it is at hand.
+    """
+    names = secret_names.of_message(event.type)
+    if definition is not None:
+        return masked(event.body, names | names_of(definition))
+    process = _process_of(event)
+    if process is not None:
+        names |= names_of(process.definition)
+    elif event.target:
+        names |= secret_names.of_name(event.target).names
+    return masked(event.body, names)
+
+
+def _process_of(event: InboxEvent) -> ProcessInstance | None:
+    """The process of an event; None also where it names one that is not there yet, or no more."""
+    try:
+        return event.process
+    except ProcessInstance.DoesNotExist:
+        return None
+
+
+def command_body(command: IssuedCommand, definition: Definition | None = None) -> Any:
+    """The body of a command, whose process is read with it unless its definition is at hand."""
+    if definition is None and command.instance is not None:
+        definition = command.instance.definition
+    return masked(
+        command.body, secret_names.of_message(command.type) | names_of(definition)
+    )
+
+
+def shown_row(row: Any, *, sees: bool) -> Any:
+    """A row as it is shown by itself, never to be saved: without secrets, and without data where a reader sees none.
+
+    A checksum of something secret is left out too: whoever has it can try values until one fits.
+    """
+    columns = {name: getattr(row, name) for name in VALUES.get(type(row), ())}
+    for name, value in columns.items():
+        told = _shown_value(row, name, value) if sees else _("not yours to see")
+        setattr(row, name, told if value is not None else None)
+        if told != value:
+            for checksum in ("checksum", "body_hash"):
+                if hasattr(row, checksum):
+                    setattr(row, checksum, MASK)
+    return row
+
+
+VALUES: dict[type[Any], tuple[str, ...]] = {
+    ProcessInstance: ("data",),
+    Checkpoint: ("data",),
+    StepRun: ("result", "saved", "element"),
+    InboxEvent: ("body",),
+    IssuedCommand: ("body",),
+    OperatorAction: ("before", "after"),
+    Repair: ("edits",),
+}
+"""The columns of tables that hold the application's values."""
+
+
+def _shown_value(row: Any, name: str, value: Any) -> Any:
+    if isinstance(row, InboxEvent):
+        return event_body(row)
+    if isinstance(row, IssuedCommand):
+        return command_body(row)
+    definition = (
+        row.definition
+        if isinstance(row, ProcessInstance)
+        else row.instance and row.instance.definition
+    )
+    if isinstance(row, OperatorAction):
+        return action_told(value, definition)
+    if isinstance(row, Repair):
+        return action_told({"edits": value}, definition)["edits"]
+    if (
+        name == "element"
+        and row.node in secret_names.of_definition(definition).elements
+    ):
+        return MASK
+    return masked(value, names_of(definition))
+
+
+TELLING = ("data", "edits", "input", "skipped")
+"""Where the audit has values of the application's: data, edits of a repair, inputs, the results of skipped steps."""
+
+
+def names_in(told: Any, definition: Definition | None) -> frozenset[str]:
+    """The secret names in what the audit says of an action: of a process that is gone every one that there is."""
+    if definition is None and not tells_data(told):
+        return frozenset()
+    names = names_of(definition) if definition else secret_names.of_all()
+    edits = told.get("edits", ()) if isinstance(told, Mapping) else ()
+    for edit in edits if isinstance(edits, list) else ():
+        if isinstance(edit, Mapping) and edit.get("edit") == "event":
+            names |= secret_names.of_message(str(edit.get("target", "")))
+    return names
+
+
+def action_told(told: Any, definition: Definition | None) -> Any:
+    """What the audit says before or after an action, without secrets."""
+    names = names_in(told, definition)
+    if not (names and isinstance(told, Mapping)):
+        return told
+    return {
+        name: masked(value, names) if name in TELLING else value
+        for name, value in told.items()
+    }
+
+
+def tells_data(told: Any) -> bool:
+    """Whether what the audit says has values of the application's in it."""
+    if not isinstance(told, Mapping):
+        return False
+    skipped = isinstance(told.get("skipped"), Mapping)
+    return skipped or not {"data", "edits", "input"}.isdisjoint(told)
+
+
+def locked(
+    given: Any, stored: Any, names: Iterable[str], *, may: bool, path: str = ""
+) -> tuple[Any, list[str]]:
+    """A value as a person has edited it, with what is masked in it as it is stored.
+
+    Args:
+        given: what the person has written.
+        stored: what stands there.
+        names: of the secret fields.
+        may: whether the person may have secrets shown, and so may write them.
+        path: where it stands.
+
+    Returns:
+        The value, and the paths of secrets that the person has written and may not.
+    """
+    wanted = frozenset(names)
+    if isinstance(given, dict):
+        told, wrong = {}, list[str]()
+        known = stored if isinstance(stored, dict) else {}
+        for name, value in given.items():
+            place = f"{path}.{name}" if path else name
+            if name in wanted and value == MASK and name in known:
+                told[name] = known[name]
+                continue
+            if name in wanted and not may:
+                wrong.append(place)
+            told[name], inner = locked(
+                value, known.get(name), wanted, may=may, path=place
+            )
+            wrong += inner
+        lost = (
+            [] if may else [one for one in known if one in wanted and one not in given]
+        )
+        return told, wrong + [f"{path}.{one}" if path else one for one in lost]
+    if isinstance(given, list):
+        parts = stored if isinstance(stored, list) else []
+        pairs = [
+            locked(
+                value,
+                parts[place] if place < len(parts) else None,
+                wanted,
+                may=may,
+                path=f"{path}.{place}" if path else str(place),
+            )
+            for place, value in enumerate(given)
+        ]
+        return [value for value, _ in pairs], [one for _, some in pairs for one in some]
+    return given, []

@@ -1,0 +1,242 @@
+"""A form's fields for those of an event's class: one for each, by its type; what has no field of its own is JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+import typing
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from typing import Any, Literal
+from uuid import UUID
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from monitoring.actions import JsonField, JsonText
+from orchestrator.definition import Event
+from orchestrator.definition.codec import MAX_BYTES, adapter
+
+OMITTED = object()
+"""Stands for a field that the event does not get."""
+
+UNKNOWN = object()
+"""Stands for a type that cannot be told."""
+
+HINTS: dict[Any, Any] = {
+    int: _("a whole number"),
+    float: _("a number"),
+    Decimal: _("a decimal number"),
+    date: _("a day"),
+    datetime: _("a time as in 2026-11-23T09:30:00+09:00"),
+    time: _("a time of day as in 09:30:00"),
+    timedelta: _("a time span as in PT1H30M"),
+    UUID: _("an id as in 0193a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b"),
+}
+"""What is written in one line, and how."""
+
+
+@dataclass(frozen=True)
+class MessageField:
+    """One field of an event's class.
+
+    Args:
+        name: as the class has it.
+        annotation: its type, without what makes it optional.
+        optional: whether it may be None.
+        default: its default as JSON values; OMITTED where it must be given.
+    """
+
+    name: str
+    annotation: Any
+    optional: bool
+    default: Any
+
+    @property
+    def required(self) -> bool:
+        return self.default is OMITTED and not self.optional
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """What it is one of, as JSON values by what the form sends; empty where it is none of some."""
+        values: list[Any] = []
+        if typing.get_origin(self.annotation) is Literal:
+            values = list(typing.get_args(self.annotation))
+        elif _is(self.annotation, Enum):
+            values = list(self.annotation)
+        elif self.annotation is bool and self.optional:
+            values = [True, False]
+        said = [_as_json(self.annotation, value) for value in values]
+        return {_written(one): one for one in said if one is not UNKNOWN}
+
+    @property
+    def hint(self) -> Any:
+        """How it is written, where that is not seen."""
+        if self.annotation is str or self.annotation is bool or self.choices:
+            return ""
+        return HINTS[self.annotation] if self._is_plain else _("JSON")
+
+    def form_field(self) -> forms.Field:
+        """The form's field; what is wrong with a value is said there."""
+        field = self._made()
+        # An empty text is a text, and what is not ticked is not so.
+        always = isinstance(field, forms.BooleanField) or self._is_text
+        field.required = self.required and not always
+        field.label, field.help_text = self.name, self.hint
+        if self.default is not OMITTED and self.default is not None:
+            plain = isinstance(self.default, str | bool) and not self.choices
+            kept = plain and self._is_plain
+            field.initial = self.default if kept else _written(self.default)
+        return field
+
+    def _made(self) -> forms.Field:
+        if choices := self.choices:
+            named = [(key, _named(value)) for key, value in choices.items()]
+            must = self.default is not OMITTED and not self.optional
+            return forms.ChoiceField(choices=[*([] if must else [("", "—")]), *named])
+        if self.annotation is bool:
+            return forms.BooleanField()
+        if self._is_text:
+            area = forms.Textarea({"rows": 1, "spellcheck": "false"})
+            return forms.CharField(max_length=MAX_BYTES, strip=False, widget=area)
+        if self.annotation is date:
+            day = forms.DateInput({"type": "date"})
+            return forms.CharField(max_length=40, widget=day)
+        if self._is_plain:
+            return forms.CharField(max_length=5_000)
+        return OwnJsonField()
+
+    @property
+    def _is_text(self) -> bool:
+        return self.annotation is str
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether it is written as it is, and not as JSON."""
+        return self.annotation in (str, bool) or _in(self.annotation, HINTS)
+
+    def value(self, given: Any) -> Any:
+        """What the event gets of what the form says; OMITTED where it gets nothing, and its default holds.
+
+        Raises:
+            ValidationError: it cannot be read.
+        """
+        blank = given in ("", None) and self._is_empty_nothing
+        if given is OMITTED or blank:
+            return None if self.optional else OMITTED
+        if choices := self.choices:
+            return choices.get(given)
+        if self.annotation is bool:
+            return bool(given)
+        if self._is_text:
+            return str(given).replace("\r\n", "\n")  # as it was before browsers sent it
+        if self.annotation is int:
+            return _read(int, given, _("Write a whole number."))
+        if self.annotation is float:
+            return _read(float, given, _("Write a number."))
+        return given
+
+    @property
+    def _is_empty_nothing(self) -> bool:
+        """Whether an empty field of the form is no value: JSON says so itself, and an empty text is a text."""
+        if self._is_text:
+            return self.optional
+        return self._is_plain or bool(self.choices)
+
+
+class OwnJsonField(JsonField):
+    """A value that is written as JSON; OMITTED where nothing is written."""
+
+    widget = JsonText({"rows": 3, "class": "json", "spellcheck": "false"})
+
+    def clean(self, value: Any) -> Any:
+        """The value.
+
+        Raises:
+            ValidationError: it is missing, or no JSON.
+        """
+        if not str(value or "").strip():
+            self.validate(None)
+            return OMITTED
+        return super().clean(value)
+
+
+def fields_of(event: type[Event]) -> list[MessageField]:
+    """The fields of an event's class, in its order."""
+    try:
+        hints = typing.get_type_hints(event)
+    except Exception:  # noqa: BLE001  # an annotation may be anything
+        hints = {}
+    return [
+        MessageField(field.name, *_bare(annotation), _default(field, annotation))
+        for field in dataclasses.fields(event)
+        if field.init
+        for annotation in [hints.get(field.name, UNKNOWN)]
+    ]
+
+
+def _bare(annotation: Any) -> tuple[Any, bool]:
+    """A type without its names and without None, and whether None is allowed."""
+    while hasattr(annotation, "__supertype__"):
+        annotation = annotation.__supertype__
+    if hasattr(annotation, "__value__"):  # a name that a `type` statement gives
+        return _bare(annotation.__value__)
+    if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
+        return annotation, False
+    given = typing.get_args(annotation)
+    left = [one for one in given if one is not type(None)]
+    if len(left) == len(given) or len(left) != 1:
+        return annotation, type(None) in given
+    return _bare(left[0])[0], True
+
+
+def _default(field: dataclasses.Field[Any], annotation: Any) -> Any:
+    if field.default is not dataclasses.MISSING:
+        value = field.default
+    elif field.default_factory is not dataclasses.MISSING:
+        try:
+            value = field.default_factory()
+        except Exception:  # noqa: BLE001  # it may do anything
+            return None
+    else:
+        return OMITTED
+    said = _as_json(annotation, value)
+    return None if said is UNKNOWN else said
+
+
+def _as_json(annotation: Any, value: Any) -> Any:
+    """A value as JSON values; UNKNOWN where it has none."""
+    try:
+        return adapter(annotation).dump_python(value, mode="json", warnings="error")
+    except Exception:  # noqa: BLE001  # a type of the application's may raise anything
+        return UNKNOWN
+
+
+def _written(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _in(annotation: Any, known: Any) -> bool:
+    """Whether a type is one of some; it may be one that cannot be looked up."""
+    return isinstance(annotation, type) and annotation in known
+
+
+def _is(annotation: Any, kind: type) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, kind)
+
+
+def _named(value: Any) -> Any:
+    """A choice as people read it."""
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    return value if isinstance(value, str) else _written(value)
+
+
+def _read(form: Any, given: Any, mistake: Any) -> Any:
+    try:
+        return form(given)
+    except ValueError:
+        raise forms.ValidationError(mistake) from None

@@ -1,0 +1,128 @@
+"""A row of the audit, in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.translation import gettext_lazy
+
+from monitoring.masking import TELLING, action_told, names_in, tells_data
+from monitoring.places import NO_CAUSE
+from monitoring.queries.audit.words import action_word
+from monitoring.queries.graphs import labels_of
+from monitoring.queries.instance.entries import FieldChange, differences
+from monitoring.spoken import spoken
+from monitoring.statuses import look
+from orchestrator.models import (
+    Definition,
+    OperatorAction,
+    ProcessInstance,
+)
+
+FIELDS = {
+    "status": gettext_lazy("status"),
+    "step": gettext_lazy("step"),
+    "escalation_level": gettext_lazy("escalation level"),
+    "verdict": gettext_lazy("verdict"),
+    "restarted_as": gettext_lazy("restarted as"),
+    "paused_with_it": gettext_lazy("paused with it"),
+    "owner": gettext_lazy("owner"),
+    "steps_to_undo": gettext_lazy("steps to undo"),
+    "commands_still_to_do": gettext_lazy("commands still to do"),
+    "decided": gettext_lazy("decided"),
+    "resumed_with_it": gettext_lazy("resumed with it"),
+    "redone": gettext_lazy("redone"),
+    "resumed_from": gettext_lazy("resumed from"),
+    "superseded": gettext_lazy("superseded"),
+    "skipped": gettext_lazy("skipped"),
+    "processes": gettext_lazy("processes"),
+    "extended": gettext_lazy("deadline extended"),
+    "woken": gettext_lazy("woken"),
+    "handled": gettext_lazy("handled"),
+    "until": gettext_lazy("until"),
+    "token": gettext_lazy("token"),
+    "version": gettext_lazy("version"),
+    "steps": gettext_lazy("renamed steps"),
+}
+"""What a row says before and after, in words."""
+
+UNTOLD = ("way", "revision", "cause", "fingerprint")
+"""What of it stands elsewhere in the row, or says nothing."""
+
+
+@dataclass(frozen=True)
+class AuditEntry:
+    """One row of the audit, in words."""
+
+    row: OperatorAction
+
+    @property
+    def action(self) -> str:
+        return action_word(self.row.action)
+
+    @property
+    def process(self) -> ProcessInstance | None:
+        return self.row.instance
+
+    @property
+    def way(self) -> str:
+        """By which way it came; "" for the console."""
+        return str((self.row.after or {}).get("way", ""))
+
+    @property
+    def cause(self) -> str:
+        """The group of failures that it was done to, as addresses have it; "" for none."""
+        after = self.row.after or {}
+        return str(after["cause"] or NO_CAUSE) if "cause" in after else ""
+
+    @property
+    def detail(self) -> str:
+        """What was answered."""
+        definition = self.process.definition if self.process else None
+        return spoken(self.row.detail, definition)
+
+    @property
+    def changes(self) -> list[FieldChange]:
+        """What it changed, in words where there are; that its revision went up goes without saying."""
+        before, after = (
+            {name: value for name, value in told.items() if name not in UNTOLD}
+            for told in (self.row.before or {}, self.row.after or {})
+        )
+        hidden = names_in(before, self._definition) | names_in(after, self._definition)
+        found = differences(before, after, frozenset())
+        discreet = (one.masked(hidden) if one.name in TELLING else one for one in found)
+        return [
+            FieldChange(
+                str(FIELDS.get(change.name, change.name)),
+                self._said(change.name, change.before),
+                self._said(change.name, change.after),
+            )
+            for change in discreet
+        ]
+
+    @property
+    def tells_data(self) -> bool:
+        """Whether it says values of data."""
+        return tells_data(self.row.before) or tells_data(self.row.after)
+
+    @property
+    def before(self) -> Any:
+        """What the row says before, without secrets."""
+        return action_told(self.row.before, self._definition)
+
+    @property
+    def after(self) -> Any:
+        """What it says after."""
+        return action_told(self.row.after, self._definition)
+
+    @property
+    def _definition(self) -> Definition | None:
+        return self.process.definition if self.process else None
+
+    def _said(self, name: str, value: Any) -> Any:
+        if name in ("status", "verdict") and isinstance(value, str):
+            return str(look(value).word)
+        if name == "step" and isinstance(value, str) and self.process:
+            return labels_of(self.process.definition).get(value, value)
+        return value

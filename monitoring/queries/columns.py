@@ -1,0 +1,65 @@
+"""The columns of a list of processes: which there are, and which an address chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import DateTimeField, OuterRef, Subquery
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from monitoring.queries.doing import open_visits
+from orchestrator.models.process_instance import ProcessInstanceQuerySet
+
+COLUMNS: dict[str, Promise] = {
+    "summary": _("Summary"),
+    "step": _("Step"),
+    "since": _("In the step"),
+    "started": _("Started"),
+    "changed": _("Last change"),
+    "owner": _("Owner"),
+}
+"""What a row can say beside its status and its process, in this order."""
+
+USUAL = ("summary", "step", "since", "changed", "owner")
+"""The columns where none are chosen."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column that can be chosen.
+
+    Args:
+        name: in the address.
+        label: above it.
+        chosen: whether it is shown.
+    """
+
+    name: str
+    label: Promise
+    chosen: bool
+
+
+def chosen(text: str) -> list[Column]:
+    """All columns, and which of them an address chooses; what is none is passed over.
+
+    Args:
+        text: their names with commas between them; "" for the usual ones, "-" for none.
+    """
+    names = USUAL if not text else text.split(",")
+    return [Column(name, label, name in names) for name, label in COLUMNS.items()]
+
+
+def written(names: Iterable[str]) -> str:
+    """Some columns as an address names them."""
+    known = [name for name in COLUMNS if name in set(names)]
+    return "" if tuple(known) == USUAL else ",".join(known) or "-"
+
+
+def with_times(rows: ProcessInstanceQuerySet) -> Any:
+    """The rows with the moment since which each is in its step, where it is in one."""
+    visits = open_visits().filter(node=OuterRef("step"), instance=OuterRef("pk"))
+    since = Subquery(visits.values("started_at")[:1], output_field=DateTimeField())
+    return rows.annotate(in_step_since=since)

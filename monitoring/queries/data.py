@@ -1,0 +1,119 @@
+"""What the data of processes says at some paths: handed out by the database as JSON, and alike on each.
+
+Only the values asked for leave the database, since the data may be large. A place in a list is looked up here: whether
+a part of a path that is written in digits is one, or the name of a field, only the value says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from itertools import takewhile
+from typing import Any
+from uuid import UUID
+
+from django.db.models import F, Func, QuerySet, TextField
+
+from monitoring.conditions import Conditions, Path
+from orchestrator import secret_names
+from orchestrator.definition.secrets import Secrets, masked
+
+LONGEST = 9
+"""Digits of a place in a list, at most."""
+
+
+class AtPaths(Func):
+    """The values at some paths of a JSON column, as the text of a JSON list; null where there is none."""
+
+    def __init__(self, column: str, paths: Sequence[Path]) -> None:
+        super().__init__(F(column), output_field=TextField())
+        self.paths = paths
+
+    def as_sql(
+        self,
+        compiler: Any,
+        connection: Any,
+        function: Any = None,
+        template: Any = None,
+        arg_joiner: Any = None,
+        **context: Any,
+    ) -> Any:
+        """In SQLite's words; of a single path it would give the value without its type."""
+        [column] = self.source_expressions
+        sql, params = compiler.compile(column)
+        places = [_place(path) for path in (*self.paths, ("",))]
+        marks = ", ".join(["%s"] * len(places))
+        return f"JSON_EXTRACT({sql}, {marks})", [*params, *places]
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        [column] = self.source_expressions
+        sql, params = compiler.compile(column)
+        values = ", ".join([f"{sql} #> %s::text[]"] * len(self.paths))
+        given = [one for path in self.paths for one in (*params, list(path))]
+        return f"JSONB_BUILD_ARRAY({values})::text", given
+
+
+def _place(path: Path) -> str:
+    return "$" + "".join(f'."{part}"' for part in path)
+
+
+def matching(rows: QuerySet[Any], where: Conditions) -> list[UUID]:
+    """The keys of those rows of processes whose data meets the conditions.
+
+    What is secret in a process has no value, whoever asks: what is counted would tell of it.
+    """
+    paths = list(dict.fromkeys(where.paths()))
+    asked = list(dict.fromkeys(map(_asked, paths)))
+    found: list[UUID] = []
+    # Without the order that the rows may have: they are looked at one by one.
+    columns = ("pk", "name", "definition__secrets", AtPaths("data", asked))
+    known: dict[str, frozenset[str]] = {}
+    for pk, name, secrets, text in rows.order_by().values_list(*columns):
+        if name not in known:
+            known[name] = secret_names.of_name(name).names
+        hidden = known[name]
+        if secrets:
+            hidden |= Secrets.from_json(secrets).names
+        given = json.loads(text, parse_float=Decimal)
+        values = dict(zip(asked, given, strict=False))
+        if where.holds({path: _stored(values, path, hidden) for path in paths}):
+            found.append(pk)
+    return found
+
+
+def _stored(values: Mapping[Path, Any], path: Path, hidden: frozenset[str]) -> Any:
+    if is_hidden(path, hidden):
+        return None
+    asked = _asked(path)
+    return masked(_inside(values[asked], path[len(asked) :]), hidden)
+
+
+def is_hidden(path: Path, hidden: frozenset[str]) -> bool:
+    """Whether a path leads to something secret, or through it; a database may read a name with escapes in it."""
+    return not hidden.isdisjoint({*path, *map(_unescaped, path)})
+
+
+def _unescaped(part: str) -> str:
+    if "\\" not in part:
+        return part
+    try:
+        return str(json.loads(f'"{part}"'))
+    except ValueError:
+        return part
+
+
+def _asked(path: Path) -> Path:
+    """As much of a path as every database understands alike."""
+    return tuple(takewhile(lambda part: not (part.isdigit() or '"' in part), path))
+
+
+def _inside(value: Any, rest: Path) -> Any:
+    for part in rest:
+        if isinstance(value, dict):
+            value = value.get(part)
+        elif isinstance(value, list) and part.isdecimal() and len(part) < LONGEST:
+            value = next(iter(value[int(part) :]), None)
+        else:
+            return None
+    return value

@@ -1,0 +1,153 @@
+"""What the steps of one stored definition were like lately: what finished them, how long it was in them, what failed.
+
+The transitions of the last hour, day or week are looked at along their keys: each of them while there are few, and one
+in so many of more. A visit came to its end, and a failure was told, in the same commit as a transition.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime
+from math import ceil
+from uuid import UUID
+
+from django.db.models import BooleanField, ExpressionWrapper
+from django.utils import timezone
+
+from monitoring.queries.counts import short
+from monitoring.queries.doing import WINDOWS, came_to_its_end
+from monitoring.queries.lately import transitions_since
+from orchestrator.models import Definition, Incident, StepRun
+
+LOOKED_AT = 1_000
+"""Transitions that are looked at."""
+
+VISITS = 6_000
+"""Visits of their processes that are looked at."""
+
+FAILURES = 2_000
+"""Failures of theirs that are looked at."""
+
+OF_EVENTS = (Incident.Kind.UNEXPECTED_EVENT, Incident.Kind.REJECTED_EVENT)
+"""What people are told of that is no failure of the step in which it happened."""
+
+Moment = tuple[UUID, datetime]
+"""A process, and when it was changed."""
+
+
+@dataclass
+class Passed:
+    """What one step was like: seconds that visits of it took, which processes finished it, and which failed in it."""
+
+    seconds: list[float] = field(default_factory=list)
+    finished: set[UUID] = field(default_factory=set)
+    failed: set[UUID] = field(default_factory=set)
+
+    def join(self, other: Passed) -> None:
+        """Takes over what another step was like, where both are drawn as one."""
+        self.seconds += other.seconds
+        self.finished |= other.finished
+        self.failed |= other.failed
+
+    def quantile(self, share: float) -> float | None:
+        """The time in the step that this share of the visits took at most; None without visits."""
+        if not self.seconds:
+            return None
+        return sorted(self.seconds)[ceil(share * len(self.seconds)) - 1]
+
+    @property
+    def failure_rate(self) -> float | None:
+        """Which share of the processes that finished the step, or failed in it, failed in it; None without any."""
+        every = self.finished | self.failed
+        return len(self.failed) / len(every) if every else None
+
+
+@dataclass(frozen=True)
+class Window:
+    """The steps that anything happened in.
+
+    Args:
+        name: hour, day or week.
+        every: for how many transitions each that was looked at stands.
+        looked_at: how many were, of this definition.
+        at_least: whether there were more visits or failures than were looked at.
+        steps: what each step was like.
+    """
+
+    name: str
+    every: int
+    looked_at: int
+    at_least: bool
+    steps: dict[str, Passed]
+
+    def of(self, steps: tuple[str, ...]) -> Passed:
+        """What some steps were like together."""
+        found = Passed()
+        for step in steps:
+            if step in self.steps:
+                found.join(self.steps[step])
+        return found
+
+    def said(self, number: int) -> str:
+        """A number of what was looked at, for all that it stands for: ≈ about, + or more."""
+        about = "≈" if self.every > 1 and number else ""
+        return f"{about}{short(number * self.every)}{'+' if self.at_least else ''}"
+
+
+def window(definition: Definition, name: str) -> Window:
+    """What was in the last hour, day or week."""
+    since = timezone.now() - WINDOWS[name]
+    rows, every = transitions_since(since, LOOKED_AT)
+    mine = rows.filter(instance__definition=definition.pk)
+    moments: set[Moment] = set(mine.values_list("instance_id", "at")[:LOOKED_AT])
+    steps: dict[str, Passed] = defaultdict(Passed)
+    processes = {process for process, _ in moments}
+    counted = None if every == 1 else moments
+    at_least = _finished(steps, definition, name, processes, counted)
+    at_least |= _failed(steps, since, processes, counted)
+    return Window(name, every, len(moments), at_least, dict(steps))
+
+
+def _finished(
+    steps: dict[str, Passed],
+    definition: Definition,
+    name: str,
+    processes: set[UUID],
+    counted: set[Moment] | None,
+) -> bool:
+    """Notes the visits of these processes that ended, at the counted moments or at all; whether there may be more."""
+    theirs = StepRun.objects.filter(instance__in=processes, item=None).order_by()
+    # Along the index of visits that are no elements of maps, of which there may be very many.
+    of_kind = {"kind": ""}
+    manager = definition.kind == Definition.Kind.PROCESS_MANAGER
+    theirs = theirs.filter(**of_kind) if manager else theirs.exclude(**of_kind)
+    over = ExpressionWrapper(came_to_its_end(WINDOWS[name]), BooleanField())
+    columns = "instance_id", "node", "started_at", "finished_at", "over"
+    # What is not over is left out only here: the database would look for others in its place.
+    rows = list(theirs.annotate(over=over).values_list(*columns)[:VISITS])
+    for process, node, began, ended, is_over in rows:
+        if is_over and (counted is None or (process, ended) in counted):
+            steps[node].finished.add(process)
+            steps[node].seconds.append(max((ended - began).total_seconds(), 0.0))
+    return len(rows) >= VISITS
+
+
+def _failed(
+    steps: dict[str, Passed],
+    since: datetime,
+    processes: set[UUID],
+    counted: set[Moment] | None,
+) -> bool:
+    """Notes their failures that people were told of, at the counted moments or at all; whether there may be more."""
+    told = Incident.objects.filter(instance__in=processes, opened_at__gte=since)
+    columns = "instance_id", "step", "opened_at"
+    rows = list(
+        told.exclude(step="")
+        .exclude(kind__in=OF_EVENTS)
+        .values_list(*columns)[:FAILURES]
+    )
+    for process, step, at in rows:
+        if counted is None or (process, at) in counted:
+            steps[step].failed.add(process)
+    return len(rows) >= FAILURES

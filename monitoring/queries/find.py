@@ -1,0 +1,192 @@
+"""What a text could be: a process, an event, a command, an operation, or words of a failure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from monitoring.places import NO_CAUSE, place_of
+from monitoring.queries.events import received_as
+from monitoring.queries.failures import AlikeFailures, groups_about
+from monitoring.queries.instances.filters import Filters
+from monitoring.queries.instances.pages import page_of
+from orchestrator.engine.operations import OPERATIONS
+from orchestrator.models import (
+    BulkOperation,
+    InboxEvent,
+    IssuedCommand,
+    OutsideId,
+    ProcessInstance,
+)
+
+SHOWN = 5
+"""Finds of each kind that are shown; a list has the others."""
+
+CAUSES = 20
+"""Causes of failures that are shown, which no list has."""
+
+SHORTEST = 3
+"""Characters at least that are looked for in what failures say."""
+
+
+@dataclass(frozen=True)
+class Find:
+    """One thing that the text could mean.
+
+    Args:
+        address: where it is shown.
+        title: what it is called.
+        about: what else says which it is.
+        status: the word of its state; "" where it has none.
+        at: when it began.
+    """
+
+    address: str
+    title: str
+    about: str = ""
+    status: str = ""
+    at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Finds:
+    """All of one kind.
+
+    Args:
+        kind: what they are.
+        all: the list that has every one of them; "" where there is none.
+        shown: the first.
+        more: whether there are others, which no list has.
+    """
+
+    kind: Promise
+    all: str = ""
+    shown: list[Find] = field(default_factory=list)
+    more: bool = False
+
+
+def found(text: str, *, events: bool) -> list[Finds]:
+    """What the text could mean, by kind; kinds of which there is nothing are left out.
+
+    Args:
+        text: an id, a key or its beginning, or words of an error.
+        events: whether the reader may look at events.
+    """
+    processes = page_of(Filters(q=text), size=SHOWN).rows
+    kinds = [_processes(text, processes)]
+    if events:
+        kinds.append(_events(text, {row.pk for row in processes}))
+    kinds += [*_by_id(text), _failures(text)]
+    return [kind for kind in kinds if kind.shown]
+
+
+def only_place(kinds: list[Finds]) -> str:
+    """Where to go without asking: to the only find, or the list of them; "" where there is a choice, or nothing."""
+    if len(kinds) != 1:
+        return ""
+    [kind] = kinds
+    return kind.shown[0].address if len(kind.shown) == 1 else kind.all
+
+
+def _processes(text: str, rows: list[ProcessInstance]) -> Finds:
+    every = f"{reverse('monitoring:instances')}?{urlencode({'q': text})}"
+    called = OutsideId.objects.filter(instance__in=rows, value=text) if rows else ()
+    fields = {one.instance_id: f"{one.field} {one.value}" for one in called}
+    shown = [
+        Find(
+            place_of(row),
+            str(row),
+            _joined(row.name, fields.get(row.pk), row.summary),
+            row.status,
+            row.started_at,
+        )
+        for row in rows
+    ]
+    return Finds(_("Processes"), every, shown)
+
+
+def _events(text: str, but_of: set[UUID]) -> Finds:
+    """Events of this id; those of the processes that were found stand on their pages."""
+    rows = InboxEvent.objects.filter(pk__in=received_as(text)[:SHOWN])
+    rows = rows.select_related("process").defer("process__data").order_by("-pk")
+    shown = [
+        Find(
+            _of_event(row),
+            row.type,
+            _joined(row.source, row.event_id, row.process),
+            row.verdict,
+            row.received_at,
+        )
+        for row in rows
+        if row.process_id not in but_of
+    ]
+    every = f"{reverse('monitoring:events')}?{urlencode({'q': text})}"
+    return Finds(_("Events"), every, shown)
+
+
+def _of_event(row: InboxEvent) -> str:
+    """Where an event is told of with what became of it."""
+    return f"{reverse('monitoring:events')}?{urlencode({'q': row.event_id})}#event-{row.pk}"
+
+
+def _by_id(text: str) -> Iterator[Finds]:
+    """What has an id of its own that is no process's."""
+    try:
+        key = UUID(text)
+    except ValueError:
+        return
+    commands = IssuedCommand.objects.filter(pk=key).select_related("instance")
+    yield Finds(
+        _("Commands"),
+        shown=[
+            Find(place_of(row), row.type, str(row.instance), row.status)
+            for row in commands.defer("instance__data")
+        ],
+    )
+    yield Finds(
+        _("Operations"),
+        shown=[
+            Find(
+                reverse("monitoring:bulk-operation", args=[row.pk]),
+                str(_label(row.action)),
+                _joined(row.actor_name, row.reason),
+                at=row.created_at,
+            )
+            for row in BulkOperation.objects.filter(pk=key)
+        ],
+    )
+
+
+def _failures(text: str) -> Finds:
+    """Open failures that say this, by their causes; they are looked for among the newest."""
+    groups = groups_about(text, CAUSES + 1) if len(text) >= SHORTEST else []
+    shown = list(_causes(groups[:CAUSES]))
+    return Finds(_("Failures"), shown=shown, more=len(groups) > CAUSES)
+
+
+def _causes(groups: Iterable[AlikeFailures]) -> Iterator[Find]:
+    for group in groups:
+        cause = group.newest.fingerprint or NO_CAUSE
+        yield Find(
+            reverse("monitoring:failure-group", args=[cause]),
+            group.newest.message,
+            _joined(group.number, group.definition and group.definition.name),
+            "failed",
+            group.newest.opened_at,
+        )
+
+
+def _label(action: str) -> Any:
+    return OPERATIONS[action].label if action in OPERATIONS else action
+
+
+def _joined(*parts: Any) -> str:
+    return " · ".join(str(part) for part in parts if part)

@@ -1,0 +1,233 @@
+"""The page of a process's messages, alone or beside those of other processes that have its key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext as _
+
+from monitoring.queries.flow.message import (
+    CHILDREN,
+    COMMANDS,
+    OUTSIDE,
+    PARENT,
+    FlowMessage,
+    lane_of,
+)
+from monitoring.queries.flow.sources import FIRST, LOOKED_AT, Bound, Read, read
+from orchestrator.models import ProcessInstance
+
+SHOWN = 100
+"""Messages of a page."""
+
+TOGETHER = 5
+"""Processes beside each other."""
+
+OUTSIDERS = 3
+"""Sources that have a lane of their own; the others share one."""
+
+OTHERS = f"{OUTSIDE}\N{HORIZONTAL ELLIPSIS}"
+
+ORDER = {"start": 0, "event": 1, "command": 2, "answer": 3, "end": 4}
+"""At one moment a process is started before it issues, and issues before it ends."""
+
+GAP = timedelta(minutes=1)
+"""So long nothing was sent when the page says so."""
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One that sends or receives, and where it stands from the left, in thousandths."""
+
+    name: str
+    label: str
+    place: float
+    process: ProcessInstance | None = None
+
+    @property
+    def said(self) -> str:
+        """What it is called where it is read aloud."""
+        return self.label or self.name.removeprefix(OUTSIDE)
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """A message with where its arrow begins and ends, and how long nothing was sent before it."""
+
+    message: FlowMessage
+    sender: Lane
+    receiver: Lane
+    gap: timedelta | None = None
+
+    @property
+    def text_place(self) -> float:
+        """Where its words stand."""
+        return (self.sender.place + self.receiver.place) / 2
+
+    @property
+    def anchor(self) -> str:
+        """Which end of the words stands there, so that they stay on the page."""
+        if self.text_place < 300:
+            return "start"
+        return "end" if self.text_place > 700 else "middle"
+
+    @property
+    def words_place(self) -> float:
+        """Where the words begin, or end, or have their middle."""
+        ends = sorted((self.sender.place, self.receiver.place))
+        return {"start": ends[0] + 8, "end": ends[1] - 8}.get(
+            self.anchor, self.text_place
+        )
+
+    @property
+    def rightwards(self) -> bool:
+        return self.sender.place < self.receiver.place
+
+
+@dataclass(frozen=True)
+class FlowPage:
+    """Messages oldest first, and from where the page before them goes on.
+
+    Args:
+        instance: whose page it is.
+        lanes: from the left to the right.
+        rows: the messages.
+        older: the place before which the older ones are; "" where there are none, or the page is of several processes.
+        cut: whether there are older ones of several processes.
+        first: whether it has the newest.
+        beside: other processes of its key that could be shown beside it, the newest.
+        together: whether they are.
+    """
+
+    instance: ProcessInstance
+    lanes: list[Lane]
+    rows: list[Arrow]
+    older: str
+    cut: bool
+    first: bool
+    beside: list[ProcessInstance]
+    together: bool
+
+
+def flow_page(pk: UUID, before: str = "", *, together: bool = False) -> FlowPage:
+    """The messages of a process before a place, or the newest; or the newest of all that have its key.
+
+    Raises:
+        Http404: there is no such process.
+    """
+    rows = ProcessInstance.objects.select_related("definition").defer(
+        "data", "definition__graph"
+    )
+    instance = get_object_or_404(rows, pk=pk)
+    beside = _beside(instance, rows)
+    together = together and bool(beside)
+    place = None if together else Bound.read(before)
+    processes = [instance, *beside] if together else [instance]
+    processes.sort(key=lambda process: process.started_at)
+    parts = [read(process, place) for process in processes]
+    messages, more = _newest(parts)
+    older = str(_before(messages, place)) if more and messages else ""
+    lanes = _lanes(processes, messages)
+    return FlowPage(
+        instance,
+        [lane for lane in lanes.values() if lane.label],
+        _rows(messages, lanes),
+        "" if together else older,
+        bool(together and older),
+        place is None,
+        beside,
+        together,
+    )
+
+
+def _beside(
+    instance: ProcessInstance, rows: QuerySet[ProcessInstance]
+) -> list[ProcessInstance]:
+    """Others of the same key, the newest of those that are looked at."""
+    if not instance.correlation_key:
+        return []
+    same = ProcessInstance.objects.filter(correlation_key=instance.correlation_key)
+    keys = same.order_by("correlation_key", "name").values("pk")[:LOOKED_AT]
+    found = rows.filter(pk__in=keys).exclude(pk=instance.pk).order_by("-pk")
+    return list(found[: TOGETHER - 1])
+
+
+def _newest(parts: list[Read]) -> tuple[list[FlowMessage], bool]:
+    """The newest messages of all that were read, oldest first, and whether there are older ones."""
+    since = max(part.whole_since for part in parts)
+    every = sorted(
+        (message for part in parts for message in part.messages),
+        key=lambda message: (message.after, ORDER[message.kind]),
+    )
+    whole = [message for message in every if message.after >= since]
+    edge = whole[-SHOWN].after if len(whole) > SHOWN else since
+    shown = [message for message in whole if message.after >= edge]
+    return shown, since != FIRST or len(shown) < len(every)
+
+
+def _before(shown: list[FlowMessage], place: Bound | None) -> Bound:
+    """The place at which the page before this one ends."""
+    events = [message.event for message in shown if message.event is not None]
+    issued = [message.revision for message in shown if message.kind == "command"]
+    numbers = [revision for revision in issued if revision is not None]
+    last = place or Bound(2**63 - 1, 2**31 - 1, shown[-1].after)
+    return Bound(
+        min(events, default=last.event),
+        min(numbers, default=last.revision),
+        shown[0].after,
+    )
+
+
+def _lanes(
+    processes: list[ProcessInstance], messages: list[FlowMessage]
+) -> dict[str, Lane]:
+    """The lanes that these messages need: who sends from outside, the processes, and whom they speak to."""
+    ends = [end for one in messages for end in (one.sender, one.receiver)]
+    there = dict.fromkeys(ends)
+    outside = [name for name in there if name.startswith(OUTSIDE)]
+    shared = outside[OUTSIDERS:] if len(outside) > OUTSIDERS + 1 else []
+    left: list[tuple[str, str, ProcessInstance | None]] = [
+        (name, name.removeprefix(OUTSIDE) or _("unnamed"), None)
+        for name in outside
+        if name not in shared
+    ]
+    left += [(OTHERS, _("other sources"), None)] if shared else []
+    left += [(PARENT, _("Part of"), None)] if PARENT in there else []
+    middle = [(lane_of(one.pk), one.name, one) for one in processes]
+    right = [
+        (name, label, None)
+        for name, label in ((COMMANDS, _("Commands")), (CHILDREN, _("Sub-processes")))
+        if name in there
+    ]
+    every = [*left, *middle, *right]
+    width = 1_000 / len(every)
+    lanes = {
+        name: Lane(name, label, (number + 0.5) * width, process)
+        for number, (name, label, process) in enumerate(every)
+    }
+    return lanes | {
+        name: replace(lanes[OTHERS], name=name, label="") for name in shared
+    }
+
+
+def _rows(messages: Iterable[FlowMessage], lanes: dict[str, Lane]) -> list[Arrow]:
+    """The messages with their arrows, those that were sent together as one."""
+    found: list[Arrow] = []
+    for message in messages:
+        last: Any = found[-1] if found else None
+        if last is not None and message.follows(last.message):
+            one = replace(last.message, number=last.message.number + 1)
+            found[-1] = replace(last, message=one)
+            continue
+        pause = message.at - last.message.at if last is not None else timedelta()
+        gap = pause if pause >= GAP else None
+        found.append(
+            Arrow(message, lanes[message.sender], lanes[message.receiver], gap)
+        )
+    return found

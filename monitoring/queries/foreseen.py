@@ -1,0 +1,98 @@
+"""What an event that a person is about to send would lead to, and what else would run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from monitoring.masking import may_reveal
+from monitoring.queries.graphs import labels_of
+from monitoring.queries.instance.entries import FieldChange, differences
+from monitoring.queries.nearest import preview_text
+from orchestrator import registry, secret_names
+from orchestrator.engine.operations import EventToSend, Preview, foresee, preview
+from orchestrator.exceptions import UnknownDefinition
+from orchestrator.models import ProcessInstance
+
+
+@dataclass(frozen=True)
+class ForeseenEffect:
+    """What one definition would do with the event.
+
+    Args:
+        name: the definition's.
+        process: that it would find; None where there is none yet.
+        preview: what it would lead to.
+    """
+
+    name: str
+    process: ProcessInstance | None
+    preview: Preview
+
+    @property
+    def said(self) -> str:
+        """The same in words."""
+        return preview_text(self.preview, self._labels)
+
+    @property
+    def changes(self) -> list[FieldChange]:
+        """What it would change in the data."""
+        hidden = secret_names.of_name(self.name).names
+        return differences(self.preview.before, self.preview.after, hidden)
+
+    @property
+    def _labels(self) -> Mapping[str, str]:
+        if self.process is not None:
+            return labels_of(self.process.definition)
+        try:
+            graph = registry.definition(self.name).graph()
+        except UnknownDefinition:
+            return {}
+        return {node.id: node.label for node in graph.nodes}
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """All that the event would lead to.
+
+    Args:
+        effects: by definition.
+        handlers: the simple event handlers that would run too.
+    """
+
+    effects: list[ForeseenEffect]
+    handlers: list[str]
+    hidden: bool = False
+    """Whether it is not said, since it would tell whether what was written is a secret that is stored."""
+
+    @property
+    def process(self) -> ProcessInstance | None:
+        """The process that it would find, if it is one alone."""
+        return self.effects[0].process if len(self.effects) == 1 else None
+
+
+def foreseen(wanted: EventToSend, reader: Any) -> Foreseen:
+    """What would become of an event if it were sent now; nothing is written.
+
+    Of one with secret fields it is said to those who may have secrets shown: others could try values until one fits.
+    """
+    handlers = [one.name for one in registry.reactions.get(wanted.type, ())]
+    if secret_names.of_message(wanted.type) and not may_reveal(reader):
+        return Foreseen([], handlers, hidden=True)
+    return Foreseen(_effects(wanted), handlers)
+
+
+def _effects(wanted: EventToSend) -> list[ForeseenEffect]:
+    if wanted.process_id is None:
+        found = foresee(wanted.type, wanted.body, wanted.definition, wanted.key)
+        return [ForeseenEffect(*one) for one in found]
+    rows = ProcessInstance.objects.select_related("definition")
+    process = rows.defer("definition__graph").filter(pk=wanted.process_id).first()
+    if process is None:
+        return [ForeseenEffect("", None, Preview("unrouted"))]
+    return [
+        ForeseenEffect(
+            process.name, process, preview(wanted.type, wanted.body, process)
+        )
+    ]

@@ -1,0 +1,108 @@
+"""What a workflow would do again if it were retried, redone in a step, or resumed from a checkpoint, in words.
+
+Told from its newest visits, of which so many are looked at; beyond them it is said that there may be more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+from django.utils.translation import gettext as _
+
+from monitoring.queries.graphs import running_plan
+from orchestrator.definition.workflow.plan import Vertex
+from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
+
+LOOKED_AT = 500
+"""Visits that are looked at."""
+
+NAMED = 8
+"""Steps that are named."""
+
+ALREADY = (StepStatus.NOT_TAKEN, StepStatus.SUPERSEDED, StepStatus.CANCELLED)
+"""How a visit ended that is not done again."""
+
+
+class SettledStep(NamedTuple):
+    """A visit: its step, and the transition with which it was settled; None while it is open."""
+
+    node: str
+    left: int | None
+    status: str
+
+
+class DoneAgain:
+    """What would be done again in one workflow.
+
+    Args:
+        instance: the process.
+        labels: its steps as people read them.
+    """
+
+    def __init__(self, instance: ProcessInstance, labels: Mapping[str, str]) -> None:
+        self._instance, self._labels = instance, labels
+
+    def of_step(self, node: str) -> str:
+        """What doing one step again would do."""
+        return self._said([node])
+
+    def since(self, revision: int) -> str:
+        """What going back to a checkpoint would do: all that was settled later, and what is open."""
+        later = [
+            one.node for one in self._visits if one.left is None or one.left > revision
+        ]
+        return self._said(later, more=len(self._visits) >= LOOKED_AT)
+
+    @property
+    def of_failed(self) -> str:
+        """What trying again would do."""
+        failed = (StepStatus.FAILED, StepStatus.RETRYING)
+        names = [
+            one.node
+            for one in self._visits
+            if one.left is None and one.status in failed
+        ]
+        return self._said(names)
+
+    @cached_property
+    def _visits(self) -> list[SettledStep]:
+        """The newest visits, along the index of those that are no elements of maps."""
+        rows = StepRun.objects.filter(instance=self._instance, item=None)
+        rows = rows.exclude(kind__in=[StepKind.JOIN, StepKind.UNDO], finished_at=None)
+        newest = rows.order_by("-started_at", "-pk")
+        told = newest.values_list("node", "left", "status", "kind")[:LOOKED_AT]
+        return [
+            SettledStep(node, left, status)
+            for node, left, status, kind in told
+            if status not in ALREADY and kind not in (StepKind.JOIN, StepKind.UNDO)
+        ]
+
+    @cached_property
+    def _vertices(self) -> Mapping[str, Vertex]:
+        plan = running_plan(self._instance.definition)
+        return plan.vertices if plan is not None else {}
+
+    def _said(self, nodes: Iterable[str], *, more: bool = False) -> str:
+        names = list(dict.fromkeys(nodes))
+        if not names:
+            return ""
+        unsafe = [one for one in names if self._is_unsafe(one)]
+        said = _("Done again: %(steps)s.") % {"steps": self._listed(names, more=more)}
+        if unsafe:
+            twice = _("Not idempotent, so done twice outside: %(steps)s.")
+            said += " " + twice % {"steps": self._listed(unsafe)}
+        return said
+
+    def _is_unsafe(self, node: str) -> bool:
+        vertex = self._vertices.get(node)
+        runs = vertex is not None and vertex.step.function is not None
+        return bool(runs and vertex and not vertex.step.policy.idempotent)
+
+    def _listed(self, names: list[str], *, more: bool = False) -> str:
+        said = ", ".join(self._labels.get(one, one) for one in names[:NAMED])
+        left = len(names) - NAMED
+        if left > 0:
+            said += " " + _("and %(number)s more") % {"number": f"{left:,}"}
+        return f"{said} …" if more else said

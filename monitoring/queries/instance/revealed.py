@@ -1,0 +1,92 @@
+"""The secrets of one process, as they are stored: in its data, its newest events, commands and results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from monitoring.masking import names_of
+from orchestrator import secret_names
+from orchestrator.models import ProcessInstance
+from orchestrator.snapshot import snapshot
+
+NEWEST = 30
+"""Events, commands and results of each process that are looked through."""
+
+
+@dataclass(frozen=True)
+class SecretValue:
+    """One secret: where in a value it stands, and what it is."""
+
+    path: str
+    value: Any
+
+    @property
+    def text(self) -> str:
+        """As it is, or as JSON."""
+        if isinstance(self.value, str):
+            return self.value
+        return json.dumps(self.value, ensure_ascii=False, indent=2)
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Something that holds secrets.
+
+    Args:
+        kind: data, event, command or result.
+        name: what it is called; "" for the data.
+        at: when it came.
+        secrets: those.
+    """
+
+    kind: str
+    name: str
+    at: datetime | None
+    secrets: list[SecretValue]
+
+
+def revealed(pk: UUID) -> list[Holder]:
+    """All of them, the data first and then what is newest of each kind."""
+    rows = ProcessInstance.objects.select_related("definition")
+    with snapshot():
+        instance = rows.defer("definition__graph").get(pk=pk)
+        return [one for one in _holders(instance) if one.secrets]
+
+
+def _holders(instance: ProcessInstance) -> Iterator[Holder]:
+    names = names_of(instance.definition)
+    yield Holder("data", "", None, list(secrets_in(instance.data, names)))
+    for event in instance.events.order_by("-pk")[:NEWEST]:
+        own = names | secret_names.of_message(event.type)
+        found = list(secrets_in(event.body, own))
+        yield Holder("event", event.type, event.received_at, found)
+    for command in instance.commands.order_by("-revision", "-pk")[:NEWEST]:
+        own = names | secret_names.of_message(command.type)
+        found = list(secrets_in(command.body, own))
+        yield Holder("command", command.type, command.issued_at, found)
+    runs = instance.step_runs.exclude(result=None).order_by("-pk")
+    for run in runs[:NEWEST]:
+        found = list(secrets_in(run.result, names))
+        yield Holder("result", run.node, run.finished_at, found)
+
+
+def secrets_in(
+    value: Any, names: frozenset[str], path: str = ""
+) -> Iterator[SecretValue]:
+    """The secrets in JSON values, each with its place."""
+    parts: Any = ()
+    if isinstance(value, dict):
+        parts = value.items()
+    elif isinstance(value, list):
+        parts = enumerate(value)
+    for name, item in parts:
+        place = f"{path}.{name}" if path else str(name)
+        if isinstance(name, str) and name in names:
+            yield SecretValue(place, item)
+        else:
+            yield from secrets_in(item, names, place)

@@ -1,0 +1,76 @@
+"""A part of the list of instances, which an index finds from the newest to the oldest or the other way round."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import CharField, Q, QuerySet
+from django.db.models.functions import Cast
+
+from monitoring.conditions import Conditions
+from monitoring.queries.data import matching
+from orchestrator.models.process_instance import ProcessInstanceQuerySet
+
+LOOKED_AT = 1_000
+"""Rows that one page looks at for what no index finds; the page after it goes on from there."""
+
+
+NOT_BY_INDEX = Cast("pk", CharField()).desc()
+"""The order of the keys, in words that no index has."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A part of a list.
+
+    Args:
+        rows: what an index finds.
+        order: from the newest on, in the words of that index.
+        looked_for: what else must be true of them; it is asked of so many rows at once as a page may look at.
+        beside: rows that name the processes that are looked at, in the words of their index.
+        where: conditions on their data, which are asked of those that are looked at.
+        oldest: whether all is read from the other end.
+    """
+
+    rows: ProcessInstanceQuerySet
+    order: tuple[Any, ...]
+    looked_for: Q
+    beside: QuerySet[Any] | None = None
+    where: Conditions | None = None
+    oldest: bool = False
+
+    def newest(
+        self, number: int, before: UUID | None = None, after: UUID | None = None
+    ) -> tuple[ProcessInstanceQuerySet, UUID | None]:
+        """The newest of a span of keys, and the key at which the looking stopped; None when all were looked at.
+
+        Where `oldest` is said they are the oldest.
+        """
+        if self.beside is None and not self.looked_for and self.where is None:
+            rows = self.rows.filter(**_span("pk", before, after))
+            return self._turned(rows.order_by(*self.order))[:number], None
+        keys = self._keys(before, after)
+        found = self.rows.filter(self.looked_for, pk__in=keys[:LOOKED_AT])
+        edge = next(iter(keys[LOOKED_AT - 1 : LOOKED_AT]), None)
+        if self.where is not None:
+            found = self.rows.filter(pk__in=matching(found, self.where))
+        return self._turned(found.order_by(NOT_BY_INDEX))[:number], edge
+
+    def _turned(self, rows: Any) -> Any:
+        return rows.reverse() if self.oldest else rows
+
+    def _keys(self, before: UUID | None, after: UUID | None) -> QuerySet[Any, UUID]:
+        if self.beside is None:
+            rows = self.rows.filter(**_span("pk", before, after))
+            rows = self._turned(rows.order_by(*self.order))
+            keys: QuerySet[Any, UUID] = rows.values_list("pk", flat=True)
+            return keys
+        beside = self._turned(self.beside.filter(**_span("instance", before, after)))
+        found: QuerySet[Any, UUID] = beside.values_list("instance_id", flat=True)
+        return found
+
+
+def _span(field: str, before: UUID | None, after: UUID | None) -> dict[str, UUID]:
+    """The condition that a key is in a span, its ends excluded."""
+    ends = {f"{field}__lt": before, f"{field}__gt": after}
+    return {name: end for name, end in ends.items() if end is not None}

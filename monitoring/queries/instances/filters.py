@@ -1,0 +1,352 @@
+"""What the list of instances is narrowed to: filters that live in the URL."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Self
+from uuid import UUID
+
+from django.contrib.auth import get_user_model
+from django.db import connection
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.http import QueryDict
+from django.utils.translation import gettext as _
+
+from monitoring.conditions import LONGEST, ConditionMistake, Conditions, read
+from monitoring.masking import sees_data
+from monitoring.queries.columns import Column, chosen
+from monitoring.queries.counts import MANY, capped
+from monitoring.queries.data import matching
+from monitoring.queries.declared import check
+from monitoring.queries.doing import (
+    HERE,
+    NOW,
+    came_to_its_end,
+    open_visits,
+    visits_that_do,
+    window_of,
+)
+from monitoring.queries.graphs import named_step
+from monitoring.queries.instances.arm import NOT_BY_INDEX, Arm
+from monitoring.queries.overdue import overdue_visits
+from monitoring.queries.stalled import stalled_processes
+from orchestrator.models import (
+    Definition,
+    OutsideId,
+    ProcessInstance,
+    Status,
+    StepRun,
+)
+from orchestrator.models.process_instance import ENDED, ProcessInstanceQuerySet
+
+LIVE = tuple(status for status in Status if status not in ENDED)
+
+LOOKS = ("columns", "sort")
+"""Parameters that narrow nothing."""
+
+OLDEST = "oldest"
+"""The one other order of a list that all its indexes have: read from their other end."""
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What the list is narrowed to; every field but the last two is a parameter of the URL.
+
+    Args:
+        where: conditions on the data, as they are written.
+        columns: names of columns with commas between them, which narrow nothing.
+        sort: "oldest" for those first that started first, which narrows nothing either.
+        graph: the beginning of a definition's fingerprint, where one version has several graphs.
+        doing: what is done in the step, or that it was finished lately; nothing without a step.
+        owner: a user's name, "me" or "nobody".
+        reader: who "me" is.
+        started_since: when they started at the earliest; no parameter of the URL either.
+    """
+
+    definition: str = ""
+    version: str = ""
+    graph: str = ""
+    status: str = ""
+    step: str = ""
+    doing: str = ""
+    escalated: str = ""
+    overdue: str = ""
+    stalled: str = ""
+    owner: str = ""
+    q: str = ""
+    where: str = ""
+    columns: str = ""
+    sort: str = ""
+    reader: Any = None
+    started_since: datetime | None = None
+
+    @classmethod
+    def from_query(cls, query: QueryDict, reader: Any = None, **fixed: str) -> Self:
+        given: dict[str, Any] = {
+            name: _clean(query.get(name, "")) for name in cls.names()
+        }
+        given["where"] = _clean(query.get("where", ""), LONGEST + 1)
+        given["sort"] = OLDEST if given["sort"] == OLDEST else ""
+        return cls(**(given | fixed), reader=reader)
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """The parameters of the URL."""
+        names = [named.name for named in fields(cls)]
+        return [name for name in names if name not in ("reader", "started_since")]
+
+    def by_name(self) -> "Filters":
+        """The same with the step by its own name, where it was given as people read it."""
+        if not self.step:
+            return self
+        return replace(self, step=named_step(self.definition, self.step))
+
+    @cached_property
+    def _read(self) -> tuple[Conditions | None, str]:
+        """The conditions on the data, or what is wrong with them."""
+        try:
+            found = read(self.where) if self.where else None
+            if found is not None:
+                _check_reader(self.reader)
+                check(found, self.definition)
+        except ConditionMistake as mistake:
+            return None, str(mistake)
+        return found, ""
+
+    @property
+    def mistake(self) -> str:
+        """What is wrong with the conditions on the data; "" if nothing is. With a mistake nothing matches."""
+        return self._read[1]
+
+    @property
+    def conditions(self) -> Conditions | None:
+        """The conditions on the data, if there are any."""
+        return self._read[0]
+
+    def still(self, keys: Sequence[UUID]) -> set[UUID]:
+        """Those of some processes that match."""
+        if self.mistake:
+            return set()
+        rows = self.applied(keys)
+        if self.conditions is not None:
+            return set(matching(rows, self.conditions))
+        return set(rows.values_list("pk", flat=True))
+
+    def applied(self, among: Sequence[UUID] | None = None) -> ProcessInstanceQuerySet:
+        """The instances that match, all of them or among some; of conditions on the data nothing is asked."""
+        rows = self._narrowed()
+        if among is not None:
+            rows = rows.filter(pk__in=among)
+        if self.q:
+            rows = rows.filter(pk__in=self._named(among))
+        rows = rows.filter(self._looked_for())
+        if self.status == "live":
+            rows = rows.live()
+        return rows.filter(self._in_step()) if self.step else rows
+
+    def arms(self) -> list[Arm]:
+        """Those that match as parts that an index finds from the newest to the oldest."""
+        if self.mistake:
+            return []
+        where, oldest = self.conditions, self.oldest_first
+        return [replace(arm, where=where, oldest=oldest) for arm in self._arms()]
+
+    @property
+    def oldest_first(self) -> bool:
+        """Whether those stand first that started first."""
+        return self.sort == OLDEST
+
+    def _arms(self) -> list[Arm]:
+        looked_for, order = self._looked_for(), _newest_first(self.definition)
+        parts = self._parts()
+        if not self.q:
+            arms = [Arm(part, order, looked_for) for part in parts]
+            return [one for arm in arms for one in self._in(arm)]
+        found = self._found()
+        if capped(ProcessInstance.objects.filter(found), MANY).at_least:
+            named = [Arm(part, order, looked_for & found) for part in parts]
+        else:
+            order = (NOT_BY_INDEX,)
+            named = [Arm(part.filter(found), order, looked_for) for part in parts]
+        if self.status == "live":
+            looked_for &= Q(finished_at__isnull=True)
+        if self.step:
+            looked_for &= self._in_step()
+        called = Arm(self._narrowed(), order, looked_for, self._called())
+        return [*(one for arm in named for one in self._in(arm)), called]
+
+    def _named(self, among: Sequence[UUID] | None) -> QuerySet[Any]:
+        """The keys of those that are looked for, each part by its own index: in one condition none would be used."""
+        found = ProcessInstance.objects.filter(self._found()).order_by()
+        called = self._called().order_by()
+        if among is not None:
+            found = found.filter(pk__in=among)
+            called = called.filter(instance__in=among)
+        return found.values_list("pk").union(called.values_list("instance_id"))
+
+    def _called(self) -> QuerySet[OutsideId]:
+        """The outside ids that are looked for, those of the newest processes first."""
+        # A range of one, or PostgreSQL would not go by the index for the order alone.
+        rows = OutsideId.objects.filter(value__range=(self.q, self.q))
+        return rows.order_by("value", "-instance_id")
+
+    def _in(self, arm: Arm) -> list[Arm]:
+        """Those of an arm that are in the step now, and those that ended in it; or that do there what is asked for."""
+        if not self.step:
+            return [arm]
+        if window_of(self.doing):
+            return [replace(arm, looked_for=arm.looked_for & self._in_step())]
+        if self.doing in (HERE, *NOW):
+            looked_for = arm.looked_for & self._in_step()
+            return [replace(arm, beside=self._visits(), looked_for=looked_for)]
+        ended = Q(finished_at__isnull=False, step=self.step)
+        return [
+            replace(arm, beside=self._visits()),
+            replace(arm, looked_for=arm.looked_for & ended),
+        ]
+
+    def _parts(self) -> list[ProcessInstanceQuerySet]:
+        """The rows that indexes find; of all that go on by status, as the index has them."""
+        rows = self._narrowed()
+        if self.status != "live":
+            return [rows]
+        return [rows.live().filter(status=status) for status in LIVE]
+
+    def _narrowed(self) -> ProcessInstanceQuerySet:
+        """What indexes find."""
+        rows = ProcessInstance.objects.all()
+        if self.definition:
+            # A range of one, or PostgreSQL would look for them among all, newest first, and not by the index.
+            rows = rows.filter(name__range=(self.definition, self.definition))
+        if self.status == Status.CANCELLED:
+            rows = rows.filter(status=Status.CANCELLED)
+        elif self.status in LIVE:
+            rows = rows.live().filter(status=self.status)
+        if self.escalated:
+            rows = rows.escalated()
+        if self.overdue:
+            late = overdue_visits().order_by("wake_at").values("instance")[:MANY]
+            rows = rows.live().filter(pk__in=late)
+        if self.stalled:
+            rows = rows.filter(pk__in=[process.pk for process in stalled_processes()])
+        if self.owner:
+            rows = rows.filter(self._owned())
+        return rows
+
+    def _looked_for(self) -> Q:
+        """What is true of most, or of few that must be looked for."""
+        found = Q()
+        if stored := self._stored():
+            found &= Q(definition__in=_ids(**stored))
+        if self.status == Status.COMPLETED:
+            found &= Q(status=Status.COMPLETED)
+        if self.started_since is not None:
+            found &= Q(started_at__gte=self.started_since)
+        return found
+
+    def _stored(self) -> dict[str, Any]:
+        """What is true of the rows of the definitions that are named; nothing where none is."""
+        found: dict[str, Any] = {}
+        if self.version.isdecimal():
+            found["version"] = int(self.version[:9])
+        if self.graph:
+            found["fingerprint__startswith"] = self.graph
+        return found | ({"name": self.definition} if found and self.definition else {})
+
+    def _visits(self) -> QuerySet[StepRun]:
+        """The open visits of the step, but for joins that wait for their branches."""
+        # A range of one, or PostgreSQL would not go by the index for the order alone.
+        rows = open_visits().filter(node__range=(self.step, self.step))
+        return rows.order_by("node", "-instance_id")
+
+    def _in_step(self) -> Q:
+        """In this step, in which visits are open or the last one ended; or doing there what is asked for."""
+        if window := window_of(self.doing):
+            here = StepRun.objects.filter(instance=OuterRef("pk"), node=self.step)
+            return Q(Exists(here.filter(came_to_its_end(window))))
+        there = self._visits().filter(instance=OuterRef("pk"))
+        if self.doing in (HERE, *NOW):
+            return Q(Exists(visits_that_do(there, self.doing)))
+        return Q(Exists(there)) | Q(finished_at__isnull=False, step=self.step)
+
+    def _owned(self) -> Q:
+        """Seen to by this person."""
+        if self.owner == "nobody":
+            return Q(owner=None)
+        users = get_user_model()._default_manager
+        if self.owner == "me":
+            return Q(
+                owner__in=[key for key in [getattr(self.reader, "pk", None)] if key]
+            )
+        named = users.filter(**{get_user_model().USERNAME_FIELD: self.owner})
+        return Q(owner__in=list(named.values_list("pk", flat=True)))
+
+    def _found(self) -> Q:
+        """Process id, or the beginning of a correlation key."""
+        try:
+            return Q(pk=UUID(self.q)) | Q(correlation_key=self.q)
+        except ValueError:
+            some = ~Q(correlation_key="")  # as the index has it
+            if connection.vendor == "postgresql":
+                return some & Q(correlation_key__startswith=self.q)
+            # SQLite finds no LIKE by an index.
+            after = f"{self.q}{chr(sys.maxunicode)}"
+            return some & Q(correlation_key__gte=self.q, correlation_key__lt=after)
+
+    def parameters(self, **changed: str) -> dict[str, str]:
+        """The filters as parameters of a URL, some of them changed; empty ones are left out."""
+        given = {name: getattr(self, name) for name in self.names()}
+        values: Mapping[str, str] = {**given, **changed}
+        alone = () if values["step"] else ("doing",)
+        return {
+            name: value for name, value in values.items() if value and name not in alone
+        }
+
+    def narrowing(self) -> dict[str, str]:
+        """The same but for what only says how the list looks."""
+        given = self.parameters().items()
+        return {name: value for name, value in given if name not in LOOKS}
+
+    @property
+    def all_columns(self) -> list[Column]:
+        """All columns, and which of them are shown."""
+        return chosen(self.columns)
+
+    @property
+    def shown_columns(self) -> list[Column]:
+        """The columns that are shown."""
+        return [column for column in self.all_columns if column.chosen]
+
+    def chips(self) -> list[tuple[str, str]]:
+        """What is set, as pairs of name and value, each shown as a chip that can be removed."""
+        return [
+            (name, value) for name, value in self.narrowing().items() if name != "q"
+        ]
+
+
+def _check_reader(reader: Any) -> None:
+    """Refuses conditions on data to whom it is not shown: what is counted would tell of it.
+
+    Raises:
+        ConditionMistake: the reader may not see data.
+    """
+    if reader is not None and not sees_data(reader):
+        raise ConditionMistake(
+            _("What processes are about is not yours to see, nor to look for.")
+        )
+
+
+def _newest_first(definition: str) -> tuple[Any, ...]:
+    return ("name", "-pk") if definition else ("-pk",)
+
+
+def _ids(**conditions: Any) -> list[int]:
+    """The keys of the definitions' rows of which this is true."""
+    return list(Definition.objects.filter(**conditions).values_list("pk", flat=True))
+
+
+def _clean(text: str, longest: int = 200) -> str:
+    """A parameter without what no text in the tables can contain."""
+    return text.replace("\0", "").strip()[:longest]

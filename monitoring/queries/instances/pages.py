@@ -1,0 +1,139 @@
+"""Pages of the list of instances, by key, and rows that stay where they are."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+from monitoring.queries.columns import with_times
+from monitoring.queries.instances.arm import LOOKED_AT
+from monitoring.queries.instances.filters import Filters
+from orchestrator.models import (
+    ProcessInstance,
+)
+from orchestrator.models.process_instance import ProcessInstanceQuerySet
+
+PAGE = 50
+NEW = 100
+
+BATCH = 500
+"""Rows that a file is given at a time."""
+
+
+@dataclass(frozen=True)
+class ListPage:
+    """Rows newest first, and the keys from which the pages beside it start.
+
+    Args:
+        rows: those.
+        older: the key from which the next page goes on; "" where this is the last one.
+        first: whether it is the newest page.
+        gone: which of the rows match no longer.
+        new: how many match that are not shown.
+        looked_at: among how many the rows were looked for where the looking stopped; 0 where all were looked at.
+    """
+
+    rows: list[ProcessInstance]
+    older: str = ""
+    first: bool = True
+    gone: frozenset[UUID] = field(default_factory=frozenset)
+    new: int = 0
+    looked_at: int = 0
+
+    @property
+    def new_text(self) -> str:
+        return f"{NEW}+" if self.new > NEW else str(self.new)
+
+
+def page_of(filters: Filters, before: str = "", size: int = PAGE) -> ListPage:
+    """The page that starts below the process id `before`, or the newest; the other way round where that is asked for.
+
+    It has fewer rows than there are when they lie far apart: the next page then goes on from where it stopped looking.
+    """
+    key = _uuid(before)
+    found: dict[UUID, ProcessInstance] = {}
+    edges: list[UUID] = []
+    turned = filters.oldest_first
+    for arm in filters.arms():
+        below, above = (None, key) if turned else (key, None)
+        rows, edge = arm.newest(size + 1, below, above)
+        found |= {row.pk: row for row in _told(rows)}
+        edges += [edge] if edge is not None else []
+    edge = min(edges, default=None) if turned else max(edges, default=None)
+    ordered = [found[pk] for pk in sorted(found, reverse=not turned)]
+    known = [
+        row
+        for row in ordered
+        if edge is None or (row.pk <= edge if turned else row.pk >= edge)
+    ]
+    older = known[size - 1].pk if len(known) > size else edge
+    stopped = edge is not None and len(known) <= size
+    return ListPage(
+        known[:size],
+        str(older or ""),
+        first=key is None,
+        looked_at=LOOKED_AT if stopped else 0,
+    )
+
+
+def _told(rows: ProcessInstanceQuerySet) -> Any:
+    """The rows with all that a list tells of them."""
+    told = with_times(rows).select_related("definition", "owner")
+    return told.defer("data", "definition__graph")
+
+
+def batches(filters: Filters) -> Iterator[list[ProcessInstance]]:
+    """All rows of the list in its order, some at a time; each part is read when the one before has been taken."""
+    shown = page_of(filters, size=BATCH)
+    yield shown.rows
+    while shown.older:
+        shown = page_of(filters, shown.older, BATCH)
+        yield shown.rows
+
+
+def same_rows(
+    filters: Filters, shown: list[str], size: int = PAGE, before: str = ""
+) -> ListPage:
+    """The rows that a page shows already, in their places, and how many that match it does not show yet.
+
+    Args:
+        filters: what the page is narrowed to.
+        shown: the process ids of its rows.
+        size: rows of a full page; a page that is not full could show any that match.
+        before: where the page starts; only the newest page is told of new rows.
+    """
+    keys = [key for key in map(_uuid, shown[:size]) if key is not None]
+    known = _told(ProcessInstance.objects.all()).in_bulk(keys)
+    gone = frozenset(keys) - filters.still(keys)
+    new = 0 if before else _newer(filters, keys, size)
+    return ListPage([known[key] for key in keys if key in known], gone=gone, new=new)
+
+
+def _newer(filters: Filters, keys: list[UUID], size: int) -> int:
+    """How many match that are not shown: newer ones, or any where a page has room.
+
+    Where the oldest stand first, a full page has none: what is new is at the other end.
+    """
+    full = len(keys) >= size
+    if full and filters.oldest_first:
+        return 0
+    after = min(keys) if full else None
+    newest = replace(filters, sort="")
+    found = set(newest_keys(newest, NEW + 1 + len(keys), after))
+    return min(len(found - set(keys)), NEW + 1)
+
+
+def newest_keys(filters: Filters, number: int, after: UUID | None = None) -> list[UUID]:
+    """The keys of the newest that match, of those that a page looks at."""
+    found: set[UUID] = set()
+    for arm in filters.arms():
+        rows, _ = arm.newest(number, after=after)
+        found |= set(rows.values_list("pk", flat=True))
+    return sorted(found, reverse=True)[:number]
+
+
+def _uuid(text: Any) -> UUID | None:
+    try:
+        return UUID(str(text))
+    except ValueError:
+        return None

@@ -1,0 +1,50 @@
+"""Where a moment lies among the keys of a table: they are given out in the order of time, no index on it is needed."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import connections
+from django.db.models import Model
+
+
+def keys_since(model: type[Model], field: str, since: datetime) -> tuple[int, int]:
+    """The key of the first row since a moment, and of the last row of all; one more than that if there is none since.
+
+    One statement, which halves what is left some twenty times along the primary key.
+
+    Args:
+        model: whose rows; its key is a number.
+        field: says when a row was written.
+        since: the moment.
+    """
+    connection = connections["default"]
+    quote = connection.ops.quote_name
+    table = quote(model._meta.db_table)
+    column = quote(str(model._meta.get_field(field).column))  # type: ignore[union-attr]  # a field of a table has one
+    middle = "(low + high) / 2"
+    row = f"FROM {table} AS r WHERE r.id >= {middle} ORDER BY r.id LIMIT 1"  # names are the model's
+    old = f"(SELECT r.{column} {row}) < %s"
+    statement = f"""
+        WITH RECURSIVE halved(low, high, newest) AS (
+            SELECT least - 1, most + 1, most
+            FROM (SELECT (SELECT MIN(id) FROM {table}) AS least, (SELECT MAX(id) FROM {table}) AS most) AS ends
+            WHERE least IS NOT NULL
+            UNION ALL
+            SELECT CASE WHEN {old} THEN {middle} ELSE low END,
+                   CASE WHEN {old} THEN high ELSE {middle} END,
+                   newest
+            FROM halved WHERE high - low > 1
+        )
+        SELECT high, newest FROM halved WHERE high - low <= 1
+    """  # noqa: S608
+    given = connection.ops.adapt_datetimefield_value(since)
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [given, given])
+        first, last = cursor.fetchone() or (1, 0)
+    return first, last
+
+
+def first_since(model: type[Model], field: str, since: datetime) -> int:
+    """The key of the first row since a moment; one more than the last if there is none."""
+    return keys_since(model, field, since)[0]

@@ -1,0 +1,117 @@
+"""What has failed and needs nobody any more: groups of one cause, each with what it was resolved by."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Exists, OuterRef, Q
+from django.utils.dateparse import parse_datetime
+
+from monitoring.queries.causes import open_of_cause
+from monitoring.queries.failures import PAGE, with_processes
+from orchestrator.models import Definition, Incident, OperatorAction
+
+LOOKED_AT = 1_000
+"""Resolved failures that one page looks at; the page after it goes on from there."""
+
+
+@dataclass(frozen=True)
+class ResolvedGroup:
+    """Failures of one cause, none of which is open any more.
+
+    Args:
+        last: the one that was resolved last.
+        number: how many were resolved, of those that the page looks at.
+        by: the operator's action that has resolved the last one; None where nobody did: the process went on by itself.
+    """
+
+    last: Incident
+    number: int
+    by: OperatorAction | None
+
+    @property
+    def definition(self) -> Definition | None:
+        return self.last.instance.definition if self.last.instance else None
+
+    @property
+    def messages(self) -> list[str]:
+        return [self.last.message]
+
+
+@dataclass(frozen=True)
+class ResolvedPage:
+    """Groups, those resolved last first, and where the next page starts; "" where there is none."""
+
+    rows: list[ResolvedGroup]
+    older: str = ""
+
+
+def resolved_page(before: str = "") -> ResolvedPage:
+    """The groups that were resolved before a place, or last."""
+    rows = Incident.objects.filter(resolved_at__isnull=False)
+    if (place := _place(before)) is not None:
+        at, pk = place
+        rows = rows.filter(Q(resolved_at__lt=at) | Q(pk__lt=pk), resolved_at__lte=at)
+    order = rows.order_by("-resolved_at", "-pk")
+    looked_at = list(order.values_list("fingerprint", "pk", "resolved_at")[:LOOKED_AT])
+    numbers = Counter(fingerprint for fingerprint, _, _ in looked_at)
+    newest: dict[str, int] = {}
+    end: tuple[datetime, int] | None = None
+    for fingerprint, pk, at in looked_at:
+        if fingerprint not in newest and len(newest) == PAGE:
+            break
+        newest.setdefault(fingerprint, pk)
+        end = (at, pk)
+    seen = end is None or looked_at[-1][1] == end[1]
+    more = not seen or len(looked_at) == LOOKED_AT
+    older = f"{end[0].isoformat()}_{end[1]}" if end and more else ""
+    return ResolvedPage(list(_groups(newest.values(), numbers)), older)
+
+
+def _groups(keys: Iterable[int], numbers: Counter[str]) -> Iterable[ResolvedGroup]:
+    """Those of which none is open any more."""
+    still = open_of_cause(OuterRef("fingerprint"))
+    rows = Incident.objects.filter(~Exists(still), pk__in=list(keys))
+    found = with_processes(rows).defer("detail").in_bulk()
+    by = _resolved_by(found.values())
+    for key in keys:
+        if key in found:
+            row = found[key]
+            yield ResolvedGroup(row, numbers[row.fingerprint], by.get(_when(row)))
+
+
+def _resolved_by(rows: Iterable[Incident]) -> dict[Any, OperatorAction]:
+    """The actions that were done to the processes and events of failures in the commits that resolved them."""
+    rows = list(rows)
+    about = Q(instance__in={row.instance_id for row in rows if row.instance_id})
+    about |= Q(event__in={row.event_id for row in rows if row.event_id})
+    actions = OperatorAction.objects.filter(
+        about, at__in={row.resolved_at for row in rows}, result="done"
+    )
+    found: dict[Any, OperatorAction] = {}
+    for action in actions:
+        found[("process", action.instance_id, action.at)] = action
+        found[("event", action.event_id, action.at)] = action
+    return found
+
+
+def _when(row: Incident) -> Any:
+    if row.instance_id is not None:
+        return "process", row.instance_id, row.resolved_at
+    return "event", row.event_id, row.resolved_at
+
+
+def _place(text: str) -> tuple[datetime, int] | None:
+    """Where a page starts, as an address says it; None where it does not."""
+    at, _, pk = text.rpartition("_")
+    try:
+        moment = parse_datetime(at)
+    except ValueError:
+        return None
+    if moment is None or moment.tzinfo is None or not pk.isdecimal():
+        return None
+    return moment, int(pk[:18])

@@ -1,0 +1,26 @@
+"""The views that somebody may open: the team's and their own."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import Q, QuerySet
+from django.urls import reverse
+
+from monitoring.queries.instances.filters import Filters
+from orchestrator.models import SavedView
+
+
+def views_for(user: Any) -> QuerySet[SavedView]:
+    """Those of the team and of a user, in the order of their names."""
+    mine = Q(owner=None) | Q(owner=user.pk)
+    return SavedView.objects.filter(mine).order_by("name", "pk")
+
+
+def place_of_view(view: SavedView) -> str:
+    """The address of the list that a view is; what the running code does not know of it is left out."""
+    given = {
+        name: value for name, value in view.about.items() if name in Filters.names()
+    }
+    return f"{reverse('monitoring:instances')}?{urlencode(given)}"

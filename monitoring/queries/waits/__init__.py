@@ -1,0 +1,1 @@
+"""The page of waits: everything that waits, for what, since when and until when."""

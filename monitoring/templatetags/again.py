@@ -1,0 +1,40 @@
+"""What an action would do again, for its dialog; and errors that the page has said above."""
+
+from typing import Any
+
+from django import template
+
+from monitoring.queries.instance.done_again import DoneAgain
+from monitoring.queries.instance.trouble import Trouble, last_line
+
+register = template.Library()
+
+
+@register.filter
+def redone_by(again: DoneAgain | None, step: str) -> str:
+    """What doing this step again would do; "" for what is no workflow's."""
+    return again.of_step(step) if again else ""
+
+
+@register.filter
+def resumed_by(again: DoneAgain | None, revision: int | None) -> str:
+    """What resuming from this transition would do."""
+    return again.since(revision or 0) if again else ""
+
+
+@register.filter
+def as_above(error: Any, trouble: Trouble | None) -> bool:
+    """Whether the head of the page says this error already."""
+    said = last_line(str(error or ""))
+    return bool(trouble and said and trouble.message.strip().endswith(said))
+
+
+@register.filter
+def said_at(error: Any, page: Any) -> str:
+    """The id of the part of the page that says this error already; "" where none does."""
+    said = last_line(str(error or ""))
+    if as_above(said, getattr(page, "trouble", None)):
+        return "header"
+    workflow = getattr(page, "workflow", None)
+    told = {step.error for step in workflow.open} if workflow else set()
+    return "now" if said and said in told else ""

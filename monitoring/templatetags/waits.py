@@ -1,0 +1,40 @@
+"""The buttons beside what waits."""
+
+from typing import Any
+
+from django import template
+
+from monitoring.buttons import Button, address
+from monitoring.queries.waits.wait import Wait
+from orchestrator.engine.operations import Circumstances, on_processes
+
+register = template.Library()
+
+
+@register.inclusion_tag("monitoring/parts/acts.html")
+def acts_on_wait(wait: Wait, user: Any) -> dict[str, Any]:
+    """What can be done about a wait: its deadline put off, its process escalated or that acknowledged, and assigned."""
+    if wait.is_over:
+        return {"buttons": []}
+    process = Circumstances(wait.instance)
+    wanted = {
+        "extend": wait.has_deadline and not wait.is_passing,
+        "acknowledge": wait.instance.escalation_level > 0,
+        "escalate": wait.instance.escalation_level == 0,
+        "assign": True,
+    }
+    known = on_processes()
+    return {
+        "buttons": [
+            Button(
+                known[name],
+                f"{name}-{wait.run.pk}",
+                address(known[name], wait.instance, wait.run),
+                known[name].refusal(user, process),
+                f"{wait.instance} · {wait.label}",
+                revision=wait.instance.revision,
+            )
+            for name, is_wanted in wanted.items()
+            if is_wanted
+        ]
+    }

@@ -1,0 +1,168 @@
+"""The page of a repair: edits are staged on it, and applied by an action like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from monitoring.access import for_viewers
+from monitoring.actions import ActionAnswer
+from monitoring.queries.instance.repair import repair_page, with_secrets
+from monitoring.spoken import spoken
+from monitoring.views import operations
+from monitoring.views.page import page
+from orchestrator.engine.operations import (
+    EditKind,
+    discard_draft,
+    look_again,
+    stage,
+    unstage,
+)
+from orchestrator.exceptions import InvalidMessage, OperationRefused
+from orchestrator.models import ProcessInstance
+from orchestrator.strict_json import parse
+
+LONGEST = 200
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What a person wanted to stage and could not: it stands in the form again, with the reason.
+
+    Args:
+        kind, target, text: as the form said it.
+        why: what is wrong.
+        path: where in the value.
+    """
+
+    kind: str
+    target: str
+    text: str
+    why: str
+    path: str = ""
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_viewers
+def index(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    """Shows what is staged and what it would come to; looking changes nothing. Posted to it applies the edits."""
+    if request.method == "POST":
+        return operations.act(request, pk, "repair")
+    return _shown(request, pk)
+
+
+@require_POST
+@for_viewers
+def change(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
+    """Changes what is staged; nothing happens to the process."""
+    attempt, answer = changed(request, pk, name)
+    if attempt is not None:
+        return _shown(request, pk, attempt, answer.status)
+    address = reverse("monitoring:instance-repair", args=[pk])
+    step = request.POST.get("step", "")[:LONGEST]
+    return redirect(f"{address}?{urlencode({'step': step})}" if step else address)
+
+
+def changed(
+    request: HttpRequest, pk: UUID, name: str
+) -> tuple[Attempt | None, ActionAnswer]:
+    """What becomes of a change of what is staged, and of what was wanted where it could not be.
+
+    Raises:
+        Http404: there is no such change or process.
+    """
+    known = CHANGES.get(name)
+    if known is None:
+        raise Http404
+    rows = ProcessInstance.objects.select_related("definition")
+    instance = get_object_or_404(rows.defer("definition__graph"), pk=pk)
+    try:
+        attempt = known(instance, request)
+    except OperationRefused as refused:
+        said = spoken(str(refused), instance.definition)
+        return _attempt(request.POST, said), ActionAnswer.refused(refused, said)
+    if attempt is None:
+        return None, ActionAnswer("")
+    place = attempt.path or "value"
+    errors = {place: [attempt.why]}
+    return attempt, ActionAnswer(attempt.why, 400, code="invalid", errors=errors)
+
+
+def _stage(instance: ProcessInstance, request: HttpRequest) -> Attempt | None:
+    given = request.POST
+    edit: dict[str, Any] = {"edit": given.get("edit", "")}
+    if given.get("target"):
+        edit["target"] = given["target"]
+    if "value" in given:
+        try:
+            edit["value"] = parse(given["value"].encode())
+        except (InvalidMessage, UnicodeEncodeError) as bad:
+            return _attempt(given, str(bad))
+        wrong = with_secrets(instance, edit, request.user)
+        if wrong:
+            return _attempt(given, wrong)
+    mistake = stage(instance, request.user, edit)
+    if mistake is None:
+        return None
+    return _attempt(given, spoken(mistake.why, instance.definition), mistake.path)
+
+
+def _attempt(given: QueryDict, why: str, path: str = "") -> Attempt:
+    kind, target = (given.get(name, "")[:LONGEST] for name in ("edit", "target"))
+    return Attempt(kind, target, given.get("value", ""), why, path)
+
+
+def _undo(instance: ProcessInstance, request: HttpRequest) -> None:
+    place = request.POST.get("place", "")[:3]
+    if place.isascii() and place.isdecimal():
+        unstage(instance, request.user, int(place))
+
+
+def _discard(instance: ProcessInstance, request: HttpRequest) -> None:
+    discard_draft(instance, request.user)
+
+
+def _look_again(instance: ProcessInstance, request: HttpRequest) -> None:
+    look_again(instance, request.user)
+
+
+CHANGES: dict[str, Callable[[ProcessInstance, HttpRequest], Attempt | None]] = {
+    "stage": _stage,
+    "undo": _undo,
+    "discard": _discard,
+    "look-again": _look_again,
+}
+
+
+def _shown(
+    request: HttpRequest, pk: UUID, attempt: Attempt | None = None, status: int = 200
+) -> HttpResponse:
+    given = request.POST if attempt is not None else request.GET
+    step, item = (
+        given.get("step", "")[:LONGEST].replace("\0", ""),
+        given.get("item", "")[:9],
+    )
+    number = int(item) if item.isascii() and item.isdecimal() else None
+    shown = repair_page(pk, request.user, step, number)
+    answer = page(
+        request,
+        "repair",
+        page=shown,
+        instance=shown.instance,
+        drawing=shown.drawing,
+        is_workflow=shown.is_workflow,
+        attempt=attempt,
+        item=item,
+        kinds=EditKind,
+    )
+    answer.status_code = status
+    return answer

@@ -1,0 +1,118 @@
+"""Saved views of the list of processes: opened from a link, saved, renamed, deleted."""
+
+from collections.abc import Callable
+from uuid import uuid4
+
+from django import forms
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_POST, require_safe
+
+from monitoring.access import for_viewers
+from monitoring.actions import ActionAnswer, ActionForm
+from monitoring.queries.instances.filters import Filters
+from monitoring.queries.saved_views import place_of_view, views_for
+from monitoring.spoken import spoken
+from monitoring.views.operations import plain
+from monitoring.views.page import page
+from orchestrator.engine.operations import (
+    Operation,
+    delete_view,
+    rename_view,
+    save_view,
+)
+from orchestrator.exceptions import OperationRefused
+from orchestrator.models import SavedView
+
+CONTROLS = {control.name: control for control in (rename_view, delete_view)}
+
+
+class NameForm(ActionForm):
+    """What a view is called, and for the one that is saved what is in it and for whom."""
+
+    name = forms.CharField(max_length=200, required=False)
+    query = forms.CharField(max_length=5_000, required=False)
+    team = forms.BooleanField(required=False)
+
+
+@require_safe
+@for_viewers
+def index(request: HttpRequest) -> HttpResponse:
+    """All that the reader may open, to be renamed and deleted."""
+    return page(
+        request,
+        "saved_views",
+        views=[(view, uuid4()) for view in views_for(request.user)],
+        why=save_view.forbidden(request.user),
+    )
+
+
+@require_safe
+@for_viewers
+def opened(request: HttpRequest, pk: int) -> HttpResponse:
+    """Leads to the list that the view is."""
+    if pk >= 2**63:
+        raise Http404
+    return redirect(place_of_view(get_object_or_404(views_for(request.user), pk=pk)))
+
+
+@require_POST
+@for_viewers
+def save(request: HttpRequest) -> HttpResponse:
+    """Saves the list whose address is given."""
+    return plain(request, saved(request), redirect("monitoring:saved-views"))
+
+
+@require_POST
+@for_viewers
+def act(request: HttpRequest, pk: int, name: str) -> HttpResponse:
+    """Renames or deletes a view."""
+    answer = pressed(request, name, pk)
+    return plain(request, answer, redirect("monitoring:saved-views"))
+
+
+def saved(request: HttpRequest) -> ActionAnswer:
+    """What becomes of a form that saves a view."""
+
+    def done(form: NameForm) -> SavedView:
+        said = form.cleaned_data
+        filters = Filters.from_query(QueryDict(said["query"]), request.user).by_name()
+        if filters.mistake:
+            raise OperationRefused(filters.mistake)
+        asked = form.asked(request)
+        about = filters.parameters()
+        return save_view(said["name"], about, said["team"], request=asked)
+
+    return _carried_out(request, save_view, done)
+
+
+def pressed(request: HttpRequest, name: str, pk: int) -> ActionAnswer:
+    """What becomes of an action on a view.
+
+    Raises:
+        Http404: there is no such action.
+    """
+    if name not in CONTROLS or pk >= 2**63:
+        raise Http404
+
+    def done(form: NameForm) -> SavedView:
+        asked = form.asked(request)
+        if name == rename_view.name:
+            return rename_view(pk, form.cleaned_data["name"], request=asked)
+        return delete_view(pk, request=asked)
+
+    return _carried_out(request, CONTROLS[name], done)
+
+
+def _carried_out(
+    request: HttpRequest, control: Operation, carry_out: Callable[[NameForm], SavedView]
+) -> ActionAnswer:
+    """Carries it out as the form says."""
+    form = NameForm(control, request.POST)
+    if not form.is_valid():
+        return ActionAnswer.invalid(form)
+    try:
+        carry_out(form)
+    except OperationRefused as refused:
+        return ActionAnswer.refused(refused, spoken(str(refused)))
+    return ActionAnswer(control.done)

@@ -1,0 +1,112 @@
+"""Sending an event: the page that asks for it, with a look at what it would lead to."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_http_methods
+
+from monitoring.access import for_event_viewers
+from monitoring.actions import ActionAnswer
+from monitoring.queries.foreseen import Foreseen, foreseen
+from monitoring.send_form import SendForm
+from monitoring.spoken import spoken
+from monitoring.views.page import page
+from orchestrator import registry
+from orchestrator.definition import Event
+from orchestrator.engine.operations import send
+from orchestrator.exceptions import OperationRefused, UnknownEventType
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_event_viewers
+def index(request: HttpRequest) -> HttpResponse:
+    """Asks for an event of the type that the address names, shows what it would lead to, or sends it."""
+    kind = request.GET.get("type", "")
+    try:
+        event = registry.event_class(kind)
+    except UnknownEventType:
+        return _choosing(request, kind)
+    if request.method != "POST":
+        given = {name: request.GET.get(name, "") for name in ("definition", "process")}
+        return _asking(request, SendForm(event, None, initial=given))
+    return _pressed(request, event)
+
+
+def _choosing(request: HttpRequest, kind: str) -> HttpResponse:
+    """The page without a type that is known."""
+    answer = page(
+        request, "send_event", types=registry.event_types(), kind=kind, operation=send
+    )
+    answer.status_code = 404 if kind or request.method == "POST" else 200
+    return answer
+
+
+def _pressed(request: HttpRequest, event: type[Event]) -> HttpResponse:
+    sends = "preview" not in request.POST
+    form = SendForm(event, request.POST, sends=sends)
+    if not form.is_valid():
+        return _asking(request, form, status=400)
+    if not sends:
+        return _asking(request, form, foreseen(form.wanted(), request.user))
+    answer = sent(request, form)
+    if not answer.done:
+        form.new_key = uuid4().hex  # this one was answered
+        shown = foreseen(form.wanted(), request.user)
+        return _asking(request, form, shown, str(answer.text), answer.status)
+    messages.success(request, str(answer.text), fail_silently=True)
+    return redirect(answer.leads_to)
+
+
+def sent(request: HttpRequest, form: SendForm) -> ActionAnswer:
+    """What becomes of a form that sends an event."""
+    if not form.is_valid():
+        return ActionAnswer.invalid(form)
+    try:
+        done = send(form.wanted(), request=form.asked(request))
+    except OperationRefused as refused:
+        return ActionAnswer.refused(refused, spoken(str(refused)))
+    said = spoken(done.detail) if done.detail else str(send.done)
+    place = urlencode({"q": form.cleaned_data["event_id"]})
+    return ActionAnswer(said, leads_to=f"{reverse('monitoring:events')}?{place}")
+
+
+def _forbidden(request: HttpRequest, form: SendForm) -> str:
+    """Why the reader may not send such an event to whom the form names; where it names nobody yet, to anybody."""
+    process, definition = form["process"].value(), form["definition"].value()
+    kind = form.event.__name__
+    try:
+        return send.forbidden_to(request.user, kind, process=UUID(str(process)))
+    except ValueError:  # none, or a business key
+        pass
+    if definition or form.is_bound:
+        return send.forbidden_to(request.user, kind, definition or "")
+    return send.forbidden_everywhere(request.user)
+
+
+def _asking(
+    request: HttpRequest,
+    form: SendForm,
+    shown: Foreseen | None = None,
+    refusal: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    found: Any = shown.process if shown else None
+    answer = page(
+        request,
+        "send_event",
+        types=registry.event_types(),
+        kind=form.event.__name__,
+        operation=send,
+        form=form,
+        foreseen=shown,
+        found=found,
+        refusal=refusal,
+        why=_forbidden(request, form),
+    )
+    answer.status_code = status
+    return answer

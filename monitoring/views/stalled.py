@@ -1,0 +1,27 @@
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from monitoring.access import for_viewers
+from monitoring.buttons import Dialog
+from monitoring.queries.stalled import stalled_page
+from monitoring.views.page import named, page
+from monitoring.views.sharing import shared
+from orchestrator.engine.operations import OPERATIONS
+
+
+@require_safe
+@for_viewers
+@shared
+def index(request: HttpRequest) -> HttpResponse:
+    """What stands still, why, and the button that has it looked at again."""
+    dialogs = [Dialog(OPERATIONS["nudge"])]
+    return page(request, "stalled", dialogs=dialogs, **stalled_context(request))
+
+
+def stalled_context(request: HttpRequest) -> dict[str, Any]:
+    """What the page of stalled processes needs."""
+    definition, after = named(request), request.GET.get("after", "")
+    shown = stalled_page(request.user, definition, after)
+    return {"page": shown, "definition": definition, "after": after}

@@ -1,0 +1,108 @@
+"""One's own access tokens: listed, made, revoked. The value of one is in the answer to its making, and nowhere else."""
+
+from typing import Any
+from uuid import uuid4
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from monitoring.access import by_script, for_viewers
+from monitoring.actions import ActionAnswer, ActionForm
+from monitoring.buttons import Button, Dialog
+from monitoring.queries.tokens import tokens_page
+from monitoring.spoken import spoken
+from monitoring.views.operations import plain, shown
+from monitoring.views.page import page
+from orchestrator.access_tokens import LONGEST_LIFE, MOST
+from orchestrator.engine.operations import make_token, revoke_token
+from orchestrator.exceptions import OperationRefused
+
+AGAIN = "It was made at an earlier press, and is not shown again: revoke it, and make another"
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_viewers
+def index(request: HttpRequest) -> HttpResponse:
+    """One's tokens; posted to it makes one, and shows it this once."""
+    if request.method != "POST":
+        return page(request, "tokens", **_context(request))
+    form = ActionForm(make_token, request.POST)
+    answer, value = _made(request, form)
+    if not answer.done:
+        asked = {"form": form, "refusal": answer.text}
+        response = page(request, "tokens", **_context(request), **asked)
+        response.status_code = answer.status
+        return response
+    name = form.cleaned_data["name"]
+    return page(request, "tokens", **_context(request), made=name, value=value)
+
+
+def _made(request: HttpRequest, form: ActionForm) -> tuple[ActionAnswer, str]:
+    """What becomes of a form that makes a token, and the value of it."""
+    if not form.is_valid():
+        return ActionAnswer.invalid(form), ""
+    try:
+        token, value = make_token(*form.given(), request=form.asked(request))
+    except OperationRefused as refused:
+        return ActionAnswer.refused(refused, spoken(str(refused))), ""
+    if token is None:
+        return ActionAnswer(spoken(AGAIN), 409, code="refused"), ""
+    return ActionAnswer(make_token.done), value
+
+
+@require_POST
+@for_viewers
+def act(request: HttpRequest, pk: int, name: str) -> HttpResponse:
+    """Revokes a token."""
+    answer = pressed(request, name, pk)
+    if by_script(request):
+        return shown(request, "tokens", answer, _context(request))
+    return plain(request, answer, redirect("monitoring:tokens"))
+
+
+def pressed(request: HttpRequest, name: str, pk: int) -> ActionAnswer:
+    """What becomes of an action on a token.
+
+    Raises:
+        Http404: there is no such action.
+    """
+    if name != revoke_token.name or pk >= 2**63:
+        raise Http404
+    form = ActionForm(revoke_token, request.POST)
+    if not form.is_valid():
+        return ActionAnswer.invalid(form)
+    try:
+        revoke_token(pk, request=form.asked(request))
+    except OperationRefused as refused:
+        return ActionAnswer.refused(refused, spoken(str(refused)))
+    return ActionAnswer(revoke_token.done)
+
+
+def _context(request: HttpRequest) -> dict[str, Any]:
+    rows = [
+        (one, _button(one.row) if one.state == "living" else None)
+        for one in tokens_page(request.user)
+    ]
+    return {
+        "rows": rows,
+        "operation": make_token,
+        "new_key": uuid4().hex,
+        "usual_days": 90,
+        "most": MOST,
+        "longest": LONGEST_LIFE,
+        "why": make_token.forbidden(request.user),
+        "dialogs": [Dialog(revoke_token)],
+    }
+
+
+def _button(row: Any) -> Button:
+    """What revokes a token of one's own, for which nobody needs a permission."""
+    return Button(
+        revoke_token,
+        f"revoke-{row.pk}",
+        reverse("monitoring:act-on-token", args=[row.pk, revoke_token.name]),
+        "",
+        row.name,
+    )

@@ -1,0 +1,155 @@
+"""The versions of a definition, two of them side by side, and the migration from one to the other."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_safe
+
+from monitoring.access import for_viewers
+from monitoring.bulk_form import BulkForm
+from monitoring.queries.instances.filters import Filters
+from monitoring.queries.versions.compared import compared, mapped, version_row
+from monitoring.queries.versions.listing import in_code, in_code_of, versions_page
+from monitoring.queries.versions.preview import migration_preview
+from monitoring.spoken import spoken
+from monitoring.views.page import page
+from orchestrator.engine.operations import (
+    forbidden_in_bulk,
+    migrate,
+    moment_shown,
+    start_bulk,
+)
+from orchestrator.exceptions import OperationRefused, PermissionMissing
+from orchestrator.models import Definition
+
+MAPPED = "map."
+"""Before the name of a step, in the parameters that say which step it is."""
+
+NARROWING = ("step", "status", "q", "where", "owner", "escalated", "overdue")
+"""The parameters of the list by which a part of the processes is chosen."""
+
+
+@require_safe
+@for_viewers
+def index(request: HttpRequest, name: str) -> HttpResponse:
+    """The versions of a definition: what runs on each, and what of it the running code lacks."""
+    return page(request, "versions", page=versions_page(name))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_viewers
+def compare(request: HttpRequest, name: str) -> HttpResponse:
+    """Two versions side by side: `?from=1&to=2`; the newest two where the address says none.
+
+    With `preview=1` what a migration of the processes that match would do; posted to it begins that.
+    """
+    shown = versions_page(name)
+    stored = {row.number for row in shown.rows}
+    numbers = sorted(stored | in_code_of(name), reverse=True)
+    given = request.GET
+    old = version_row(name, given.get("from") or str(numbers[min(1, len(numbers) - 1)]))
+    new = version_row(name, given.get("to") or str(shown.target or numbers[0]))
+    chosen = _chosen(given)
+    both = compared(old, new, mapped(old, new, chosen))
+    filters = _filters(request, old)
+    refusal, status, form = "", 200, None
+    about = _about(request, filters)
+    can = in_code(new) and old.version != new.version
+    if can and request.method == "POST":
+        form = BulkForm(migrate, request.POST, user=request.user)
+        try:
+            if form.is_valid():
+                wanted = form.wanted("processes", about)
+                begun = start_bulk(wanted, request=form.asked(request))
+                return redirect("monitoring:bulk-operation", pk=begun.pk)
+            refusal, status = _first_mistake(form), 400
+        except OperationRefused as refused:
+            status = 403 if isinstance(refused, PermissionMissing) else 409
+            refusal = spoken(str(refused))
+    looks = can and ("preview" in given or request.method == "POST")
+    answer = page(
+        request,
+        "compared",
+        of=name,
+        numbers=list(map(str, numbers)),
+        compared=both,
+        can=can,
+        filters=filters,
+        kept=_kept(given),
+        looks=looks,
+        operation=migrate,
+        refusal=refusal or filters.mistake,
+        why=forbidden_in_bulk(migrate, request.user, name),
+        **(_preview(request, filters, (old, new), chosen, form) if looks else {}),
+    )
+    answer.status_code = status
+    return answer
+
+
+def _preview(
+    request: HttpRequest,
+    filters: Filters,
+    versions: tuple[Definition, Definition],
+    chosen: Mapping[str, str],
+    form: BulkForm | None,
+) -> dict[str, Any]:
+    """What the part of the page below the diagrams shows."""
+    about, at = _about(request, filters), moment_shown()
+    shown = migration_preview(about, at, request.user, versions, chosen)
+    if form is None:
+        form = BulkForm(migrate, None, user=request.user)
+    for name, value in (
+        ("version", versions[1].version),
+        ("steps", json.dumps(chosen, ensure_ascii=False)),
+    ):
+        form.fields[name].widget = forms.HiddenInput()
+        form.fields[name].initial = value
+    return {"preview": shown, "found": shown.found, "form": form}
+
+
+def _filters(request: HttpRequest, old: Definition) -> Filters:
+    """Which processes: those that go on with the older version, narrowed as the address says."""
+    wanted = QueryDict(mutable=True)
+    for name in NARROWING:
+        wanted[name] = request.GET.get(name, "")
+    fixed = {"definition": old.name, "version": str(old.version)}
+    if not wanted["status"]:
+        fixed["status"] = "live"
+    return Filters.from_query(wanted, request.user, **fixed).by_name()
+
+
+def _about(request: HttpRequest, filters: Filters) -> dict[str, str]:
+    """The selection that is kept with an operation: whoever reads it later, "me" is who has begun it."""
+    about = filters.narrowing()
+    if filters.owner == "me":
+        about["owner"] = request.user.get_username()
+    return about
+
+
+def _chosen(given: QueryDict) -> dict[str, str]:
+    """Which step is which, as the address says."""
+    found = {
+        name.removeprefix(MAPPED).replace("\0", "")[:LONGEST]: value.replace("\0", "")
+        for name, value in given.dict().items()
+        if isinstance(value, str) and name.startswith(MAPPED)
+    }
+    return {name: value[:LONGEST] for name, value in found.items() if name}
+
+
+LONGEST = 100
+"""Characters of a step's name."""
+
+
+def _kept(given: QueryDict) -> list[tuple[str, str]]:
+    """The parameters that choose a part of the processes, for forms that keep them."""
+    return [(name, str(given[name])) for name in NARROWING if given.get(name)]
+
+
+def _first_mistake(form: BulkForm) -> str:
+    name, errors = next(iter(form.errors.items()))
+    label = form.fields[name].label if name in form.fields else ""
+    return f"{label}: {errors[0]}" if label else str(errors[0])

@@ -1,0 +1,48 @@
+from functools import partial
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from monitoring.access import for_viewers
+from monitoring.buttons import list_dialogs
+from monitoring.queries.waits.filters import DUES, WaitFilters
+from monitoring.queries.waits.kinds import KINDS
+from monitoring.queries.waits.page import same_waits, tallies, wait_page
+from monitoring.views.page import is_live, page, shown_rows
+from monitoring.views.sharing import shared
+from orchestrator.models import Definition
+
+ACTIONS = ("extend", "acknowledge", "escalate", "assign", "decide")
+"""What can be done from the list."""
+
+
+@require_safe
+@for_viewers
+@shared
+def index(request: HttpRequest) -> HttpResponse:
+    """Everything that waits, narrowed by what the address says."""
+    # Not for an open page, which has them.
+    dialogs = partial(list_dialogs, ACTIONS, request.user)
+    return page(request, "waits", dialogs=dialogs, **waits_context(request))
+
+
+def waits_context(request: HttpRequest) -> dict[str, Any]:
+    """What the page of waits needs."""
+    filters = WaitFilters.from_query(request.GET, request.user)
+    after = request.GET.get("after", "")
+    listing = (
+        same_waits(filters, shown_rows(request), after)
+        if is_live(request)
+        else wait_page(filters, after)
+    )
+    return {
+        "filters": filters,
+        "listing": listing,
+        "tallies": tallies(filters),
+        "kinds": KINDS,
+        "dues": DUES,
+        "names": Definition.objects.order_by("name")
+        .values_list("name", flat=True)
+        .distinct(),
+    }

@@ -1,0 +1,59 @@
+"""Whether a process manager's process can go over to another version, and where it stands there. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from orchestrator.definition.codec import encode
+from orchestrator.definition.migrating import MigratesFrom, carried_data
+from orchestrator.definition.process_manager.state_machine import StateMachine
+from orchestrator.exceptions import NotCarried
+
+
+@dataclass(frozen=True)
+class CarriedManager:
+    """Where a process stands in the other version.
+
+    Args:
+        step: the step.
+        data: the data, as that version declares it.
+        body: the same as JSON values.
+    """
+
+    step: StrEnum
+    data: Any
+    body: dict[str, Any]
+
+
+def carried(
+    definition: type[StateMachine],
+    step: str,
+    mapping: Mapping[str, str],
+    body: Mapping[str, Any],
+    row: MigratesFrom,
+) -> CarriedManager:
+    """Where a process would stand.
+
+    Args:
+        definition: the other version.
+        step: in which it waits now.
+        mapping: which step of the other version each step is.
+        body: its stored data, as JSON values.
+        row: how the other version says that processes come over.
+
+    Raises:
+        NotCarried: it cannot go over, with the reason.
+        Exception: whatever the function raises that makes the data.
+    """
+    target = mapping.get(step, "")
+    if target not in {str(one) for one in definition.waiting_steps()}:
+        raise NotCarried(
+            f"nothing waits in {target} of version {definition.version}: {step} cannot go on there"
+            if target
+            else f"version {definition.version} has no step that {step} is mapped to"
+        )
+    made = carried_data(definition.Data, body, row)
+    return CarriedManager(definition.Step(target), made, encode(made))

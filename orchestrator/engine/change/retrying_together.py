@@ -1,0 +1,165 @@
+"""Retrying processes together: those of which nothing is wrong but commands, or plain steps, that have failed for good.
+
+They are read without a lock, each fact once for all of them, and written in a group commit, which leaves out those that
+are no longer as they were read. Every other process is retried by itself (`retrying`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db.models import Q
+
+from orchestrator.engine.change import retrying
+from orchestrator.engine.change.change import ProcessChange
+from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.tables import commands, incidents, step_runs
+from orchestrator.models import (
+    Blocked,
+    Cause,
+    CommandStatus,
+    InboxEvent,
+    Incident,
+    IssuedCommand,
+    ProcessInstance,
+    Status,
+    StepKind,
+    StepRun,
+    StepStatus,
+    Verdict,
+)
+
+FEW = 8
+"""Failed commands or steps of one process that goes together with others."""
+
+
+class Retried(ProcessChange):
+    """The retry of a process of which nothing else is wrong, as it was read."""
+
+    def __init__(self, instance: ProcessInstance, cause: Cause, now: datetime) -> None:
+        super().__init__(instance, cause, now)
+        self.alone = True
+        self.workflow = definitions.is_workflow(instance)
+
+    def settle_status(self) -> None:
+        """With what failed due again nothing of it is in trouble; what else may be was looked at before."""
+        self.instance.status = Status.RUNNING if self.workflow else Status.WAITING
+
+    def shown(self) -> tuple[list[str], Any]:
+        return (list(self.steps), {}) if self.workflow else super().shown()
+
+
+class FailedParts(NamedTuple):
+    """What is known of some processes, by their keys."""
+
+    commands: Mapping[UUID, Sequence[IssuedCommand]]
+    steps: Mapping[UUID, Sequence[StepRun]]
+    incidents: Mapping[UUID, Sequence[int]]
+
+    def failed_of(self, process: UUID) -> Sequence[IssuedCommand | StepRun]:
+        """Commands of a process manager, steps of a workflow."""
+        return [*self.commands.get(process, ()), *self.steps.get(process, ())]
+
+
+def retries(
+    wanted: Iterable[tuple[ProcessInstance, Cause]], now: datetime
+) -> list[Retried]:
+    """The changes that retry those of the processes that go together.
+
+    Args:
+        wanted: the processes as they were read, each with what moves it.
+        now: the database's time, before they were read.
+    """
+    simple = {one.pk: (one, cause) for one, cause in wanted if _is_simple(one)}
+    for others in _otherwise_troubled(list(simple)):
+        for pk in others:
+            simple.pop(pk, None)
+    facts = _facts(list(simple))
+    return [
+        _retry(one, cause, now, facts)
+        for pk, (one, cause) in simple.items()
+        if 0 < len(facts.failed_of(pk)) <= FEW
+        and len(facts.incidents.get(pk, ())) <= FEW
+    ]
+
+
+def _is_simple(instance: ProcessInstance) -> bool:
+    """Whether a retry of the process concerns nothing but itself."""
+    return bool(
+        instance.status == Status.FAILED
+        and instance.finished_at is None
+        and instance.paused_at is None
+        and instance.parent_id is None
+        and not instance.parked
+    )
+
+
+def _otherwise_troubled(keys: Sequence[UUID]) -> Iterable[Iterable[UUID]]:
+    """Those with anything that a retry would have to look at, beside what has failed for good."""
+    visits = StepRun.objects.filter(instance__in=keys).order_by()
+    plain = Q(kind=StepKind.STEP, child=None)
+    open_ = visits.filter(finished_at=None)
+    failed = open_.filter(status=StepStatus.FAILED).exclude(plain)
+    yield failed.values_list("instance_id", flat=True)
+    again = open_.exclude(error="").exclude(status=StepStatus.FAILED)
+    yield again.values_list("instance_id", flat=True)
+    retrying_ = open_.filter(status=StepStatus.RETRYING)
+    yield retrying_.values_list("instance_id", flat=True)
+    brought_back = visits.filter(blocked=Blocked.FAILURE)
+    yield brought_back.values_list("instance_id", flat=True)
+    events = InboxEvent.objects.filter(process__in=keys).order_by()
+    due = events.filter(verdict__in=[Verdict.RECEIVED, Verdict.FAILED])
+    yield (pk for pk in due.values_list("process_id", flat=True) if pk is not None)
+    ours = [Incident.Kind.COMMAND_FAILED, Incident.Kind.STEP_FAILED]
+    others = Incident.objects.open().filter(instance__in=keys).exclude(kind__in=ours)
+    found = others.order_by().values_list("instance_id", flat=True)
+    yield (pk for pk in found if pk is not None)
+
+
+def _facts(keys: Sequence[UUID]) -> FailedParts:
+    failed = defaultdict[UUID, list[IssuedCommand]](list)
+    rows = IssuedCommand.objects.filter(instance__in=keys)
+    rows = rows.filter(status__in=IssuedCommand.FAILING).order_by("pk")
+    for command in rows.only("instance_id", "status", "queue"):
+        if command.instance_id is not None:
+            failed[command.instance_id].append(command)
+    steps = defaultdict[UUID, list[StepRun]](list)
+    runs = StepRun.objects.filter(
+        instance__in=keys, finished_at=None, status=StepStatus.FAILED
+    )
+    fields = ("instance_id", "status", "owner", "queue", "node", "kind")
+    for run in runs.only(*fields).order_by("pk"):
+        steps[run.instance_id].append(run)
+    opened = defaultdict[UUID, list[int]](list)
+    still = Incident.objects.open().filter(instance__in=keys).order_by("pk")
+    for pk, process in still.values_list("pk", "instance_id"):
+        if process is not None:
+            opened[process].append(pk)
+    return FailedParts(failed, steps, opened)
+
+
+def _retry(
+    instance: ProcessInstance, cause: Cause, now: datetime, facts: FailedParts
+) -> Retried:
+    change = Retried(instance, cause, now)
+    again: dict[str, Any] = {"wake_at": now, "attempt": 0, "owner": ""}
+    for command in facts.commands.get(instance.pk, ()):
+        ready = {**again, "status": CommandStatus.READY, "finished_at": None}
+        as_read = {"id": command.pk, "status": command.status}
+        change.mark(commands.update(ready, as_read))
+        change.rings.add(command.queue)
+    for run in facts.steps.get(instance.pk, ()):
+        due = {**again, "status": StepStatus.READY, "declined": False}
+        due |= {"blocked": "", "blocked_on": ""}
+        held = {"id": run.pk, "status": run.status, "owner": run.owner}
+        change.mark(step_runs.update(due, held))
+        change.steps[run.node] = str(StepStatus.READY)
+        change.rings.add(run.queue)
+    resolved = {"resolved_at": now, "resolution": retrying.BY}
+    for pk in facts.incidents.get(instance.pk, ()):
+        change.mark(incidents.update(resolved, {"id": pk, "resolved_at": None}))
+    return change

@@ -1,0 +1,185 @@
+"""Make and revoke personal access tokens. The value of one is shown once, to whoever makes it, and kept nowhere."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.db import IntegrityError, transaction
+from django.utils.translation import gettext_lazy as _
+
+from orchestrator.access_tokens import (
+    LONGEST_LIFE,
+    MOST,
+    digest_of,
+    living,
+    new_value,
+    tokens_of,
+)
+from orchestrator.engine.operations.audit import ActionRequest, audited
+from orchestrator.engine.operations.base import Given, Operation
+from orchestrator.engine.operations.registry import register
+from orchestrator.engine.storage.batch import database_now
+from orchestrator.exceptions import OperationRefused
+from orchestrator.models import AccessToken, OperatorAction
+
+LONGEST = 100
+"""Characters of a name."""
+
+
+class MakeToken(Operation):
+    """Makes a token for oneself."""
+
+    name = "make_token"
+    label = _("Make a token")
+    done = _("Made.")
+    may = _("Can make access tokens for oneself, and use them")
+    text = _(
+        "A program that brings it may do what you may, until it expires or is revoked. It is shown once."
+    )
+    model = AccessToken
+    asks_reason = False
+    by_rest = False  # whoever has got hold of a token would make others that outlive it
+    given = (
+        Given("name", "text", _("Name")),
+        Given("days", "number", _("Days until it expires"), lambda instance: 90),
+    )
+
+    @property
+    def codename(self) -> str:
+        return "use_accesstoken"
+
+    def __call__(
+        self, name: str, days: int, *, request: ActionRequest
+    ) -> tuple[AccessToken | None, str]:
+        """Makes it.
+
+        Args:
+            name: by which its owner knows it, and by which the audit names it.
+            days: after which it expires.
+            request: whose it will be.
+
+        Returns:
+            The token and its value; neither where it was made at an earlier press of the same key.
+
+        Raises:
+            OperationRefused: there are too many, there is one of that name, or the person may not.
+        """
+        self._check_request(request)
+        made: list[tuple[AccessToken, str]] = []
+
+        def carry_out() -> dict[str, Any]:
+            self._check_permission(request)
+            now = database_now()
+            value = new_value()
+            token = _stored(checked(name), days, digest_of(value), request)
+            made.append((token, value))
+            after = {"token": token.name, "until": token.expires_at.isoformat()}
+            return {"at": now, "after": after}
+
+        audited(self.name, request, carry_out, {})
+        return made[0] if made else (None, "")
+
+
+class RevokeToken(Operation):
+    """Ends a token for good: one's own, or with permission anybody's."""
+
+    name = "revoke_token"
+    label = _("Revoke")
+    done = _("Revoked.")
+    may = _("Can revoke the access tokens of others")
+    text = _("Whatever brings this token is refused from now on, for good.")
+    icon = "cancelled"
+    tone = "danger"
+    model = AccessToken
+    asks_reason = False
+    on_many = True
+
+    @property
+    def codename(self) -> str:
+        return "revoke_accesstoken"
+
+    def __call__(self, pk: int, *, request: ActionRequest) -> OperatorAction:
+        """Carries it out.
+
+        Args:
+            pk: the token.
+            request: who wants it.
+
+        Raises:
+            OperationRefused: there is no such token of theirs, it is revoked already, or they may not.
+        """
+        self._check_request(request)
+
+        def carry_out() -> dict[str, Any]:
+            token = AccessToken.objects.select_for_update().filter(pk=pk).first()
+            own = token is not None and token.owner_id == request.actor.pk
+            if not own:
+                self._check_permission(request)
+            if token is None:
+                raise OperationRefused(f"there is no token {pk}")
+            if token.revoked_at is not None:
+                raise OperationRefused("This token is revoked already")
+            token.revoked_at = database_now()
+            token.revoked_by = str(request.actor)[:150]
+            token.save(update_fields=["revoked_at", "revoked_by"])
+            after = {"token": token.name, "owner": _name_of(token.owner_id)}
+            return {"at": token.revoked_at, "after": after}
+
+        return audited(self.name, request, carry_out, {})
+
+
+make_token = register(MakeToken())
+revoke_token = register(RevokeToken())
+
+
+def checked(name: str) -> str:
+    """A name without what no text in the tables can contain.
+
+    Raises:
+        OperationRefused: it is empty or too long.
+    """
+    name = name.replace("\0", "").strip()
+    if not 0 < len(name) <= LONGEST:
+        raise OperationRefused(f"Give the token a name of at most {LONGEST} characters")
+    return name
+
+
+def _stored(name: str, days: int, digest: str, request: ActionRequest) -> AccessToken:
+    """Stores a token.
+
+    Raises:
+        OperationRefused: that is not allowed.
+    """
+    if not 1 <= days <= LONGEST_LIFE:
+        raise OperationRefused(f"Have it expire after 1 to {LONGEST_LIFE} days")
+    # Two at once are counted one after the other.
+    people = get_user_model()._default_manager.select_for_update()
+    list(people.filter(pk=request.actor.pk).values_list("pk"))
+    if living().filter(owner=request.actor.pk).count() >= MOST:
+        raise OperationRefused(
+            f"You have {MOST} tokens already: revoke one of them first"
+        )
+    now = database_now()
+    # One that has expired gives its name up.
+    over = tokens_of(request.actor).filter(name=name, revoked_at=None)
+    over.filter(expires_at__lte=now).update(revoked_at=now)
+    token = AccessToken(
+        name=name,
+        digest=digest,
+        owner_id=request.actor.pk,
+        created_at=now,
+        expires_at=now + timedelta(days=days),
+    )
+    try:
+        with transaction.atomic():
+            token.save(force_insert=True)
+    except IntegrityError:
+        raise OperationRefused(f"You have another token of the name {name!r}") from None
+    return token
+
+
+def _name_of(pk: Any) -> str:
+    """A person as the audit names them."""
+    return str(get_user_model()._default_manager.filter(pk=pk).first() or "")[:150]

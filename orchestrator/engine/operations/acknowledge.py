@@ -1,0 +1,49 @@
+"""Acknowledge: somebody has seen that a process was escalated, and sees to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils.translation import gettext_lazy as _
+
+from orchestrator.engine.change.change import ProcessChange
+from orchestrator.engine.operations.base import Press, ProcessOperation
+from orchestrator.engine.operations.circumstances import ENDED, Circumstances
+from orchestrator.engine.operations.registry import register
+
+
+class AcknowledgeEscalation(ProcessOperation):
+    """Ends a process's escalation; whoever does so becomes its owner where it has none."""
+
+    name = "acknowledge"
+    label = _("Acknowledge")
+    done = _("Acknowledged.")
+    may = _("Can acknowledge an escalation")
+    text = _(
+        "The process is no longer shown as escalated, until it is escalated again. Where nobody sees to it, you do."
+    )
+    icon = "done"
+    rank = 35
+    on_whole = True
+    on_many = True
+    in_bulk = True
+
+    def concerns(self, process: Circumstances) -> bool:
+        return process.instance.escalation_level > 0
+
+    def why_not(self, process: Circumstances) -> str:
+        if process.ended:
+            return ENDED
+        return "" if self.concerns(process) else "It is not escalated"
+
+    def effect(self, press: Press) -> dict[str, Any]:
+        change = ProcessChange(press.process, press.cause, press.now)
+        press.process.escalation_level, press.process.escalated_at = 0, None
+        if press.process.owner_id is None:
+            change.also["owner"] = press.request.actor.pk
+        change.write()
+        mine = press.process.owner_id is None
+        return {"owner": press.request.actor.get_username()} if mine else {}
+
+
+acknowledge = register(AcknowledgeEscalation())

@@ -1,0 +1,36 @@
+"""Of which definition each of many is that an action would be done to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db.models import Model
+
+from orchestrator.models import InboxEvent, ProcessInstance
+
+AT_ONCE = 1_000
+"""Keys that one statement names."""
+
+
+def definitions_of_each(
+    model: type[Model] | None, keys: Iterable[Any]
+) -> dict[Any, str]:
+    """The name of a definition by key, "" for an event that is of none; what is gone is left out.
+
+    Args:
+        model: of processes, or of events.
+        keys: which of them.
+    """
+    found: dict[Any, str] = {}
+    wanted = list(keys)
+    for first in range(0, len(wanted), AT_ONCE):
+        some = wanted[first : first + AT_ONCE]
+        if model is InboxEvent:
+            events = InboxEvent.objects.filter(pk__in=some)
+            rows = events.values_list("pk", "process__name", "target")
+            found |= {pk: name or target for pk, name, target in rows}
+        else:
+            processes = ProcessInstance.objects.filter(pk__in=some)
+            found |= dict(processes.values_list("pk", "name"))
+    return found

@@ -1,0 +1,175 @@
+"""What is done with bulk operations that there are: paused, resumed, cancelled.
+
+What is pressed here only says what is to be done. Workers gather the items and do it, in `engine.bulk`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from datetime import datetime
+from typing import Any, ClassVar
+from uuid import UUID
+
+from django.utils.translation import gettext_lazy as _
+
+from orchestrator.engine.change.announcements import announce_bulk
+from orchestrator.engine.operations.audit import ActionRequest, audited
+from orchestrator.engine.operations.base import Operation
+from orchestrator.engine.operations.registry import register
+from orchestrator.engine.storage.tables import bulk_operations
+from orchestrator.exceptions import (
+    OperationRefused,
+    PermissionMissing,
+    StaleRevision,
+)
+from orchestrator.models import BulkOperation, BulkStatus, OperatorAction
+from orchestrator.models.bulk_operation import GOING_ON, HALTED
+from orchestrator.queue import ring_after_commit
+
+
+class BulkControl(Operation):
+    """What is done with bulk operations; one permission is for all of it."""
+
+    model = BulkOperation
+    may = _("Can act on many at once")
+    by_definition = True
+
+    @property
+    def codename(self) -> str:
+        return "run_bulkoperation"
+
+    def forbidden_on(self, user: Any, operation: BulkOperation) -> str:
+        """Why a user may not do it to an operation that there is: it takes all definitions that this one may be on."""
+        for name in operation.definitions or [""]:
+            if reason := self.forbidden(user, name):
+                return reason
+        return ""
+
+
+class ExistingBulkControl(BulkControl):
+    """What is done with one that there is."""
+
+    statuses: ClassVar[tuple[BulkStatus, ...]]
+    """In which it can be done."""
+
+    def why_not(self, operation: BulkOperation) -> str:
+        """Why it cannot be done now; "" if it can."""
+        if operation.status in self.statuses:
+            return ""
+        return f"This operation is {BulkStatus(operation.status).value}"
+
+    def refusal(self, user: Any, operation: BulkOperation) -> str:
+        """Why a user cannot do it now; "" if they can."""
+        return self.forbidden_on(user, operation) or self.why_not(operation)
+
+    def __call__(self, pk: UUID, *, request: ActionRequest) -> OperatorAction:
+        """Carries it out.
+
+        Raises:
+            OperationRefused: it cannot be done, the page is stale, or the operator may not.
+        """
+        self._check_request(request)
+
+        def carry_out() -> dict[str, Any]:
+            self._check_somewhere(request)
+            operation, now = bulk_operations.lock(pk)
+            if operation is None:
+                raise OperationRefused(f"there is no bulk operation {pk}")
+            if reason := self.forbidden_on(request.actor, operation):
+                raise PermissionMissing(reason)
+            if reason := self.why_not(operation):
+                raise StaleRevision(reason)
+            before = {"status": str(operation.status)}
+            self.effect(operation, now, request)
+            operation.revision += 1
+            operation.changed_at = now
+            operation.save()
+            announce_bulk(operation)
+            after = {"status": str(operation.status)}
+            return {"bulk_id": pk, "at": now, "before": before, "after": after}
+
+        return audited(self.name, request, carry_out, {"bulk_id": pk})
+
+    @abstractmethod
+    def effect(
+        self, operation: BulkOperation, now: datetime, request: ActionRequest
+    ) -> None:
+        """Does it to a locked operation, which is saved then."""
+
+
+class PauseBulk(ExistingBulkControl):
+    """Begins no more of its items; what is under way goes on."""
+
+    name = "pause_bulk"
+    label = _("Pause")
+    done = _("Paused.")
+    text = _("Nothing more is begun. What is under way goes on, and is looked at.")
+    icon = "paused"
+    asks_reason = False
+    statuses = GOING_ON
+
+    def effect(
+        self, operation: BulkOperation, now: datetime, request: ActionRequest
+    ) -> None:
+        operation.status = BulkStatus.PAUSED
+        operation.detail = f"paused by {str(request.actor)[:150]}"
+
+
+class ResumeBulk(ExistingBulkControl):
+    """Goes on; how many may fail is counted anew."""
+
+    name = "resume_bulk"
+    label = _("Resume")
+    done = _("It goes on.")
+    text = _("Goes on where it stands. How many fail is counted anew from here.")
+    icon = "running"
+    tone = "primary"
+    asks_reason = False
+    statuses = HALTED
+
+    def effect(
+        self, operation: BulkOperation, now: datetime, request: ActionRequest
+    ) -> None:
+        gathered = operation.frozen_at is not None
+        operation.status = BulkStatus.RUNNING if gathered else BulkStatus.GATHERING
+        operation.detail = ""
+        operation.done_before = operation.done
+        operation.failed_before = operation.failed
+        operation.paced_at = None
+        wake(operation, now)
+
+
+class CancelBulk(ExistingBulkControl):
+    """Ends it; what it was not done to yet is left alone for good."""
+
+    name = "cancel_bulk"
+    label = _("Cancel the rest")
+    done = _("Cancelled.")
+    text = _(
+        "Nothing more is begun, for good. What is under way goes on; what was done stays done."
+    )
+    icon = "cancelled"
+    tone = "danger"
+    asks_reason = False
+    statuses = (*GOING_ON, *HALTED)
+
+    def effect(
+        self, operation: BulkOperation, now: datetime, request: ActionRequest
+    ) -> None:
+        operation.status = BulkStatus.CANCELLED
+        operation.detail = f"cancelled by {str(request.actor)[:150]}"
+        operation.finished_at = now if not operation.tried else None
+        if not operation.tried and not operation.owner:
+            operation.wake_at = None
+
+
+def wake(operation: BulkOperation, now: datetime) -> None:
+    """Has a worker look at it at once, unless one does just now: that one sees it when its slice is over."""
+    if not operation.owner:
+        operation.wake_at = now
+    ring_after_commit(operation.queue)
+
+
+pause_bulk = register(PauseBulk())
+resume_bulk = register(ResumeBulk())
+cancel_bulk = register(CancelBulk())

@@ -1,0 +1,85 @@
+"""Extend a deadline: it passes later, and those of the same step after it as much later."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.utils.translation import gettext_lazy as _
+
+from orchestrator.engine.change.change import ProcessChange
+from orchestrator.engine.operations.base import Given, Press, ProcessOperation
+from orchestrator.engine.operations.circumstances import ENDED, Circumstances
+from orchestrator.engine.operations.registry import register
+from orchestrator.engine.operations.visit import open_run
+from orchestrator.engine.storage.tables import step_runs
+from orchestrator.exceptions import OperationRefused
+from orchestrator.models import StepKind, StepRun
+
+MOST_MINUTES = 525_600
+"""A year."""
+
+WITH_DEADLINES = ("", StepKind.WAIT, StepKind.ASK)
+"""Visits of process managers have no kind."""
+
+
+class ExtendDeadline(ProcessOperation):
+    """Puts off the next deadline of an open visit, and those after it; one that is over already counts from now."""
+
+    name = "extend"
+    label = _("Extend deadline")
+    done = _("The deadline is later now.")
+    may = _("Can extend a deadline")
+    text = _(
+        "The next deadline of this step, and those after it, pass so much later. The process goes on as before."
+    )
+    icon = "waiting"
+    given = (Given("minutes", "number", _("Minutes more"), lambda instance: 60),)
+    on_step = True
+    rank = 60
+
+    def why_not(self, process: Circumstances) -> str:
+        return ENDED if process.ended else ""
+
+    def effect(self, press: Press, step_run_pk: int, minutes: int) -> dict[str, Any]:
+        run = open_run(press.process, step_run_pk)
+        _check(run, minutes)
+        later = timedelta(minutes=minutes)
+        values: dict[str, Any] = {}
+        if run.wake_at is not None:
+            values["wake_at"] = max(run.wake_at, press.now) + later
+            later = values["wake_at"] - run.wake_at
+        else:
+            values["remaining"] = (run.remaining or timedelta(0)) + later
+        values["extended"] = (run.extended or timedelta(0)) + later
+        # Not if a worker has claimed it this moment.
+        same = {"id": run.pk, "finished_at": None, "owner": "", "wake_at": run.wake_at}
+        change = ProcessChange(press.process, press.cause, press.now)
+        change.mark(step_runs.update(values, same))
+        change.write()
+        return {"extended": {run.node: _told(run, values)}}
+
+
+extend = register(ExtendDeadline())
+
+
+def _check(run: StepRun, minutes: int) -> None:
+    """Refuses what has no deadline to be put off.
+
+    Raises:
+        OperationRefused: that is so.
+    """
+    if not 1 <= minutes <= MOST_MINUTES:
+        raise OperationRefused(f"extend it by 1 to {MOST_MINUTES:,} minutes")
+    waits = run.wake_at is not None or run.remaining is not None
+    if run.kind not in WITH_DEADLINES or not waits:
+        raise OperationRefused(f"{run.node} has no deadline ahead")
+    if run.owner or run.error:
+        raise OperationRefused(f"the deadline of {run.node} has passed already")
+
+
+def _told(run: StepRun, values: dict[str, Any]) -> dict[str, str]:
+    """Until when it was and is; of a paused process how much is left."""
+    if run.wake_at is None:
+        return {"left": str(values["remaining"])}
+    return {"from": run.wake_at.isoformat(), "until": values["wake_at"].isoformat()}

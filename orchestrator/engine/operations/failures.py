@@ -1,0 +1,231 @@
+"""What people say of all failures of one cause: that they are handled, that they are not, and who sees to them.
+
+Nothing of it touches a process. A mark leaves a group out of the inbox, until its time is over or one more fails.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Exists, OuterRef
+from django.utils.translation import gettext_lazy as _
+
+from orchestrator.engine.change.announcements import announce_failures
+from orchestrator.engine.change.incidents import storable
+from orchestrator.engine.operations.assign import named
+from orchestrator.engine.operations.audit import ActionRequest, audited
+from orchestrator.engine.operations.base import Given, Operation
+from orchestrator.engine.operations.registry import register
+from orchestrator.engine.storage.batch import database_now
+from orchestrator.exceptions import OperationRefused, StaleRevision
+from orchestrator.grants import definition_of
+from orchestrator.models import FailureMark, Incident, OperatorAction
+
+MOST_HANDLED = 100
+"""Groups that may be marked as handled at once: each is looked for by every page that counts failures."""
+
+
+class FailuresOperation(Operation):
+    """An action on all failures of one cause, as a group; they are of one definition, or all of none."""
+
+    model = Incident
+    by_definition = True
+
+    @abstractmethod
+    def why_not(self, mark: FailureMark) -> str:
+        """Why it cannot be done now to a group with this mark; "" if it can."""
+
+    @abstractmethod
+    def effect(
+        self,
+        mark: FailureMark,
+        newest: Incident,
+        now: datetime,
+        request: ActionRequest,
+        *given: Any,
+    ) -> None:
+        """Changes a locked mark, which is saved then.
+
+        Raises:
+            OperationRefused: it cannot be done.
+        """
+
+    def refusal(self, user: Any, mark: FailureMark, definition: str = "") -> str:
+        """Why a user cannot do it now to a group of a definition's failures; "" if they can."""
+        return self.forbidden(user, definition) or self.why_not(mark)
+
+    def __call__(
+        self, cause: str, *given: Any, request: ActionRequest
+    ) -> OperatorAction:
+        """Carries it out.
+
+        Args:
+            cause: the fingerprint of the failures.
+            given: what it is told besides, in the order in which it declares it.
+            request: who wants it, why, and the revision of the mark that the page showed.
+
+        Raises:
+            OperationRefused: it cannot be done, the page is stale, or the operator may not.
+        """
+        self._check_request(request)
+
+        def carry_out() -> dict[str, Any]:
+            self._check_somewhere(request)
+            now = database_now()
+            mark = _locked(cause, now)
+            newest = newest_open(cause)
+            if newest is not None:
+                self._check_permission(request, definition_of(newest))
+            if request.expected_revision not in (None, mark.revision):
+                raise StaleRevision(
+                    "Somebody has marked or assigned these failures meanwhile: look again"
+                )
+            if newest is None:
+                raise OperationRefused("None of this cause is open any more")
+            if reason := self.why_not(mark):
+                raise OperationRefused(reason)
+            before = _told(mark)
+            self.effect(mark, newest, now, request, *given)
+            mark.revision += 1
+            mark.changed_at = now
+            mark.save()
+            announce_failures(newest.instance.name if newest.instance else "")
+            return {"at": now, "before": before, "after": _told(mark)}
+
+        return audited(self.name, request, carry_out, {})
+
+
+class MarkHandled(FailuresOperation):
+    """Leaves the failures of a cause out of the inbox: somebody knows of them, and has said what is done about it."""
+
+    name = "mark_handled"
+    label = _("Mark as handled")
+    done = _("Marked as handled.")
+    may = _("Can mark failures as handled")
+    text = _(
+        "Leaves this group out of the list, and out of what needs a person, with your reason as its note. Nothing of "
+        "its processes changes. It is back when one more fails of this cause, or when the days are over."
+    )
+    icon = "done"
+    given = (
+        Given("newest", "number"),
+        Given("days", "days", _("For how many days; empty: until one more fails")),
+    )
+
+    def why_not(self, mark: FailureMark) -> str:
+        return ""
+
+    def effect(
+        self,
+        mark: FailureMark,
+        newest: Incident,
+        now: datetime,
+        request: ActionRequest,
+        *given: Any,
+    ) -> None:
+        seen, days = given
+        if newest.pk != seen:
+            raise StaleRevision(
+                "Another one has failed of this cause since the page was loaded: look at it first"
+            )
+        still = Incident.objects.open().filter(fingerprint=OuterRef("fingerprint"))
+        others = FailureMark.objects.handled().exclude(pk=mark.pk)
+        if others.filter(Exists(still)).count() >= MOST_HANDLED:
+            raise OperationRefused(
+                f"{MOST_HANDLED} groups are marked as handled: retry or cancel what is behind some of them first"
+            )
+        mark.handled_at, mark.last = now, newest.pk
+        mark.handled_by = str(request.actor)[:150]
+        mark.note = storable(request.reason)
+        mark.until = now + timedelta(days=days) if days else None
+
+
+class UnmarkHandled(FailuresOperation):
+    """Takes the failures of a cause back into the inbox."""
+
+    name = "unmark_handled"
+    label = _("Not handled")
+    done = _("Back in the list.")
+    may = _("Can take failures back that were marked as handled")
+    text = _("Takes this group back into the list, and among what needs a person.")
+    icon = "failed"
+
+    @property
+    def codename(self) -> str:
+        return mark_handled.codename
+
+    def why_not(self, mark: FailureMark) -> str:
+        return "" if mark.handled_at is not None else "It is not marked as handled"
+
+    def effect(
+        self,
+        mark: FailureMark,
+        newest: Incident,
+        now: datetime,
+        request: ActionRequest,
+        *given: Any,
+    ) -> None:
+        mark.handled_at = mark.until = mark.last = None
+        mark.handled_by = mark.note = ""
+
+
+class AssignFailures(FailuresOperation):
+    """Names the person who sees to all failures of a cause: oneself, somebody else, or nobody."""
+
+    name = "assign_failures"
+    label = _("Assign")
+    done = _("Assigned.")
+    may = _("Can assign failures")
+    text = _("Names who sees to all of this cause. Leave the name empty for nobody.")
+    icon = "person"
+    asks_reason = False
+    given = (Given("person", "person", _("To whom")),)
+
+    def why_not(self, mark: FailureMark) -> str:
+        return ""
+
+    def effect(
+        self,
+        mark: FailureMark,
+        newest: Incident,
+        now: datetime,
+        request: ActionRequest,
+        *given: Any,
+    ) -> None:
+        [person] = given
+        owner: Any = named(person)
+        mark.owner = owner
+
+
+mark_handled = register(MarkHandled())
+unmark_handled = register(UnmarkHandled())
+assign_failures = register(AssignFailures())
+
+
+def newest_open(cause: str) -> Incident | None:
+    """The newest open failure of a cause."""
+    # A range of one, or PostgreSQL might look for it among all the open ones, newest first.
+    rows = Incident.objects.open().filter(fingerprint__range=(cause, cause))
+    newest = rows.order_by("fingerprint", "-pk").select_related("instance")
+    return newest.defer("detail", "instance__data").first()
+
+
+def _locked(cause: str, now: datetime) -> FailureMark:
+    """The mark of a cause, made if there is none, locked until the transaction ends."""
+    FailureMark.objects.bulk_create(
+        [FailureMark(fingerprint=cause, changed_at=now)], ignore_conflicts=True
+    )
+    found: FailureMark = FailureMark.objects.select_for_update().get(pk=cause)
+    return found
+
+
+def _told(mark: FailureMark) -> dict[str, Any]:
+    """How a mark stands, as audit rows tell it."""
+    return {
+        "cause": mark.fingerprint,
+        "handled": mark.handled_at is not None,
+        "until": mark.until.isoformat() if mark.until else None,
+        "owner": mark.owner.get_username() if mark.owner else "",
+    }

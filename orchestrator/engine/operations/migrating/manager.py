@@ -1,0 +1,134 @@
+"""Carrying a process manager's process over to another version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from orchestrator.definition import ProcessManager
+from orchestrator.definition.process_manager.carrying import CarriedManager, carried
+from orchestrator.engine.change import pausing, secret_values
+from orchestrator.engine.change.application_code import applications
+from orchestrator.engine.change.manager import ManagerChange
+from orchestrator.engine.operations.base import Press
+from orchestrator.engine.operations.migrating.plan import (
+    BUSY,
+    MigrationTarget,
+    check_commands,
+    key_kept,
+)
+from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.tables import outside_ids, step_runs
+from orchestrator.exceptions import NotCarried
+from orchestrator.models import Definition, ProcessInstance, StepRun, StepStatus
+
+
+@dataclass(frozen=True)
+class ManagerMigration:
+    """Where it would stand.
+
+    Args:
+        definition: the other version.
+        run: the open visit.
+        place: step and data there.
+        pinned: the stored version that it is on.
+    """
+
+    definition: type[ProcessManager]
+    run: StepRun
+    place: CarriedManager
+    pinned: Definition
+
+    @property
+    def moves(self) -> list[tuple[str, str]]:
+        """The steps in which it stands, and those in which it would."""
+        return [(self.run.node, str(self.place.step))]
+
+
+def planned(instance: ProcessInstance, target: MigrationTarget) -> ManagerMigration:
+    """Where a process would stand.
+
+    Raises:
+        NotCarried: it cannot go over now.
+        Exception: whatever the application's code raises.
+    """
+    definition: Any = target.definition
+    run = instance.step_runs.filter(finished_at=None).order_by("pk").first()
+    if run is None:
+        raise NotCarried("it stands in no step")
+    if run.owner:
+        raise NotCarried(BUSY.format(run.node))
+    check_commands(instance)
+    steps = [str(step) for step in definition.Step]
+    mapping = target.row.mapping([run.node], steps, target.chosen)
+    with applications(NotCarried):
+        place = carried(definition, run.node, mapping, instance.data, target.row)
+    key_kept(definition, instance, place.data)
+    return ManagerMigration(definition, run, place, target.pinned)
+
+
+def carry_out(press: Press, plan: ManagerMigration) -> dict[str, Any]:
+    """Carries a locked process over, in one change; returns what the audit row tells of it.
+
+    A step of the same name goes on: it is one visit. One of another name begins as a visit of its own. The deadlines of
+    either count from when the process has come to the step.
+    """
+    instance, definition, run = press.process, plan.definition, plan.run
+    change = ManagerChange(instance, press.cause, press.now)
+    pinned = definitions.row_of(definition)
+    definitions.keep_secrets(pinned, plan.pinned)
+    change.pin(pinned)
+    instance.data = plan.place.body
+    change.writes += outside_ids.renewed(instance.pk, definition, instance.data)
+    with applications():
+        summary = definition.summary(plan.place.data)[:2_000]
+    summary = secret_values.line_without(summary, instance.name, instance.data)
+    instance.summary = summary[:200]
+    step, renamed = str(plan.place.step), {}
+    wakes = _wakes(plan, instance, press.now)
+    if step == run.node:
+        still = {"id": run.pk, "finished_at": None, "owner": ""}
+        same = {"queue": definition.queue, **({} if run.error else wakes)}
+        change.mark(step_runs.update(same, still))
+        change.steps[step] = run.status
+    else:
+        renamed = {run.node: step}
+        change.go_to(
+            StepRun(
+                instance_id=instance.pk,
+                node=step,
+                status=StepStatus.WAITING,
+                queue=definition.queue,
+                deadlines_fired=run.deadlines_fired,
+                extended=_since(run, instance, press.now) - press.now,
+                started_at=press.now,
+                wake_at=wakes["wake_at"],
+            )
+        )
+    if wakes["wake_at"] is not None:
+        change.rings.add(definition.queue)
+    change.write()
+    return {"steps": renamed, "data": instance.data}
+
+
+def _since(run: StepRun, instance: ProcessInstance, now: datetime) -> datetime:
+    """The moment from which the deadlines of a visit count: its beginning, but for pauses and what was put off.
+
+    Of a process that stands still, were it to go on now.
+    """
+    still = pausing.stood_still(instance.pk, run.started_at)
+    if instance.paused_at is not None:
+        still += now - instance.paused_at
+    return run.started_at + still + (run.extended or timedelta(0))
+
+
+def _wakes(
+    plan: ManagerMigration, instance: ProcessInstance, now: datetime
+) -> dict[str, Any]:
+    """When the next deadline passes."""
+    fired, timers = plan.run.deadlines_fired, plan.definition.timers(plan.place.step)
+    if fired >= len(timers):
+        return {"wake_at": None, "remaining": None}
+    since = _since(plan.run, instance, now)
+    return {"wake_at": since + timers[fired], "remaining": None}

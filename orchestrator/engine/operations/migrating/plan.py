@@ -1,0 +1,121 @@
+"""Where a process would stand in another version of its definition. Planning reads the tables and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from orchestrator import registry
+from orchestrator.definition.migrating import MigratesFrom
+from orchestrator.engine.storage import definitions
+from orchestrator.exceptions import NotCarried, OperationRefused
+from orchestrator.models import Definition, IssuedCommand, ProcessInstance
+from orchestrator.registry import Declared
+
+MOST = 5_000
+"""Steps that a person may map by hand."""
+
+BUSY = "a worker is at {} now: try again in a moment, or pause the process first"
+
+LATELY = 1_000
+"""Transitions whose commands are looked at: what is under way has mostly been issued by one of the last."""
+
+
+@dataclass(frozen=True)
+class WantedMigration:
+    """To which version, and which step of it each is, as far as a person says so: "" for none."""
+
+    version: int
+    steps: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MigrationTarget:
+    """The version that a process is to go over to.
+
+    Args:
+        definition: in the running code.
+        pinned: the stored row that the process is on now.
+        row: how the code says that processes come over from there.
+        chosen: which step is which, beyond what the code says.
+    """
+
+    definition: Declared
+    pinned: Definition
+    row: MigratesFrom
+    chosen: Mapping[str, str]
+
+    @property
+    def old_steps(self) -> list[str]:
+        """The steps of the version that the process is on, by its stored graph."""
+        return [node["id"] for node in self.pinned.graph["nodes"]]
+
+
+def read(version: Any, steps: Any) -> WantedMigration:
+    """What a person wants.
+
+    Raises:
+        OperationRefused: it is no version, or no mapping of steps.
+    """
+    if type(version) is not int or version < 1:
+        raise OperationRefused("name the version by its number")
+    named = isinstance(steps, Mapping) and len(steps) <= MOST
+    texts = [*steps.keys(), *steps.values()] if named else []
+    if not named or any(not isinstance(one, str) for one in texts):
+        raise OperationRefused(
+            f'name steps as {{"old": "new"}}, at most {MOST:,} of them'
+        )
+    return WantedMigration(version, dict(steps))
+
+
+def target_of(instance: ProcessInstance, wanted: WantedMigration) -> MigrationTarget:
+    """The version that a process is to go over to.
+
+    Raises:
+        NotCarried: it is there already, or the other one is of another kind.
+        UnknownDefinition: the running code does not have that version.
+    """
+    found = registry.definition(instance.name, wanted.version)
+    pinned = Definition.objects.get(pk=instance.definition_id)
+    if found.kind != pinned.kind:
+        raise NotCarried(
+            f"version {wanted.version} of {instance.name} is of another kind"
+        )
+    known: Any = found
+    static = getattr(known, "static", known) is not None
+    if (
+        pinned.version == wanted.version
+        and static
+        and (definitions.row_of(found) == pinned.pk)
+    ):
+        raise NotCarried(f"it is on version {wanted.version} already")
+    return MigrationTarget(
+        found, pinned, found.migration_from(pinned.version), wanted.steps
+    )
+
+
+def check_commands(instance: ProcessInstance) -> None:
+    """Refuses while a command is under way: what comes of it belongs to the version that has issued it.
+
+    Raises:
+        NotCarried: one is.
+    """
+    rows = instance.commands.filter(revision__gt=instance.revision - LATELY)
+    under_way = rows.filter(status__in=IssuedCommand.UNDER_WAY).first()
+    if under_way is not None:
+        raise NotCarried(
+            f"the command {under_way.type} is under way: wait until it is carried out, or skip it"
+        )
+
+
+def key_kept(definition: Declared, instance: ProcessInstance, message: object) -> None:
+    """Refuses data under which the process would not be found any more.
+
+    Raises:
+        NotCarried: its business key would be another one.
+    """
+    key, name = instance.correlation_key, definition.correlation
+    known = key and name and hasattr(message, name)
+    if known and definition.correlation_key(message) != key:
+        raise NotCarried(f"the process is found by it: it stays {key}")

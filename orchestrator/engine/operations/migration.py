@@ -1,0 +1,108 @@
+"""Migrate: a process goes over to another version of its definition, in one commit, or stays with the reason why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.db import transaction
+from django.utils.translation import gettext_lazy as _
+
+from orchestrator.engine.change import secret_values
+from orchestrator.engine.change.incidents import named
+from orchestrator.engine.operations.base import Given, Press, ProcessOperation
+from orchestrator.engine.operations.circumstances import ENDED, UNDOING, Circumstances
+from orchestrator.engine.operations.migrating import manager, plan, workflow
+from orchestrator.engine.operations.migrating.plan import WantedMigration
+from orchestrator.engine.operations.registry import register
+from orchestrator.engine.storage import definitions, idle_limit
+from orchestrator.engine.storage.switches import MIGRATE
+from orchestrator.exceptions import OperationRefused, ProcessionError
+from orchestrator.models import Definition, ProcessInstance
+
+Moves = list[tuple[str, str]]
+"""The steps in which a process stands, and those in which it would."""
+
+
+class MigrateProcess(ProcessOperation):
+    """Has a process go on with another version: its open steps are those of that version from now on.
+
+    What has happened stays as it was, on the picture of its own version. Nothing is run by it.
+    """
+
+    name = MIGRATE
+    label = _("Migrate")
+    done = _("Migrated.")
+    may = _("Can migrate a process to another version")
+    text = _(
+        "Goes on with another version of the definition. What has happened stays as it was; nothing is run by it. "
+        "A process that does not fit is left as it is, with the reason."
+    )
+    icon = "arrow"
+    given = (
+        Given("version", "number", _("To version")),
+        Given(
+            "steps",
+            "json",
+            _("Steps by their old names, as JSON"),
+            lambda instance: {},
+        ),
+    )
+    in_bulk = True
+    with_parents = True
+    on_own_page = True
+
+    def why_not(self, process: Circumstances) -> str:
+        if process.ended:
+            return process.not_open if process.workflow else ENDED
+        return UNDOING if process.undoing else ""
+
+    def before(self, instance: ProcessInstance) -> dict[str, Any]:
+        rows = Definition.objects.filter(pk=instance.definition_id)
+        version, fingerprint = rows.values_list("version", "fingerprint").get()
+        told = {"version": version, "fingerprint": fingerprint}
+        is_workflow = definitions.is_workflow(instance)
+        return told if is_workflow else {**told, "data": instance.data}
+
+    def effect(self, press: Press, version: Any, steps_json: Any) -> dict[str, Any]:
+        idle_limit.allow(idle_limit.LONG)
+        wanted = plan.read(version, steps_json)
+        _, carry_out = _planned(press.process, wanted)
+        told = carry_out(press)
+        after = self.before(press.process)
+        return {**after, **told}
+
+
+migrate = register(MigrateProcess())
+
+
+def plan_migration(instance: ProcessInstance, version: Any, steps: Any) -> Moves:
+    """Where a process would stand in another version; nothing is locked or changed.
+
+    Raises:
+        OperationRefused: what is wanted cannot be read, or the application's code raises something.
+        NotCarried: it cannot go over, with the reason.
+        UnknownDefinition: the running code does not have that version.
+    """
+    try:
+        with transaction.atomic():
+            moves, _ = _planned(instance, plan.read(version, steps))
+            transaction.set_rollback(True)
+    except ProcessionError:
+        raise
+    except Exception as error:  # noqa: BLE001  # the application's code may raise anything
+        secret_values.note_of_process(error, instance)
+        raise OperationRefused(named(error)) from None
+    return moves
+
+
+def _planned(
+    instance: ProcessInstance, wanted: WantedMigration
+) -> tuple[Moves, Callable[[Press], dict[str, Any]]]:
+    """Where a process would stand, and what carries it over."""
+    target = plan.target_of(instance, wanted)
+    if definitions.is_workflow(instance):
+        found = workflow.planned(instance, target)
+        return found.moves, lambda press: workflow.carry_out(press, found)
+    place = manager.planned(instance, target)
+    return place.moves, lambda press: manager.carry_out(press, place)

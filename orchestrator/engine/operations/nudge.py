@@ -1,0 +1,158 @@
+"""Nudge: a process that stands still is looked at again, and what nothing would run is given to the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.utils.translation import gettext_lazy as _
+
+from orchestrator.engine.change.change import ProcessChange
+from orchestrator.engine.operations.base import Press, ProcessOperation
+from orchestrator.engine.operations.circumstances import ENDED, Circumstances
+from orchestrator.engine.operations.registry import register
+from orchestrator.engine.storage.table import Table
+from orchestrator.engine.storage.tables import commands, events, step_runs
+from orchestrator.exceptions import OperationRefused
+from orchestrator.models import (
+    InboxEvent,
+    IssuedCommand,
+    ProcessInstance,
+    Status,
+    StepRun,
+    StepStatus,
+    Verdict,
+)
+
+WORK = (StepStatus.READY, StepStatus.RUNNING, StepStatus.RETRYING)
+"""What a worker would do, if it woke."""
+
+
+class SleepingWork(NamedTuple):
+    """Work of some processes that a worker should do, and that has no time at which it wakes."""
+
+    visits: QuerySet[StepRun]
+    commands: QuerySet[IssuedCommand]
+    events: QuerySet[InboxEvent]
+
+
+def sleeping_work(processes: Collection[UUID]) -> SleepingWork:
+    """What of these processes no worker will ever take by itself; of one that is paused everything rests by right."""
+    nobodys = {"wake_at": None, "owner": ""}
+    visits = StepRun.objects.filter(
+        instance__in=processes,
+        finished_at=None,
+        status__in=WORK,
+        blocked="",
+        remaining=None,
+        **nobodys,
+    )
+    return SleepingWork(
+        visits.order_by("pk"),
+        IssuedCommand.objects.filter(
+            instance__in=processes, status__in=IssuedCommand.UNDER_WAY, **nobodys
+        ).order_by("pk"),
+        InboxEvent.objects.filter(
+            process__in=processes, verdict=Verdict.RECEIVED, remaining=None, **nobodys
+        ).order_by("pk"),
+    )
+
+
+class NudgeProcess(ProcessOperation):
+    """Has a process looked at again that says it goes on while nothing of it moves.
+
+    What nothing would run becomes due, its status is worked out anew, and the workers are called. Nothing is repeated
+    that has been done.
+    """
+
+    name = "nudge"
+    label = _("Nudge")
+    done = _("Nudged: the workers look at it again.")
+    may = _("Can nudge a process that stands still")
+    text = _(
+        "What nothing would run is given to the workers, and how the process stands is worked out anew. Nothing that "
+        "was done is done again."
+    )
+    icon = "bolt"
+    rank = 85
+
+    def why_not(self, process: Circumstances) -> str:
+        if process.ended:
+            return ENDED
+        if process.paused:
+            return "The process is paused: resume it first"
+        if process.instance.status == Status.FAILED:
+            return "It has failed: retry it"
+        waits = process.instance.status == Status.WAITING
+        return "It waits as designed" if waits else ""
+
+    def effect(self, press: Press) -> dict[str, Any]:
+        process, now = press.process, press.now
+        found = sleeping_work([process.pk])
+        change = ProcessChange(process, press.cause, now)
+        woken = []
+        for name, table, rows in (
+            ("steps", step_runs, found.visits),
+            ("commands", commands, found.commands),
+            ("events", events, found.events),
+        ):
+            work = list(rows)
+            change.mark(*(_due(table, one, now) for one in work))
+            change.rings |= {one.queue for one in work}
+            woken += [f"{name}: {len(work)}"] if work else []
+        if not woken:
+            _check_stands_still(process, now)
+        change.look_again()
+        change.rings |= _queues(process)
+        change.write()
+        return {"woken": woken}
+
+
+nudge = register(NudgeProcess())
+
+
+def _due(table: Table[Any], work: Any, now: datetime) -> Any:
+    same = {"id": work.pk, "wake_at": None, "owner": "", _state(work): _stands(work)}
+    return table.update({"wake_at": now}, same)
+
+
+def _state(work: Any) -> str:
+    return "verdict" if isinstance(work, InboxEvent) else "status"
+
+
+def _stands(work: Any) -> str:
+    return str(getattr(work, _state(work)))
+
+
+def _check_stands_still(process: ProcessInstance, now: datetime) -> None:
+    """Refuses a process that goes on by itself.
+
+    Raises:
+        OperationRefused: a worker is at it, or will be at a time that is known.
+    """
+    for rows in _all_work(process):
+        waking = rows.filter(wake_at__isnull=False)
+        if waking.exclude(owner="").exists():
+            raise OperationRefused("A worker is at it just now")
+        later = waking.filter(wake_at__gt=now).order_by("wake_at").first()
+        if later is not None:
+            at = f"{later.wake_at:%Y-%m-%d %H:%M:%S} UTC"
+            raise OperationRefused(f"It goes on by itself at {at}")
+
+
+def _all_work(process: ProcessInstance) -> Iterator[QuerySet[Any]]:
+    yield process.step_runs.filter(finished_at=None)
+    yield process.commands.all()
+    yield process.events.all()
+
+
+def _queues(process: ProcessInstance) -> set[str]:
+    """The queues on which something of it is due."""
+    found: set[str] = set()
+    for rows in _all_work(process):
+        due = rows.filter(wake_at__isnull=False).order_by()
+        found |= set(due.values_list("queue", flat=True).distinct())
+    return found

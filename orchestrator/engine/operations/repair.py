@@ -1,0 +1,238 @@
+"""Repair: several edits of one process, planned together and applied in one commit, all or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.db import transaction
+from django.utils.translation import gettext_lazy as _
+
+from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.operations.base import Given, Press, ProcessOperation
+from orchestrator.engine.operations.circumstances import ENDED, UNDOING, Circumstances
+from orchestrator.engine.operations.registry import register
+from orchestrator.engine.operations.repairing import drafts, edits, manager, workflow
+from orchestrator.engine.operations.repairing.edits import Edit
+from orchestrator.engine.operations.repairing.plan import Mistake, RepairPlan
+from orchestrator.engine.operations.stale import what_changed
+from orchestrator.engine.storage import definitions, idle_limit
+from orchestrator.engine.storage.batch import database_now
+from orchestrator.exceptions import (
+    OperationRefused,
+    PermissionMissing,
+    StaleRevision,
+)
+from orchestrator.models import Cause, CauseKind, ProcessInstance
+
+BY_ANOTHER = "a repair of it is applied by a second person: propose it"
+GONE = "this repair is not there any more: it was applied, declined or changed"
+
+
+class RepairProcess(ProcessOperation):
+    """Applies staged edits to a process: all of them, or none with the reason why.
+
+    A process that has moved since they were staged is not touched: whoever staged them looks again.
+    """
+
+    name = "repair"
+    label = _("Repair")
+    done = _("Repaired.")
+    may = _("Can repair a process")
+    text = _(
+        "Applies all staged edits in one commit, or none of them. Nothing that was done outside is taken back."
+    )
+    icon = "handled"
+    given = (Given("edits", "json"),)
+    with_parents = True
+    on_own_page = True
+
+    def why_not(self, process: Circumstances) -> str:
+        return why_no_repair(process)
+
+    def before(self, instance: ProcessInstance) -> dict[str, Any]:
+        return data_of(instance)
+
+    def effect(self, press: Press, edits_json: Any) -> dict[str, Any]:
+        if definitions.definition_of(press.process).repair_needs_approval:
+            raise OperationRefused(BY_ANOTHER)
+        told = applied(press, edits.read(edits_json))
+        drafts.discard(press.process, press.request.actor)
+        return told
+
+
+repair = register(RepairProcess())
+
+
+class ProposeRepair(ProcessOperation):
+    """Has another person look at staged edits, and apply or decline them; the process goes on meanwhile."""
+
+    name = "propose_repair"
+    label = _("Propose repair")
+    done = _("Proposed: another person applies it.")
+    may = _("Can propose a repair of a process")
+    text = _("Another person, who may do that, applies or declines it.")
+    given = (Given("edits", "json"),)
+    on_own_page = True
+
+    def why_not(self, process: Circumstances) -> str:
+        return why_no_repair(process)
+
+    def effect(self, press: Press, edits_json: Any) -> dict[str, Any]:
+        wanted = edits.read(edits_json)
+        plan, _ = _planned(press.process, wanted)
+        if plan.refusal:
+            raise OperationRefused(plan.refusal)
+        row = drafts.propose(press, wanted)
+        return {"proposed": str(row.pk), "edits": row.edits}
+
+
+propose_repair = register(ProposeRepair())
+
+
+class ApproveRepair(ProcessOperation):
+    """Applies what another person has proposed, if the process is still as that person saw it."""
+
+    name = "approve_repair"
+    label = _("Apply proposed repair")
+    done = _("Repaired.")
+    may = _("Can apply a repair that another person has proposed")
+    text = RepairProcess.text
+    icon = "handled"
+    given = (Given("repair", "text"),)
+    with_parents = True
+    on_own_page = True
+
+    def why_not(self, process: Circumstances) -> str:
+        return why_no_repair(process)
+
+    def before(self, instance: ProcessInstance) -> dict[str, Any]:
+        return data_of(instance)
+
+    def effect(self, press: Press, repair_id: str) -> dict[str, Any]:
+        row = drafts.proposal(press.process, repair_id)
+        if row is None:
+            raise OperationRefused(GONE)
+        if reason := drafts.is_own(row, press.request.actor):
+            raise OperationRefused(reason)
+        if row.revision != press.process.revision:
+            raise StaleRevision(what_changed(press.process, row.revision))
+        told = applied(press, edits.read(row.edits))
+        row.delete()
+        return {**told, "proposed_by": row.author_name, "proposed_for": row.reason}
+
+
+approve_repair = register(ApproveRepair())
+
+
+class DeclineRepair(ProcessOperation):
+    """Takes a proposal back, or declines that of another person; nothing is done to the process."""
+
+    name = "decline_repair"
+    label = _("Decline proposed repair")
+    done = _("Declined.")
+    may = _("Can decline a proposed repair, and take back an own one")
+    text = _("Nothing is done to the process; the proposal is gone.")
+    given = (Given("repair", "text"),)
+    on_own_page = True
+
+    def why_not(self, process: Circumstances) -> str:
+        return ""
+
+    def effect(self, press: Press, repair_id: str) -> dict[str, Any]:
+        row = drafts.proposal(press.process, repair_id)
+        if row is None:
+            raise OperationRefused(GONE)
+        told = {"declined": str(row.pk), "edits": row.edits}
+        row.delete()
+        return {**told, "proposed_by": row.author_name}
+
+
+decline_repair = register(DeclineRepair())
+
+
+def why_no_repair(process: Circumstances) -> str:
+    """Why a process cannot be repaired now; "" if it can."""
+    if process.ended:
+        return process.not_open if process.workflow else ENDED
+    return UNDOING if process.undoing else ""
+
+
+def data_of(instance: ProcessInstance) -> dict[str, Any]:
+    """What audit rows tell of a process that is about to be repaired, beside how it stands."""
+    return {} if definitions.is_workflow(instance) else {"data": instance.data}
+
+
+def applied(press: Press, wanted: list[Edit]) -> dict[str, Any]:
+    """Carries edits out on a locked process; returns what the audit row tells of them.
+
+    Raises:
+        OperationRefused: one of them cannot be made; none is.
+    """
+    idle_limit.allow(idle_limit.LONG)
+    plan, carry_out = _planned(press.process, wanted, press)
+    if plan.refusal:
+        raise OperationRefused(plan.refusal)
+    told = carry_out()
+    return {"edits": [edit.to_json() for edit in wanted], **told}
+
+
+def plan_repair(instance: ProcessInstance, body: object) -> RepairPlan:
+    """What edits would come to, asked of a process as it is stored; nothing is locked or changed.
+
+    Raises:
+        OperationRefused: the edits cannot be read.
+        UnknownDefinition: the running code no longer has its definition.
+        Exception: whatever the application's code raises.
+    """
+    with transaction.atomic():
+        plan, _ = _planned(instance, edits.read(body))
+        transaction.set_rollback(True)
+    return plan
+
+
+def stage(instance: ProcessInstance, user: Any, body: object) -> Mistake | None:
+    """Adds an edit to a person's draft, in the place of one of the same; nothing happens to the process.
+
+    Returns:
+        Why it cannot be made; None when it was staged.
+
+    Raises:
+        OperationRefused: it cannot be read, the person may not, or the process has moved since the draft was begun.
+    """
+    if reason := repair.forbidden(user, instance.name):
+        raise PermissionMissing(reason)
+    if reason := repair.why_not(Circumstances(instance)):
+        raise OperationRefused(reason)
+    with transaction.atomic():
+        draft = drafts.begun(instance, user)
+        if draft.revision != instance.revision:
+            raise StaleRevision(what_changed(instance, draft.revision))
+        (edit,) = edits.read([body])
+        wanted = edits.with_one(edits.read(draft.edits), edit)
+        plan = plan_repair(instance, [one.to_json() for one in wanted])
+        mistake = plan.mistakes.get(plan.edits.index(edit))
+        if mistake is None:
+            drafts.keep(draft, list(plan.edits))
+        else:
+            transaction.set_rollback(True)
+    return mistake
+
+
+def _planned(
+    instance: ProcessInstance, wanted: list[Edit], press: Press | None = None
+) -> tuple[RepairPlan, Callable[[], dict[str, Any]]]:
+    """What edits would come to, and what carries them out."""
+    if not definitions.is_workflow(instance):
+        found = manager.planned(instance, wanted)
+        return found, lambda: manager.carry_out(_pressed(press), found)
+    cause = press.cause if press else Cause.of(CauseKind.OPERATOR)
+    change = WorkflowChange.of(instance, cause, press.now if press else database_now())
+    steps = workflow.planned(change, wanted)
+    return steps, lambda: workflow.carry_out(_pressed(press), steps, change)
+
+
+def _pressed(press: Press | None) -> Press:
+    if press is None:
+        raise TypeError("a repair that is only looked at is not carried out")
+    return press

@@ -1,0 +1,119 @@
+"""What people have staged: one draft a person and process. It is no action: nothing follows from it, and no audit."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+from uuid import UUID
+
+from orchestrator.definition.codec import MAX_BYTES, canonical
+from orchestrator.engine.change.incidents import storable
+from orchestrator.engine.operations.base import Press
+from orchestrator.engine.operations.repairing.edits import Edit
+from orchestrator.engine.storage.batch import database_now
+from orchestrator.exceptions import OperationRefused
+from orchestrator.models import ProcessInstance, Repair
+
+MOST_PROPOSALS = 20
+"""So many proposals of one process are shown."""
+
+
+def draft_of(instance: ProcessInstance, user: Any) -> Repair | None:
+    """What a person has staged for a process, or has proposed."""
+    return Repair.objects.filter(instance=instance, author=user.pk).first()
+
+
+def proposals_of(instance: ProcessInstance) -> list[Repair]:
+    """What people have proposed for a process, the oldest first."""
+    rows = Repair.objects.filter(instance=instance, proposed_at__isnull=False)
+    return list(rows.order_by("pk")[:MOST_PROPOSALS])
+
+
+def begun(instance: ProcessInstance, user: Any) -> Repair:
+    """A person's draft, locked; a new one if there is none.
+
+    Raises:
+        OperationRefused: it is proposed, and so stays as it is.
+    """
+    found, _ = Repair.objects.select_for_update().get_or_create(
+        instance=instance,
+        author_id=user.pk,
+        defaults={
+            "author_name": str(user)[:150],
+            "revision": instance.revision,
+            "changed_at": database_now(),
+        },
+    )
+    if found.proposed_at is not None:
+        raise OperationRefused("it is proposed: take that back to change it")
+    return found
+
+
+def keep(draft: Repair, edits: list[Edit]) -> None:
+    """Stores what is staged.
+
+    Raises:
+        OperationRefused: it is too large.
+    """
+    body = [edit.to_json() for edit in edits]
+    if len(canonical(body).encode()) > MAX_BYTES:
+        most = MAX_BYTES // 1024
+        raise OperationRefused(f"a repair has at most {most} KiB: apply what is staged")
+    draft.edits, draft.changed_at = body, database_now()
+    draft.save(update_fields=["edits", "changed_at"])
+
+
+def unstage(instance: ProcessInstance, user: Any, place: int) -> None:
+    """Takes one edit out of a person's draft; one that is not there any more is none to take out."""
+    draft = draft_of(instance, user)
+    if draft is None or draft.proposed_at is not None:
+        return
+    left = [edit for at, edit in enumerate(draft.edits) if at != place]
+    if left:
+        same = Repair.objects.filter(pk=draft.pk, edits=draft.edits, proposed_at=None)
+        same.update(edits=left, changed_at=database_now())
+    else:
+        discard(instance, user)
+
+
+def discard(instance: ProcessInstance, user: Any) -> None:
+    """Gives up all that a person has staged, but for what is proposed."""
+    rows = Repair.objects.filter(instance=instance, author=user.pk)
+    rows.filter(proposed_at=None).delete()
+
+
+def look_again(instance: ProcessInstance, user: Any) -> None:
+    """Takes what is staged as staged for the process as it is now, which the person has looked at."""
+    rows = Repair.objects.filter(instance=instance, author=user.pk, proposed_at=None)
+    rows.update(revision=instance.revision, changed_at=database_now())
+
+
+def propose(press: Press, edits: list[Edit]) -> Repair:
+    """Stores edits as a proposal: from now on they stay as they are.
+
+    Raises:
+        OperationRefused: the person has proposed others for this process.
+    """
+    draft = begun(press.process, press.request.actor)
+    draft.edits = [edit.to_json() for edit in edits]
+    draft.revision, draft.reason = (
+        press.process.revision,
+        storable(press.request.reason),
+    )
+    draft.proposed_at = draft.changed_at = press.now
+    draft.save()
+    return draft
+
+
+def proposal(instance: ProcessInstance, pk: str) -> Repair | None:
+    """A proposal for a process, locked; None if there is none of that id."""
+    with suppress(ValueError):
+        rows = Repair.objects.filter(instance=instance, proposed_at__isnull=False)
+        return rows.select_for_update().filter(pk=UUID(str(pk))).first()
+    return None
+
+
+def is_own(row: Repair, user: Any) -> str:
+    """Why a person cannot apply a proposal; "" if they can: it is another person's."""
+    own = row.author_id == user.pk or row.author_name == str(user)[:150]
+    return "whoever has proposed a repair does not apply it" if own else ""

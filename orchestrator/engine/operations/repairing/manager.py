@@ -1,0 +1,220 @@
+"""Repairing a process manager: its data, its step, commands that failed, events that never came."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from orchestrator.definition import Decision, Event, ProcessManager
+from orchestrator.definition.codec import decode, encode
+from orchestrator.engine import inbox
+from orchestrator.engine.change import retrying, secret_values
+from orchestrator.engine.change.application_code import applications
+from orchestrator.engine.change.incidents import named
+from orchestrator.engine.change.manager import ManagerChange
+from orchestrator.engine.operations.base import Press
+from orchestrator.engine.operations.repairing.edits import OF_WORKFLOWS, Edit, EditKind
+from orchestrator.engine.operations.repairing.events import add_events
+from orchestrator.engine.operations.repairing.plan import Edited, Effect, RepairPlan
+from orchestrator.engine.operations.skip_command import failing, give_up
+from orchestrator.engine.storage import definitions
+from orchestrator.exceptions import InvalidMessage, OperationRefused, ProcessionError
+from orchestrator.models import IssuedCommand, ProcessInstance
+from orchestrator.queue import ring_after_commit
+
+
+@dataclass
+class ManagerPlan(RepairPlan):
+    """How a process manager would stand, and what of it is made when the repair is applied."""
+
+    step: StrEnum | None = None
+    """In which it would stand; None where the running code does not have its step."""
+    data: Any = None
+    moved: bool = False
+    changed: bool = False
+    then: tuple[StrEnum, Any] | None = None
+    """Step and data after the events that are added, where they move it on."""
+    skipped: list[IssuedCommand] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    again: bool = False
+
+
+def planned(instance: ProcessInstance, edits: list[Edit]) -> ManagerPlan:
+    """What edits of a process manager would come to.
+
+    Raises:
+        UnknownDefinition: the running code no longer has its definition.
+    """
+    definition, plan = definitions.manager_of(instance), ManagerPlan(edits)
+    plan.step = next((s for s in definition.Step if s == instance.step), None)
+    try:
+        plan.data = decode(definition.Data, instance.data)
+    except InvalidMessage as mistake:
+        if all(edit.kind != EditKind.DATA for edit in edits):
+            for place in range(len(edits)):
+                plan.refuse(place, f"its stored data must be edited too: {mistake}")
+            return plan
+    for place, edit in enumerate(edits):
+        if edit.kind in OF_WORKFLOWS:
+            plan.refuse(place, "Only a workflow has steps that run by themselves")
+        else:
+            PLANNED[edit.kind](plan, place, edit, instance, definition)
+    return plan
+
+
+def _plan_data(
+    plan: ManagerPlan,
+    place: int,
+    edit: Edit,
+    instance: ProcessInstance,
+    definition: type[ProcessManager],
+) -> None:
+    try:
+        data = decode(definition.Data, edit.value)
+        body = encode(data)
+    except InvalidMessage as mistake:
+        plan.refuse(place, mistake)
+        return
+    key, name = instance.correlation_key, definition.correlation
+    if key and name and hasattr(data, name) and definition.correlation_key(data) != key:
+        plan.refuse(place, f"the process is found by it: it stays {key}", name)
+        return
+    plan.data, plan.changed = data, True
+    plan.edited.append(Edited("", instance.data, body))
+
+
+def why_not_to(
+    definition: type[ProcessManager], instance: ProcessInstance, step: str
+) -> str:
+    """Why a process cannot be moved to a step; "" if it can."""
+    if step not in {*map(str, definition.Step)}:
+        return f"the running code has no step {step}"
+    if step == definition.first:
+        return "processes start there: none waits in it"
+    return "it stands there now" if step == instance.step else ""
+
+
+def _plan_move(
+    plan: ManagerPlan,
+    place: int,
+    edit: Edit,
+    instance: ProcessInstance,
+    definition: type[ProcessManager],
+) -> None:
+    if reason := why_not_to(definition, instance, edit.target):
+        plan.refuse(place, reason)
+        return
+    plan.step, plan.moved = definition.Step(edit.target), True
+    plan.stands.append(edit.target)
+    plan.leaves.append(instance.step)
+
+
+def _plan_retry(
+    plan: ManagerPlan,
+    place: int,
+    edit: Edit,
+    instance: ProcessInstance,
+    definition: type[ProcessManager],
+) -> None:
+    skipped = [one.target for one in plan.edits if one.kind == EditKind.SKIP_COMMAND]
+    rows = [row for row in instance.commands.failing() if str(row.pk) not in skipped]
+    plan.again = True
+    # With the same idempotency key as before.
+    plan.effects += [Effect(row.type, "command", again=True) for row in rows]
+
+
+def _plan_skipped(
+    plan: ManagerPlan,
+    place: int,
+    edit: Edit,
+    instance: ProcessInstance,
+    definition: type[ProcessManager],
+) -> None:
+    try:
+        plan.skipped.append(failing(instance.commands, edit.target))
+    except OperationRefused as refused:
+        plan.refuse(place, refused)
+
+
+def _plan_event(
+    plan: ManagerPlan,
+    place: int,
+    edit: Edit,
+    instance: ProcessInstance,
+    definition: type[ProcessManager],
+) -> None:
+    if edit.target not in definition.events:
+        plan.refuse(place, f"{definition.name} takes no {edit.target} in any step")
+        return
+    try:
+        message = inbox.read(edit.target, edit.value)
+    except ProcessionError as mistake:
+        plan.refuse(place, mistake)
+        return
+    plan.events.append(message)
+    step, data = plan.then or (plan.step, plan.data)
+    if step is None or data is None:
+        return  # another edit is refused for that
+    if step in definition.finals:
+        plan.refuse(place, "the process would have ended: nothing takes it")
+        return
+    try:
+        with applications():
+            decision = definition.decide(step, data, message)
+    except Exception as error:  # noqa: BLE001  # predicates may raise anything
+        secret_values.note_of_process(error, instance, edit.value)
+        plan.refuse(place, f"it could not be handled: {named(error)}")
+        return
+    if decision.outcome == "moved":
+        plan.then = (decision.step, decision.data)
+        plan.effects += _issued(decision, instance)
+
+
+def _issued(decision: Decision, instance: ProcessInstance) -> list[Effect]:
+    """The commands that an added event would issue.
+
+    One of a type that was issued before has another id now: nothing tells its handler that the effect is there already.
+    """
+    names = [type(command).__name__ for command in decision.commands]
+    issued = instance.commands.filter(type__in=names).order_by()
+    known = set(issued.values_list("type", flat=True).distinct())
+    return [Effect(name, "command", again=name in known, safe=False) for name in names]
+
+
+PLANNED: dict[EditKind, Any] = {
+    EditKind.DATA: _plan_data,
+    EditKind.MOVE: _plan_move,
+    EditKind.RETRY: _plan_retry,
+    EditKind.SKIP_COMMAND: _plan_skipped,
+    EditKind.EVENT: _plan_event,
+}
+
+
+def carry_out(press: Press, plan: ManagerPlan) -> dict[str, Any]:
+    """Carries out what was planned, as one change; returns what the audit row tells of it."""
+    instance = press.process
+    definition = definitions.manager_of(instance)
+    change = ManagerChange(instance, press.cause, press.now)
+    for row in plan.skipped:
+        give_up(change, row)
+    if plan.again:
+        retrying.try_commands_again(change)
+        retrying.try_events_again(change)
+    if plan.moved or plan.changed:
+        change.take(definition, _decision(definition, plan))
+    add_events(change, plan.events, press)
+    change.write()
+    if plan.again:
+        for rows in (instance.commands, instance.events, instance.step_runs):
+            for queue in rows.values_list("queue", flat=True).distinct():
+                ring_after_commit(queue)
+    return {"data": instance.data}
+
+
+def _decision(definition: type[ProcessManager], plan: ManagerPlan) -> Decision:
+    """What a person has decided, as the definition would have."""
+    if plan.step is None:
+        raise OperationRefused("the running code has not the step in which it stands")
+    timers = definition.timers(plan.step) if plan.moved else ()
+    return Decision("moved", plan.step, plan.data, timers=timers, entered=plan.moved)

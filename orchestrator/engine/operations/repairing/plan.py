@@ -1,0 +1,90 @@
+"""What a repair would come to: how the process would stand, what is wrong with an edit, and which effects run.
+
+Planning asks the tables and the definition, and changes neither: what an application's predicate writes all the same is
+undone. It is done once for the page, and once more when the repair is applied, with the process locked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from orchestrator.engine.operations.repairing.edits import Edit
+from orchestrator.exceptions import InvalidMessage
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """Why an edit cannot be made, and where in its value the mistake is."""
+
+    why: str
+    path: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.why}" if self.path else self.why
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Something that is carried out because of a repair.
+
+    Args:
+        name: of the step, or of the command.
+        what: which of them it is.
+        again: whether it was carried out, or begun, before.
+        safe: whether it may run again without doing its effect twice.
+    """
+
+    name: str
+    what: Literal["step", "command"]
+    again: bool = False
+    safe: bool = True
+
+
+@dataclass(frozen=True)
+class Edited:
+    """A value before and after, for people to compare."""
+
+    of: str
+    before: Any
+    after: Any
+
+
+@dataclass
+class RepairPlan:
+    """What a repair would come to."""
+
+    edits: Sequence[Edit]
+    mistakes: dict[int, Mistake] = field(default_factory=dict)
+    """By the places of the edits."""
+    edited: list[Edited] = field(default_factory=list)
+    effects: list[Effect] = field(default_factory=list)
+    stands: list[str] = field(default_factory=list)
+    """The steps in which the process would newly be."""
+    leaves: list[str] = field(default_factory=list)
+    """The steps that it would leave."""
+
+    @property
+    def unsafe(self) -> list[Effect]:
+        """The effects that would run again although they are not made for it."""
+        return [effect for effect in self.effects if effect.again and not effect.safe]
+
+    def refuse(self, place: int, why: object, path: str = "") -> None:
+        """Notes what is wrong with an edit; the first mistake counts."""
+        if isinstance(why, InvalidMessage):
+            said = str(why)
+            path = why.path
+            why = said.removeprefix(f"{path}: ") if path else said
+        self.mistakes.setdefault(place, Mistake(str(why), path))
+
+    @property
+    def refusal(self) -> str:
+        """Why the repair cannot be applied; "" if it can."""
+        if not self.edits:
+            return "nothing is staged"
+        for place, mistake in sorted(self.mistakes.items()):
+            edit = self.edits[place]
+            what = f"{edit.kind} {edit.target}".strip()
+            return f"the edit {what} cannot be made: {mistake}"
+        return ""

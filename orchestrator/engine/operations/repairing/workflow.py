@@ -1,0 +1,266 @@
+"""Repairing a workflow: results that were given, steps that are skipped or redone, events that never came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from django.db import Error as DatabaseError
+from django.db.models import Q
+
+from orchestrator.definition import Event
+from orchestrator.definition.codec import decode, encode_as
+from orchestrator.definition.workflow.advance import Arrivals, Settled, advance
+from orchestrator.engine import inbox
+from orchestrator.engine.change import joins, redoing, retrying, settling
+from orchestrator.engine.change.application_code import contained
+from orchestrator.engine.change.workflow import WorkflowChange, cancel_child
+from orchestrator.engine.operations.base import Press
+from orchestrator.engine.operations.repairing.edits import OF_MANAGERS, Edit, EditKind
+from orchestrator.engine.operations.repairing.events import add_events
+from orchestrator.engine.operations.repairing.plan import Edited, Effect, RepairPlan
+from orchestrator.engine.operations.skip import check_can_be_skipped, read_result
+from orchestrator.engine.operations.visit import followed, forget_trouble, open_run
+from orchestrator.engine.storage.results import GIVEN, sealed
+from orchestrator.exceptions import (
+    NoCase,
+    OperationRefused,
+    ProcessionError,
+)
+from orchestrator.models import StepKind, StepRun, StepStatus
+
+Given = tuple[StepRun, Any, Any]
+"""A visit, and the result that it is given: as its type, and as JSON values."""
+
+RUNS_BEFORE = (StepStatus.DONE, StepStatus.RUNNING, StepStatus.FAILED)
+
+
+@dataclass
+class WorkflowPlan(RepairPlan):
+    """How a workflow would stand, and what of it is made when the repair is applied."""
+
+    results: list[Given] = field(default_factory=list)
+    skipped: list[Given] = field(default_factory=list)
+    redone: list[str] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    again: bool = False
+    known: dict[str, Arrivals] = field(default_factory=dict)
+    """The joins as the skipped steps would leave them."""
+    given_up: set[str] = field(default_factory=set)
+    """The steps that the skipped ones would have cancelled."""
+
+
+def planned(change: WorkflowChange, edits: list[Edit]) -> WorkflowPlan:
+    """What edits of a workflow would come to.
+
+    Args:
+        change: one that is asked and never written.
+        edits: the edits.
+    """
+    plan = WorkflowPlan(edits)
+    for place, edit in enumerate(edits):
+        if edit.kind in OF_MANAGERS:
+            plan.refuse(place, REFUSED[edit.kind])
+            continue
+        try:
+            PLANNED[edit.kind](plan, edit, change)
+        except DatabaseError:
+            raise
+        except ProcessionError as mistake:
+            plan.refuse(place, mistake)
+    plan.skipped.sort(key=lambda given: given[0].pk)
+    for run, result, _ in plan.skipped:
+        place = next(n for n, edit in enumerate(edits) if _is_skip_of(edit, run))
+        if run.node in plan.given_up:
+            plan.refuse(place, f"{run.node} would be cancelled by another edit")
+            continue
+        try:
+            followed(run, partial(_look_ahead, plan, change, run, result))
+        except OperationRefused as refused:
+            plan.refuse(place, refused)
+    return plan
+
+
+REFUSED = {
+    EditKind.DATA: "a workflow keeps the input it started with: edit the results of its steps, or restart it",
+    EditKind.MOVE: "a workflow is where its graph leads: skip or redo steps, or resume it from a checkpoint",
+    EditKind.SKIP_COMMAND: "a workflow issues no commands",
+}
+
+
+def _is_skip_of(edit: Edit, run: StepRun) -> bool:
+    return edit.kind == EditKind.SKIP and edit.run == run.pk
+
+
+def why_no_result(change: WorkflowChange, run: StepRun) -> str:
+    """Why the result of a visit cannot be edited; "" if it can be."""
+    vertex = change.plan.vertices.get(run.node)
+    if vertex is None:
+        return f"the running code has no step {run.node}"
+    if vertex.step.kind == "sleep":
+        return f"{run.node} lets time pass: there is no result"
+    if run.kind == StepKind.MAP:
+        return f"{run.node} stands for all its elements: edit theirs, one by one"
+    rows = change.instance.step_runs.filter(node=run.node)
+    if rows.filter(finished_at=None, redo=True).exists():
+        return f"{run.node} is being redone already"
+    if run.status not in GIVEN or run.kind == StepKind.UNDO:
+        return f"{run.node} has given no result in this visit"
+    given = rows.filter(status__in=GIVEN).exclude(kind=StepKind.UNDO)
+    later = Q(visit__gt=run.visit) | Q(visit=run.visit, round__gt=run.round)
+    if given.filter(later, item=run.item).exists():
+        return f"{run.node} has another result by now: its last one counts"
+    whole = given.filter(kind=StepKind.MAP, visit=run.visit)
+    if run.kind == StepKind.ITEM and not whole.exists():
+        return f"{run.node} is not finished: its elements have no result to edit yet"
+    return ""
+
+
+def _plan_result(plan: WorkflowPlan, edit: Edit, change: WorkflowChange) -> None:
+    run = StepRun.objects.filter(instance=change.instance, pk=edit.run).first()
+    if run is None:
+        raise OperationRefused(f"the process has no step run {edit.target}")
+    if reason := why_no_result(change, run):
+        raise OperationRefused(reason)
+    vertex = change.plan[run.node]
+    form = vertex.returns if run.kind == StepKind.ITEM else vertex.result_type
+    result = decode(form, edit.value)
+    body = encode_as(form, result)
+    sealed(body)
+    plan.results.append((run, result, body))
+    plan.edited.append(Edited(_named(run), run.result, body))
+
+
+def _named(run: StepRun) -> str:
+    return f"{run.node} #{run.item}" if run.item is not None else run.node
+
+
+def _plan_skip(plan: WorkflowPlan, edit: Edit, change: WorkflowChange) -> None:
+    run = open_run(change.instance, edit.run)
+    check_can_be_skipped(run)
+    result, body = read_result(change, run, edit.value)
+    plan.skipped.append((run, result, body))
+    plan.leaves.append(run.node)
+    plan.edited.append(Edited(_named(run), None, body))
+
+
+def _look_ahead(
+    plan: WorkflowPlan, change: WorkflowChange, run: StepRun, result: Any
+) -> None:
+    """Which steps would start when a step is skipped; asked of the pure core, after those that are skipped before it.
+
+    Raises:
+        Exception: no way on fits the result, or whatever a predicate raises.
+    """
+    if run.kind in (StepKind.ITEM, StepKind.UNDO) or run.redo:
+        return
+
+    def look(names: Sequence[str]) -> dict[str, Arrivals]:
+        new = [name for name in names if name not in plan.known]
+        for name, row in joins.stored(change.instance.pk, new).items() if new else ():
+            over = row.kind != StepKind.JOIN or row.finished_at is not None
+            plan.known[name] = joins.arrivals_of(row, over=over)
+        return {name: plan.known[name] for name in names if name in plan.known}
+
+    with contained(run.node, NoCase):
+        found = advance(change.plan, Settled(run.node, run.visit, "done", result), look)
+    plan.known |= found.joins
+    plan.given_up |= {*found.given_up, *found.caught}
+    begun = [name for name, _ in found.entered]
+    plan.stands += begun
+    plan.effects += _started(begun, change)
+
+
+def _started(names: Sequence[str], change: WorkflowChange) -> list[Effect]:
+    """The steps that would begin; one in a loop may have run before."""
+    steps = [name for name in names if change.plan[name].step.function is not None]
+    before = change.instance.step_runs.filter(node__in=steps, status__in=RUNS_BEFORE)
+    known = set(before.order_by().values_list("node", flat=True).distinct())
+    return [_effect(name, change, again=name in known) for name in steps]
+
+
+def _effect(name: str, change: WorkflowChange, *, again: bool) -> Effect:
+    return Effect(name, "step", again, change.plan[name].step.policy.idempotent)
+
+
+def _plan_redo(plan: WorkflowPlan, edit: Edit, change: WorkflowChange) -> None:
+    if reason := redoing.why_not(change, edit.target):
+        raise OperationRefused(reason)
+    if any(run.node == edit.target for run, *_ in plan.results):
+        raise OperationRefused(
+            f"the result of {edit.target} is edited: one or the other"
+        )
+    plan.redone.append(edit.target)
+    plan.stands.append(edit.target)
+    plan.effects.append(_effect(edit.target, change, again=True))
+
+
+def _plan_retry(plan: WorkflowPlan, edit: Edit, change: WorkflowChange) -> None:
+    skipped = [one.run for one in plan.edits if one.kind == EditKind.SKIP]
+    rows = retrying.troubled(change).exclude(pk__in=skipped).order_by()
+    plan.again = True
+    names = sorted(set(rows.values_list("node", flat=True).distinct()))
+    known = [name for name in names if name in change.plan.vertices]
+    plan.effects += [_effect(name, change, again=True) for name in known]
+
+
+def _plan_event(plan: WorkflowPlan, edit: Edit, change: WorkflowChange) -> None:
+    events = {
+        vertex.step.event.__name__
+        for vertex in change.plan.vertices.values()
+        if vertex.step.event is not None
+    }
+    if edit.target not in events:
+        raise OperationRefused(
+            f"{change.instance.name} takes no {edit.target} in any step"
+        )
+    plan.events.append(inbox.read(edit.target, edit.value))
+
+
+PLANNED: dict[EditKind, Callable[[WorkflowPlan, Edit, WorkflowChange], None]] = {
+    EditKind.RESULT: _plan_result,
+    EditKind.SKIP: _plan_skip,
+    EditKind.REDO: _plan_redo,
+    EditKind.RETRY: _plan_retry,
+    EditKind.EVENT: _plan_event,
+}
+
+
+def carry_out(
+    press: Press, plan: WorkflowPlan, change: WorkflowChange
+) -> dict[str, Any]:
+    """Carries out what was planned, as one change; returns what the audit row tells of it."""
+    for run, _, body in plan.results:
+        columns = sealed(body)
+        redoing.give(change, run, body, columns["checksum"])
+    if plan.again:
+        left = [run.pk for run, *_ in plan.skipped]
+        retrying.try_steps_again(change, left)
+        retrying.try_events_again(change)
+    _skip(change, plan.skipped)
+    for step in plan.redone:
+        redoing.begin(change, step, "wanted by an operator", limit=None)
+    add_events(change, plan.events, press)
+    change.write()
+    if plan.again:
+        retrying.try_parents_again(press.process, press.cause, press.now)
+    return {"results": [[one.of, one.before, one.after] for one in plan.edited]}
+
+
+def _skip(change: WorkflowChange, skipped: Sequence[Given]) -> None:
+    """Settles open visits with what a person gives, in the order in which a history tells them again."""
+    maps: set[tuple[str, int]] = set()
+    for run, result, body in skipped:
+        if run.pk in change.closed:
+            raise OperationRefused(f"{run.node} would be cancelled by another edit")
+        if run.kind == StepKind.ITEM:
+            if (run.node, run.visit) in maps:
+                change.flush()  # the map counts its elements where they are stored
+            maps.add((run.node, run.visit))
+        forget_trouble(change, run, "skipped by an operator")
+        change.close_open(run, StepStatus.SKIPPED, **sealed(body))
+        if run.child_id is not None:
+            cancel_child(run, change)
+        followed(run, partial(settling.follow, change, run, result, StepStatus.SKIPPED))

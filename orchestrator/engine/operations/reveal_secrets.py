@@ -1,0 +1,77 @@
+"""Reveal: a person has the secrets of one process shown, once, with a reason that is kept."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.utils.translation import gettext_lazy as _
+
+from orchestrator import secret_names
+from orchestrator.engine.operations.audit import ActionRequest, audited
+from orchestrator.engine.operations.base import Operation
+from orchestrator.engine.operations.registry import register
+from orchestrator.engine.storage.batch import database_now
+from orchestrator.exceptions import OperationRefused, PermissionMissing
+from orchestrator.grants import definition_of
+from orchestrator.models import OperatorAction, ProcessInstance
+
+GOOD_FOR = timedelta(minutes=5)
+"""So long the same press shows the secrets again, as when a page is loaded anew."""
+
+
+class RevealSecrets(Operation):
+    """Allows one look at the secrets of a process. Nothing of it is changed; what was seen is not written down."""
+
+    name = "reveal"
+    label = _("Show secrets")
+    done = _("Shown.")
+    may = _("Can have secret fields shown")
+    text = _(
+        "What is secret in this process is shown to you on a page of your own. "
+        "The audit keeps that you have looked, and why."
+    )
+    model = ProcessInstance
+    by_definition = True
+    by_rest = False
+
+    @property
+    def codename(self) -> str:
+        return "reveal_secrets"
+
+    def __call__(self, instance_id: UUID, *, request: ActionRequest) -> OperatorAction:
+        """Carries it out.
+
+        Args:
+            instance_id: the process.
+            request: who wants it, and why.
+
+        Raises:
+            OperationRefused: the operator may not, or has pressed long ago.
+        """
+        self._check_request(request)
+
+        def carry_out() -> dict[str, Any]:
+            self._check_somewhere(request)
+            rows = ProcessInstance.objects.select_related("definition")
+            instance = rows.defer("data", "definition__graph").get(pk=instance_id)
+            self._check_permission(request, instance.name)
+            names = sorted(secret_names.of_process(instance).names)
+            return {
+                "instance": instance,
+                "at": database_now(),
+                "after": {"fields": names},
+            }
+
+        found = audited(self.name, request, carry_out, {"instance_id": instance_id})
+        # What was answered before is answered again, to whoever has the key.
+        self._check_permission(request, definition_of(found.instance))
+        if found.actor_id != request.actor.pk:
+            raise PermissionMissing
+        if database_now() - found.at > GOOD_FOR:
+            raise OperationRefused("that look is over: say again why")
+        return found
+
+
+reveal = register(RevealSecrets())

@@ -1,0 +1,197 @@
+"""Send event: a person sends an event, as a test or in the place of a sender that cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.utils.translation import gettext_lazy as _
+
+from orchestrator import registry
+from orchestrator.definition import Event
+from orchestrator.definition.codec import seal
+from orchestrator.engine import inbox
+from orchestrator.engine.change import secret_values
+from orchestrator.engine.change.application_code import applications, is_applications
+from orchestrator.engine.change.incidents import named
+from orchestrator.engine.events.addressee import of_key
+from orchestrator.engine.inbox import Address
+from orchestrator.engine.operations.audit import ActionRequest, audited
+from orchestrator.engine.operations.base import Operation
+from orchestrator.engine.operations.event import check_takes
+from orchestrator.engine.operations.registry import register
+from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.storage.receipts import Receipt
+from orchestrator.engine.storage.tables import instances
+from orchestrator.exceptions import OperationRefused, ProcessionError, StaleRevision
+from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance
+from orchestrator.registry import Declared
+
+SOURCE = "console"
+"""Who has sent what a person sends."""
+
+
+@dataclass(frozen=True)
+class EventToSend:
+    """An event, and whom it is for.
+
+    Args:
+        type: the name of its class.
+        body: its fields as JSON values.
+        id: by which a repeat of it is known.
+        process_id: the process that it is for.
+        definition: the one whose processes it is for, where no process is named; "" for all that know its type.
+        key: the correlation key; read from the event where it is empty.
+        seen: the process that a page has shown as the one that it will find.
+    """
+
+    type: str
+    body: Mapping[str, Any]
+    id: str
+    process_id: UUID | None = None
+    definition: str = ""
+    key: str = ""
+    seen: UUID | None = None
+
+
+class SendEvent(Operation):
+    """Stores an event as if its sender had sent it; its source is the console."""
+
+    name = "send"
+    label = _("Send event")
+    done = _("Sent.")
+    may = _("Can send an event")
+    model = InboxEvent
+    by_definition = True
+    text = _(
+        "The event is stored and delivered like any other, with all that follows: nothing of it is a rehearsal. "
+        "Its source is the console."
+    )
+    tone = "primary"
+
+    def __call__(
+        self, wanted: EventToSend, *, request: ActionRequest
+    ) -> OperatorAction:
+        """Carries it out.
+
+        Args:
+            wanted: the event; of the same id it is a repeat, which changes nothing.
+            request: who wants it, why, and the revision of the process that the page showed.
+
+        Raises:
+            OperationRefused: it cannot be read, no process can take it, the page is stale, or the operator may not.
+        """
+        self._check_request(request)
+
+        def carry_out() -> dict[str, Any]:
+            self._check_somewhere(request)
+            try:
+                return self._sent(wanted, request)
+            except OperationRefused:
+                raise
+            except ProcessionError as error:
+                raise OperationRefused(str(error)) from None
+            except Exception as error:
+                if is_applications(error):
+                    secret_values.note_of_message(error, wanted.type, wanted.body)
+                    raise OperationRefused(named(error)) from None
+                raise
+
+        return audited(self.name, request, carry_out, {})
+
+    def forbidden_to(
+        self, user: Any, kind: str, definition: str = "", process: Any = None
+    ) -> str:
+        """Why a user may not send such an event; "" if they may.
+
+        Args:
+            user: who would.
+            kind: its type.
+            definition: for whose processes; "" for those of all that know it, for all of which it takes the permission.
+            process: the key of the one that it is for, where that is said.
+        """
+        if self.definitions(user) is None:
+            return ""
+        if process is not None:
+            rows = ProcessInstance.objects.filter(pk=process)
+            names = list(rows.values_list("name", flat=True))
+        else:
+            names = [definition] if definition else _interested_names(kind)
+        for name in names or [""]:
+            if reason := self.forbidden(user, name):
+                return reason
+        return ""
+
+    def _sent(self, wanted: EventToSend, request: ActionRequest) -> dict[str, Any]:
+        """Stores it; what the audit row says."""
+        message = _read(wanted)
+        process, now = _addressee(wanted, message)
+        name = process.name if process is not None else wanted.definition
+        self._check_permission(
+            request, *([name] if name else _interested_names(wanted.type))
+        )
+        if wanted.seen not in (None, process.pk if process else None):
+            raise StaleRevision("It would find another process than the page showed")
+        if process is not None:
+            check_takes(process, wanted.type, request.expected_revision)
+        receipt = _received(wanted, message)
+        event = InboxEvent.objects.get(pk=receipt.number)
+        after = {"type": event.type, "verdict": str(event.verdict)}
+        if process is not None:
+            after["process"] = str(process.pk)
+        said = "it was sent before, and is not sent again" if receipt.repeated else ""
+        about = {"event": event, "instance": process, "detail": said}
+        return {**about, "at": now, "after": after}
+
+
+def _interested_names(kind: str) -> list[str]:
+    """The definitions whose processes may take an event of this type."""
+    return sorted({one.name for one in registry.interested(kind)})
+
+
+def _read(wanted: EventToSend) -> Event:
+    seal(dict(wanted.body))  # no more than others may send
+    with applications(ProcessionError):
+        return inbox.read(wanted.type, dict(wanted.body))
+
+
+def _received(wanted: EventToSend, message: Event) -> Receipt:
+    target = "" if wanted.process_id is not None else wanted.definition
+    address = Address(wanted.process_id, wanted.key, target)
+    return inbox.receive(message, id=wanted.id, source=SOURCE, address=address)
+
+
+def _addressee(
+    wanted: EventToSend, message: Event
+) -> tuple[ProcessInstance | None, datetime]:
+    """The process that it will find, locked; None where that is none, or there may be several."""
+    pk = wanted.process_id
+    if pk is None and wanted.definition:
+        definition = _interested(wanted)
+        key = wanted.key or inbox.key_of(definition, message)
+        starts = wanted.type in definition.starting_events()
+        pk = of_key(definition.name, key, starts=starts) if key else None
+    if pk is None:
+        return None, database_now()
+    process, now = instances.lock(pk)
+    if process is None:
+        raise OperationRefused(f"there is no process {pk}")
+    return process, now
+
+
+def _interested(wanted: EventToSend) -> Declared:
+    """The definition that it is for.
+
+    Raises:
+        OperationRefused: no row of it is for such an event.
+    """
+    for definition in registry.interested(wanted.type):
+        if definition.name == wanted.definition:
+            return definition
+    raise OperationRefused(f"{wanted.definition} takes no {wanted.type} in any step")
+
+
+send = register(SendEvent())

@@ -1,0 +1,62 @@
+"""Skip what failed: processes go on with a result that a person gives in the place of the step that failed in each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.utils.translation import gettext_lazy as _
+
+from orchestrator.engine.operations import outcomes
+from orchestrator.engine.operations.base import Given, Press, ProcessOperation, Tried
+from orchestrator.engine.operations.circumstances import Circumstances
+from orchestrator.engine.operations.registry import register
+from orchestrator.engine.operations.skip import skip
+from orchestrator.exceptions import OperationRefused
+from orchestrator.models import Status, StepKind, StepStatus
+
+NO_STEP = "No step of it has failed"
+SEVERAL = "Several of its steps have failed: skip them one by one"
+
+
+class SkipFailedStep(ProcessOperation):
+    """Skips the one step of a workflow that has failed, with the same result in all of many processes.
+
+    Where several have failed, or none, it is refused: one result would not do for different steps.
+    """
+
+    name = "skip_failed"
+    label = _("Skip the failed step")
+    done = _("Skipped.")
+    may = skip.may
+    text = _(
+        "Ends the step that failed with the result you give, and the process goes on with it. A result that is none of "
+        "that step is refused; a process of which several steps have failed is left as it is."
+    )
+    given = (Given("json", "json", _("Result, as JSON"), lambda instance: None),)
+    in_bulk = True
+    of_workflows = True
+
+    @property
+    def codename(self) -> str:
+        return skip.codename
+
+    def why_not(self, process: Circumstances) -> str:
+        if process.not_open:
+            return process.not_open
+        return "" if process.instance.status == Status.FAILED else NO_STEP
+
+    def outcomes(self, tried: Sequence[Tried]) -> dict[Any, str | None]:
+        return outcomes.of_retries(tried)
+
+    def effect(self, press: Press, result_json: Any) -> dict[str, Any] | None:
+        rows = press.process.step_runs.filter(
+            status=StepStatus.FAILED, finished_at=None
+        )
+        failed = list(rows.exclude(kind=StepKind.MAP).values_list("pk", flat=True)[:2])
+        if len(failed) != 1:
+            raise OperationRefused(SEVERAL if failed else NO_STEP)
+        return skip.effect(press, failed[0], result_json)
+
+
+skip_failed = register(SkipFailedStep())

@@ -1,0 +1,98 @@
+"""What a person wants done to many, and how fast."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from orchestrator.exceptions import OperationRefused
+from orchestrator.models import BulkOperation
+
+MOST_BATCH = 1_000
+"""Items that may be under way at once: each look at them takes them all in."""
+
+MOST_RATE = 1_000.0
+
+MOST_SAMPLES = 5
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast a bulk operation goes on.
+
+    Args:
+        samples: how many are tried first, and then, and so on, each time until what came of them is known.
+        batch: how many are under way at once after that.
+        rate: how many are begun in a second at most; None for as many as go.
+        per_key: how many with the same correlation key are under way at once; None for any number.
+        stop_above: the percentage of failures above which it stops by itself; None for never.
+    """
+
+    samples: tuple[int, ...] = (1, 10)
+    batch: int = 100
+    rate: float | None = None
+    per_key: int | None = None
+    stop_above: float | None = 5.0
+
+    def check(self) -> None:
+        """Refuses what makes no sense.
+
+        Raises:
+            OperationRefused: one of the numbers is out of bounds.
+        """
+        sizes = all(0 < size <= MOST_BATCH for size in self.samples)
+        if len(self.samples) > MOST_SAMPLES or not sizes:
+            raise OperationRefused(
+                f"give at most {MOST_SAMPLES} samples of 1 to {MOST_BATCH}"
+            )
+        if not 0 < self.batch <= MOST_BATCH:
+            raise OperationRefused(f"let 1 to {MOST_BATCH} be under way at once")
+        if self.rate is not None and not 0.01 <= self.rate <= MOST_RATE:
+            raise OperationRefused(f"begin 0.01 to {MOST_RATE:g} a second")
+        if self.per_key is not None and not 0 < self.per_key <= MOST_BATCH:
+            raise OperationRefused(
+                f"let 1 to {MOST_BATCH} with one business key be under way at once"
+            )
+        if self.stop_above is not None and not 0 <= self.stop_above < 100:
+            raise OperationRefused("stop at a percentage from 0 to below 100")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a person wants done, and to what.
+
+    Args:
+        action: the name of the action.
+        selection: the kind of selection.
+        about: what is selected.
+        shown: how many the page has shown.
+        shown_at: when it did; what matches only since then is left alone.
+        exact: whether it has counted them all; if not, nothing begins before a person has seen how many there are.
+        given: what the action is told besides.
+        pace: how fast.
+        limits: the definitions that the page has shown it to be limited to, as `bulk.limits` says them; "" where it
+            has said nothing of that.
+    """
+
+    action: str
+    selection: str
+    about: Mapping[str, Any]
+    shown: int
+    shown_at: datetime
+    exact: bool = True
+    given: Sequence[Any] = ()
+    pace: Pace = field(default_factory=Pace)
+    limits: str = ""
+
+
+def pace_of(operation: BulkOperation) -> Pace:
+    """The pace of an operation."""
+    return Pace(
+        tuple(operation.samples),
+        operation.batch,
+        operation.rate,
+        operation.per_key,
+        operation.stop_above,
+    )

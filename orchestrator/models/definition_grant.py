@@ -1,0 +1,36 @@
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class DefinitionGrant(models.Model):
+    """What the members of a group may do with the processes of one definition, and with no others.
+
+    The same permission given to a group or a person by Django itself holds for all definitions.
+    """
+
+    group = models.ForeignKey(
+        "auth.Group",
+        models.CASCADE,
+        db_index=False,  # one_grant begins with it
+        related_name="+",
+        verbose_name=_("group"),
+    )
+    definition = models.CharField(_("definition name"), max_length=100)
+    permission = models.ForeignKey(
+        "auth.Permission",
+        models.CASCADE,
+        related_name="+",
+        verbose_name=_("permission"),
+    )
+
+    class Meta:
+        verbose_name = _("permission by definition")
+        verbose_name_plural = _("permissions by definition")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["group", "definition", "permission"], name="one_grant"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.group}: {self.permission.codename}, {self.definition}"

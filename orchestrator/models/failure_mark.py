@@ -1,0 +1,59 @@
+from typing import Self
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
+
+
+class FailureMarkQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model comes after it
+    """Named queries on marks."""
+
+    def handled(self) -> Self:
+        """Those that say that a cause is handled, and whose time is not over."""
+        for_ever = Q(until__isnull=True)
+        return self.filter(for_ever | Q(until__gt=Now()), handled_at__isnull=False)
+
+
+class FailureMark(models.Model):
+    """What people have said of all failures of one cause: that they are handled, and who sees to them.
+
+    Handled ones are left out of the inbox until the time is over, or until another one is opened after `last`.
+    """
+
+    fingerprint = models.CharField(
+        _("cause fingerprint"), primary_key=True, max_length=64
+    )
+    handled_at = models.DateTimeField(_("handled at"), null=True, blank=True)
+    handled_by = models.CharField(_("handled by"), max_length=150, blank=True)
+    note = models.TextField(_("note"), blank=True)
+    until = models.DateTimeField(_("handled until"), null=True, blank=True)
+    last = models.BigIntegerField(_("newest incident seen"), null=True, blank=True)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        db_index=False,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("owner"),
+    )
+    revision = models.PositiveIntegerField(_("revision"), default=0)
+    changed_at = models.DateTimeField(_("changed at"))
+
+    objects = FailureMarkQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("mark of a group of failures")
+        verbose_name_plural = _("marks of groups of failures")
+        indexes = [
+            models.Index(
+                fields=["fingerprint"],
+                condition=Q(handled_at__isnull=False),
+                name="handled_failures",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.fingerprint

@@ -1,0 +1,45 @@
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+
+class SavedView(models.Model):
+    """A list of processes as somebody wants to see it again: the parameters of its address, under a name.
+
+    It is of the person whose it is, or of all where it is nobody's.
+    """
+
+    name = models.CharField(_("name"), max_length=100)
+    about = models.JSONField(_("parameters"))
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.CASCADE,
+        db_index=False,  # views_of_person begins with it
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("owner"),
+    )
+    saved_by = models.CharField(_("saved by"), max_length=150, blank=True)
+    revision = models.PositiveIntegerField(_("revision"), default=0)
+    changed_at = models.DateTimeField(_("changed at"))
+
+    class Meta:
+        verbose_name = _("saved view")
+        verbose_name_plural = _("saved views")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["owner", "name"],
+                condition=Q(owner__isnull=False),
+                name="views_of_person",
+            ),
+            models.UniqueConstraint(
+                fields=["name"],
+                condition=Q(owner__isnull=True),
+                name="views_of_team",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,1 @@
+"""A process whose deadlines tell one person after the other."""

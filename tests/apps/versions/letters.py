@@ -1,0 +1,182 @@
+"""A letter in several versions: steps are renamed, added before what comes, added behind what has been, and removed."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from orchestrator.definition import (
+    Event,
+    Workflow,
+    ask,
+    join,
+    migrates_from,
+    start,
+    step,
+    then,
+    wait,
+)
+
+NAME = "letter"
+
+
+class Approved(Event):
+    letter: str
+
+
+class Verdict(StrEnum):
+    GOOD = "good"
+    BAD = "bad"
+
+
+@dataclass(frozen=True)
+class Order:
+    letter: str
+    pages: int = 2
+
+
+@dataclass(frozen=True)
+class LongOrder:
+    letter: str
+    pages: int = 2
+    language: str = "en"
+
+
+def draft(letter: str) -> str:
+    return f"Dear {letter}"
+
+
+def illustrate(letter: str) -> str:
+    return f"picture for {letter}"
+
+
+def typeset(draft: str) -> str:
+    return f"<{draft}>"
+
+
+def proofread(draft: str) -> str:
+    return draft.upper()
+
+
+def post(letter: str) -> str:
+    return f"posted {letter}"
+
+
+def measured(letter: str) -> int:
+    """Gives another form than it did."""
+    return len(letter)
+
+
+approval = wait(Approved, name="approval")
+"""Anybody's."""
+
+
+class Letter(Workflow):
+    """Drafted, approved, posted."""
+
+    Input = Order
+    name = NAME
+    correlation = "letter"
+    flow = (start(draft), then(draft, approval), then(approval, post))
+
+
+class LetterTypeset(Workflow):
+    """The draft has another name; after the approval it is typeset; its input has a field more."""
+
+    Input = LongOrder
+    name = NAME
+    version = 2
+    correlation = "letter"
+    written = step(draft, "written", gives="draft")
+    migrations = (migrates_from(1, steps={"draft": "written"}),)
+    flow = (
+        start(written),
+        then(written, approval),
+        then(approval, typeset),
+        then(typeset, post),
+    )
+
+
+class LetterProofread(Workflow):
+    """A step comes before what most processes wait for already."""
+
+    Input = Order
+    name = NAME
+    version = 3
+    correlation = "letter"
+    flow = (
+        start(draft),
+        then(draft, proofread),
+        then(proofread, approval),
+        then(approval, post),
+    )
+
+
+class LetterInParallel(Workflow):
+    """The picture is made beside the draft; both come together."""
+
+    Input = Order
+    name = NAME
+    version = 4
+    correlation = "letter"
+    flow = (
+        start(draft, illustrate),
+        join(draft, illustrate, into=approval),
+        then(approval, post),
+    )
+
+
+class LetterPostedAtOnce(Workflow):
+    """Nobody approves it: there is nothing that the wait could be."""
+
+    Input = Order
+    name = NAME
+    version = 5
+    correlation = "letter"
+    flow = (start(draft), then(draft, post))
+
+
+measure = step(measured, "draft")
+
+
+class LetterMeasured(Workflow):
+    """The draft's result is of another form."""
+
+    Input = Order
+    name = NAME
+    version = 6
+    correlation = "letter"
+    flow = (start(measure), then(measure, approval), then(approval, post))
+
+
+decision = ask("approval", Verdict)
+
+
+class LetterDecided(Workflow):
+    """Somebody decides what an event has said."""
+
+    Input = Order
+    name = NAME
+    version = 7
+    correlation = "letter"
+    flow = (start(draft), then(draft, decision), then(decision, post))
+
+
+class LetterWithoutDraft(Workflow):
+    """Nothing is drafted any more."""
+
+    Input = Order
+    name = NAME
+    version = 8
+    correlation = "letter"
+    flow = (start(approval), then(approval, post))
+
+
+ALL = (
+    Letter,
+    LetterTypeset,
+    LetterProofread,
+    LetterInParallel,
+    LetterPostedAtOnce,
+    LetterMeasured,
+    LetterDecided,
+    LetterWithoutDraft,
+)

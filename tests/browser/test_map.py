@@ -1,0 +1,201 @@
+"""S2, the map of a definition in a browser: numbers open their lists and change live, overlays can be read."""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from xml.etree import ElementTree as ET
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from examples.order_listing.messages import Destination
+from examples.order_listing.orders import place_order
+from orchestrator.engine.drain import drain
+from tests.browser.conftest import live
+from tests.browser.samples import orders
+from tests.browser.test_pages import FAINT
+from tests.services.site import Site
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+
+HOME = "/definitions/order-listing/"
+LIGHT = """() => [...document.querySelectorAll(".heat")].map((swatch) => {
+    const canvas = new OffscreenCanvas(1, 1).getContext("2d");
+    canvas.fillStyle = getComputedStyle(swatch).backgroundColor;
+    canvas.fillRect(0, 0, 1, 1);
+    const [red, green, blue] = canvas.getImageData(0, 0, 1, 1).data;
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+})"""
+
+
+@pytest.fixture(params=["light", "dark"])
+def coloured(
+    request: pytest.FixtureRequest, browser: Browser, live_site: Site, operator: User
+) -> Iterator[Page]:
+    """A signed-in page in one of the two colour schemes."""
+    context = browser.new_context(
+        base_url=live_site.url, color_scheme=request.param, reduced_motion="reduce"
+    )
+    page = context.new_page()
+    page.goto(live_site.link(operator))
+    yield page
+    context.close()
+
+
+@pytest.fixture
+def without_scripts(
+    transactional_db: None, browser: Browser, live_site: Site, operator: User
+) -> Iterator[Page]:
+    context = browser.new_context(base_url=live_site.url, java_script_enabled=False)
+    page = context.new_page()
+    page.goto(live_site.link(operator))
+    yield page
+    context.close()
+
+
+def badge(page: Page, step: str, name: str) -> Locator:
+    """The number in one corner of a step."""
+    return page.locator(f"[data-badges={step}] .badge.{name} text")
+
+
+def test_s2_1_numbers_change_without_a_reload_and_the_picture_stays_where_it_is(
+    signed_in: Page,
+) -> None:
+    orders()
+    signed_in.goto(HOME)
+    live(signed_in)
+    signed_in.evaluate("window.loadedOnce = true")
+    expect(badge(signed_in, "AwaitingExternalCreation", "failed")).to_have_text("!2")
+    expect(badge(signed_in, "AwaitingExternalListing", "finished")).to_be_hidden()
+    signed_in.click("[data-zoom=in]")
+    enlarged = re.compile(r"scale\(1\.")
+    expect(signed_in.locator(".picture").first).to_have_attribute("style", enlarged)
+    place = "() => document.querySelector('.picture').style.transform"
+    before = signed_in.evaluate(place)
+
+    place_order(Destination.INTERNAL, "one more")
+    place_order(Destination.EXTERNAL, "one that fails")
+    drain()
+
+    expect(badge(signed_in, "Completed", "finished")).to_have_text("✓2")
+    expect(badge(signed_in, "AwaitingExternalCreation", "failed")).to_have_text("!3")
+    told = signed_in.locator("#n_AwaitingExternalCreation > title")
+    expect(told).to_have_text("Awaiting external creation: 3 failed")
+    assert signed_in.evaluate(place) == before
+    assert signed_in.evaluate("window.loadedOnce") is True
+
+
+def test_s2_2_a_number_opens_its_processes_by_mouse_and_by_keyboard(
+    signed_in: Page,
+) -> None:
+    orders()
+    signed_in.goto(HOME)
+
+    badge(signed_in, "AwaitingExternalCreation", "failed").click()
+
+    signed_in.wait_for_url("**/?step=AwaitingExternalCreation&doing=failed**")
+    expect(signed_in.locator("#rows tr")).to_have_count(2)
+    chip = signed_in.locator(".chip.filter", has_text="There")
+    expect(chip).to_contain_text("failed")
+    chip.click()
+    expect(chip).to_have_count(0)
+    signed_in.go_back()
+    link = signed_in.locator("[data-badges=Completed] a:has(.finished)")
+    link.focus()
+    edge = "link => getComputedStyle(link.querySelector('rect')).strokeWidth"
+    assert link.evaluate(edge) == "3px"
+    signed_in.keyboard.press("Enter")
+    signed_in.wait_for_url("**doing=left-hour**")
+    expect(signed_in.locator("#rows tr")).to_have_count(1)
+
+
+def test_s2_2_it_works_without_scripts(without_scripts: Page) -> None:
+    orders()
+    without_scripts.goto(HOME)
+
+    badge(without_scripts, "AwaitingExternalCreation", "failed").click()
+
+    expect(without_scripts.locator("#rows tr")).to_have_count(2)
+
+
+def test_s2_3_an_overlay_is_chosen_and_can_be_read_in_each_theme_and_without_colour(
+    transactional_db: None, coloured: Page
+) -> None:
+    orders()
+    coloured.goto(HOME)
+
+    coloured.click("#map .tabs a:has-text('Failure rate')")
+    coloured.click("#map .tabs a:has-text('Last week')")
+
+    coloured.wait_for_url(re.compile("overlay=failures"))
+    assert "window=week" in coloured.url
+    expect(badge(coloured, "AwaitingExternalCreation", "value")).to_have_text("100 %")
+    expect(badge(coloured, "AwaitingExternalCreation", "failed")).to_have_count(1)
+    expect(badge(coloured, "AwaitingExternalCreation", "failed")).to_be_hidden()
+    assert coloured.evaluate(FAINT) == []
+    # In grey each level is told from the one before.
+    light = coloured.evaluate(LIGHT)
+    steps = [abs(one - other) for one, other in pairwise(light)]
+    assert len(light) == 5
+    assert min(steps) > 5, light
+    assert light in (sorted(light), sorted(light, reverse=True))
+
+
+def test_s2_4_steps_that_were_never_visited_are_dashed_also_when_one_is_first_visited(
+    signed_in: Page,
+) -> None:
+    place_order(Destination.INTERNAL, "one")
+    drain()
+    signed_in.goto(HOME)
+    live(signed_in)
+    step = signed_in.locator("#n_AwaitingExternalCreation")
+    expect(step).to_have_class(re.compile("is-unvisited"))
+    dashes = "step => getComputedStyle(step.querySelector('path')).strokeDasharray"
+    assert step.evaluate(dashes) != "none"
+
+    place_order(Destination.EXTERNAL, "another")
+    drain()
+
+    expect(step).not_to_have_class(re.compile("is-unvisited"))
+
+
+def test_s2_5_what_is_saved_is_what_is_shown(signed_in: Page) -> None:
+    orders()
+    signed_in.goto(f"{HOME}?overlay=failures&window=day")
+
+    with signed_in.expect_download() as saved:
+        signed_in.locator("#map a[download]", has_text="SVG").first.click()
+
+    file = ET.fromstring(saved.value.path().read_text(encoding="utf-8"))  # noqa: S314
+    texts = [element.text or "" for element in file.iter()]
+    assert "100 %" in texts
+    assert any("Failure rate · last day" in text for text in texts)
+
+
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+def test_s2_3_at_every_width_no_number_lies_on_another(
+    width: int, signed_in: Page
+) -> None:
+    orders()
+    signed_in.set_viewport_size({"width": width, "height": 900})
+    signed_in.goto(HOME)
+
+    boxes = [
+        found
+        for one in signed_in.locator(".badge:visible").all()
+        if (found := one.bounding_box())
+    ]
+
+    assert len(boxes) >= 4
+    for index, one in enumerate(boxes):
+        for other in boxes[index + 1 :]:
+            beside = (
+                one["x"] + one["width"] <= other["x"] + 1
+                or other["x"] + other["width"] <= one["x"] + 1
+            )
+            above = (
+                one["y"] + one["height"] <= other["y"] + 1
+                or other["y"] + other["height"] <= one["y"] + 1
+            )
+            assert beside or above, (one, other)

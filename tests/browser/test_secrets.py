@@ -1,0 +1,120 @@
+"""S12.3, secrets, in a browser: nothing that a page is sent has one, until a person asks for a look and says why."""
+
+from __future__ import annotations
+
+from html import unescape
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from playwright.sync_api import Page, Response, WebSocket, expect
+
+from orchestrator.definition.secrets import MASK
+from orchestrator.models import OperatorAction, ProcessInstance
+from orchestrator.testing import run
+from tests.apps.kept_secret.fixtures import asked, secretive
+from tests.apps.kept_secret.processes import CODE, HUSH, NUMBER, CodeEntered
+from tests.browser.conftest import live
+
+__all__ = ["secretive"]
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.once,
+    pytest.mark.usefixtures("secretive"),
+]
+
+
+class Received:
+    """All that a page has been sent: by its socket, and as answers."""
+
+    def __init__(self, page: Page) -> None:
+        self.frames = list[str]()
+        self.texts = list[str]()
+        page.on("websocket", self._socket)
+        page.on("response", self._answer)
+
+    def _socket(self, socket: WebSocket) -> None:
+        socket.on("framereceived", lambda payload: self.frames.append(str(payload)))
+
+    def _answer(self, response: Response) -> None:
+        kind = response.headers.get("content-type", "")
+        if "html" in kind and response.status == 200:
+            self.texts.append(response.text())
+
+    @property
+    def told(self) -> list[str]:
+        """What of it has a secret."""
+        every = [*self.frames, *map(unescape, self.texts)]
+        return [text[:200] for text in every if HUSH in text]
+
+
+def test_s12_3_secrets_are_masked_until_a_person_has_them_shown(
+    signed_in: Page, operator: User
+) -> None:
+    from orchestrator import send_event
+
+    page, received = signed_in, Received(signed_in)
+    process = asked("P-1")
+    page.goto(f"/processes/{process}/")
+    live(page)
+    data = page.locator("#data")
+    expect(data).to_contain_text(MASK)
+    expect(data).to_contain_text("A. Person")
+
+    send_event(CodeEntered("P-1", CODE), id="code-1", source="shop")
+    run()  # it fails, and says all that it knows
+    expect(page.locator("#header")).to_contain_text("no bank takes")
+    expect(page.locator("#ledger")).to_contain_text(MASK)
+    page.goto(f"/processes/{process}/?at=1&beside=now")
+    page.goto("/failures/")
+    page.goto("/events/?tab=all")
+    assert received.frames
+    assert len(received.texts) > 3
+    assert not received.told
+
+    # Without the permission the page says why; with it a person needs no mouse.
+    page.goto(f"/processes/{process}/")
+    page.locator("#reveal-button").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#reveal button[type=submit]")).to_be_disabled()
+    expect(page.locator("#reveal-why")).to_be_visible()
+    operator.user_permissions.add(Permission.objects.get(codename="reveal_secrets"))
+    page.reload()
+    page.locator("#reveal-reason").focus()
+    page.keyboard.type("the bank asks")
+    page.keyboard.press("Tab")
+    assert not received.told
+    page.keyboard.press("Enter")
+    shown = page.locator(".revealed")
+    expect(shown.first).to_contain_text(NUMBER)
+    expect(shown.first).to_contain_text("秘密の言葉")
+    rows = OperatorAction.objects.filter(action="reveal")
+    assert [(row.actor_name, row.reason) for row in rows] == [
+        ("operator", "the bank asks")
+    ]
+
+    # Going back and forth asks again; nothing of it is in another page.
+    page.goto(f"/processes/{process}/")
+    expect(page.locator("#data")).not_to_contain_text(HUSH)
+    page.goto("/audit/?action=reveal")
+    expect(page.locator("#audit")).to_contain_text("the bank asks")
+    expect(page.locator("#audit")).not_to_contain_text(HUSH)
+    assert ProcessInstance.objects.get(pk=process).data["code"] == CODE
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_s12_3_a_look_fits_every_screen(
+    width: int, signed_in: Page, operator: User
+) -> None:
+    operator.user_permissions.add(Permission.objects.get(codename="reveal_secrets"))
+    process = asked("P-2")
+    signed_in.set_viewport_size({"width": width, "height": 800})
+    signed_in.goto(f"/processes/{process}/secrets/")
+    signed_in.fill("#reveal-reason", "a call")
+    signed_in.click("#reveal button[type=submit]")
+
+    expect(signed_in.locator(".revealed")).not_to_have_count(0)
+    wide = signed_in.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
+    assert wide <= 0

@@ -1,0 +1,76 @@
+"""S8, the page of waits in a browser: it stays where it is while things happen."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from examples.order_listing.messages import Destination
+from examples.order_listing.orders import place_order
+from orchestrator.engine.drain import drain
+from orchestrator.models import StepRun
+from tests.browser.conftest import live
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+
+
+def test_s8_1_what_waits_longest_is_one_click_away_and_rows_stay_in_their_places(
+    signed_in: Page,
+) -> None:
+    now = timezone.now()
+    for key, minutes in (("A-1", 20), ("A-2", 2)):
+        place_order(Destination.EXTERNAL, "50 MWh", key)
+        drain()
+        open_visits = StepRun.objects.filter(
+            finished_at=None, instance__correlation_key=key
+        )
+        open_visits.update(wake_at=now + timedelta(minutes=minutes))
+    signed_in.goto("/")
+    live(signed_in)
+    expect(signed_in.locator("#nav a[href='/waits/'] .num")).to_have_text("2")
+
+    signed_in.click("#nav a[href='/waits/']")
+
+    rows = signed_in.locator("#rows tr")
+    expect(rows).to_have_count(2)
+    expect(rows.nth(0)).to_contain_text("A-2")
+    expect(rows.nth(1)).to_contain_text("A-1")
+    live(signed_in)
+    place_order(Destination.EXTERNAL, "50 MWh", "A-3")
+    drain()
+    expect(signed_in.locator("#new")).to_contain_text("1 new")
+    late = StepRun.objects.filter(instance__correlation_key="A-1", finished_at=None)
+    late.update(wake_at=now - timedelta(minutes=2))
+    expect(rows.nth(0)).to_contain_text("A-2")
+    expect(rows.nth(1)).to_contain_text("Overdue since")
+    for width in (1440, 1024, 390):
+        signed_in.set_viewport_size({"width": width, "height": 900})
+        signed_in.goto("/waits/?kind=event")
+        across = signed_in.evaluate("document.documentElement.scrollWidth")
+        assert across <= width
+    expect(rows.nth(0)).to_contain_text("A-1")
+    late.update(wake_at=timezone.now() + timedelta(hours=1))  # nobody is late after all
+
+
+def test_s8_3_whose_it_is_others_see_at_once(
+    signed_in: Page, another_page: Callable[[str], Page]
+) -> None:
+    place_order(Destination.EXTERNAL, "50 MWh", "A-1")
+    drain()
+    signed_in.goto("/waits/")
+    live(signed_in)
+    other = another_page("/waits/")
+
+    signed_in.click("#rows button[data-opens='assign-dialog']")
+    signed_in.click("#assign-dialog .acts button:last-child")
+
+    expect(signed_in.locator("#rows tr")).to_contain_text("operator")
+    expect(other.locator("#rows tr")).to_contain_text("operator")
+    signed_in.click("#rows button[data-opens='extend-dialog']")
+    signed_in.fill("#extend-dialog textarea", "the exchange is closed today")
+    signed_in.fill("#extend-minutes", "600")
+    signed_in.click("#extend-dialog .acts button:last-child")
+    expect(signed_in.locator("#flash")).to_contain_text("The deadline is later now.")
+    expect(other.locator("#rows .until .countdown")).to_contain_text("10:0")

@@ -1,0 +1,484 @@
+"""S12.4, S12.5: what a button does a program does by the same class, with a token, and is refused as the button is."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext, override_script_prefix
+from django.urls import resolve, reverse
+from pytest_django import Settings
+
+from examples.order_listing.messages import Destination
+from examples.order_listing.orders import place_order
+from monitoring import curl
+from monitoring.api.described import address_of, described
+from monitoring.api.wrong_tokens import wrong_tokens
+from monitoring.queries.instances.filters import Filters
+from monitoring.queries.instances.pages import ListPage, page_of
+from orchestrator.engine.drain import drain
+from orchestrator.engine.operations import OPERATIONS
+from orchestrator.models import (
+    BulkOperation,
+    InboxEvent,
+    Incident,
+    OperatorAction,
+    ProcessInstance,
+    SavedView,
+    StepRun,
+)
+from tests.apps.every_construct.fixtures import helpdesk
+from tests.services.forms_of_actions import (
+    PLACES,
+    failed_order,
+    inquiry,
+    place_for,
+    value_for,
+)
+
+__all__ = ["helpdesk"]
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("helpdesk")]
+
+DOCS = Path(__file__).parents[2] / "docs"
+BY_REST = [name for name, operation in OPERATIONS.items() if operation.by_rest]
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> None:
+    """Nobody has brought a wrong token yet."""
+    wrong_tokens.forget()
+
+
+class Program(Client):
+    """What brings a token of somebody's."""
+
+    def __init__(self, owner: User, **more: Any) -> None:
+        self.token, value = value_for(owner)
+        super().__init__(headers={"authorization": f"Bearer {value}"}, **more)
+
+    def say(self, address: str, **said: Any) -> Any:
+        """Post JSON, with a key."""
+        body = {"key": str(uuid4()), "reason": "because", **said}
+        body = {name: value for name, value in body.items() if value is not ...}
+        return self.post(address, body, content_type="application/json")
+
+
+@pytest.fixture
+def program(operator: User) -> Program:
+    return Program(operator)
+
+
+@pytest.fixture
+def order() -> ProcessInstance:
+    return failed_order()
+
+
+def at(order: ProcessInstance, name: str) -> str:
+    return f"/api/processes/{order.pk}/{name}/"
+
+
+# Every action
+
+
+def test_s12_5_every_action_of_the_console_has_an_address_and_a_place_where_it_is_shown() -> (
+    None
+):
+    assert {name for name, one in OPERATIONS.items() if not one.by_rest} == {
+        "export",
+        "reveal",
+        "import",
+        "make_token",
+    }
+    assert set(BY_REST) <= PLACES.keys()
+    for one in described():
+        place = re.sub(r"\{(visit|event|view|token)\}", "1", one["address"])
+        place = re.sub(r"\{(process|operation)\}", str(uuid4()), place)
+        place = place.replace("{cause}", "none").partition("?")[0]
+        mirrored = str(resolve(place).url_name)
+        assert mirrored.startswith("api-")
+        shown = place.replace("/api/", "/", 1)
+        own = "instance-repair" if one["action"] == "repair" else ""
+        assert resolve(shown).url_name == (own or mirrored.removeprefix("api-"))
+
+
+def test_the_manual_has_every_action_as_it_is_told() -> None:
+    text = (DOCS / "api.md").read_text()
+
+    for one in described():
+        fields = ", ".join(f"`{name}`" for name in one["fields"] if name not in USUAL)
+        assert f"| `{one['action']}` | `{one['address']}` | {fields or '—'} |" in text
+    assert text.count("| `/api/") + text.count("` | `/api/") >= len(BY_REST)
+
+
+USUAL = ("key", "[revision]", "reason", "[reason]")
+
+
+@pytest.fixture
+def targets(order: ProcessInstance) -> dict[str, str]:
+    """Something of each kind."""
+    inquired = inquiry()
+    run = StepRun.objects.get(instance=inquired, node="verdict")
+    now = order.changed_at
+    times = dict.fromkeys(("shown_at", "created_at", "changed_at"), now)
+    bulk = BulkOperation.objects.create(
+        key=uuid4(), action="retry", selection="failures", batch=1, **times
+    )
+    view = SavedView.objects.create(name="x", about={}, changed_at=now)
+    event = InboxEvent.objects.latest("pk")
+    return {
+        "{process}": str(order.pk),
+        "{process}/steps": f"{inquired.pk}/steps",
+        "{visit}": str(run.pk),
+        "{event}": str(event.pk),
+        "{cause}": Incident.objects.latest("pk").fingerprint,
+        "{operation}": str(bulk.pk),
+        "{view}": str(view.pk),
+        "{token}": "1",
+        "{type}": "ListedOnInternal",
+        "{action}&…": "retry&status=failed",
+    }
+
+
+GIVEN: dict[str, object] = {
+    "text": "0193a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b",
+    "number": 1,
+    "days": 1,
+    "json": None,
+    "flag": True,
+    "person": "",
+}
+OF_FORM: dict[str, dict[str, object]] = {
+    "send": {"field-order_id": "A-1", "event_id": "1"},
+    "start_bulk": {"shown": 1, "shown_at": "2026-11-23T09:30:00+09:00"},
+    "save_view": {"name": "x", "query": "status=failed", "team": True},
+    "rename_view": {"name": "y"},
+}
+
+
+@pytest.mark.parametrize("name", BY_REST)
+@pytest.mark.parametrize("who", ["viewer", "stranger", ""])
+def test_s12_4_whoever_is_refused_by_a_button_is_refused_by_rest(
+    name: str,
+    who: str,
+    targets: dict[str, str],
+    request: pytest.FixtureRequest,
+    administrator: User,
+) -> None:
+    asking = Client()
+    if who:
+        person: User = request.getfixturevalue(who)
+        person.user_permissions.add(Permission.objects.get(codename="use_accesstoken"))
+        asking = Program(User.objects.get(pk=person.pk))
+    Program(administrator)
+    targets["{token}"] = str(OperatorAction.objects.filter(action="make_token").count())
+    operation = OPERATIONS[name]
+    address = address_of(operation)
+    for place in sorted(targets, key=len, reverse=True):
+        address = address.replace(place, targets[place])
+    given = {one.name: GIVEN[one.form] for one in operation.given}
+    said = {"key": str(uuid4()), "reason": "x", **given, **OF_FORM.get(name, {})}
+    made = OperatorAction.objects.latest("pk").pk
+
+    answer = asking.post(address, said, content_type="application/json")
+
+    expected = {"": (401, "unauthorized")}.get(who, (403, "forbidden"))
+    assert (answer.status_code, answer.json()["error"]) == expected, answer.content
+    assert answer.json()["done"] is False
+    new = OperatorAction.objects.filter(pk__gt=made)
+    assert not new.filter(result="done").exists()
+    assert new.count() == (1 if who == "viewer" else 0)
+
+
+# What is answered
+
+
+def test_s12_5_the_audit_says_by_which_token(
+    program: Program, order: ProcessInstance
+) -> None:
+    answer = program.say(at(order, "escalate"), revision=order.revision)
+
+    assert answer.json()["process"]["revision"] == order.revision + 1
+    row = OperatorAction.objects.get(action="escalate")
+    assert row.after["way"] == f"token {program.token.name}"
+    assert (row.actor_name, row.address) == ("operator", "127.0.0.1")
+    refused = program.say(at(order, "acknowledge"), revision=1)
+    assert refused.status_code == 409
+    assert OperatorAction.objects.get(action="acknowledge").after["way"]
+
+
+def test_s12_5_pressed_twice_has_one_effect_and_one_row(
+    program: Program, order: ProcessInstance, operator: User, client: Client
+) -> None:
+    key = str(uuid4())
+    client.force_login(operator)
+    ways: list[Callable[[], Any]] = [
+        lambda: program.say(at(order, "escalate"), key=key),
+        lambda: program.post(at(order, "escalate"), {"key": key, "reason": "x"}),
+        lambda: program.post(
+            at(order, "escalate"), {"reason": "x"}, headers={"idempotency-key": key}
+        ),
+        lambda: client.post(
+            f"/processes/{order.pk}/escalate/", {"key": key, "reason": "x"}
+        ),
+    ]
+
+    for way in ways:
+        assert way().status_code in (200, 302)
+    order.refresh_from_db()
+    assert order.escalation_level == 1
+    assert OperatorAction.objects.filter(action="escalate").count() == 1
+    other = program.say(at(order, "pause"), key=key)
+    assert (other.status_code, other.json()["error"]) == (409, "refused")
+
+
+def test_refusals_are_told_apart(program: Program, order: ProcessInstance) -> None:
+    stale = program.say(at(order, "escalate"), revision=1)
+    refused = program.say(at(order, "unpause"))
+    missing = program.say(at(order, "escalate"), key=..., reason="")
+    unknown = program.say(at(order, "escalate"), revison=7)
+    nothing = program.say(at(order, "explode"))
+    nobody = program.say(f"/api/processes/{uuid4()}/escalate/")
+    elsewhere = program.get("/api/nothing/at/all")
+    method = program.get(at(order, "escalate"))
+
+    told = [(one.status_code, one.json()["error"]) for one in (stale, refused)]
+    assert told == [(409, "stale"), (409, "refused")]
+    assert missing.status_code == unknown.status_code == 422
+    assert missing.json()["errors"].keys() == {"key", "reason"}
+    assert unknown.json()["errors"] == {"revison": ["There is no such field."]}
+    found = [one.status_code for one in (nothing, nobody, elsewhere, method)]
+    assert found == [404, 404, 404, 405]
+    assert method["Allow"] == "POST"
+    assert order.revision == ProcessInstance.objects.get().revision
+    for one in (stale, refused, missing, unknown, nothing, nobody, elsewhere, method):
+        assert one["Content-Type"] == "application/json"
+        assert one["Cache-Control"] == "no-store"
+        assert not one.cookies
+
+
+@pytest.mark.parametrize("value", [{"a": [1]}, "text", None, 7, True])
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_json_value_is_given_as_it_is_or_as_its_text(
+    value: Any, as_json: bool, program: Program
+) -> None:
+    process = inquiry()
+    run = StepRun.objects.get(instance=process, node="verdict")
+    address = f"/api/processes/{process.pk}/steps/{run.pk}/skip/"
+    said = {"key": str(uuid4()), "reason": "x"}
+
+    answer = (
+        program.post(address, {**said, "json": value}, content_type="application/json")
+        if as_json
+        else program.post(address, {**said, "json": json.dumps(value)})
+    )
+
+    assert answer.status_code == 409
+    assert "this is no result of" in answer.json()["said"]
+
+
+def test_a_repair_is_staged_and_applied(
+    program: Program, order: ProcessInstance
+) -> None:
+    stage = f"/api/processes/{order.pk}/repair/stage/"
+    move = {"edit": "move", "target": "AwaitingExternalListing"}
+    data = {**order.data, "reason": "ordered"}
+
+    staged = program.post(stage, move, content_type="application/json")
+    bad = program.post(
+        stage, {"edit": "data", "value": 7}, content_type="application/json"
+    )
+    both = program.post(
+        stage, {"edit": "data", "value": data}, content_type="application/json"
+    ).json()
+
+    assert staged.json()["staged"] == [move]
+    assert (bad.status_code, bad.json()["error"]) == (422, "invalid")
+    assert {one["edit"] for one in both["staged"]} == {"move", "data"}
+    edits = [move, {"edit": "data", "value": data}]
+    done = program.say(at(order, "repair"), edits=edits, revision=order.revision)
+    assert done.json()["process"]["step"] == "AwaitingExternalListing"
+
+
+def test_an_operation_on_many_is_looked_at_and_begun(
+    program: Program, order: ProcessInstance
+) -> None:
+    address = "/api/operations/begin/?status=failed&action=retry"
+    shown = program.get(address).json()
+    assert (shown["shown"], shown["exact"]) == (1, True)
+
+    said = {name: shown[name] for name in ("shown", "shown_at", "exact")}
+    begun = program.say(address, **said).json()
+
+    operation = program.get(begun["address"]).json()
+    assert operation["status"] == "gathering"
+    assert BulkOperation.objects.get().samples == [1, 10]
+    paused = program.say(f"{begun['address']}pause_bulk/", reason=...)
+    assert paused.json()["operation"]["status"] == "paused"
+    everything = program.say("/api/operations/begin/?action=retry", **said)
+    assert everything.status_code == 409
+    assert program.get("/api/operations/begin/?colour=red").status_code == 404
+
+
+def test_an_event_is_sent_and_found(program: Program) -> None:
+    place_order(Destination.EXTERNAL, "50 MWh", "A-1")
+    drain()
+    address = "/api/events/send/?type=ListedOnInternal"
+
+    wrong = program.say(address, **{"field-order_id": "A-1"})
+    sent = program.say(address, event_id="e-1", **{"field-order_id": "A-1"})
+
+    assert wrong.json()["errors"].keys() == {"event_id"}
+    assert sent.json()["done"] is True
+    [found] = program.get(sent.json()["address"]).json()["events"]
+    assert (found["id"], found["source"]) == ("e-1", "console")
+    assert program.get(f"/api/events/{found['event']}/").json() == found
+    assert program.say("/api/events/send/?type=Nothing").status_code == 404
+
+
+def test_lists_are_those_of_the_pages(program: Program, order: ProcessInstance) -> None:
+    place_order(Destination.INTERNAL, "1 MWh")
+    drain()
+    rows = program.get("/api/processes/?status=failed").json()["processes"]
+    assert [(row["process"], row["revision"]) for row in rows] == [
+        (str(order.pk), order.revision)
+    ]
+    shown = program.get(f"/api/processes/{order.pk}/").json()
+    assert shown["failures"][0]["cause"]
+    assert "escalate" not in shown["refused"]
+    assert shown["refused"]["unpause"] == "It is not paused"
+    [group] = program.get("/api/failures/").json()["failures"]
+    [one] = program.get(f"/api/failures/{group['cause']}/").json()["failures"]
+    assert one["process"] == str(order.pk)
+    mistaken = program.get("/api/processes/?where=amount+>")
+    assert mistaken.status_code == 422
+    for place in ("views", "tokens", "operations", "events"):
+        assert program.get(f"/api/{place}/").status_code == 200
+    assert program.head("/api/processes/").status_code == 200
+
+
+def test_a_list_goes_on_at_the_address_it_gives(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders = {str(place_order(Destination.INTERNAL, "1").process_id) for _ in range(5)}
+    drain()
+
+    def few(filters: Filters, before: str) -> ListPage:
+        return page_of(filters, before, 2)
+
+    monkeypatch.setattr("monitoring.api.looking.page_of", few)
+
+    found, address = [], "/api/processes/?definition=order-listing"
+    while address:
+        answer = program.get(address).json()
+        found += [row["process"] for row in answer["processes"]]
+        address = answer["next"]
+    assert sorted(found) == sorted(orders)
+
+
+def test_who_may_not_look_at_events_is_told_nothing_of_them(
+    program: Program, operator: User
+) -> None:
+    look = Permission.objects.get(codename="view_inboxevent")
+    operator.user_permissions.remove(look)
+
+    for place in ("/api/events/", "/api/events/1/"):
+        assert program.get(place).status_code == 403
+    assert program.say("/api/events/1/discard/").status_code == 403
+    assert program.get("/api/operations/begin/?of=events&type=X").status_code == 404
+
+
+# Bodies
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (b"{", "application/json", 400),
+        (b"[]", "application/json", 422),
+        (b'{"key": 1, "key": 2}', "application/json", 400),
+        (b'{"a": ' + b"[" * 100_000, "application/json", 400),
+        (b"a=b", "text/plain", 415),
+        (b"x" * 1_048_577, "application/json", 413),
+        (b"x" * 1_048_577, "application/x-www-form-urlencoded", 413),
+        (b"a=%ff%00", "application/x-www-form-urlencoded", 422),
+        (b"", "application/json", 422),
+        (b"--x", "multipart/form-data; boundary=x", 422),
+        (b"--x", "multipart/form-data", 400),
+        (b"a=1&" * 2_000, "application/x-www-form-urlencoded", 400),
+    ],
+)
+def test_bodies_that_cannot_be_read_are_refused(
+    body: bytes, kind: str, status: int, program: Program, order: ProcessInstance
+) -> None:
+    answer = program.generic("POST", at(order, "escalate"), body, kind)
+
+    assert answer.status_code == status, answer.content
+    assert answer.json()["done"] is False
+    assert not OperatorAction.objects.filter(action="escalate").exists()
+
+
+# Calls
+
+
+def test_a_call_is_one_word_each_and_nothing_a_terminal_acts_upon() -> None:
+    text = curl.call(
+        "https://a.example/x?a=1&b=2", {"reason": "it's\x1b\u202e", "to": "a b"}
+    )
+
+    assert text.splitlines() == [
+        "curl 'https://a.example/x?a=1&b=2' \\",
+        '  -H "Authorization: Bearer $PROCESSION_TOKEN" \\',
+        "  --data-raw 'reason=it%27s%1B%E2%80%AE' \\",
+        "  --data-urlencode 'to=a b'",
+    ]
+
+
+@pytest.mark.parametrize("prefix", ["", "/branch"])
+def test_a_call_has_the_address_of_the_console_it_is_in(
+    prefix: str, operator: User, settings: Settings, order: ProcessInstance
+) -> None:
+    settings.ROOT_URLCONF = "tests.apps.elsewhere.urls"
+    settings.LOGIN_URL = "enter"
+    settings.FORCE_SCRIPT_NAME = prefix or None
+    client = Client()
+    client.force_login(operator)
+
+    with override_script_prefix(f"{prefix}/"):
+        page = client.get("/ops/operations/begin/?status=failed").content.decode()
+        assert reverse("monitoring:api") == f"{prefix}/ops/api/"
+
+    place = f"{prefix}/ops/api/operations/begin/?action=retry&amp;status=failed"
+    assert f"curl &#x27;http://testserver{place}&#x27;" in page
+    program = Program(operator)
+    answer = program.say(f"/ops/api/processes/{order.pk}/escalate/")
+    assert answer.json()["done"] is True
+
+
+def test_no_action_on_a_list_costs_more_than_its_page(
+    program: Program, order: ProcessInstance
+) -> None:
+    def asked_for() -> int:
+        with CaptureQueriesContext(connection) as found:
+            program.get("/api/processes/")
+        return len(found)
+
+    asked_for()  # the first is when the token was last used
+    few = asked_for()
+    for _ in range(20):
+        place_order(Destination.INTERNAL, "1 MWh")
+    drain()
+    assert asked_for() == few
+
+
+def test_a_place_for_an_action_without_one_says_where_to_make_it(
+    operator: User,
+) -> None:
+    with pytest.raises(LookupError, match="say in"):
+        place_for("explode", operator)

@@ -1,0 +1,354 @@
+"""S10.2: lists are narrowed by what the data of processes says, alike on every database, by bounded looks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from html import unescape
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from monitoring.queries.instances import arm, pages
+from monitoring.queries.instances.filters import Filters
+from monitoring.queries.instances.pages import batches, page_of, same_rows
+from orchestrator import start_process
+from orchestrator.engine.drain import drain
+from orchestrator.models import BulkItem, BulkOperation, ProcessInstance
+from orchestrator.testing import run
+from tests.apps.process_managers.fixtures import known
+from tests.apps.searched.processes import Address, Asked, OpenQuote, Quote
+from tests.browser.samples import HARMFUL
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quotes")]
+
+Show = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def quotes() -> Iterator[None]:
+    yield from known(Quote, OpenQuote)
+
+
+@pytest.fixture
+def show(client: Client, operator: User) -> Show:
+    client.force_login(operator)
+
+    def shown(path: str = "/processes/", **given: str) -> str:
+        answer = client.get(f"{path}?{urlencode(given)}")
+        assert answer.status_code == 200, answer
+        return unescape(answer.content.decode())
+
+    return shown
+
+
+def asked(quote: str, of: Any = Quote, **given: Any) -> ProcessInstance:
+    receipt = start_process(of, Asked(quote, **given))
+    run()
+    return ProcessInstance.objects.get(pk=receipt.process_id)
+
+
+def found(where: str, **filters: Any) -> list[str]:
+    rows = page_of(Filters(where=where, **filters)).rows
+    return [row.correlation_key for row in rows]
+
+
+@pytest.fixture
+def three() -> list[ProcessInstance]:
+    return [
+        asked("Q-1", amount=5, price=Decimal("100.00"), vip=True, items=["a", "b"]),
+        asked("Q-2", amount=120, due=date(2027, 1, 1), address=Address("Osaka", "DE")),
+        asked(
+            "Q-3",
+            amount=9_007_199_254_740_993,
+            at=datetime(2030, 1, 1, tzinfo=UTC),
+            note="call first",
+            items=["7"],
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("where", "keys"),
+    [
+        ("amount = 120", ["Q-2"]),
+        ("amount > 5", ["Q-3", "Q-2"]),
+        ("amount = 9007199254740993", ["Q-3"]),
+        ("amount = 9007199254740992", []),
+        ("price < 10", ["Q-3", "Q-2"]),
+        ("price = 100", ["Q-1"]),
+        ("vip = true", ["Q-1"]),
+        ("vip != true", ["Q-3", "Q-2"]),
+        ("due > 2026-12-31", ["Q-2"]),
+        ("at < 2027-01-01", ["Q-2", "Q-1"]),
+        ("address.city in (Osaka, Kyoto)", ["Q-2"]),
+        ("address.country = JP", ["Q-3", "Q-1"]),
+        ("items contains a", ["Q-1"]),
+        ("items.0 = 7", ["Q-3"]),
+        ("items.1 exists", ["Q-1"]),
+        ("items.99999999999 exists", []),
+        ("note exists", ["Q-3"]),
+        ("note contains FIRST", ["Q-3"]),
+        ("nothing exists", []),
+        ("nothing.at.all = 1", []),
+        ("amount = 5 or amount = 120", ["Q-2", "Q-1"]),
+        ("(amount = 5 or amount = 120) and vip = false", ["Q-2"]),
+        ('quote = "Q-1"', ["Q-1"]),
+        ("quote.x = 1", []),
+        ('"it""s" = 1', None),
+        ('"a\\"b" = 1', []),
+        ('"$" = 1 or "#>" = 2 or "%s" = 3', []),
+        ("名前 = 太郎", []),
+    ],
+)
+def test_s10_2_rows_are_those_whose_data_meets_the_conditions(
+    where: str, keys: list[str] | None, three: list[ProcessInstance]
+) -> None:
+    if keys is None:
+        assert Filters(where=where).mistake
+    else:
+        assert not Filters(where=where).mistake
+    assert found(where) == (keys or [])
+
+
+def test_s10_2_they_narrow_what_the_other_filters_leave(
+    three: list[ProcessInstance],
+) -> None:
+    waiting = asked("Q-4", of=OpenQuote, amount=120)
+
+    assert found("amount = 120") == ["Q-4", "Q-2"]
+    assert found("amount = 120", definition="quote") == ["Q-2"]
+    assert found("amount = 120", status="live") == ["Q-4"]
+    assert found("amount = 120", status="completed") == ["Q-2"]
+    assert found("amount = 120", q="Q-2") == ["Q-2"]
+    assert found("amount = 5", q="Q-2") == []
+    assert found("amount = 120", step="accepted") == ["Q-4"]
+    assert found("amount = 120", version="1", definition="open-quote") == ["Q-4"]
+    shown = [str(waiting.pk), str(three[0].pk)]
+    same = same_rows(Filters(where="amount = 120"), shown)
+    assert same.gone == {three[0].pk}
+    assert same.new == 1
+
+
+@pytest.mark.parametrize("text", HARMFUL)
+def test_s10_2_harmful_texts_are_texts(text: str, show: Show) -> None:
+    asked("Q-1", text=text)
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+
+    assert found(f'text = "{quoted}"') == ["Q-1"]
+    page = show(where=f'text = "{quoted}"')
+    assert "Q-1" in page
+    # As a path, and as something that cannot be read.
+    assert found(f'"{quoted}" = 1') == []
+    assert "cannot be read" in show(where=text) or "Q-1" not in show(where=text)
+
+
+def test_s10_2_data_that_is_no_object_of_fields_is_looked_at_too(
+    three: list[ProcessInstance],
+) -> None:
+    strange = {"amount": [1], "vip": {"a": True}, "note": 1.5e300, "items": {"0": "z"}}
+    ProcessInstance.objects.filter(pk=three[0].pk).update(data=strange)
+    ProcessInstance.objects.filter(pk=three[1].pk).update(data={})
+
+    assert found("amount > 0") == ["Q-3"]
+    assert found("items.0 = z") == ["Q-1"]
+    assert found("note > 5") == ["Q-1"]
+    assert found("vip.a = true") == ["Q-1"]
+    assert found("amount exists") == ["Q-3", "Q-1"]
+    ProcessInstance.objects.filter(pk__in=[row.pk for row in three[:2]]).delete()
+
+
+def test_s10_2_as_many_are_looked_at_as_a_page_may_and_the_next_goes_on(
+    show: Show, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = asked("Q-0", amount=7)
+    for number in range(1, 9):
+        asked(f"Q-{number}")
+    for module in (arm, pages):
+        monkeypatch.setattr(module, "LOOKED_AT", 4)
+
+    page = show(where="amount = 7")
+
+    assert "None of those looked at matches." in page
+    assert "Among the newest 4." in page
+    seen: list[UUID] = []
+    before = ""
+    for _ in range(9):
+        part = page_of(Filters(where="amount = 7"), before)
+        assert part.looked_at == (4 if part.older else 0)
+        seen += [row.pk for row in part.rows]
+        if not (before := part.older):
+            break
+    assert seen == [first.pk]
+    last = page_of(Filters(where="amount = 7")).older
+    assert "Among the next 4." in show(where="amount = 7", before=last)
+
+
+def test_s10_2_each_page_and_the_file_have_every_match_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for number in range(20):
+        asked(f"Q-{number}", amount=number % 3)
+    monkeypatch.setattr(arm, "LOOKED_AT", 5)
+    filters = Filters(where="amount = 1")
+
+    seen, before = list[str](), ""
+    for _ in range(30):
+        part = page_of(filters, before, size=2)
+        seen += [row.correlation_key for row in part.rows]
+        if not (before := part.older):
+            break
+
+    there = [f"Q-{number}" for number in reversed(range(20)) if number % 3 == 1]
+    assert seen == there
+    filed = [row.correlation_key for part in batches(filters) for row in part]
+    assert filed == there
+
+
+def test_s10_2_large_data_does_not_leave_the_database(
+    show: Show, three: list[ProcessInstance]
+) -> None:
+    asked("Q-9", text="x" * 200_000, amount=120)
+    with CaptureQueriesContext(connection) as told:
+        assert found("amount = 120") == ["Q-9", "Q-2"]
+
+    looks = [one["sql"] for one in told.captured_queries]
+    assert len(looks) <= 4
+    assert sum(sql.count('."data"') for sql in looks) == 1  # for the value at the path
+
+
+def test_s10_2_a_form_without_scripts_adds_one_condition_after_another(
+    client: Client, operator: User, three: list[ProcessInstance]
+) -> None:
+    client.force_login(operator)
+    form = {"definition": "", "where": "", "q": "Q-", "add_field": "amount"}
+    form |= {"add_operator": ">", "add_value": "5"}
+
+    once = client.get(f"/processes/?{urlencode(form)}")
+    assert once["Location"] == "/processes/?" + urlencode(
+        {"q": "Q-", "where": "amount > 5"}
+    )
+
+    form |= {"where": "amount > 5", "add_join": "or", "add_field": "note"}
+    form |= {"add_operator": "contains", "add_value": "call first"}
+    twice = client.get(f"/processes/?{urlencode(form)}")
+    where = 'amount > 5 or note contains "call first"'
+    assert twice["Location"] == "/processes/?" + urlencode({"q": "Q-", "where": where})
+
+    page = client.get(twice["Location"]).content.decode()
+    assert "Q-3" in page
+    assert unescape(page).count(where) >= 2  # in the field, and as a chip
+
+
+@pytest.mark.parametrize(
+    ("given", "said", "field"),
+    [
+        ({"add_field": "", "add_value": "5"}, "Name a field", "add_field"),
+        ({"add_field": "amount"}, "Choose a comparison", "add_operator"),
+        (
+            {"add_field": "amount", "add_operator": ">"},
+            "Say what it is compared with",
+            "add_value",
+        ),
+        ({"where": "amount >"}, "Say what it is compared with", "where"),
+        ({"where": "amount", "add_field": "a"}, "Choose a comparison", "add_operator"),
+    ],
+)
+def test_s10_2_a_mistake_is_told_at_its_field_and_keeps_what_was_written(
+    given: dict[str, str], said: str, field: str, show: Show
+) -> None:
+    page = show(**given)
+
+    wrong = re.findall(r'name="(\w+)"(?:[^>"]|"[^"]*")*aria-invalid="true"', page)
+    assert field in wrong
+    assert said in page
+    for name, value in given.items():
+        assert (
+            re.search(rf'name="{name}"\s+value="{value}"', page)
+            or not value
+            or (name == "add_operator")
+        )
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("amount > many", "amount is a number"),
+        ('amount = "5"', "amount is a number"),
+        ("price in (1, x)", "price is a number"),
+        ("vip = 1", "vip is true or false"),
+        ("due < tomorrow", "due is a day or time"),
+    ],
+)
+def test_s10_2_a_value_of_another_type_than_declared_is_a_mistake(
+    where: str, said: str, show: Show
+) -> None:
+    asked("Q-1")
+
+    assert said in show(where=where, definition="quote")
+    assert found(where, definition="quote") == []
+    assert not Filters(where=where).mistake  # of all definitions nothing is declared
+
+
+def test_s10_2_declared_fields_are_offered(show: Show) -> None:
+    page = show(definition="quote")
+
+    offered = re.findall(r'<option value="([^"]+)"></option>', page)
+    assert {"amount", "address.city", "note"} <= set(offered)
+    assert "order_id" not in offered
+
+
+def test_s10_2_all_that_match_are_acted_on_and_no_other(
+    operator: User, three: list[ProcessInstance], client: Client
+) -> None:
+    for number in range(4, 10):
+        asked(f"Q-{number}", of=OpenQuote, amount=number)
+    client.force_login(operator)
+    address = "/operations/begin/?" + urlencode(
+        {"action": "escalate", "where": "amount > 5", "status": "live"}
+    )
+    page = client.get(address).content.decode()
+    given = dict(re.findall(r'name="(\w+)"\s+value="([^"]*)"', page))
+    assert given["shown"] == "4"
+    asked("Q-late", of=OpenQuote, amount=50)  # only after the page was shown
+
+    sent = {"key": given["key"], "shown": "4", "shown_at": given["shown_at"]}
+    sent |= {"exact": "1", "reason": "late", "samples": "", "batch": "50"}
+    answer = client.post(address, sent)
+    assert answer.status_code == 302, answer.content.decode()
+    drain()
+
+    operation = BulkOperation.objects.get()
+    assert operation.about == {"status": "live", "where": "amount > 5"}
+    assert sorted(BulkItem.objects.values_list("key", flat=True)) == [
+        "Q-6",
+        "Q-7",
+        "Q-8",
+        "Q-9",
+    ]
+
+
+def test_s10_2_an_operation_on_what_cannot_be_read_is_refused_with_the_reason(
+    operator: User, three: list[ProcessInstance], client: Client
+) -> None:
+    client.force_login(operator)
+    address = "/operations/begin/?" + urlencode(
+        {"action": "escalate", "where": "amount >"}
+    )
+    sent = {"key": "0" * 32, "shown": "3", "shown_at": timezone.now().isoformat()}
+    sent |= {"exact": "1", "reason": "late", "samples": "", "batch": "50"}
+
+    assert "Say what it is compared with" in client.get(address).content.decode()
+    refused = client.post(address, sent)
+
+    assert refused.status_code == 409
+    assert BulkOperation.objects.count() == 0

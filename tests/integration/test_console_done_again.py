@@ -1,0 +1,154 @@
+"""The page of a process says an error once; redo and resume stand behind Retry, with what each would do again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from html import unescape
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from monitoring.queries.graphs import labels_of
+from monitoring.queries.instance import done_again
+from monitoring.queries.instance.done_again import DoneAgain
+from orchestrator import Permanent, start_process
+from orchestrator.definition import Workflow, step, then
+from orchestrator.engine.drain import drain
+from orchestrator.models import ProcessInstance
+from orchestrator.testing import pass_time, registered
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("letters")]
+
+SAID = "the envelope 封筒 is <torn>"
+
+
+@dataclass(frozen=True)
+class Letter:
+    text: str
+    bad: str = "for good"
+
+
+def write(text: str) -> str:
+    return text
+
+
+def stamp(write: str) -> str:
+    return write
+
+
+def post(stamp: str, bad: str) -> str:
+    if bad == "for good":
+        raise Permanent(SAID)
+    if bad:
+        raise ConnectionError(SAID)
+    return stamp
+
+
+class Letters(Workflow):
+    """Writes a letter and posts it."""
+
+    name = "letters"
+    Input = Letter
+    flow = (then(write, step(stamp, idempotent=False), step(post, idempotent=False)),)
+
+
+@pytest.fixture(scope="module")
+def letters() -> Iterator[None]:
+    with registered(Letters):
+        yield
+
+
+@pytest.fixture
+def page(client: Client, operator: User) -> Callable[..., str]:
+    client.force_login(operator)
+
+    def read(instance: ProcessInstance, query: str = "") -> str:
+        answer = client.get(f"/processes/{instance.pk}/{query}")
+        assert answer.status_code == 200
+        return answer.content.decode()
+
+    return read
+
+
+def letter(bad: str = "for good") -> ProcessInstance:
+    receipt = start_process(Letters, Letter("dear", bad))
+    drain()
+    return ProcessInstance.objects.get(pk=receipt.process_id)
+
+
+def shown(html: str) -> str:
+    """What is read without opening anything."""
+    html = re.sub(r"<details.*?</details>", " ", html, flags=re.DOTALL)
+    html = re.sub(r"<(script|svg|dialog).*?</\1>", " ", html, flags=re.DOTALL)
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
+
+
+@pytest.mark.parametrize("bad", ["for good", "for now"])
+@pytest.mark.parametrize("query", ["", "?step=post"])
+def test_an_error_is_said_once(bad: str, query: str, page: Callable[..., str]) -> None:
+    text = shown(page(letter(bad), query))
+    assert text.count(SAID) == 1
+    assert "the same error" in text
+
+
+def test_another_error_of_the_past_is_said_too(page: Callable[..., str]) -> None:
+    instance = letter("for now")
+    for _ in range(5):
+        pass_time(timedelta(minutes=6))
+    assert shown(page(instance)).count(SAID) == 1
+
+
+def test_redo_and_resume_stand_behind_more_and_retry_before_all(
+    page: Callable[..., str],
+) -> None:
+    text = page(letter())
+    folded = "".join(
+        re.findall(r'<details class="others".*?</details>', text, re.DOTALL)
+    )
+    outside = re.sub(r'<details class="others".*?</details>', "", text, flags=re.DOTALL)
+    for name in ("redo", "resume"):
+        assert f'data-opens="{name}-dialog"' in folded
+        assert f'data-opens="{name}-dialog"' not in outside
+    [retry] = re.findall(r'<button[^>]*data-opens="retry-dialog"[^>]*>', outside)
+    assert 'class="primary"' in retry
+    assert "Done again: Post." in retry
+    assert "Not idempotent, so done twice outside: Post." in retry
+
+
+def test_each_says_what_it_would_do_again(page: Callable[..., str]) -> None:
+    instance = letter()
+    again = DoneAgain(instance, labels_of(instance.definition))
+
+    assert again.of_step("write") == "Done again: Write."
+    assert again.of_step("stamp") == (
+        "Done again: Stamp. Not idempotent, so done twice outside: Stamp."
+    )
+    first = instance.checkpoints.order_by("revision").values_list("revision", flat=True)
+    since = {number: again.since(number) for number in first}
+    assert "Post" in since[max(since)]
+    assert "Write" not in since[max(since)]
+    assert all(name in since[min(since)] for name in ("Write", "Stamp", "Post"))
+    text = unescape(page(instance))
+    assert f'data-warning="{since[min(since)]}"' in text
+
+
+def test_no_more_visits_are_looked_at_than_so_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(done_again, "LOOKED_AT", 2)
+    monkeypatch.setattr(done_again, "NAMED", 1)
+    instance = letter()
+    said = DoneAgain(instance, labels_of(instance.definition)).since(0)
+    assert "…" in said
+    assert "and 1 more" in said
+
+
+def test_at_its_end_nothing_has_to_be_done_again(page: Callable[..., str]) -> None:
+    instance = letter("")
+    assert instance.status == "completed"
+    assert DoneAgain(instance, labels_of(instance.definition)).of_failed == ""
+    assert SAID not in shown(page(instance))

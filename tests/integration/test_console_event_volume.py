@@ -1,0 +1,189 @@
+"""S9.5: how many events of each type there are, what became of them, and how long they are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from monitoring.queries import event_volume as volumes
+from monitoring.queries.event_volume import TypeVolume, event_volume
+from orchestrator import registry, send_event
+from orchestrator.engine.drain import drain
+from orchestrator.engine.pruning import Pruning
+from orchestrator.models import InboxEvent, Verdict
+from orchestrator.retention import retention
+from orchestrator.testing.clock import age
+from tests.apps.process_managers.desk import tell, underway
+from tests.apps.process_managers.messages import ParcelDelivered, ParcelScanned
+from tests.apps.process_managers.processes import Shipping
+from tests.services.explained import explained
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("parcels", "no_events_of_others"),
+]
+
+
+@pytest.fixture
+def no_events_of_others() -> Iterator[None]:
+    """What a test has put into the table itself is gone before the invariants are asked."""
+    yield
+    InboxEvent.objects.filter(source="test").delete()
+
+
+def received(
+    type_: str | Iterable[str],
+    times: Iterable[datetime],
+    verdict: str = Verdict.MOVED,
+) -> None:
+    """Have events at these times, of one type or of several in turn."""
+    types = [type_] if isinstance(type_, str) else list(type_)
+    InboxEvent.objects.bulk_create(
+        InboxEvent(
+            source="test",
+            event_id=str(uuid4()),
+            type=types[number % len(types)],
+            body={},
+            body_hash="",
+            process_id=uuid4(),
+            verdict=verdict,
+            received_at=at,
+            handled_at=at,
+        )
+        for number, at in enumerate(times)
+    )
+
+
+def of(type_: str, window: str = "day") -> TypeVolume:
+    [found] = [row for row in event_volume(window).types if row.type == type_]
+    return found
+
+
+def test_s9_5_each_type_has_its_numbers_of_the_hour_the_day_and_the_week() -> None:
+    now = timezone.now()
+    received("ParcelScanned", [now - timedelta(days=8)])
+    received("ParcelScanned", [now - timedelta(days=6)] * 4)
+    received("ParcelScanned", [now - timedelta(hours=5)] * 2, Verdict.REJECTED)
+    received("ParcelPacked", [now - timedelta(minutes=50)] * 3)
+    received("ParcelScanned", [now - timedelta(minutes=3)])
+
+    scanned, packed = of("ParcelScanned"), of("ParcelPacked")
+
+    assert scanned.received == {"hour": "1", "day": "3", "week": "7"}
+    assert packed.received == {"hour": "3", "day": "3", "week": "3"}
+    assert scanned.verdicts == [("rejected", "2"), ("moved", "1")]
+    assert of("ParcelScanned", "week").verdicts == [("moved", "5"), ("rejected", "2")]
+    assert of("ParcelScanned", "hour").verdicts == [("moved", "1")]
+    assert (scanned.each[-1], scanned.each[-6], sum(scanned.each)) == (1, 2, 3)
+    assert (scanned.problems[-6], sum(scanned.problems)) == (2, 2)
+
+
+def test_s9_5_types_with_the_most_come_first_and_those_without_any_are_there() -> None:
+    now = timezone.now()
+    received("ParcelScanned", [now] * 3)
+    received("ParcelPacked", [now] * 5)
+
+    names = [row.type for row in event_volume().types]
+
+    assert names[:2] == ["ParcelPacked", "ParcelScanned"]
+    assert set(registry.event_types()) <= set(names)
+    assert of("ParcelDelivered").received == {"hour": "0", "day": "0", "week": "0"}
+
+
+def test_s9_5_of_many_one_in_so_many_stands_for_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where types come in turn, so that one in two would all be of the same."""
+    monkeypatch.setattr(volumes, "LOOKED_AT", 200)
+    now = timezone.now()
+    turns = (now - timedelta(seconds=3500 - n) for n in range(3200))
+    received(["ParcelScanned", "ParcelPacked"], turns)
+
+    found = event_volume("hour")
+
+    assert 16 <= found.every["hour"] <= 32
+    for name in ("ParcelScanned", "ParcelPacked"):
+        [row] = [row for row in found.types if row.type == name]
+        assert row.received["hour"].startswith("≈")
+        assert 1200 <= sum(row.each) * found.every["hour"] <= 2000
+    assert event_volume("hour").types == found.types  # it does not waver
+
+
+def test_s9_5_it_is_found_along_keys_alone() -> None:
+    received("ParcelScanned", [timezone.now()] * 3)
+    with explained() as plans:
+        event_volume()
+    assert plans
+    for plan in plans:
+        assert "Seq Scan on orchestrator_inboxevent" not in plan, plan
+        used = plan.replace("SCAN orchestrator_inboxevent USING", "")
+        assert "SCAN orchestrator_inboxevent" not in used, plan
+
+
+def test_s9_5_only_so_many_types_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(volumes, "TYPES", 2)
+    found = event_volume()
+    assert (len(found.types), found.more) == (2, len(registry.event_types()) - 2)
+
+
+def test_s9_5_how_long_they_are_kept_is_what_prune_goes_by(
+    monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    parcel = underway()
+    tell(parcel, ParcelDelivered("P-1"))
+    assert of("ParcelDelivered").kept == ["for ever with shipping"]
+    assert of("DepotOpened").kept == ["for ever where an event handler took it"]
+
+    settings.PROCESSION = {**settings.PROCESSION, "RETENTION_DAYS": 400}
+    assert of("ParcelDelivered").kept == ["400 days after the end of shipping"]
+    monkeypatch.setattr(Shipping, "retention", timedelta(days=30))
+    assert of("ParcelDelivered").kept == ["30 days after the end of shipping"]
+    assert of("DepotOpened").kept == ["for ever where an event handler took it"]
+
+    age(timedelta(days=29))
+    assert Pruning(retention(), "tests", rest=0).run().total() == 0
+    age(timedelta(days=2))
+    assert Pruning(retention(), "tests", rest=0).run().total() == 1
+    assert not InboxEvent.objects.filter(type="ParcelDelivered").exists()
+
+
+def test_s9_5_what_no_process_has_is_counted_and_never_removed() -> None:
+    send_event(ParcelScanned("P-9", "east"), id="lost", correlation_key="P-9")
+    drain()
+    assert str(event_volume().homeless) == "1"
+    age(timedelta(days=4000))
+    drain()  # it is given up, and stays
+    Pruning({"*": timedelta(days=1)}, "tests", rest=0).run()
+    assert str(event_volume().homeless) == "1"
+
+
+def test_s9_5_it_stands_on_the_page_of_events(client: Client, viewer: User) -> None:
+    received("ParcelScanned", [timezone.now()] * 3, Verdict.IGNORED)
+    received("<b>x</b>&", [timezone.now()])
+    client.force_login(viewer)
+
+    text = client.get("/events/?tab=parked&volume=week").content.decode()
+
+    shown = text.partition('id="volume"')[2]
+    assert 'href="?type=ParcelScanned"' in shown
+    assert 'href="?tab=parked&amp;volume=hour#volume"' in shown
+    assert 'volume=week#volume"\n           aria-current="true"' in shown
+    assert "<b>x</b>" not in shown
+    assert "nothing in the running code knows it" in shown
+    assert "for ever with shipping" in shown
+    for odd in ("nothing", "%00", "week&volume=hour", "日"):
+        assert client.get(f"/events/?volume={odd}").status_code == 200
+
+
+def test_s9_5_an_open_page_is_not_sent_it_again(client: Client, viewer: User) -> None:
+    client.force_login(viewer)
+    sent = client.get("/events/?since=1", headers={"HX-Request": "true"})
+    assert b'id="events"' in sent.content
+    assert b'id="volume"' not in sent.content

@@ -1,0 +1,122 @@
+"""Every page in Japanese: nothing of ours is left in English, while what definitions say stays as it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import translation
+
+from orchestrator.models import Definition, ProcessInstance
+from tests.apps.every_construct.fixtures import helpdesk
+from tests.apps.every_construct.processes import Inquiry
+from tests.browser.samples import orders
+from tests.browser.test_pages import addresses
+from tests.integration.test_console_workflows import inquiry
+from tests.services.bulk import begun, frozen
+
+__all__ = ["helpdesk"]
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.once,
+    pytest.mark.usefixtures("helpdesk"),
+]
+
+LISTED = Path(__file__).parents[2] / "monitoring/locale/ja/LC_MESSAGES/django.po"
+UNREAD = ("script", "style", "code", "pre", "ins", "del", "textarea", "option")
+"""What stands in these may be data, or is not read."""
+
+READ = ("title", "aria-label", "placeholder", "data-label")
+PHRASE = re.compile(r"[A-Z][a-z]+|[a-z]+( [a-z]+)+")
+"""Not a single small word, which may be the name of a field."""
+
+
+class Texts(HTMLParser):
+    """The texts of a page that people read, or have read to them."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+        self.inside: list[str] = []
+        # A long name is one text, wherever it may be broken.
+        self.feed(page.replace("<wbr>", ""))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found |= {value or "" for name, value in attrs if name in READ}
+        if tag in UNREAD:
+            self.inside.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if self.inside and self.inside[-1] == tag:
+            self.inside.pop()
+
+    def handle_data(self, data: str) -> None:
+        if not self.inside:
+            self.found.add(" ".join(data.split()))
+
+
+@pytest.fixture(autouse=True)
+def english_again() -> Iterator[None]:
+    """The language of a request stays that of its thread."""
+    with translation.override("en"):
+        yield
+
+
+def ours() -> set[str]:
+    """The texts that have a translation which differs."""
+    texts = re.findall(r'^msgid(?:_plural)? "(.+)"$', LISTED.read_text(), re.MULTILINE)
+    with translation.override("ja"):
+        return {
+            one
+            for one in texts
+            if PHRASE.match(one) and translation.gettext(one) != one
+        }
+
+
+def theirs() -> set[str]:
+    """The words that definitions bring with them."""
+    graphs = Definition.objects.values_list("graph", flat=True)
+    return {node["label"] for graph in graphs for node in graph["nodes"]}
+
+
+def pages(operator: User) -> list[str]:
+    placed = orders()
+    frozen(begun(operator, {"status": "failed"}, 1))
+    inquiries = [inquiry(), inquiry("T-2", trouble="text"), inquiry("T-3", pages=5)]
+    found = addresses(placed)
+    for process in inquiries:
+        found += [
+            f"/processes/{process.pk}/",
+            f"/processes/{process.pk}/?step=read_page",
+        ]
+        found += [
+            f"/processes/{process.pk}/messages/",
+            f"/processes/{process.pk}/repair/",
+        ]
+    return [*found, f"/definitions/{Inquiry.name}/", "/decisions/", "/views/"]
+
+
+def test_no_page_shows_a_text_of_ours_in_english(
+    client: Client, operator: User
+) -> None:
+    client.force_login(operator)
+    looked_at = pages(operator)
+    left = ours() - theirs()
+    assert len(left) > 500
+    assert ProcessInstance.objects.exists()
+
+    found = {}
+    for address in looked_at:
+        answer = client.get(address, headers={"Accept-Language": "ja"})
+        text = answer.content.decode()
+        assert '<html lang="ja"' in text, address
+        if english := Texts(text).found & left:
+            found[address] = english
+
+    assert found == {}

@@ -1,0 +1,117 @@
+"""What a page of a process looks at stays the same however long the history of the process is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from examples.order_listing.messages import Destination
+from examples.order_listing.orders import place_order
+from monitoring.queries.instance import diagram, past, taken, timeline
+from orchestrator.engine.drain import drain
+from tests.services import emptying
+from tests.services.long_history import lengthen
+from tests.services.looked_at import looked_at
+from tests.services.sizes import size
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SHORT = 500
+LONG = size(usual=20_000, full=50_000)
+FEW = 40
+"""What one look takes at most, so that a short history is long enough for each of them."""
+
+LOOKS = [
+    "",
+    "?at=1",
+    "?at={middle}",
+    "?at={last}",
+    "?at={middle}&beside=now",
+    "?before={middle}",
+    "ledger-rows?before={last}",
+    "ledger-rows?before={middle}",
+    "ledger-rows?before={middle}&at={middle}",
+    "picture.svg?at={middle}",
+]
+
+
+@pytest.fixture
+def processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[int, UUID]]:
+    """Return two processes by the number of their transitions, the newer events of the longer one."""
+    for module, name in (
+        (taken, "LOOKED_AT"),
+        (past, "VISITS"),
+        (diagram, "VISITS"),
+        (timeline, "BARS"),
+        (timeline, "KNOTS"),
+    ):
+        monkeypatch.setattr(module, name, FEW)
+    now = timezone.now()
+    ends = {SHORT: now - timedelta(seconds=LONG + 60), LONG: now}
+    found = {}
+    for number, end in ends.items():
+        found[number] = place_order(Destination.EXTERNAL, f"{number} MWh").process_id
+        drain()
+        lengthen(found[number], number, end)
+    yield found
+    emptying.empty(connection)  # these rows are not the engine's
+
+
+@pytest.fixture
+def signed_in(client: Client, administrator: User) -> Client:
+    client.force_login(administrator)
+    return client
+
+
+def test_s4_4_no_look_at_a_process_grows_with_its_history(
+    processes: dict[int, UUID], signed_in: Client
+) -> None:
+    grown = []
+    for look in LOOKS:
+        found = {}
+        for number, pk in processes.items():
+            place = look.format(middle=number // 2, last=number - 1)
+            path = f"/processes/{pk}/{place}"
+
+            def get(path: str = path) -> None:
+                assert signed_in.get(path).status_code == 200
+
+            get()  # what is kept is there then
+            found[number] = looked_at(get)
+        # PostgreSQL may pass over the rows of the short one on its way to those of the long one.
+        if found[LONG] > found[SHORT] * 1.2 + 2 * SHORT:
+            grown.append(f"{look or 'now'}: {found}")
+
+    assert not grown, "\n".join(grown)
+
+
+def test_s4_4_the_middle_of_a_long_ledger_has_all_that_happened_there(
+    processes: dict[int, UUID], signed_in: Client
+) -> None:
+    pk, middle = processes[LONG], LONG // 2
+
+    rows = signed_in.get(f"/processes/{pk}/ledger-rows?before={middle}")
+    text = rows.content.decode()
+
+    for revision in range(middle - 50, middle):
+        assert f'id="revision-{revision}"' in text
+    assert text.count("is-event") == 5
+    assert text.count("is-transition") == 50
+
+
+def test_s4_3_the_page_of_a_long_history_says_what_it_has_looked_at(
+    processes: dict[int, UUID], signed_in: Client
+) -> None:
+    text = signed_in.get(f"/processes/{processes[LONG]}/").content.decode()
+
+    assert "the first 40 transitions and the last 40" in text
+    assert "Only the visits around this moment are drawn" in text
+    assert "40+\N{MULTIPLICATION SIGN}" not in text  # several steps share them
+    assert "+\N{MULTIPLICATION SIGN}" in text

@@ -1,0 +1,526 @@
+"""S2, the map of a definition: numbers that are those of the lists they open, figures, and what was never declared."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from html import unescape
+from typing import Any
+from urllib.parse import urlencode
+from uuid import uuid4
+from xml.etree import ElementTree as ET
+
+import pytest
+from django.contrib.auth.models import User
+from django.db.models import F
+from django.http import Http404, QueryDict
+from django.test import Client
+
+from examples.order_listing.messages import Destination
+from examples.order_listing.orders import place_order
+from examples.order_listing.processes import OrderListing
+from monitoring.diagrams.drawing import Drawing, MapLayer
+from monitoring.diagrams.layout import laid_out
+from monitoring.diagrams.painting import DiagramState, NodeState
+from monitoring.queries.definition import seen as visits
+from monitoring.queries.definition import standing as standings
+from monitoring.queries.definition import window as windows
+from monitoring.queries.definition.filters import MapFilters
+from monitoring.queries.definition.page import DefinitionPage, definition_page
+from monitoring.queries.definition.seen import seen
+from monitoring.queries.definition.window import Passed
+from monitoring.queries.graphs import graph_of
+from monitoring.queries.instances.filters import Filters
+from monitoring.queries.instances.pages import page_of
+from orchestrator import start_process
+from orchestrator.engine.drain import drain
+from orchestrator.models import Definition, ProcessInstance, StepRun
+from orchestrator.testing.clock import age
+from tests.apps.every_construct.fixtures import helpdesk
+from tests.apps.every_construct.processes import Inquiry
+from tests.apps.made_from_input.processes import Housekeeping
+from tests.apps.patterns.desk import go_on, launch
+from tests.apps.process_managers.fixtures import known
+from tests.browser.samples import HARMFUL, orders
+
+__all__ = ["helpdesk"]
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("helpdesk", "housekeeping"),
+]
+
+ORDERS, INQUIRIES = "order-listing", "helpdesk-inquiry"
+FRAGMENTS = {"HX-Request": "true"}
+BADGE = re.compile(
+    r'<a href="([^"]+)"><g class="badge (\w+)"[^>]*><title>([^<]*)</title><rect [^>]*/><text [^>]*>([^<]+)</text>'
+)
+CELL = re.compile(r'<a class="num subject" href="([^"]+)">([^<]+)</a>')
+
+
+@pytest.fixture(scope="module")
+def housekeeping() -> Iterator[None]:
+    yield from known(Housekeeping)
+
+
+@pytest.fixture
+def read(client: Client, viewer: User) -> Callable[..., str]:
+    """Reads the page of a definition as somebody who may only look."""
+    client.force_login(viewer)
+
+    def page(name: str, query: str = "", **headers: str) -> str:
+        answer = client.get(f"/definitions/{name}/{query}", headers=headers)
+        assert answer.status_code == 200
+        return answer.content.decode()
+
+    return page
+
+
+@pytest.fixture
+def later() -> Iterator[Callable[[timedelta], None]]:
+    """Has all that happened so far have been so long ago; what is due since then is not by the end of the test."""
+    passed: list[timedelta] = []
+
+    def pass_by(time: timedelta) -> None:
+        passed.append(time)
+        age(time)
+
+    yield pass_by
+    age(-sum(passed, timedelta()))
+
+
+def inquiry(ticket: str = "T-1", **more: Any) -> ProcessInstance:
+    receipt = start_process(Inquiry, Inquiry.Input(ticket, **more))
+    drain()
+    return ProcessInstance.objects.get(pk=receipt.process_id)
+
+
+def shown(name: str, **given: str) -> DefinitionPage:
+    filters = MapFilters.from_query(QueryDict(urlencode(given)), definition=name)
+    return definition_page(name, filters)
+
+
+def numbers(name: str, **given: str) -> dict[str, dict[str, str]]:
+    """The numbers on the map of the steps that have any."""
+    nodes = shown(name, **given).state.nodes
+    return {step: dict(node.numbers) for step, node in nodes.items() if node.numbers}
+
+
+def listed(query: str, name: str) -> int:
+    """How many processes the list below a map has, on all its pages."""
+    filters = Filters.from_query(
+        QueryDict(unescape(query).lstrip("?")), definition=name
+    )
+    found, before = set(), ""
+    while True:
+        page = page_of(filters, before, size=2)
+        found |= {row.pk for row in page.rows}
+        if not (before := page.older):
+            assert len(found) == filters.applied().count()
+            return len(found)
+
+
+# S2.1
+
+
+def test_s2_1_each_step_has_the_numbers_of_what_is_done_in_it() -> None:
+    orders()
+    inquiry("T-1")
+    inquiry("T-2", trouble="text")
+    inquiry("T-3", trouble="reply")
+
+    found = numbers(ORDERS)
+
+    assert found["AwaitingExternalCreation"] == {"failed": "!2"}
+    assert found["NotStarted"] == {"finished": "✓3"}
+    assert found["AwaitingInternalListing"] == {"finished": "✓1"}
+    assert found["Completed"] == {"finished": "✓1"}
+    assert numbers(INQUIRIES)["verdict"]["waiting"] == "…3"
+    title = shown(ORDERS).state.nodes["AwaitingExternalCreation"].title
+    assert title == "Awaiting external creation: 2 failed"
+
+
+def test_s2_1_a_window_has_what_was_finished_in_it(
+    later: Callable[[timedelta], None],
+) -> None:
+    orders()
+    later(timedelta(hours=3))
+    place_order(Destination.INTERNAL, "lately")
+    drain()
+
+    assert numbers(ORDERS)["Completed"] == {"finished": "✓1"}
+    assert numbers(ORDERS, window="day")["Completed"] == {"finished": "✓2"}
+    assert numbers(ORDERS, window="week")["NotStarted"] == {"finished": "✓4"}
+    assert numbers(ORDERS, window="century") == numbers(ORDERS)
+    # Where processes are now has nothing to do with the time.
+    assert numbers(ORDERS)["AwaitingExternalCreation"] == {"failed": "!2"}
+
+
+def test_s2_1_a_version_has_the_numbers_of_its_own_processes_alone(
+    read: Callable[..., str],
+) -> None:
+    orders()
+    now = Definition.objects.get(name=ORDERS)
+    graph = replace(OrderListing.graph(), version=now.version + 1, edges=())
+    newer = Definition.objects.create(
+        name=ORDERS,
+        version=graph.version,
+        kind=graph.kind,
+        graph=graph.to_json(),
+        fingerprint=graph.fingerprint(),
+    )
+
+    assert shown(ORDERS).definition == newer
+    assert numbers(ORDERS) == {}
+    assert numbers(ORDERS, version=str(now.version))["Completed"]
+    text = read(ORDERS, f"?version={now.version}")
+    assert f"version={now.version}" in BADGE.findall(text)[0][0]
+    assert read(ORDERS).count('data-drawn="' + newer.fingerprint) == 2
+    # An open page that shows the older graph is sent the newer one with the numbers on it.
+    sent = read(ORDERS, f"?since=0&drawn={now.fingerprint}", **FRAGMENTS)
+    assert 'hx-target="#drawing"' in sent
+    same = read(ORDERS, f"?since=0&drawn={newer.fingerprint}", **FRAGMENTS)
+    assert 'hx-target="#drawing"' not in same
+    newer.delete()
+
+
+def test_s2_1_where_each_input_makes_a_graph_the_numbers_are_of_the_one_that_is_drawn(
+    read: Callable[..., str],
+) -> None:
+    first = go_on(launch(Housekeeping, "short", "copy", 0, 0))
+    second = go_on(launch(Housekeeping, "long", "copy", 0, 30))
+    name = Housekeeping.name
+    assert first.definition != second.definition
+
+    page = shown(name)
+
+    assert page.definition == second.definition
+    assert page.state.nodes["ready"].numbers == {"waiting": "…1"}
+    text = read(name)
+    assert "This version has 2 graphs" in text
+    found = {link: number for link, _, _, number in BADGE.findall(text)}
+    assert found == dict.fromkeys(found, "…1")
+    assert [listed(link, name) for link in found] == [1] * len(found)
+    other = shown(name, graph=first.definition.fingerprint[:12])
+    assert other.definition == first.definition
+    assert other.counts.live == 1
+
+
+def test_s2_1_beyond_what_is_looked_at_a_number_says_at_least(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    orders()
+    monkeypatch.setattr(standings, "LOOKED_AT", 1)
+
+    assert numbers(ORDERS)["AwaitingExternalCreation"] == {"failed": "!1+"}
+
+
+def test_s2_1_of_many_transitions_one_in_so_many_stands_for_the_others(
+    monkeypatch: pytest.MonkeyPatch, read: Callable[..., str]
+) -> None:
+    for number in range(20):
+        place_order(Destination.INTERNAL, str(number))
+    drain()
+    monkeypatch.setattr(windows, "LOOKED_AT", 12)
+
+    found = numbers(ORDERS)
+
+    assert {text["finished"][:2] for text in found.values()} == {"✓≈"}
+    every = shown(ORDERS).figures.window.every
+    assert every in (4, 8)
+    together = sum(int(text["finished"][2:]) for text in found.values())
+    # Each of the 40 transitions finished one step, and every second one also the last.
+    assert 60 - 8 * every <= together <= 60 + 8 * every
+    assert f"one transition in {every} was looked at" in re.sub(
+        r"\s+", " ", read(ORDERS)
+    )
+    assert numbers(ORDERS) == found  # it does not waver
+
+
+def test_s2_1_the_steps_of_a_large_graph_are_counted_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    orders()
+    each = numbers(ORDERS)
+    monkeypatch.setattr(standings, "EACH", 2)
+
+    assert numbers(ORDERS) == each
+    monkeypatch.setattr(standings, "MANY", 1)
+    assert numbers(ORDERS)["AwaitingExternalCreation"] == {"failed": "!1+"}
+
+
+# S2.2
+
+
+@pytest.mark.parametrize("window", ["hour", "week"])
+def test_s2_2_each_number_is_that_of_the_list_it_opens(
+    window: str, read: Callable[..., str], later: Callable[[timedelta], None]
+) -> None:
+    orders()
+    inquiry("T-1")
+    inquiry("T-2", trouble="text")
+    inquiry("T-3", pages=5, trouble="page")
+    later(timedelta(minutes=50))
+    for name, least in ((ORDERS, 4), (INQUIRIES, 5)):
+        text = read(name, f"?window={window}")
+        found = BADGE.findall(text)
+        assert len(found) >= least
+        for link, doing, title, number in found:
+            wanted = int(number[1:])
+            assert listed(link, name) == wanted, (name, doing, title)
+            assert str(wanted) in title
+        # The same numbers as a table, each with the same list.
+        table = text.partition('id="step-numbers"')[2].partition("</details>")[0]
+        cells = CELL.findall(table)
+        assert len(cells) == len(found)
+        assert [listed(link, name) for link, _ in cells] == [int(n) for _, n in cells]
+
+
+def test_s2_2_a_step_opens_those_that_are_in_it_now(read: Callable[..., str]) -> None:
+    orders()
+    text = read(ORDERS)
+    links = dict(
+        re.findall(
+            r'<a href="([^"]+)"><g id="n_\w+" class="[^"]*" data-node="(\w+)"', text
+        )
+    )
+    steps = {step: link for link, step in links.items()}
+
+    assert listed(steps["AwaitingExternalCreation"], ORDERS) == 2
+    assert listed(steps["Completed"], ORDERS) == 1
+    assert listed(steps["NotStarted"], ORDERS) == 0
+
+
+def test_s2_2_what_the_list_is_narrowed_to_is_a_chip_that_can_be_removed(
+    read: Callable[..., str],
+) -> None:
+    orders()
+    link = next(
+        link for link, doing, *_ in BADGE.findall(read(ORDERS)) if doing == "failed"
+    )
+
+    text = read(ORDERS, unescape(f"{link}&overlay=median"))
+
+    chips = re.findall(
+        r'<a class="chip filter" href="([^"]+)">(.*?)</a>', text, re.DOTALL
+    )
+    said = {
+        re.sub(r"\s+|<[^>]+>", " ", words).split()[0].rstrip(":") for _, words in chips
+    }
+    assert said == {"Version", "Step", "There"}
+    for where, words in chips:
+        if "Step" in words:
+            assert "doing=" not in where
+            assert "overlay=median" in where
+        if "There" in words:
+            assert "step=AwaitingExternalCreation" in where
+
+
+def test_s2_2_a_word_that_is_unknown_narrows_nothing_and_breaks_nothing(
+    read: Callable[..., str],
+) -> None:
+    orders()
+    query = "?step=Completed&doing=nonsense&overlay=nothing&window=%00"
+
+    assert "Now" in read(ORDERS, query)
+    assert listed(query, ORDERS) == 1
+
+
+# S2.3
+
+
+def test_s2_3_a_quantile_is_the_time_that_so_many_took_at_most() -> None:
+    passed = Passed([float(second) for second in range(20, 0, -1)])
+
+    assert passed.quantile(0.5) == 10
+    assert passed.quantile(0.95) == 19
+    assert Passed([3.0]).quantile(0.95) == 3
+    assert Passed().quantile(0.5) is None
+
+
+def test_s2_3_a_failure_rate_is_of_what_finished_or_failed() -> None:
+    one, other, third = uuid4(), uuid4(), uuid4()
+
+    assert Passed(finished={one, other}, failed={other, third}).failure_rate == 2 / 3
+    assert Passed(finished={one}).failure_rate == 0
+    assert Passed().failure_rate is None
+
+
+def test_s2_3_an_overlay_has_its_figure_on_each_step_and_a_scale(
+    read: Callable[..., str], later: Callable[[timedelta], None]
+) -> None:
+    orders()
+    StepRun.objects.filter(node="AwaitingInternalListing").update(
+        started_at=F("finished_at") - timedelta(seconds=40)
+    )
+
+    times = shown(ORDERS, overlay="p95")
+    rates = shown(ORDERS, overlay="failures")
+
+    slow = times.state.nodes["AwaitingInternalListing"]
+    assert slow.numbers == {"value": "40.0 s"}
+    assert "is-heat-5" in slow.classes
+    assert "is-heat-1" in times.state.nodes["Completed"].classes
+    assert [level.text for level in times.scale] == [
+        f"≤ {seconds}.0 s" for seconds in (8, 16, 24, 32, 40)
+    ]
+    torn = rates.state.nodes["AwaitingExternalCreation"]
+    assert (torn.numbers, torn.classes) == ({"value": "100 %"}, ("is-heat-5",))
+    assert rates.state.nodes["NotStarted"].numbers == {"value": "0 %"}
+    assert "is-heat-1" in rates.state.nodes["NotStarted"].classes
+    text = read(ORDERS, "?overlay=p95")
+    assert text.count('class="heat ') == 5
+    assert "95th percentile of the time in step" in text
+    # Where no step has a figure, the page says what to do.
+    later(timedelta(hours=2))
+    assert "choose a longer one" in read(ORDERS, "?overlay=p95")
+
+
+# S2.4
+
+
+def test_s2_4_steps_that_were_never_visited_are_marked_and_how_much_was_looked_at(
+    read: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        place_order(Destination.INTERNAL, str(number))
+    drain()
+
+    nodes = shown(ORDERS).state.nodes
+    never = {step for step, node in nodes.items() if "is-unvisited" in node.classes}
+
+    assert never == {"AwaitingExternalCreation", "AwaitingExternalListing"}
+    assert nodes["AwaitingExternalListing"].title.endswith(": not visited")
+    assert "by any of the 3 processes of this version" in read(ORDERS)
+    monkeypatch.setattr(visits, "PROCESSES", 2)
+    assert "by the newest 2 processes of this version" in read(ORDERS)
+    # Too many visits to have seen them all: nothing is claimed.
+    monkeypatch.setattr(visits, "VISITS", 1)
+    nodes = shown(ORDERS).state.nodes
+    assert not any("is-unvisited" in node.classes for node in nodes.values())
+
+
+def test_s2_4_nothing_is_claimed_where_no_process_was_looked_at(
+    read: Callable[..., str],
+) -> None:
+    orders()
+    ProcessInstance.objects.filter(name=ORDERS).update(name="elsewhere")
+
+    assert "no process of this version was found" in read(ORDERS)
+    assert 'class="step kind-step is-unvisited' not in read(ORDERS)
+
+    ProcessInstance.objects.filter(name="elsewhere").update(name=ORDERS)
+
+
+def test_s2_4_ways_that_nobody_declared_are_marked(read: Callable[..., str]) -> None:
+    orders()
+    row = Definition.objects.get(name=ORDERS)
+    stored, fingerprint = row.graph, row.fingerprint
+    kept = [e for e in stored["edges"] if e["target"] != "AwaitingInternalListing"]
+    row.graph, row.fingerprint = {**stored, "edges": kept}, "0" * 64
+    row.save()
+
+    try:
+        page, text = shown(ORDERS), read(ORDERS)
+        file = page.drawing.standalone(page.state, page.layer)
+    finally:
+        row.graph, row.fingerprint = stored, fingerprint
+        row.save()
+
+    assert page.ways == [("Not started", "Awaiting internal listing", 1)]
+    for step in ("NotStarted", "AwaitingInternalListing"):
+        assert "has-undeclared" in page.state.nodes[step].classes
+    assert text.count('<g class="way">') == file.count('<g class="way">') == 1
+    told = text.partition('id="undeclared"')[2].partition("</div>")[0]
+    assert "Not started" in told
+    assert 'id="undeclared"' not in read(ORDERS)
+
+
+def test_s2_4_steps_and_transitions_that_are_not_declared_are_told() -> None:
+    process = inquiry()
+    graph = graph_of(process.definition)
+    nodes = tuple(node for node in graph.nodes if node.id != "classify")
+    edges = tuple(edge for edge in graph.edges if edge.source != "classify")
+
+    found = seen(process.definition, replace(graph, nodes=nodes, edges=edges))
+    whole = seen(process.definition, graph)
+
+    assert found.steps == ("classify",)
+    assert {edge for edge, _ in found.edges} == {
+        edge.id for edge in graph.edges if edge.source == "classify"
+    }
+    assert not whole.undeclared
+
+
+# S2.5
+
+
+def test_s2_5_the_files_are_the_view_of_the_address(
+    client: Client, viewer: User
+) -> None:
+    orders()
+    client.force_login(viewer)
+
+    def file(form: str, query: str = "") -> str:
+        answer = client.get(f"/definitions/{ORDERS}/picture.{form}{query}")
+        assert answer.status_code == 200
+        assert "attachment" in answer["Content-Disposition"]
+        return answer.content.decode()
+
+    picture = ET.fromstring(file("svg"))  # noqa: S314  it is ours
+    texts = {element.text for element in picture.iter() if element.text}
+    assert {"!2", "✓3"} <= texts
+    assert any("version 2 · Now · last hour" in text for text in texts)
+    assert not [e for e in picture.iter() if e.tag.endswith("}a")]
+    assert "!2" in file("dot")
+    rates = "?version=2&overlay=failures&window=week"
+    assert "100 %" in file("svg", rates)
+    assert "Failure rate · last week" in file("svg", rates)
+    assert "penwidth=5" in file("dot", rates)
+    assert "100 %" in file("dot", rates)
+    assert "<svg" in laid_out(file("dot", rates))  # it is DOT
+    for form in ("svg", "dot"):
+        plain = file(form, f"{rates}&plain=1")
+        assert "100 %" not in plain
+        assert "Failure rate" not in plain
+
+
+def test_s2_5_there_is_no_file_of_another_kind() -> None:
+    with pytest.raises(Http404):
+        definition_page("nothing", MapFilters(definition="nothing"))
+
+
+@pytest.mark.parametrize("text", HARMFUL)
+def test_s2_5_no_text_of_a_map_leaves_its_place(text: str) -> None:
+    drawing = Drawing(OrderListing.graph())
+    node = NodeState(title=text, numbers={"failed": text}, said={"failed": text})
+    state = DiagramState({"Completed": node})
+    layer = MapLayer(
+        {"failed": "doing=failed"}, [("NotStarted", "Completed")], [text, text]
+    )
+
+    page = ET.fromstring(drawing.svg(state, linked=True, layer=layer))  # noqa: S314
+    file = ET.fromstring(drawing.standalone(state, layer))  # noqa: S314
+
+    tags = {
+        element.tag.rpartition("}")[2]
+        for root in (page, file)
+        for element in root.iter()
+    }
+    assert not tags & {"script", "img", "b", "hx-partial", "foreignObject"}
+    assert "<svg" in laid_out(drawing.dot_with(state, layer))
+    links = [element.get("href", "") for element in page.iter("a")]
+    assert all(link.startswith("?step=") for link in links)
+
+
+def test_s2_1_painting_numbers_moves_nothing() -> None:
+    drawing, layer = Drawing(OrderListing.graph()), MapLayer()
+    state = DiagramState(
+        {"Completed": NodeState(("is-heat-3",), numbers={"value": "3.0 s"})}
+    )
+
+    plain, painted = drawing.svg(layer=layer), drawing.svg(state, layer=layer)
+
+    places = r' (?:d|points|x|y|transform|viewBox)="[^"]*"'
+    assert re.findall(places, plain) == re.findall(places, painted)
+    assert plain != painted

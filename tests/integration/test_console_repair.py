@@ -1,0 +1,330 @@
+"""The page of a repair, as a browser without scripts uses it."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from orchestrator.engine.operations import draft_of, propose_repair, stage
+from orchestrator.models import (
+    Definition,
+    OperatorAction,
+    ProcessInstance,
+    Repair,
+)
+from tests.apps.compensation import processes
+from tests.apps.compensation.journal import faults
+from tests.apps.patterns.desk import finished, visits
+from tests.apps.process_managers.desk import place, tell, underway
+from tests.apps.process_managers.fixtures import known
+from tests.apps.process_managers.messages import ParcelPacked, ParcelScanned
+from tests.apps.process_managers.processes import Shipping
+from tests.conftest import OPERATOR_MAY, person
+from tests.integration.test_repair_drafts import MOVE, RETRY, asked
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
+
+HOSTILE = "<script>alert('x')</script>"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def trips() -> Iterator[None]:
+    """Let the running code have a workflow too."""
+    yield from known(processes.Trip, processes.Block)
+
+
+@pytest.fixture
+def signed_in(client: Client, operator: User) -> Client:
+    client.force_login(operator)
+    return client
+
+
+def address(process: ProcessInstance, more: str = "") -> str:
+    return f"/processes/{process.pk}/repair/{more}"
+
+
+def text(client: Client, process: ProcessInstance, query: str = "") -> str:
+    answer = client.get(address(process) + query)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def put(client: Client, process: ProcessInstance, **given: str) -> Any:
+    """Stage an edit with the form."""
+    return client.post(address(process, "stage/"), given)
+
+
+def form_of(page: str, name: str) -> dict[str, str]:
+    """Return what the hidden fields of the form with this id, or address, say."""
+    (form,) = re.findall(rf"<form[^>]*{name}.*?</form>", page, re.DOTALL)
+    fields = re.findall(r'<input type="hidden"\s+name="(\w+)"\s+value="([^"]*)"', form)
+    return {key: value.replace("&quot;", '"') for key, value in fields}
+
+
+def test_s7_1_opening_the_page_writes_nothing_and_says_which_mode_it_is(
+    signed_in: Client,
+) -> None:
+    parcel = place()
+
+    shown = text(signed_in, parcel)
+
+    assert "Repair mode" in shown
+    assert "Nothing is staged." in shown
+    assert not OperatorAction.objects.exists()
+    assert not Repair.objects.exists()
+
+
+def test_s7_1_what_is_staged_survives_a_reload_and_is_drawn_as_a_ghost(
+    signed_in: Client, operator: User
+) -> None:
+    parcel = place()
+
+    answer = put(signed_in, parcel, edit="move", target="Missing")
+    shown = text(signed_in, parcel)
+
+    assert answer.status_code == 302
+    assert re.search(
+        r'data-node="Missing"[^>]*has-ghost|has-ghost[^>]*data-node="Missing"', shown
+    )
+    assert re.search(
+        r'data-node="Packing"[^>]*has-left|has-left[^>]*data-node="Packing"', shown
+    )
+    parcel.refresh_from_db()
+    assert (parcel.step, OperatorAction.objects.count()) == ("Packing", 0)
+
+
+def test_s7_1_each_is_undone_by_its_button_and_all_are_discarded(
+    signed_in: Client, operator: User
+) -> None:
+    parcel = place()
+    stage(parcel, operator, MOVE)
+    stage(parcel, operator, RETRY)
+
+    signed_in.post(address(parcel, "undo/"), {"place": "0"})
+    assert draft_of(parcel, operator).edits == [RETRY]  # type: ignore[union-attr]  # it is there
+    signed_in.post(address(parcel, "discard/"))
+    assert draft_of(parcel, operator) is None
+
+
+def test_s7_2_the_summary_has_the_difference_and_warns_of_what_runs_again(
+    signed_in: Client,
+) -> None:
+    parcel = underway()
+    tell(parcel, ParcelScanned("P-1", "Osaka"))
+    data = {**parcel.data, "note": "by hand"}
+    put(signed_in, parcel, edit="data", value=json.dumps(data))
+    put(signed_in, parcel, edit="event", target="ParcelScanned",
+        value='{"parcel_id": "P-1", "place": "Kobe"}')  # fmt: skip
+
+    shown = text(signed_in, parcel)
+
+    assert "<ins>by hand</ins>" in shown
+    assert re.search(r'class="wrong".*CountScan.*not idempotent', shown, re.DOTALL)
+
+
+def test_s7_3_the_form_applies_all_of_it_with_one_row(
+    signed_in: Client, operator: User
+) -> None:
+    parcel = place()
+    put(signed_in, parcel, edit="data", value=json.dumps({**parcel.data, "note": "x"}))
+    put(signed_in, parcel, edit="move", target="OnTheWay")
+    form = form_of(text(signed_in, parcel), 'id="apply"')
+
+    answer = signed_in.post(address(parcel), {**form, "reason": "the event was lost"})
+
+    parcel.refresh_from_db()
+    assert answer.status_code == 302
+    assert (parcel.step, parcel.data["note"]) == ("OnTheWay", "x")
+    action = OperatorAction.objects.get()
+    assert (action.action, action.reason) == ("repair", "the event was lost")
+    assert not Repair.objects.exists()
+    ledger = signed_in.get(f"/processes/{parcel.pk}/").content.decode()
+    assert ledger.count("Repair by operator") == 1
+
+
+def test_s7_3_a_process_that_has_moved_is_told_of_and_not_repaired(
+    signed_in: Client, operator: User
+) -> None:
+    parcel = place()
+    stage(parcel, operator, {"edit": "move", "target": "Missing"})
+    form = form_of(text(signed_in, parcel), 'id="apply"')
+    tell(parcel, ParcelPacked(3))
+
+    answer = signed_in.post(address(parcel), {**form, "reason": "x"})
+    assert answer.status_code == 409
+    assert "ParcelPacked" in answer.content.decode()
+    shown = text(signed_in, parcel)
+    assert "The process has moved since you began" in shown
+    assert signed_in.post(address(parcel, "look-again/")).status_code == 302
+    assert "The process has moved since you began" not in text(signed_in, parcel)
+
+
+def test_s7_3_a_viewer_sees_the_buttons_with_the_reason_why_not(
+    viewer: User, client: Client
+) -> None:
+    parcel = place()
+    client.force_login(viewer)
+
+    shown = text(client, parcel)
+
+    assert "Your account may not do this." in shown
+    assert shown.count('disabled aria-describedby="no-staging"') == 4
+    assert put(client, parcel, edit="retry").status_code == 403
+    assert not Repair.objects.exists()
+
+
+def test_s7_5_a_mistake_stands_at_its_field_with_what_was_written(
+    signed_in: Client,
+) -> None:
+    parcel = place()
+    data = json.dumps({**parcel.data, "courier": "nobody"})
+
+    answer = put(signed_in, parcel, edit="data", value=data)
+
+    shown = answer.content.decode()
+    assert answer.status_code == 400
+    assert re.search(r'id="data-value-wrong"[^>]*>\s*<code>courier</code>', shown)
+    assert 'aria-invalid="true" aria-describedby="data-value-wrong"' in shown
+    assert "nobody&quot;" in shown
+
+
+@pytest.mark.parametrize(
+    "value", ["", "{", "NaN", '{"a": 1, "a": 2}', "[" * 100, '"\\u0000"', HOSTILE, "\ud800"]
+)  # fmt: skip
+def test_s7_5_what_is_no_json_is_told_as_text(value: str, signed_in: Client) -> None:
+    parcel = place()
+
+    answer = signed_in.post(
+        address(parcel, "stage/"),
+        f"edit=data&value={value}".encode("utf-8", "surrogatepass"),
+        content_type="application/x-www-form-urlencoded",
+    )
+
+    assert answer.status_code == 400
+    assert HOSTILE not in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "status"),
+    [
+        ("stage", {}, 409),
+        ("stage", {"edit": HOSTILE}, 409),
+        ("stage", {"edit": "move", "target": "x" * 500}, 409),
+        ("stage", {"edit": "move", "target": HOSTILE}, 400),
+        ("undo", {"place": "x"}, 302),
+        ("undo", {"place": "²"}, 302),
+        ("undo", {}, 302),
+        ("nothing", {}, 404),
+    ],
+)
+def test_s7_5_hostile_forms_are_answered(
+    name: str, given: dict[str, str], status: int, signed_in: Client
+) -> None:
+    parcel = place()
+
+    answer = signed_in.post(address(parcel, f"{name}/"), given)
+
+    assert answer.status_code == status
+    assert HOSTILE not in answer.content.decode()
+
+
+def test_s7_5_steps_that_cannot_be_chosen_say_why(signed_in: Client) -> None:
+    shown = text(signed_in, place())
+
+    (ordered,) = re.findall(r'<option value="Ordered"[^>]*>[^<]*', shown)
+    assert "disabled" in ordered
+    assert "processes start there" in ordered
+
+
+def test_s7_1_a_step_of_a_workflow_is_chosen_and_skipped(
+    signed_in: Client, operator: User
+) -> None:
+    faults["flight"] = Exception("no line")
+    process = finished(processes.Trip)
+    faults.clear()
+    (run,) = visits(process, "flight")
+
+    shown = text(signed_in, process, "?step=flight")
+    assert "Stage a skip with this result" in shown
+    put(
+        signed_in,
+        process,
+        edit="skip",
+        target=str(run.pk),
+        value='"on foot"',
+        step="flight",
+    )
+
+    assert "<ins>on foot</ins>" in text(signed_in, process)
+    assert draft_of(process, operator).edits[0]["value"] == "on foot"  # type: ignore[union-attr]  # it is there
+
+
+def test_s7_1_of_many_elements_a_few_are_shown_and_any_is_found_by_its_number(
+    signed_in: Client, django_assert_max_num_queries: Any
+) -> None:
+    process = finished(processes.Block, "Ito", 60)
+    one = process.step_runs.get(node="reserve", item=7)
+
+    with django_assert_max_num_queries(200):
+        shown = text(signed_in, process, "?step=reserve")
+    assert shown.count('class="visit"') == 20
+    assert f'id="value-{one.pk}"' not in shown
+    found = text(signed_in, process, "?step=reserve&item=7")
+    assert found.count('class="visit"') == 1
+    assert f'id="value-{one.pk}"' in found
+
+
+def test_s7_3_a_process_whose_code_is_gone_says_so(signed_in: Client) -> None:
+    parcel = place()
+    Definition.objects.update(version=99)
+    try:
+        shown = text(signed_in, parcel)
+    finally:
+        Definition.objects.update(version=1)
+    assert "This process cannot be repaired:" in shown
+
+
+def test_s7_4_another_person_applies_what_was_proposed(
+    signed_in: Client, operator: User
+) -> None:
+    parcel, other = place(), person("other", *OPERATOR_MAY)
+    propose_repair(parcel.pk, [MOVE], request=asked(other, reason="it was lost"))
+
+    shown = text(signed_in, parcel)
+    assert "Proposed by other" in shown
+    form = form_of(shown, f'action="/processes/{parcel.pk}/approve_repair/"')
+    answer = signed_in.post(
+        f"/processes/{parcel.pk}/approve_repair/", {**form, "reason": "yes"}
+    )
+
+    parcel.refresh_from_db()
+    assert (answer.status_code, parcel.step) == (302, "OnTheWay")
+
+
+def test_s7_4_where_two_are_wanted_the_button_proposes(
+    signed_in: Client, operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Shipping, "repair_needs_approval", True)
+    parcel = place()
+    stage(parcel, operator, MOVE)
+    form = form_of(text(signed_in, parcel), 'id="apply"')
+
+    signed_in.post(f"/processes/{parcel.pk}/propose_repair/", {**form, "reason": "x"})
+
+    shown = text(signed_in, parcel)
+    assert "Whoever has proposed it does not apply it." in shown
+    parcel.refresh_from_db()
+    assert parcel.step == "Packing"
+
+
+def test_s7_1_the_page_of_a_process_leads_to_its_repair(signed_in: Client) -> None:
+    parcel = place()
+
+    shown = signed_in.get(f"/processes/{parcel.pk}/").content.decode()
+
+    assert address(parcel) in shown
+    assert "repair-dialog" not in shown

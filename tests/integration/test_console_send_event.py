@@ -1,0 +1,478 @@
+"""S9.4: an event is sent by a form made from its class, after a look at what it would lead to; once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from html import unescape
+from typing import Any
+from urllib.parse import urlencode
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.http import HttpResponse
+from django.test import Client
+
+from orchestrator import registry, send_event
+from orchestrator.definition import Event
+from orchestrator.engine.drain import drain
+from orchestrator.engine.operations import (
+    ActionRequest,
+    EventToSend,
+    cancel,
+    foresee,
+    send,
+)
+from orchestrator.exceptions import OperationRefused, StaleRevision
+from orchestrator.models import (
+    BulkOperation,
+    Checkpoint,
+    InboxEvent,
+    IssuedCommand,
+    OperatorAction,
+    ProcessInstance,
+    Verdict,
+)
+from tests.apps.every_construct.fixtures import helpdesk
+from tests.apps.every_construct.processes import Inquiry
+from tests.apps.process_managers.fixtures import SetHandler
+from tests.apps.process_managers.messages import (
+    CountScan,
+    Courier,
+    ParcelOrdered,
+    ParcelPacked,
+)
+from tests.browser.samples import HARMFUL
+
+__all__ = ["helpdesk"]
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
+
+REASON = {"reason": "the scanner is down"}
+
+
+def parcel(key: str = "P-1") -> ProcessInstance:
+    """A parcel that is on its way."""
+    send_event(ParcelOrdered(key, Courier.OWN), id=f"{key} ordered")
+    drain()
+    process = ProcessInstance.objects.get(correlation_key=key)
+    send_event(ParcelPacked(3), id=f"{key} packed", process_id=process.pk)
+    drain()
+    process.refresh_from_db()
+    assert process.step == "OnTheWay"
+    return process
+
+
+@pytest.fixture
+def signed_in(client: Client, administrator: User) -> Client:
+    client.force_login(administrator)
+    return client
+
+
+def place(kind: str, **more: Any) -> str:
+    return f"/events/send/?{urlencode({'type': kind, **more})}"
+
+
+def form(page: str, **changed: Any) -> dict[str, Any]:
+    """What the form of a page sends, with some fields filled in."""
+    hidden = r'<input type="hidden"\s+name="(\w+)"\s+value="([^"]*)"'
+    said = {name: value for name, value in re.findall(hidden, page) if name != "query"}
+    [id] = re.findall(r'name="event_id" value="([^"]*)"', page)
+    return {**said, "event_id": unescape(id), **changed}
+
+
+SCAN = {"field-parcel_id": "P-1", "field-place": "east"}
+
+
+def asked(client: Client, kind: str, **given: Any) -> str:
+    """The page after it was asked what an event would do."""
+    page = client.get(place(kind)).content.decode()
+    answer = client.post(place(kind), form(page, preview="1", **given))
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def sent(client: Client, kind: str, **given: Any) -> HttpResponse:
+    page = client.get(place(kind)).content.decode()
+    return client.post(place(kind), form(page, **REASON, **given))  # type: ignore[return-value]
+
+
+def text_of(page: str) -> str:
+    """What the page says that an event would do."""
+    part = page.partition('id="foreseen"')[2].partition("</section>")[0]
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", part)).split())
+
+
+def stored() -> tuple[int, ...]:
+    tables = (InboxEvent, Checkpoint, IssuedCommand, OperatorAction, BulkOperation)
+    return tuple(table.objects.count() for table in tables)
+
+
+def test_s9_4_the_form_has_a_field_for_each_of_the_class(signed_in: Client) -> None:
+    page = signed_in.get(place("ParcelOrdered")).content.decode()
+
+    fields = re.findall(r'name="field-(\w+)"', page)
+    assert fields == ["parcel_id", "courier", "note"]
+    choices = re.findall(r'<option value="&quot;(\w+)&quot;"( selected)?>', page)
+    assert choices == [("own", " selected"), ("partner", "")]
+    assert '<option value="shipping">shipping</option>' in page
+
+
+def test_s9_4_a_preview_shows_the_transition_and_writes_nothing(
+    signed_in: Client, handler: SetHandler
+) -> None:
+    process, called = parcel(), list[Any]()
+    handler(CountScan, called.append)
+    before = stored()
+
+    page = asked(signed_in, "ParcelScanned", process=process.pk, **SCAN)
+
+    said = text_of(page)
+    assert "On the way would take it." in said
+    assert "It would issue CountScan" in said
+    assert "place east" in said
+    assert stored() == before
+    assert called == []
+    given = form(page)
+    assert given["revision"] == str(process.revision)
+    assert given["seen"] == str(process.pk)
+    assert "\neast</textarea>" in page
+
+
+def test_s9_4_a_preview_says_where_it_would_go(signed_in: Client) -> None:
+    parcel("P-1")
+
+    by_key = asked(
+        signed_in, "ParcelDelivered", process="P-1", **{"field-parcel_id": "P-x"}
+    )
+    assert "from On the way to Delivered" in text_of(by_key)
+    in_event = asked(signed_in, "ParcelDelivered", **{"field-parcel_id": "P-1"})
+    assert "from On the way to Delivered" in text_of(in_event)
+    none = asked(signed_in, "ParcelDelivered", **{"field-parcel_id": "P-9"})
+    assert "none that takes it: it would be kept" in text_of(none)
+    new = asked(
+        signed_in,
+        "ParcelOrdered",
+        **{"field-parcel_id": "P-9", "field-courier": '"own"'},
+    )
+    assert "It would start one, which would then stand in Packing." in text_of(new)
+    assert "It would issue PackParcel" in text_of(new)
+    early = asked(signed_in, "ParcelPacked", process="P-1", **{"field-weight": "3"})
+    assert "not expected in On the way: it would be kept" in text_of(early)
+    gone = asked(signed_in, "ParcelPacked", process=uuid4(), **{"field-weight": "3"})
+    assert "none that takes it" in text_of(gone)
+
+
+def test_s9_4_it_is_sent_to_the_chosen_process_and_audited(
+    signed_in: Client, administrator: User
+) -> None:
+    process = parcel()
+    page = asked(signed_in, "ParcelScanned", process=process.pk, **SCAN)
+    given = form(page, process=process.pk, **SCAN, **REASON)
+
+    answer = signed_in.post(place("ParcelScanned"), given, follow=True)
+    drain()
+
+    event = InboxEvent.objects.get(source="console")
+    assert (event.verdict, event.process_id) == (Verdict.MOVED, process.pk)
+    assert event.event_id == given["event_id"]
+    assert event.body == {"parcel_id": "P-1", "place": "east"}
+    assert answer.redirect_chain == [(f"/events/?q={event.event_id}", 302)]
+    assert "Sent." in answer.content.decode()
+    row = OperatorAction.objects.get()
+    assert (row.action, row.actor, row.reason) == (
+        "send",
+        administrator,
+        "the scanner is down",
+    )
+    assert (row.event_id, row.instance_id) == (event.pk, process.pk)
+    assert row.after["type"] == "ParcelScanned"
+    audit = signed_in.get("/audit/").content.decode()
+    assert "Send event" in audit
+
+
+def test_s9_4_by_key_by_definition_and_as_a_start(signed_in: Client) -> None:
+    process = parcel("P-1")
+    sent(signed_in, "ParcelScanned", definition="shipping", process="P-1", **SCAN)
+    start = {"field-parcel_id": "P-2", "field-courier": '"partner"'}
+    sent(signed_in, "ParcelOrdered", definition="shipping", **start)
+    drain()
+
+    scan = InboxEvent.objects.get(source="console", type="ParcelScanned")
+    assert (scan.verdict, scan.process_id) == (Verdict.MOVED, process.pk)
+    new = ProcessInstance.objects.get(correlation_key="P-2")
+    assert (new.step, new.data["courier"]) == ("Packing", "partner")
+    started = InboxEvent.objects.get(source="console", type="ParcelOrdered")
+    assert started.verdict == Verdict.STARTED
+
+
+def test_s9_4_pressed_twice_it_is_sent_once(signed_in: Client) -> None:
+    process = parcel()
+    page = signed_in.get(place("ParcelScanned")).content.decode()
+    given = form(page, process=process.pk, **SCAN, **REASON)
+
+    answers = [signed_in.post(place("ParcelScanned"), given) for _ in range(2)]
+    drain()
+
+    assert [answer.status_code for answer in answers] == [302, 302]
+    assert InboxEvent.objects.filter(source="console").count() == 1
+    assert IssuedCommand.objects.filter(type="CountScan").count() == 1
+    assert OperatorAction.objects.count() == 1
+
+
+def test_s9_4_another_form_with_the_same_event_id_sends_nothing_new(
+    signed_in: Client,
+) -> None:
+    process = parcel()
+    same = {"process": process.pk, "event_id": "mine", **SCAN}
+    sent(signed_in, "ParcelScanned", **same)
+    again = sent(signed_in, "ParcelScanned", **same)
+    other = sent(signed_in, "ParcelScanned", **{**same, "field-place": "west"})
+    drain()
+
+    assert again.status_code == 302
+    assert other.status_code == 409
+    assert "with another content" in other.content.decode()
+    event = InboxEvent.objects.get(source="console")
+    assert (event.repeats, event.body["place"]) == (1, "east")
+    said = OperatorAction.objects.filter(result="done").latest("pk").detail
+    assert said == "it was sent before, and is not sent again"
+
+
+def test_s9_4_it_is_refused_where_the_process_has_moved_since(
+    signed_in: Client,
+) -> None:
+    process = parcel()
+    page = asked(signed_in, "ParcelScanned", process=process.pk, **SCAN)
+    send_event(ParcelOrdered("P-2"), id="x")
+    send_event(
+        "ParcelScanned", {"place": "a", "parcel_id": ""}, id="y", process_id=process.pk
+    )
+    drain()
+    given = form(page, process=process.pk, **SCAN, **REASON)
+    answer = signed_in.post(place("ParcelScanned"), given)
+    shown = answer.content.decode()
+
+    assert answer.status_code == 409
+    assert "has changed since" in shown
+    assert not InboxEvent.objects.filter(source="console").exists()
+    assert OperatorAction.objects.get().result == "refused"
+    # The page shows it as it is now, and may be pressed again.
+    again = form(shown, process=process.pk, **SCAN, **REASON)
+    assert again["key"] != given["key"]
+    assert signed_in.post(place("ParcelScanned"), again).status_code == 302
+
+
+def test_s9_4_it_is_refused_where_it_would_find_another_process(
+    signed_in: Client,
+) -> None:
+    parcel("P-1"), parcel("P-2")
+    page = asked(signed_in, "ParcelScanned", process="P-1", **SCAN)
+    given = form(page, process="P-2", **SCAN, **REASON)
+
+    answer = signed_in.post(place("ParcelScanned"), given)
+
+    assert answer.status_code == 409
+    assert "another process than the page showed" in answer.content.decode()
+    assert not InboxEvent.objects.filter(source="console").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "said"),
+    [
+        ("ParcelPacked", {"field-weight": "heavy"}, "Write a whole number."),
+        ("ParcelPacked", {"field-weight": ""}, "This field is required."),
+        ("ParcelOrdered", {"field-courier": '"pigeon"'}, "not one of the available"),
+        ("ParcelScanned", {**SCAN, "reason": " "}, "Say why"),
+        ("ParcelScanned", {**SCAN, "event_id": ""}, "This field is required."),
+        (
+            "ParcelScanned",
+            {**SCAN, "definition": "nothing"},
+            "not one of the available",
+        ),
+        ("ParcelScanned", {**SCAN, "process": "x" * 201}, "at most 200"),
+        ("ParcelScanned", {**SCAN, "key": "none"}, "look at the fields"),
+        ("ParcelScanned", {**SCAN, "revision": str(2**40)}, "look at the fields"),
+    ],
+)
+def test_s9_4_what_is_wrong_stands_at_its_field_and_nothing_is_sent(
+    kind: str, given: dict[str, str], said: str, signed_in: Client
+) -> None:
+    page = signed_in.get(place(kind)).content.decode()
+    answer = signed_in.post(place(kind), form(page, **{**REASON, **given}))
+
+    shown = unescape(answer.content.decode())
+    assert answer.status_code == 400
+    assert said in shown
+    assert not InboxEvent.objects.exists()
+    assert not OperatorAction.objects.exists()
+
+
+def test_s9_4_what_no_process_can_take_is_refused(
+    signed_in: Client, administrator: User
+) -> None:
+    process = parcel()
+    ended = parcel("P-2")
+    request = ActionRequest(administrator, uuid4(), "because")
+    cancel(ended.pk, request=request)
+
+    def refused(said: str, **more: Any) -> None:
+        wanted = EventToSend(
+            "ParcelScanned", {**body, **more.pop("body", {})}, "e", **more
+        )
+        with pytest.raises(OperationRefused, match=said):
+            send(wanted, request=ActionRequest(administrator, uuid4(), "because"))
+
+    body = {"parcel_id": "P-1", "place": "east"}
+    refused("has ended", process_id=ended.pk)
+    refused("has ended", definition="shipping", key="P-2")
+    refused("there is no process", process_id=uuid4())
+    refused("other takes no ParcelScanned", definition="other")
+    refused("place: Input should be", body={"place": 5})
+    refused("at most", body={"place": "x" * 300_000})
+    refused("another process", process_id=process.pk, seen=ended.pk)
+    wanted = EventToSend("ParcelScanned", body, "e", process.pk)
+    stale = ActionRequest(administrator, uuid4(), "because", 1)
+    with pytest.raises(StaleRevision):
+        send(wanted, request=stale)
+    assert not InboxEvent.objects.filter(source="console").exists()
+
+
+def test_s9_4_a_process_whose_code_is_gone_is_refused_with_the_reason(
+    signed_in: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = parcel()
+    handlers = {
+        "ParcelScanned": registry.definitions["shipping", 1].events["ParcelScanned"]
+    }
+    page = signed_in.get(place("ParcelScanned")).content.decode()
+    given = form(page, process=process.pk, **SCAN, **REASON)
+    with monkeypatch.context() as patched:
+        patched.delitem(registry.definitions, ("shipping", 1))
+        assert signed_in.get(place("ParcelScanned")).status_code == 404
+        patched.setattr(registry, "event_class", lambda kind: handlers[kind])
+        seen = signed_in.post(place("ParcelScanned"), {**given, "preview": "1"})
+        pressed = signed_in.post(place("ParcelScanned"), given)
+
+    assert "It cannot be decided" in text_of(seen.content.decode())
+    assert pressed.status_code == 409
+    assert "no definition shipping version 1" in unescape(pressed.content.decode())
+    assert not InboxEvent.objects.filter(source="console").exists()
+
+
+@pytest.mark.parametrize("kind", ["Nonsense", "x" * 5_000, "<script>alert(1)</script>"])
+def test_s9_4_a_type_that_nothing_knows_cannot_be_sent(
+    kind: str, signed_in: Client
+) -> None:
+    for answer in (signed_in.get(place(kind)), signed_in.post(place(kind), REASON)):
+        assert answer.status_code == 404
+        page = answer.content.decode()
+        assert "it cannot be sent" in page
+        assert "<script>alert" not in page
+
+
+def test_s9_4_types_are_offered_to_choose_from(signed_in: Client) -> None:
+    page = signed_in.get("/events/send/").content.decode()
+
+    for kind in ("ParcelOrdered", "LabelTorn", "OrderCreated"):
+        assert re.search(rf"<option *>{kind}</option>", page)
+    assert 'id="send"' not in page
+    events = signed_in.get("/events/").content.decode()
+    assert 'href="/events/send/"' in events
+
+
+def test_s9_4_an_event_without_fields_is_sent_too(signed_in: Client) -> None:
+    process = parcel()
+    page = signed_in.get(place("LabelTorn", process=process.pk)).content.decode()
+    assert "no fields" in page
+    assert f'value="{process.pk}"' in page
+
+    sent(signed_in, "LabelTorn", process=process.pk)
+
+    assert InboxEvent.objects.get(source="console").body == {}
+
+
+def test_s9_4_a_viewer_may_look_and_not_send(client: Client, viewer: User) -> None:
+    process = parcel()
+    client.force_login(viewer)
+    page = client.get(place("ParcelScanned")).content.decode()
+    assert re.search(r'id="send-button"[^>]*disabled', page)
+    assert "would take it" in text_of(
+        asked(client, "ParcelScanned", process=process.pk, **SCAN)
+    )
+
+    answer = sent(client, "ParcelScanned", process=process.pk, **SCAN)
+    assert answer.status_code == 403
+    assert not InboxEvent.objects.filter(source="console").exists()
+    viewer.user_permissions.add(Permission.objects.get(codename="send_inboxevent"))
+    assert sent(client, "ParcelScanned", process=process.pk, **SCAN).status_code == 302
+    viewer.user_permissions.remove(Permission.objects.get(codename="view_inboxevent"))
+    assert client.get(place("ParcelScanned")).status_code == 403
+
+
+def test_s9_4_a_workflow_that_waits_takes_it(signed_in: Client, helpdesk: None) -> None:
+    kinds = sorted(Inquiry.events)
+    assert kinds
+    for kind in kinds:
+        assert signed_in.get(place(kind)).status_code == 200
+        assert [name for name, *_ in foresee(kind, {})] == ["helpdesk-inquiry"]
+
+
+class RefusesItself(Event):
+    amount: Decimal = Decimal(1)
+
+    def __post_init__(self) -> None:
+        if self.amount > 5:
+            raise KeyError("hostile <b>")
+
+
+@pytest.fixture
+def hostile() -> Iterator[None]:
+    """An event class of which reading may raise anything, known by its handler alone."""
+    calls: list[Event] = []
+
+    @registry.reacts_to(RefusesItself)
+    def note(event: RefusesItself) -> None:
+        calls.append(event)
+
+    yield
+    del registry.reactions["RefusesItself"]
+
+
+def test_s9_4_a_class_that_raises_is_told_and_never_an_error_of_ours(
+    signed_in: Client, hostile: None
+) -> None:
+    page = signed_in.get(place("RefusesItself")).content.decode()
+    for press in ({"preview": "1"}, {}):
+        given = form(page, **REASON, **press, **{"field-amount": "6"})
+        answer = signed_in.post(place("RefusesItself"), given)
+        assert answer.status_code == 400
+        assert "KeyError" in answer.content.decode()
+        assert "hostile <b>" not in answer.content.decode()
+    shown = asked(signed_in, "RefusesItself", **{"field-amount": "2"})
+    assert "No process knows events of this type." in text_of(shown)
+    assert "hostile.<locals>.note" in text_of(shown)
+    assert not InboxEvent.objects.exists()
+
+
+@pytest.mark.parametrize("text", HARMFUL)
+def test_s9_4_hostile_texts_are_texts(text: str, signed_in: Client) -> None:
+    parcel()
+    given = {"field-parcel_id": text, "field-place": text, "process": text[:200]}
+    page = signed_in.get(place("ParcelScanned")).content.decode()
+    answer = signed_in.post(place("ParcelScanned"), form(page, preview="1", **given))
+    shown = answer.content.decode()
+
+    assert answer.status_code in (200, 400)
+    for planted in ("<script>alert", "<img src=x", "<svg/onload", "id=planted>"):
+        assert planted not in shown
+
+
+def test_s9_4_opening_the_page_writes_nothing(signed_in: Client) -> None:
+    before = stored()
+    for address in ("/events/send/", place("ParcelOrdered")):
+        signed_in.get(address)
+
+    assert stored() == before

@@ -1,0 +1,329 @@
+"""S3: a sub-process is opened in place on the page of a process that it is part of, at any depth, and of any moment."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from monitoring.queries.instance.subprocess import path_to, revision_at
+from monitoring.queries.instance.workflow import children_of
+from orchestrator import send_event, start_process
+from orchestrator.engine.drain import drain
+from orchestrator.models import Checkpoint, ProcessInstance, StepRun
+from orchestrator.testing import registered
+from tests.apps.nested_processes.processes import (
+    Clearing,
+    Cupboard,
+    Emptied,
+    House,
+    HouseClearing,
+)
+from tests.conftest import person
+from tests.services.explained import explained
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("rooms")]
+
+FRAGMENTS = {"HX-Request": "true"}
+PART = re.compile(r'<hx-partial hx-target="#([\w-]+)"')
+
+
+@pytest.fixture(scope="module")
+def rooms() -> Iterator[None]:
+    with registered(Cupboard, Clearing, HouseClearing):
+        yield
+
+
+@pytest.fixture
+def signed_in(client: Client, operator: User) -> Client:
+    client.force_login(operator)
+    return client
+
+
+def cleared(number: int = 3, locked: str = "") -> ProcessInstance:
+    """A house whose rooms are at work; their cupboards wait for somebody."""
+    names = [f"部屋{one}" for one in range(number)]
+    receipt = start_process(HouseClearing, House(names, locked))
+    while drain():
+        pass
+    return ProcessInstance.objects.get(pk=receipt.process_id)
+
+
+def element_of(house: ProcessInstance, number: int) -> ProcessInstance:
+    """The process of one room."""
+    run = StepRun.objects.select_related("child").get(instance=house, item=number)
+    assert run.child is not None
+    return run.child
+
+
+def cupboard_of(house: ProcessInstance, number: int) -> ProcessInstance:
+    return ProcessInstance.objects.get(parent=element_of(house, number))
+
+
+def emptied(cupboard: ProcessInstance) -> None:
+    send_event(Emptied("ann"), id=str(uuid4()), process_id=cupboard.pk)
+    while drain():
+        pass
+
+
+def text_of(client: Client, process: ProcessInstance, query: str = "") -> str:
+    answer = client.get(f"/processes/{process.pk}/{query}")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def part_of(text: str) -> str:
+    """What a page says of the sub-process that is opened in it."""
+    return text.partition('id="sub"')[2].partition('id="panel"')[0]
+
+
+def state_in(text: str, name: str) -> dict[str, str]:
+    """What a page says of a diagram."""
+    [tag] = re.findall(rf'<div id="{name}"[^>]*>', text)
+    return dict(re.findall(r'data-([\w-]+)="([^"]*)"', tag))
+
+
+def test_s3_an_element_that_is_a_sub_process_is_opened_in_place(
+    signed_in: Client,
+) -> None:
+    house = cleared()
+    room = element_of(house, 1)
+    text = text_of(signed_in, house, "?step=clearing&search=%231")
+    assert f'href="?step=clearing&amp;search=%231&amp;sub={room.pk}#sub"' in text
+    assert "state-sub" not in text
+
+    opened = text_of(signed_in, house, f"?step=clearing&search=%231&sub={room.pk}")
+    part = part_of(opened)
+    assert f'href="/processes/{room.pk}/"' in part
+    assert "Cupboard" in part
+    assert "Waiting" in part
+    assert "since" in part
+    assert part.count("data-diagram=") == 1
+    assert state_in(opened, "state-sub")["id"] == str(room.pk)
+    assert 'href="?step=clearing&amp;search=%231">Close' in part
+    whole = text_of(signed_in, room)
+    assert state_in(opened, "state-sub")["state"] == state_in(whole, "state")["state"]
+    assert (
+        opened.count('aria-expanded="true"') == 2
+    )  # in the table, and in the list of all
+
+
+def test_s3_a_step_that_has_started_a_sub_process_opens_it_from_its_panel(
+    signed_in: Client,
+) -> None:
+    house = cleared(1)
+    room, cupboard = element_of(house, 0), cupboard_of(house, 0)
+    panel = text_of(signed_in, room, "?step=cupboard").partition('id="step"')[2]
+    assert f"?step=cupboard&amp;sub={cupboard.pk}#sub" in panel.partition("#runs")[0]
+
+
+def test_s3_a_sub_process_within_a_sub_process_within_a_map(signed_in: Client) -> None:
+    house = cleared()
+    room, cupboard = element_of(house, 2), cupboard_of(house, 2)
+    assert f"?sub={cupboard.pk}#sub" in part_of(
+        text_of(signed_in, house, f"?sub={room.pk}")
+    )
+
+    text = text_of(signed_in, house, f"?sub={cupboard.pk}")
+    part = part_of(text)
+    assert state_in(text, "state-sub")["id"] == str(cupboard.pk)
+    assert f'data-sub="{room.pk}"' in part  # back to the one between
+    assert "Emptied" in part
+    assert path_to(house, str(cupboard.pk)) == [room, cupboard]
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+
+
+def test_s3_what_is_no_part_of_the_process_is_said_to_be_none(
+    signed_in: Client,
+) -> None:
+    house, other = cleared(1), cleared(1)
+    room = element_of(house, 0)
+    for process, asked in [
+        (house, element_of(other, 0).pk),
+        (house, house.pk),
+        (room, house.pk),
+        (house, uuid4()),
+        (house, "nothing"),
+        (house, "%00"),
+        (house, "²" * 80),
+        (house, "%22%3E%3Cscript%3E"),
+    ]:
+        text = text_of(signed_in, process, f"?sub={asked}")
+        assert "state-sub" not in text
+        assert "<script>" not in text
+        if asked != "%00":
+            assert "This process has no such sub-process." in part_of(text)
+
+
+def test_s3_the_error_of_a_sub_process_is_told_where_it_is_opened(
+    signed_in: Client,
+) -> None:
+    house = cleared(2, locked="部屋1")
+    part = part_of(text_of(signed_in, house, f"?sub={cupboard_of(house, 1).pk}"))
+    assert part.count("the cupboard of 部屋1 is locked") == 1
+    assert "Failed" in part
+    fine = part_of(text_of(signed_in, house, f"?sub={cupboard_of(house, 0).pk}"))
+    assert "is locked" not in fine
+
+
+def test_s3_of_a_past_moment_a_sub_process_is_shown_as_it_was_then(
+    signed_in: Client,
+) -> None:
+    house = cleared(2)
+    room, cupboard = element_of(house, 0), cupboard_of(house, 0)
+    emptied(cupboard)
+    room.refresh_from_db()
+    assert room.finished_at is not None
+
+    shown = list[int]()
+    for moment in Checkpoint.objects.filter(instance=house).order_by("revision"):
+        at = f"?at={moment.revision}"
+        text = text_of(signed_in, house, f"{at}&sub={room.pk}")
+        by_then = Checkpoint.objects.filter(instance=room, at__lte=moment.at)
+        last = max(by_then.values_list("revision", flat=True), default=0)
+        shown.append(last)
+        if not last:
+            assert "It had not been started yet." in part_of(text)
+            assert "state-sub" not in text
+            continue
+        found = state_in(text, "state-sub")
+        assert found["at"] == str(last)
+        own = state_in(text_of(signed_in, room, f"?at={last}"), "state")
+        marked = json.loads(html.unescape(own["state"]))
+        for node in marked["nodes"].values():  # where it is now is marked on its page
+            node["classes"] = [one for one in node["classes"] if one != "has-now"]
+        assert json.loads(html.unescape(found["state"])) == marked
+        assert f"{room.pk}/?at={last}" in part_of(text)
+        assert f"{at}&amp;sub={room.pk}" not in part_of(text)
+    assert shown[0] == 0
+    assert 0 < shown[-1] <= room.revision
+    # The moment's own list leads to it, and the slider's links keep it.
+    moment = Checkpoint.objects.filter(instance=house).latest("revision")
+    then = text_of(signed_in, house, f"?at={moment.revision - 1}&sub={room.pk}")
+    assert f"&amp;sub={room.pk}" in then.partition('id="timeline"')[2][:3_000]
+
+
+def test_s3_the_last_transition_by_a_moment_is_found_also_where_numbers_are_missing() -> (
+    None
+):
+    house = cleared(1)
+    room = element_of(house, 0)
+    emptied(cupboard_of(house, 0))
+    room.refresh_from_db()
+    rows = Checkpoint.objects.filter(instance=room).order_by("revision")
+    times = list(rows.values_list("revision", "at"))
+    assert len(times) > 2
+    for revision, at in times:
+        wanted = max(one for one, then in times if then <= at)
+        assert revision_at(room, at) == wanted
+        assert revision_at(room, at) >= revision
+    assert revision_at(room, house.started_at) == 0
+
+
+def test_s3_an_open_page_keeps_the_picture_of_a_sub_process_and_gets_its_state(
+    signed_in: Client,
+) -> None:
+    house = cleared(2)
+    first, second = element_of(house, 0), element_of(house, 1)
+    text = text_of(signed_in, house, f"?sub={first.pk}")
+    [drawn] = re.findall(r'data-opened="([^"]+)"', text)
+
+    def sent(query: str) -> list[str]:
+        address = f"/processes/{house.pk}/?since=1{query}"
+        return PART.findall(signed_in.get(address, headers=FRAGMENTS).content.decode())
+
+    same = sent(f"&sub={first.pk}&opened={drawn}")
+    assert {"state-sub", "sub-about"} <= set(same)
+    assert "sub" not in same
+    for other in (f"&sub={second.pk}&opened={drawn}", f"&sub={first.pk}"):
+        parts = sent(other)
+        assert "sub" in parts
+        assert "state-sub" not in parts  # it is within
+    assert "sub" in sent(f"&opened={drawn}")
+    assert not {"sub", "state-sub"} & set(sent(""))
+
+
+def test_s3_the_answer_to_a_button_leaves_the_sub_process_where_it_is(
+    signed_in: Client,
+) -> None:
+    house = cleared(1)
+    form: dict[str, Any] = {
+        "key": uuid4(),
+        "reason": "late",
+        "revision": house.revision,
+    }
+    address = f"/processes/{house.pk}/escalate/?sub={element_of(house, 0).pk}"
+    answer = signed_in.post(address, form, headers=FRAGMENTS).content.decode()
+    assert "Escalated." in answer
+    assert "sub" not in PART.findall(answer)
+    assert "state-sub" in PART.findall(answer)
+
+
+def statements(client: Client, house: ProcessInstance, pk: UUID, at: str = "") -> int:
+    address = f"/processes/{house.pk}/?sub={pk}{at}"
+    client.get(address)  # graphs and pictures are kept
+    with CaptureQueriesContext(
+        connection,
+    ) as asked:
+        client.get(address)
+    return len(asked)
+
+
+def test_s3_many_sub_processes_cost_no_more(signed_in: Client) -> None:
+    few, many = cleared(2), cleared(40)
+    for at in ("", "&at=2"):
+        small, large = (
+            statements(signed_in, house, element_of(house, 1).pk, at)
+            for house in (few, many)
+        )
+        assert (
+            large <= small + 2
+        )  # how many more open steps and sub-processes there are
+
+
+def test_s3_the_newest_sub_processes_are_found_along_an_index() -> None:
+    house = cleared(30)
+    with explained() as plans:
+        now = children_of(house, [])
+        then = children_of(house, [], house.changed_at)
+    newest = ProcessInstance.objects.filter(parent=house).order_by("-pk")[:20]
+    assert now == list(newest)
+    assert len(then) <= 20
+    for plan in plans:
+        assert "TEMP B-TREE" not in plan, plan
+
+
+def test_s3_who_may_not_see_data_sees_how_a_sub_process_stands_and_no_more(
+    client: Client,
+) -> None:
+    house = cleared(1)
+    room = element_of(house, 0)
+    client.force_login(person("looker", "view_processinstance"))
+    part = part_of(text_of(client, house, f"?sub={room.pk}"))
+    assert "Cupboard" in part
+    assert "部屋0" not in part
+    client.force_login(person("nobody"))
+    answer = client.get(f"/processes/{house.pk}/?sub={room.pk}")
+    assert answer.status_code == 403
+
+
+@pytest.mark.parametrize("language", ["en", "ja"])
+def test_s3_a_sub_process_is_told_in_the_readers_language(
+    signed_in: Client, language: str
+) -> None:
+    house = cleared(1)
+    signed_in.cookies["django_language"] = language
+    room = part_of(text_of(signed_in, house, f"?sub={element_of(house, 0).pk}"))
+    none = part_of(text_of(signed_in, house, "?sub=x"))
+    english = language == "en"
+    assert ("Its own page" in room, "no such sub-process" in none) == (english, english)

@@ -1,0 +1,460 @@
+"""S11, versions: what runs on each, two side by side, the preview of a migration, and the past on its own picture."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from examples.order_listing.messages import Destination
+from examples.order_listing.orders import place_order
+from examples.order_listing.processes import OrderListing
+from monitoring.queries.instance.page import instance_page
+from monitoring.queries.versions import listing
+from monitoring.queries.versions.listing import versions_page
+from orchestrator import registry, send_event
+from orchestrator.engine.drain import drain
+from orchestrator.engine.operations import ActionRequest, escalate, migrate
+from orchestrator.models import (
+    BulkOperation,
+    Definition,
+    OperatorAction,
+    ProcessInstance,
+)
+from tests.apps.versions import claims
+from tests.apps.versions.claims import Claim, ClaimAssessed, ClaimWithoutAssessor
+from tests.apps.versions.desk import filed, now, only, tell, written
+from tests.apps.versions.fixtures import versions
+from tests.services.bulk import frozen, verdicts, worked_on
+
+__all__ = ["versions"]
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("versions")]
+
+CLAIMS = "/definitions/claim/versions/"
+COMPARE = f"{CLAIMS}compare/"
+
+
+@pytest.fixture(autouse=True)
+def nothing_paid() -> Iterator[None]:
+    yield
+    claims.paid.clear()
+
+
+@pytest.fixture
+def signed_in(client: Client, operator: User) -> Client:
+    client.force_login(operator)
+    return client
+
+
+def text(client: Client, address: str, **given: Any) -> str:
+    answer = client.get(address, given)
+    assert answer.status_code == 200
+    return re.sub(r"\s+", " ", answer.content.decode())
+
+
+def request(user: User) -> ActionRequest:
+    return ActionRequest(user, uuid4(), "why")
+
+
+# S11.1
+
+
+def test_s11_1_each_version_has_what_runs_on_it_and_when_it_started(
+    signed_in: Client,
+) -> None:
+    old, new = filed("C-1"), filed("C-2", version=2)
+
+    page = versions_page("claim")
+
+    assert [(row.number, row.live.number) for row in page.rows] == [(2, 1), (1, 1)]
+    assert [row.first for row in page.rows] == [new.started_at, old.started_at]
+    assert [row.last for row in page.rows] == [new.started_at, old.started_at]
+    assert [row.code for row in page.rows] == ["there", "there"]
+    assert (page.target, page.warned) == (2, [])
+    shown = text(signed_in, CLAIMS)
+    assert "/processes/?definition=claim&amp;version=1&amp;status=live" in shown
+    assert "compare/?from=1&amp;to=2" in shown
+    assert CLAIMS in text(signed_in, "/definitions/claim/")
+
+
+def test_s11_1_what_is_not_counted_is_at_least_so_many(
+    signed_in: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        filed(f"C-{number}")
+    monkeypatch.setattr("monitoring.queries.counts.capped.__defaults__", (2,))
+
+    assert "at least 2" in text(signed_in, CLAIMS)
+
+
+def test_s11_1_a_version_that_the_code_lacks_is_warned_of(signed_in: Client) -> None:
+    filed("C-1")
+    with only("claim", 2):
+        shown = text(signed_in, CLAIMS)
+        (row,) = versions_page("claim").warned
+
+    assert "The running code has no version 1 any more" in shown
+    assert row.code == "gone"
+
+
+def test_s11_1_steps_that_the_code_lacks_are_named_with_their_number(
+    signed_in: Client,
+) -> None:
+    filed("C-1")
+    filed("C-2")
+    before = registry.definitions[Claim.name, 1]
+
+    registry.definitions[Claim.name, 1] = ClaimWithoutAssessor
+    try:
+        shown = text(signed_in, CLAIMS)
+        (row,) = versions_page("claim").warned
+    finally:
+        registry.definitions[Claim.name, 1] = before
+
+    assert row.code == "changed"
+    assert [(one.step, str(one.number)) for one in row.lacking] == [
+        ("WithAssessor", "2")
+    ]
+    assert "step=WithAssessor" in shown
+
+
+def test_s11_1_the_code_says_which_one_it_is(signed_in: Client, settings: Any) -> None:
+    settings.PROCESSION = {**settings.PROCESSION, "CODE_REVISION": "v7-12-gabc"}
+    filed("C-1")
+
+    assert Definition.objects.get(name="claim").code_revision == "v7-12-gabc"
+    assert "v7-12-gabc" in text(signed_in, CLAIMS)
+
+
+def test_s11_1_there_are_no_more_questions_for_more_processes(
+    signed_in: Client, django_assert_max_num_queries: Any
+) -> None:
+    for number in range(5):
+        filed(f"C-{number}")
+    with django_assert_max_num_queries(30):
+        text(signed_in, CLAIMS)
+
+
+def test_s11_1_only_the_newest_versions_are_shown(
+    signed_in: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filed("C-1")
+    filed("C-2", version=2)
+    monkeypatch.setattr(listing, "VERSIONS", 1)
+
+    assert "There are older versions" in text(signed_in, CLAIMS)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/definitions/nothing/versions/",
+        "/definitions/nothing/versions/compare/",
+        f"{COMPARE}?from=9",
+        f"{COMPARE}?to=x",
+        f"{COMPARE}?from=²",
+    ],
+)
+def test_s11_what_was_never_seen_is_not_found(address: str, signed_in: Client) -> None:
+    filed("C-1")
+    assert signed_in.get(address).status_code == 404
+
+
+# S11.2
+
+
+def test_s11_2_what_differs_is_marked_by_signs_words_and_outlines(
+    signed_in: Client,
+) -> None:
+    filed("C-1")
+    filed("C-2", version=2)
+
+    shown = text(signed_in, COMPARE, **{"from": 1, "to": 2, "map.WithAssessor": ""})
+
+    left, _, right = shown.partition('id="side-new"')
+    assert re.search(r'is-removed" data-node="WithAssessor"', left)
+    assert re.search(r'is-changed" data-node="Filed"', left)
+    assert re.search(r'is-added" data-node="SeenTwice"', right)
+    assert "With assessor: removed" in left
+    assert "Filed: changed, the ways out" in left
+    assert "Seen twice: added" in right
+
+
+def test_s11_2_steps_are_mapped_as_the_code_says_else_by_their_names(
+    signed_in: Client,
+) -> None:
+    filed("C-1")
+    filed("C-2", version=2)
+
+    shown = text(signed_in, COMPARE, **{"from": 1, "to": 2})
+
+    chosen = re.findall(r'name="map.(\w+)".*?value="(\w*)" selected', shown)
+    assert chosen == [("WithAssessor", "BeingAssessed"), ("AtTheBank", "AtTheBank")]
+
+
+def test_s11_2_a_version_beside_itself_differs_in_nothing(signed_in: Client) -> None:
+    filed("C-1")
+    shown = text(signed_in, COMPARE, **{"from": 1, "to": 1})
+    assert "Nothing differs." in shown
+    assert "Preview a migration" not in shown
+
+
+# S11.3
+
+
+def preview(**more: Any) -> dict[str, Any]:
+    return {"from": 1, "to": 2, "preview": 1, **more}
+
+
+def test_s11_3_the_preview_says_how_many_go_where_and_which_cannot(
+    signed_in: Client,
+) -> None:
+    with only("claim", 1):
+        for number in range(3):
+            filed(f"C-{number}")
+        tell(ClaimAssessed("C-2", 7))
+    filed("C-9", version=2)
+
+    shown = text(
+        signed_in,
+        COMPARE,
+        **preview(**{"map.AtTheBank": "", "map.WithAssessor": "SeenTwice"}),
+    )
+
+    assert "All 3 that match were looked at; 2 can go over." in shown
+    assert re.search(
+        r"<td>With assessor</td> <td[^>]*>Seen twice</td> <td[^>]*>2</td>", shown
+    )
+    assert "no step that At the bank is mapped to" in shown
+    assert not OperatorAction.objects.exists()
+
+
+def test_s11_3_a_chosen_subset_is_frozen_and_carried_over_in_bulk(
+    signed_in: Client,
+) -> None:
+    some = [filed(f"C-{number}") for number in range(3)]
+    address = f"{COMPARE}?from=1&to=2&preview=1&q=C-1"
+    form = fields(text(signed_in, address), "begin")
+
+    answer = signed_in.post(address, {**form, "reason": "the new form"})
+
+    assert answer.status_code == 302
+    operation = worked_on(BulkOperation.objects.get())
+    assert (operation.action, operation.total) == ("migrate", 1)
+    assert verdicts(operation) == {"done": 1}
+    assert [now(one).definition.version for one in some] == [1, 2, 1]
+    row = OperatorAction.objects.get(action="migrate")
+    assert (row.reason, row.bulk_id) == ("the new form", operation.pk)
+
+
+def test_s11_3_pressed_twice_there_is_one_operation(signed_in: Client) -> None:
+    filed("C-1")
+    address = f"{COMPARE}?from=1&to=2&preview=1"
+    form = {**fields(text(signed_in, address), "begin"), "reason": "why"}
+
+    first, second = (signed_in.post(address, form) for _ in range(2))
+
+    assert first["Location"] == second["Location"]
+    assert BulkOperation.objects.count() == 1
+
+
+def test_s11_3_what_has_moved_since_is_left_as_it_is(
+    signed_in: Client, operator: User
+) -> None:
+    claim, other = filed("C-1"), filed("C-2")
+    address = f"{COMPARE}?from=1&to=2&preview=1"
+    form = {**fields(text(signed_in, address), "begin"), "reason": "why"}
+    signed_in.post(address, form)
+    operation = frozen(BulkOperation.objects.get())
+    escalate(claim.pk, request=request(operator))
+
+    worked_on(operation)
+
+    assert verdicts(operation) == {"skipped": 1, "done": 1}
+    assert now(claim).definition.version == 1
+    assert now(other).definition.version == 2
+
+
+def test_s11_3_each_item_that_cannot_says_why(signed_in: Client) -> None:
+    with only("claim", 1):
+        filed("C-1")
+        filed("C-2")
+        tell(ClaimAssessed("C-2", 7))
+    address = f"{COMPARE}?from=1&to=2&preview=1&map.AtTheBank="
+    form = {**fields(text(signed_in, address), "begin"), "reason": "why"}
+    form["samples"] = ""
+
+    signed_in.post(address, form)
+    operation = worked_on(BulkOperation.objects.get())
+
+    assert verdicts(operation) == {"done": 1, "refused": 1}
+    shown = text(signed_in, f"/operations/{operation.pk}/")
+    assert "no step that At the bank is mapped to" in shown
+
+
+def test_s11_3_who_may_not_migrate_sees_why(client: Client, viewer: User) -> None:
+    filed("C-1")
+    client.force_login(viewer)
+    address = f"{COMPARE}?from=1&to=2&preview=1"
+
+    shown = text(client, address)
+    answer = client.post(address, {**fields(shown, "begin"), "reason": "why"})
+
+    assert re.search(r'id="begin-button"[^>]*disabled', shown)
+    assert answer.status_code == 403
+    assert not BulkOperation.objects.exists()
+
+
+def test_s11_3_nothing_begins_without_a_reason(signed_in: Client) -> None:
+    filed("C-1")
+    address = f"{COMPARE}?from=1&to=2&preview=1"
+    form = fields(text(signed_in, address), "begin")
+    answer = signed_in.post(address, {**form, "reason": ""})
+    assert answer.status_code == 400
+    assert not BulkOperation.objects.exists()
+
+
+def test_s11_3_processes_of_real_orders_go_over(signed_in: Client) -> None:
+    with only("order-listing", 1):
+        order = place_order(Destination.INTERNAL, "50 MWh")
+    process = ProcessInstance.objects.filter(pk=order.process_id).first()
+    assert process is None or process.definition.version in (1, OrderListing.version)
+    drain()
+    assert "1 graph" not in text(signed_in, "/definitions/order-listing/versions/")
+
+
+def fields(page: str, form: str) -> dict[str, str]:
+    """What a form of a page says as it is."""
+    inside = page.partition(f'id="{form}"')[2].partition("</form>")[0]
+    found = {}
+    for tag in re.findall(r"<input[^>]*>", inside):
+        name = re.search(r'name="([^"]+)"', tag)
+        value = re.search(r'value="([^"]*)"', tag)
+        if name:
+            from html import unescape
+
+            found[name[1]] = unescape(value[1]) if value else ""
+    found.pop("csrfmiddlewaretoken", None)
+    return found
+
+
+# S11.4
+
+
+def test_s11_4_the_past_is_drawn_on_its_own_version(
+    signed_in: Client, operator: User
+) -> None:
+    claim = filed("C-1")
+    migrate(claim.pk, 2, {}, request=request(operator))
+
+    then = instance_page(claim.pk, operator, at=1)
+    today = instance_page(claim.pk, operator)
+
+    assert then.instance.definition.version == 1
+    assert set(then.state.nodes) == {"Filed", "WithAssessor", "AtTheBank", "Closed"}
+    assert "is-current" in then.state.nodes["WithAssessor"].classes
+    assert "is-current" in today.state.nodes["BeingAssessed"].classes
+    assert "BeingAssessed" not in then.state.nodes
+    done = [edge for edge, how in today.state.edges.items() if "is-done" in how]
+    assert len(done) == 1
+
+
+def test_s11_4_the_switch_is_a_row_of_the_ledger(
+    signed_in: Client, operator: User
+) -> None:
+    claim = filed("C-1")
+    migrate(claim.pk, 2, {}, request=request(operator))
+
+    (row,) = [
+        e for e in instance_page(claim.pk, operator).ledger.entries if e.revision == 2
+    ]
+
+    changed = {one.name: (one.before, one.after) for one in row.changes}
+    assert changed["version"] == (1, 2)
+    assert changed["step"] == ("With assessor", "Being assessed")
+    assert changed["cents"][1] == 700
+    shown = text(signed_in, f"/processes/{claim.pk}/")
+    assert "Migrate by operator" in shown
+
+
+def test_s11_4_a_workflows_past_has_the_names_of_its_own_time(
+    signed_in: Client, operator: User
+) -> None:
+    letter = written()
+    before = letter.revision
+    migrate(letter.pk, 2, {}, request=request(operator))
+
+    then = instance_page(letter.pk, operator, at=before)
+    today = instance_page(letter.pk, operator)
+
+    assert set(then.state.nodes) == {"draft", "approval", "post"}
+    assert "is-done" in then.state.nodes["draft"].classes
+    assert "is-current" in then.state.nodes["approval"].classes
+    assert "is-done" in today.state.nodes["written"].classes
+    told = {e.revision: e.what for e in today.ledger.entries if e.revision}
+    assert told[before] == "Draft"
+    (switch,) = [e for e in today.ledger.entries if e.revision == before + 1]
+    assert ("Draft", "Written") in [(c.before, c.after) for c in switch.changes]
+
+
+def test_s11_4_what_was_given_up_is_still_seen_in_the_past(
+    signed_in: Client, operator: User
+) -> None:
+    letter = written()
+    before = letter.revision
+    migrate(letter.pk, 8, {}, request=request(operator))
+
+    then = instance_page(letter.pk, operator, at=before)
+
+    assert "is-done" in then.state.nodes["draft"].classes
+    assert "draft" not in instance_page(letter.pk, operator).state.nodes
+
+
+def test_s11_4_an_open_page_gets_the_new_picture(
+    signed_in: Client, operator: User
+) -> None:
+    claim = filed("C-1")
+    whole = text(signed_in, f"/processes/{claim.pk}/")
+    drawn = re.search(r'id="drawing"[^>]*data-drawn="(\w+)"', whole)
+    assert drawn
+    migrate(claim.pk, 2, {}, request=request(operator))
+
+    sent = signed_in.get(
+        f"/processes/{claim.pk}/?since=1&drawn={drawn[1]}",
+        headers={"HX-Request": "true"},
+    ).content.decode()
+
+    assert 'hx-target="#drawing"' in sent
+    assert 'data-node="BeingAssessed"' in sent
+
+
+def test_s11_4_beside_now_each_has_its_own_picture(
+    signed_in: Client, operator: User
+) -> None:
+    claim = filed("C-1")
+    migrate(claim.pk, 2, {}, request=request(operator))
+
+    shown = text(signed_in, f"/processes/{claim.pk}/", at=1, beside="now")
+
+    left, _, right = shown.partition('id="drawing-now"')
+    assert 'data-node="WithAssessor"' in left
+    assert 'data-node="BeingAssessed"' in right
+    assert 'data-node="WithAssessor"' not in right
+
+
+def test_s11_4_events_of_before_are_told_in_a_scrolled_ledger(
+    signed_in: Client, operator: User
+) -> None:
+    claim = filed("C-1")
+    migrate(claim.pk, 2, {}, request=request(operator))
+    send_event(ClaimAssessed("C-1", 1), id="x", source="test", process_id=claim.pk)
+    drain()
+
+    shown = text(signed_in, f"/processes/{claim.pk}/ledger-rows", before=3)
+
+    assert "With assessor" in shown
+    assert "Being assessed" in shown

@@ -1,0 +1,447 @@
+"""S8, the page of waits: everything that waits, for what, since when and until when, the least time left first."""
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from html import unescape
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from monitoring.queries.waits import filters as narrowing
+from monitoring.queries.waits import page as paging
+from monitoring.queries.waits.filters import WaitFilters
+from monitoring.queries.waits.kinds import KINDS, all_waits, kind_of
+from monitoring.queries.waits.page import WaitPage, same_waits, wait_page
+from orchestrator import start_process
+from orchestrator.engine.drain import drain
+from orchestrator.models import Checkpoint, ProcessInstance, StepRun
+from orchestrator.testing import pass_time
+from tests.apps.every_construct.fixtures import helpdesk
+from tests.apps.every_construct.processes import Inquiry
+from tests.apps.patterns.desk import finished
+from tests.apps.pausing import processes as pausing
+from tests.apps.process_managers.desk import place, underway
+from tests.apps.process_managers.fixtures import known
+from tests.apps.process_managers.messages import Courier
+from tests.services import emptying
+
+__all__ = ["helpdesk"]
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("helpdesk", "parcels")]
+
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+HEADERS = {"HX-Request": "true"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def more() -> Iterator[None]:
+    """Let the running code have workflows with parts of their own."""
+    yield from known(*pausing.WORKFLOWS)
+
+
+@pytest.fixture(autouse=True)
+def emptied(db: None) -> Iterator[None]:
+    """Empty the database before the invariants are asked: they hold of what the engine writes."""
+    yield
+    emptying.empty(connection)
+
+
+@pytest.fixture
+def read(client: Client, operator: User) -> Callable[..., str]:
+    """Reads a page as an operator."""
+    client.force_login(operator)
+
+    def read_page(address: str, **headers: str) -> str:
+        answer = client.get(address, headers=headers)
+        assert answer.status_code == 200
+        return answer.content.decode()
+
+    return read_page
+
+
+def asking(ticket: str = "T-1") -> ProcessInstance:
+    receipt = start_process(Inquiry, Inquiry.Input(ticket))
+    drain()
+    return ProcessInstance.objects.get(pk=receipt.process_id)
+
+
+def wakes(process: ProcessInstance, **values: object) -> None:
+    """Have what is open of a process wake at another time."""
+    process.step_runs.filter(finished_at=None).update(**values)
+
+
+def keys(page: WaitPage) -> list[str]:
+    return [wait.instance.correlation_key for wait in page.rows]
+
+
+def shown(page: str) -> list[str]:
+    """What the rows of the page say, each on one line."""
+    body = page.partition('<tbody id="rows">')[2].partition("</tbody>")[0]
+    rows = re.findall(r"<tr .*?</tr>", body, re.DOTALL)
+    return [" ".join(re.sub(r"<[^>]+>", " ", unescape(row)).split()) for row in rows]
+
+
+# For what, since when, until when
+
+
+def test_s8_1_a_process_manager_says_its_events_and_all_its_deadlines(
+    read: Callable[..., str],
+) -> None:
+    parcel = place(courier=Courier.PARTNER)
+    began = parcel.step_runs.get(finished_at=None).started_at
+
+    [wait] = wait_page(WaitFilters()).rows
+
+    assert (wait.name, wait.label) == ("event", "Packing")
+    assert [(one.name, one.leads) for one in wait.awaited] == [
+        ("ParcelPacked", "On the way")
+    ]
+    due = [began + hours * HOUR for hours in (1, 2, 3)]
+    assert [timeout.at for timeout in wait.timeouts] == due
+    assert [timeout.escalates for timeout in wait.timeouts] == [False, True, True]
+    assert wait.timeouts[0].commands == ("RemindPacker",)
+    [row] = shown(read("/waits/"))
+    for part in ("an event", "Packing", "P-1", "Parcel P-1", "then escalated"):
+        assert part in row
+
+    pass_time(HOUR + MINUTE)
+    [wait] = wait_page(WaitFilters()).rows
+    assert [
+        one.at and round((one.at - timezone.now()) / HOUR) for one in wait.timeouts
+    ] == [1, 2]
+    assert wait.passed_at is not None
+
+
+def test_s8_1_each_kind_of_wait_is_said(read: Callable[..., str]) -> None:
+    asking()
+    finished(pausing.Top, 1)
+    place()
+
+    rows = shown(read("/waits/"))
+
+    found = {kind_of(run): run for run in all_waits()}
+    assert found.keys() == {"event", "decision", "subprocess"}
+    assert (
+        len(rows) == all_waits().count() == 5
+    )  # Top, its middle, its bottom that asks
+    text = " | ".join(rows)
+    for said in ("a decision", "accept refuse", "a sub-process", "Middle"):
+        assert said in text
+
+
+def test_s8_1_another_attempt_and_the_end_of_a_sleep_have_their_time(
+    read: Callable[..., str],
+) -> None:
+    process = asking()
+    [run] = process.step_runs.filter(finished_at=None).exclude(kind="join")
+    soon = timezone.now() + MINUTE
+    rows = StepRun.objects.filter(pk=run.pk)
+
+    rows.update(
+        status="retrying", kind="step", attempt=2, wake_at=soon, error="no line"
+    )
+    [row] = shown(read("/waits/"))
+    assert "another attempt" in row
+    assert "no line" in row
+    assert "attempt 2" in row
+
+    rows.update(status="waiting", kind="sleep", error="", attempt=0)
+    [row] = shown(read("/waits/"))
+    assert "time to pass" in row
+
+    rows.update(
+        status="waiting", kind="map", wake_at=None, progress={"done": 3, "total": 9}
+    )
+    [row] = shown(read("/waits/"))
+    assert "the elements of a map" in row
+    assert "3 of 9" in row
+
+    rows.update(kind="step", blocked="redo", blocked_on="classify")
+    [row] = shown(read("/waits/"))
+    assert "another step Verdict Classify" in row
+
+
+def test_s8_1_every_process_that_waits_is_listed_and_each_wait_is_of_one_kind() -> None:
+    asking()
+    finished(pausing.Top, 1)
+    finished(pausing.Squares, 3)
+    place()
+    underway("P-2")
+
+    waiting = ProcessInstance.objects.live().filter(status__in=["waiting", "retrying"])
+    listed = set(all_waits().values_list("instance", flat=True))
+    assert listed == set(waiting.values_list("pk", flat=True))
+    for run in all_waits():
+        of = [
+            name
+            for name, kind in KINDS.items()
+            if all_waits().filter(kind.rows, pk=run.pk).exists()
+        ]
+        assert of == [kind_of(run)]
+
+
+def test_s8_1_a_paused_wait_says_what_is_left(read: Callable[..., str]) -> None:
+    parcel = place()
+    ProcessInstance.objects.update(status="paused", paused_at=timezone.now())
+    wakes(parcel, wake_at=None, remaining=10 * MINUTE)
+
+    [row] = shown(read("/waits/"))
+
+    assert "10:00 left when it goes on" in row
+    assert "Paused" in row
+
+
+def test_s8_1_a_deadline_that_nobody_carries_out_is_overdue_in_amber(
+    read: Callable[..., str],
+) -> None:
+    parcel = place()
+    wakes(parcel, wake_at=timezone.now() - 5 * MINUTE)
+
+    page = read("/waits/")
+
+    assert 'class="deadline is-overdue"' in page
+    assert "Overdue since" in page
+    assert "05:0" in shown(page)[0]
+
+
+def test_s8_1_a_deadline_that_was_carried_out_says_since_when(
+    read: Callable[..., str],
+) -> None:
+    place()
+    pass_time(3 * HOUR + MINUTE)
+    passed = Checkpoint.objects.filter(cause__startswith="deadline").latest("revision")
+
+    [wait] = wait_page(WaitFilters()).rows
+    [row] = shown(read("/waits/"))
+
+    assert wait.passed_at == passed.at
+    assert wait.timeouts == []
+    assert "Overdue since" in row
+    assert "Escalated" in row
+
+
+# The order
+
+
+def test_s8_1_the_least_time_left_comes_first_then_what_waits_longest() -> None:
+    parcels = [place(f"P-{number}") for number in range(5)]
+    now = timezone.now()
+    for parcel, wake_at, ago in zip(
+        parcels,
+        (now + HOUR, None, now - HOUR, None, now + MINUTE),
+        (1, 2, 3, 4, 5),
+        strict=True,
+    ):
+        wakes(parcel, wake_at=wake_at, started_at=now - ago * HOUR)
+
+    assert keys(wait_page(WaitFilters())) == ["P-2", "P-4", "P-0", "P-3", "P-1"]
+
+
+@pytest.mark.parametrize("looked_at", [2, 3, 1_000])
+@pytest.mark.parametrize(
+    "filters",
+    [
+        WaitFilters(),
+        WaitFilters(definition="shipping"),
+        WaitFilters(kind="event"),
+        WaitFilters(owner="nobody"),
+        WaitFilters(due="soon"),
+        WaitFilters(escalated="1"),
+        WaitFilters(owner="operator", kind="event"),
+    ],
+    ids=lambda filters: "-".join(filters.parameters()) or "all",
+)
+def test_s8_1_pages_follow_each_other_without_gap_or_repeat(
+    filters: WaitFilters,
+    looked_at: int,
+    monkeypatch: pytest.MonkeyPatch,
+    operator: User,
+) -> None:
+    monkeypatch.setattr(paging, "PAGE", 2)
+    monkeypatch.setattr(narrowing, "LOOKED_AT", looked_at)
+    now = timezone.now()
+    asking()
+    for number in range(9):
+        parcel = place(f"P-{number}")
+        # Some at the same moment, some without a time.
+        at = now + (number % 3) * MINUTE if number % 4 else None
+        wakes(parcel, wake_at=at, started_at=now - (number % 2) * HOUR)
+        if number % 3 == 0:
+            values = {"escalation_level": 1, "owner": operator}
+            ProcessInstance.objects.filter(pk=parcel.pk).update(**values)
+    parts = [part.rows.filter(part.looked_for) for part in filters.parts(None)]
+    there = {run.pk for rows in parts for run in rows}
+
+    seen, after = list[int](), ""
+    for _ in range(40):
+        page = wait_page(filters, after)
+        seen += [wait.run.pk for wait in page.rows]
+        if not (after := page.later):
+            break
+
+    assert not after
+    assert len(seen) == len(set(seen))
+    assert set(seen) == there
+    assert seen
+    places = [narrowing.place_of(StepRun.objects.get(pk=pk)) for pk in seen]
+    order = [(at is None, at or now, began, pk) for at, began, pk in places]
+    assert order == sorted(order)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "1_2", "1_2_x", "1e400_1_1", "9" * 30 + "_1_1"]
+)
+def test_s8_1_a_place_that_means_nothing_is_the_first_page(text: str) -> None:
+    place()
+    assert wait_page(WaitFilters(), text).first
+
+
+# What it is narrowed to
+
+
+def test_s8_1_the_address_narrows_and_each_condition_is_a_chip(
+    read: Callable[..., str], operator: User
+) -> None:
+    place("P-1")
+    late, soon = place("P-2"), place("P-3")
+    asking("T-1")
+    wakes(late, wake_at=timezone.now() - 5 * MINUTE)
+    ProcessInstance.objects.filter(pk=late.pk).update(
+        escalation_level=1, owner=operator
+    )
+    wakes(soon, wake_at=timezone.now() + 5 * MINUTE)
+
+    def listed(query: str) -> list[str]:
+        known = ("P-1", "P-2", "P-3", "T-1")
+        rows = shown(read(f"/waits/?{query}"))
+        return [next(key for key in known if key in row) for row in rows]
+
+    assert listed("definition=shipping") == ["P-2", "P-3", "P-1"]
+    assert listed("kind=decision") == ["T-1"]
+    assert listed("due=overdue") == ["P-2"]
+    assert listed("due=soon") == ["P-3"]
+    assert listed("escalated=1") == ["P-2"]
+    assert listed("owner=me") == ["P-2"]
+    assert listed("owner=operator&definition=shipping") == ["P-2"]
+    assert listed("owner=nobody") == ["P-3", "P-1", "T-1"]
+    assert listed("owner=nobody&kind=event&definition=shipping") == ["P-3", "P-1"]
+    assert listed("escalated=1&kind=decision") == []
+    page = read("/waits/?kind=decision&definition=shipping")
+    assert "Nothing waits." in page
+    assert "Remove a filter to see more." in page
+    assert 'href="?definition=shipping"' in page
+    assert "a decision" in page
+
+
+@pytest.mark.parametrize("query", ["kind=nothing", "due=tomorrow"])
+def test_s8_1_what_cannot_be_understood_shows_nothing_and_says_so(
+    query: str, read: Callable[..., str]
+) -> None:
+    place()
+    page = read(f"/waits/?{query}")
+    assert shown(page) == []
+    assert 'role="alert"' in page
+
+
+def test_s8_2_how_long_before_its_end_a_deadline_is_due_soon_is_a_setting(
+    settings: object,
+) -> None:
+    wakes(place(), wake_at=timezone.now() + HOUR)
+    assert wait_page(WaitFilters(due="soon")).rows == []
+
+    settings.PROCESSION = {**settings.PROCESSION, "DUE_SOON_SECONDS": 7_200}  # type: ignore[attr-defined]
+
+    assert len(wait_page(WaitFilters(due="soon")).rows) == 1
+
+
+def test_s8_1_each_number_is_that_of_the_list_it_opens(
+    read: Callable[..., str],
+) -> None:
+    asking()
+    parcels = [place(f"P-{number}") for number in range(6)]
+    for parcel, at in zip(parcels, (5, 5, -5, -5, -5, 600), strict=True):
+        wakes(parcel, wake_at=timezone.now() + at * MINUTE)
+    ProcessInstance.objects.filter(correlation_key="P-0").update(escalation_level=2)
+
+    page = read("/waits/")
+
+    links = re.findall(
+        r'href="([^"]+)"\s+data-tally="(\w+)"[^>]*>.*?num">(\d+)<', page, re.DOTALL
+    )
+    found = {name: (address, int(number)) for address, name, number in links}
+    assert {name: number for name, (_, number) in found.items()} == {
+        "all": 7,
+        "soon": 2,
+        "overdue": 3,
+        "escalated": 1,
+    }
+    for address, number in found.values():
+        assert len(shown(read(f"/waits/{unescape(address)}"))) == number
+
+
+def test_s8_1_what_waits_longest_is_one_click_from_the_first_page(
+    read: Callable[..., str],
+) -> None:
+    place("P-1")
+    longest = place("P-2")
+    wakes(place("P-3"), wake_at=None)
+    ProcessInstance.objects.get(pk=longest.pk).step_runs.filter(
+        finished_at=None
+    ).update(wake_at=None, started_at=timezone.now() - HOUR)
+
+    entries = re.findall(
+        r'<a href="(/waits/)"[^>]*>\s*<span>Waits</span><span class="num">(\d+)<',
+        read("/"),
+    )
+
+    assert entries == [("/waits/", "3")]
+    assert ["P-2" in row for row in shown(read("/waits/"))] == [False, True, False]
+
+
+# While it is open
+
+
+def test_s8_1_an_open_page_keeps_its_rows_and_counts_what_is_new(
+    read: Callable[..., str],
+) -> None:
+    first, second = place("P-1"), place("P-2")
+    runs = [parcel.step_runs.get(finished_at=None) for parcel in (first, second)]
+    rows = [str(run.pk) for run in runs]
+    wakes(second, wake_at=timezone.now() + MINUTE)
+    place("P-3")
+    assert keys(wait_page(WaitFilters())) == ["P-2", "P-1", "P-3"]
+
+    same = same_waits(WaitFilters(), [*rows, "x", "9" * 25])
+
+    assert keys(same) == ["P-1", "P-2"]
+    assert same.new == 1
+    part = read(f"/waits/?since=&rows={','.join(rows)}", **HEADERS)
+    assert "1 new" in part
+    assert part.index("P-1") < part.index("P-2")
+
+    StepRun.objects.filter(pk=runs[0].pk).update(
+        status="done", finished_at=timezone.now(), wake_at=None
+    )
+    part = read(f"/waits/?since=&rows={','.join(rows)}", **HEADERS)
+    assert 'class="gone"' in part
+    assert "does not wait any more" in part
+
+
+def test_s8_1_a_page_of_many_takes_few_queries(
+    read: Callable[..., str], django_assert_max_num_queries: Callable[[int], object]
+) -> None:
+    for number in range(30):
+        place(f"P-{number}")
+    asking()
+    read("/waits/")
+
+    with django_assert_max_num_queries(60):  # type: ignore[attr-defined]
+        assert len(shown(read("/waits/"))) == 31
+
+
+def test_s8_1_an_empty_page_says_what_would_be_there(read: Callable[..., str]) -> None:
+    assert "A process appears here while it waits" in read("/waits/")

@@ -1,0 +1,255 @@
+"""S10.1: processes are found by the ids that others have for them, as their data says now."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID, uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.db import connection
+from django.test import Client
+
+from monitoring.queries.instances import arm
+from monitoring.queries.instances.filters import Filters
+from monitoring.queries.instances.pages import page_of, same_rows
+from orchestrator import send_event, start_process
+from orchestrator.engine import pruning
+from orchestrator.engine.operations import OPERATIONS, ActionRequest
+from orchestrator.models import OutsideId, ProcessInstance
+from orchestrator.testing import run
+from orchestrator.testing.clock import age
+from tests.apps.outside_ids.processes import (
+    Arrived,
+    Assessment,
+    Claim,
+    Delivery,
+    Noted,
+    Ordered,
+    PlainDelivery,
+    Relabelled,
+)
+from tests.apps.process_managers.fixtures import known
+from tests.browser.samples import HARMFUL
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("deliveries")]
+
+Ask = Callable[[str], str]
+
+
+@pytest.fixture(scope="module")
+def deliveries() -> Iterator[None]:
+    yield from known(Delivery, PlainDelivery, Assessment)
+
+
+@pytest.fixture
+def ask(client: Client, operator: User) -> Ask:
+    client.force_login(operator)
+
+    def answered(text: str) -> str:
+        answer = client.get(f"/find/?q={quote(text)}")
+        assert answer.status_code in (200, 302)
+        return answer.get("Location") or answer.content.decode()
+
+    return answered
+
+
+def ordered(
+    order: str, *parcels: str, customer: int = 7, of: Any = Delivery, **more: Any
+) -> ProcessInstance:
+    event = Ordered(order, list(parcels), customer, **more)
+    receipt = start_process(of, event)
+    run()
+    return ProcessInstance.objects.get(pk=receipt.process_id)
+
+
+def tell(process: ProcessInstance, event: Any) -> None:
+    send_event(event, id=str(uuid4()), process_id=process.pk)
+    run()
+
+
+def ids(process: ProcessInstance) -> list[str]:
+    rows = OutsideId.objects.filter(instance=process)
+    return sorted(f"{row.field} {row.value}" for row in rows)
+
+
+def test_s10_1_a_process_is_found_by_each_of_its_outside_ids(ask: Ask) -> None:
+    one = ordered("D-1", "P-1", "P-2", customer=4711, tracking="TR 9")
+    ordered("D-2", "P-3", customer=12)
+
+    there = f"/processes/{one.pk}/"
+    assert [ask(text) for text in ("P-1", " P-2 ", "4711", "TR 9")] == [there] * 4
+    assert "Nothing is called so" in ask("P-")  # an id is known, and copied whole
+
+
+def test_s10_1_several_that_have_the_id_are_listed_and_say_which_it_is(
+    ask: Ask, client: Client
+) -> None:
+    for number in range(7):
+        ordered(f"D-{number}", f"P-{number}", customer=4711)
+    ordered("4711", "P-9", customer=1)
+
+    place = ask("4711")
+
+    assert place == "/processes/?q=4711"
+    assert len(page_of(Filters(q="4711")).rows) == 8
+    rows = client.get(place).content.decode()
+    assert all(f"D-{number}" in rows for number in range(7))
+
+
+def test_s10_1_the_find_page_names_the_field(ask: Ask, client: Client) -> None:
+    one = ordered("D-1", "P-1", customer=4711)
+    send_event(Noted("D-9", "x"), id="4711", process_id=uuid4())
+    run()
+
+    page = ask("4711")
+
+    assert "delivery · customer 4711" in page
+    assert str(one.pk) in page
+
+
+def test_s10_1_a_list_of_an_outside_id_is_narrowed_as_any_other() -> None:
+    there, underway = ordered("D-1", "P-1"), ordered("D-2", "P-1")
+    tell(there, Arrived("D-1"))
+
+    def found(**filters: Any) -> list[UUID]:
+        return [row.pk for row in page_of(Filters(q="P-1", **filters)).rows]
+
+    assert found() == [underway.pk, there.pk]
+    assert found(status="live") == [underway.pk]
+    assert found(status="completed") == [there.pk]
+    assert found(step="There") == [there.pk]
+    assert found(step="Underway") == [underway.pk]
+    assert found(definition="delivery", version="1") == [underway.pk, there.pk]
+    assert found(definition="plain-delivery") == found(owner="me") == []
+    shown = [str(there.pk), str(underway.pk)]
+    filters = Filters(q="P-1", status="live")
+    assert same_rows(filters, shown).gone == {there.pk}
+
+
+def test_s10_1_the_pages_of_many_with_one_id_show_each_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(arm, "LOOKED_AT", 3)
+    all_ = {ordered(f"D-{n}", "P-1", "P-1").pk for n in range(8)}
+
+    seen: list[UUID] = []
+    before = ""
+    for _ in range(20):
+        page = page_of(Filters(q="P-1"), before, size=2)
+        seen += [row.pk for row in page.rows]
+        before = page.older
+        if not before:
+            break
+
+    assert len(seen) == 8
+    assert set(seen) == all_
+    assert seen == sorted(seen, reverse=True)
+
+
+def test_s10_1_the_ids_are_those_that_the_data_says_now(ask: Ask) -> None:
+    one = ordered("D-1", "P-1", "P-2", tracking="TR")
+    assert ids(one) == ["customer 7", "parcels P-1", "parcels P-2", "tracking TR"]
+
+    tell(one, Relabelled("D-1", ["P-2", "P-3"], None))
+
+    assert ids(one) == ["customer 7", "parcels P-2", "parcels P-3"]
+    assert ask("P-3") == f"/processes/{one.pk}/"
+    assert "Nothing is called so" in ask("P-1")
+
+    tell(one, Relabelled("D-1", [], "TR"))
+    assert ids(one) == ["customer 7", "tracking TR"]
+    tell(one, Arrived("D-1"))
+    assert ask("TR") == f"/processes/{one.pk}/"
+
+
+def test_s10_1_a_workflow_has_those_of_its_input(ask: Ask) -> None:
+    claim = uuid4()
+    process = start_process(Assessment, Claim(claim, "V-1")).process_id
+    again = start_process(Assessment, Claim(uuid4(), "V-2"), id="2").process_id
+    start_process(Assessment, Claim(claim, "V-2"), id="3")
+    run()
+
+    assert ask("V-1") == f"/processes/{process}/"
+    assert ask("V-2") == "/processes/?q=V-2"
+    assert ask(str(claim)) == f"/processes/?q={claim}"
+    assert again is not None
+
+
+def test_s10_1_what_is_no_id_is_not_kept_and_long_and_hostile_ones_are_found(
+    ask: Ask,
+) -> None:
+    long = "P" * 300
+    one = ordered("D-1", "", "  ", long, *HARMFUL, tracking=None)
+
+    assert len(ids(one)) == 2 + len({text.strip()[:200] for text in HARMFUL})
+    assert ask(long) == f"/processes/{one.pk}/"
+    assert all(ask(text) == f"/processes/{one.pk}/" for text in HARMFUL)
+
+
+def test_s10_1_of_a_long_list_the_first_hundred_are_kept(ask: Ask) -> None:
+    one = ordered("D-1", *(f"P-{number}" for number in range(2_000)))
+
+    assert len(ids(one)) == 101
+    assert ask("P-99") == f"/processes/{one.pk}/"
+
+
+def statements(action: Callable[[], object]) -> list[str]:
+    asked: list[str] = []
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        asked.append(sql)
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(note):
+        action()
+    return asked
+
+
+def test_s10_1_a_definition_that_declares_none_writes_none_and_asks_nothing_more() -> (
+    None
+):
+    plain, one = ordered("D-1", "P-1", of=PlainDelivery), ordered("D-2", "P-2")
+
+    of_plain = statements(lambda: tell(plain, Relabelled("D-1", ["P-8"], "T")))
+    unchanged = statements(lambda: tell(one, Noted("D-2", "at the gate")))
+    changed = statements(lambda: tell(one, Relabelled("D-2", ["P-9"], "T")))
+
+    assert not [sql for sql in of_plain + unchanged if "outsideid" in sql]
+    of_ids = [sql for sql in changed if "outsideid" in sql]
+    if connection.vendor == "postgresql":  # a part of the message that has the data
+        assert len(of_ids) == 1
+        assert 'INSERT INTO "orchestrator_checkpoint"' in of_ids[0]
+    else:
+        assert len(of_ids) == 2  # what is gone, and what is new
+    assert ids(plain) == []
+
+
+def test_s10_1_they_are_removed_with_their_process() -> None:
+    one, other = ordered("D-1", "P-1"), ordered("D-2", "P-2")
+    tell(one, Arrived("D-1"))
+    age(timedelta(days=365), [one.pk])
+
+    call_command("prune", "--keep", "30", "--hurry", stdout=io.StringIO())
+
+    assert set(OutsideId.objects.values_list("instance", flat=True)) == {other.pk}
+
+
+def test_s10_1_a_process_that_is_imported_has_them_again(administrator: User) -> None:
+    one = ordered("D-1", "P-1")
+    before, file = ids(one), io.BytesIO()
+
+    def request() -> ActionRequest:
+        return ActionRequest(administrator, uuid4(), "moved")
+
+    OPERATIONS["export"](one.pk, file.write, request=request())  # type: ignore[operator]
+    pruning._delete([one.pk])
+    assert ids(one) == []
+    OPERATIONS["import"](io.BytesIO(file.getvalue()), request=request())  # type: ignore[operator]
+
+    assert ids(one) == before

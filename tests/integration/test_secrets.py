@@ -1,0 +1,567 @@
+"""S12.3: what is marked as secret stands in no page, fragment, file, row of the admin, or output of a command."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from html import unescape
+from typing import Any
+from urllib.parse import quote, unquote, urlencode, urljoin, urlsplit
+from uuid import uuid4
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import Permission, User
+from django.core.management import CommandError, call_command
+from django.db.models import CharField, TextField
+from django.test import Client
+
+from monitoring.queries.instances.filters import Filters
+from monitoring.queries.instances.pages import page_of
+from orchestrator import secret_names
+from orchestrator.definition.secrets import MASK
+from orchestrator.engine.operations import ActionRequest, reveal
+from orchestrator.exceptions import OperationRefused, PermissionMissing
+from orchestrator.models import (
+    Definition,
+    FailureGroup,
+    Incident,
+    Notice,
+    OperatorAction,
+    ProcessInstance,
+    Repair,
+    StepRun,
+)
+from orchestrator.notices.lines import line
+from tests.apps.kept_secret.fixtures import Filled, filled, secretive
+from tests.apps.kept_secret.processes import (
+    CODE,
+    HUSH,
+    NUMBER,
+    CardPayment,
+)
+
+__all__ = ["filled", "secretive"]
+
+pytestmark = pytest.mark.django_db
+
+TELLING = (HUSH, "秘密の言葉", "\\u79d8\\u5bc6", quote("秘密"))
+"""What no answer may have in it, however it is spelled."""
+
+HREF = re.compile(r"""(?:href|hx-get)=["']([^"'#]+)""")
+MOST = 1_200
+"""Pages that the crawl looks at; it must come to an end before."""
+
+
+def told(text: str) -> list[str]:
+    """The secrets in an answer."""
+    plain = unquote(unescape(text))
+    return [
+        plain[max(at - 80, 0) : at + 80]
+        for word in TELLING
+        for at in [plain.find(word)]
+        if at >= 0
+    ] + [word for word in TELLING if word in text]
+
+
+def content(answer: Any) -> str:
+    if not answer.streaming:
+        return str(answer.content.decode(errors="replace"))
+    return b"".join(answer.streaming_content).decode(errors="replace")
+
+
+FORM_ONLY = re.compile(
+    r"/(?:history|logout|password_change|jsi18n|static|django-rq|rq)/"
+)
+
+
+def crawl(client: Client, *starts: str, far: bool = True) -> dict[str, str]:
+    """Pages, and if far all that links lead to, each once for a shape of address, with the live parts of each."""
+    waiting, seen, found = list(starts), set[str](), dict[str, str]()
+    while waiting:
+        address = waiting.pop(0)
+        shape = shape_of(address)
+        if shape in seen or FORM_ONLY.search(address):
+            continue
+        seen.add(shape)
+        assert len(seen) < MOST, "the crawl has no end"
+        answer = client.get(address)
+        text = content(answer)
+        found[address] = text
+        if answer.status_code in (301, 302):
+            waiting.append(urljoin(address, answer["Location"]))
+        joined = "&" if "?" in address else "?"
+        live = client.get(f"{address}{joined}since=0", headers={"HX-Request": "true"})
+        found[f"{address} live"] = content(live)
+        for href in HREF.findall(text) if far else ():
+            there = urljoin(address, unescape(href))
+            parts = urlsplit(there)
+            if parts.netloc in ("", "testserver") and parts.scheme in ("", "http"):
+                waiting.append(f"{parts.path}?{parts.query}".rstrip("?"))
+    return found
+
+
+def shape_of(address: str) -> str:
+    """Addresses that differ in nothing but which row of a list, or which page of it, they are of."""
+    parts = urlsplit(address)
+    names = sorted(one.partition("=")[0] for one in parts.query.split("&") if one)
+    if names and parts.path.startswith(
+        ("/admin/", "/definitions/", "/processes/export")
+    ):
+        return f"{parts.path}?" if parts.path.endswith("/") else parts.path
+    return f"{parts.path}?{names}"
+
+
+@pytest.fixture
+def superuser(client: Client, administrator: User) -> Client:
+    client.force_login(administrator)
+    return client
+
+
+def test_s12_3_no_page_file_or_fragment_has_a_secret(
+    filled: Filled, superuser: Client
+) -> None:
+    starts = [
+        "/",
+        "/admin/",
+        "/processes/export.csv",
+        "/processes/export.jsonl",
+        "/audit/export.csv",
+        "/audit/export.jsonl",
+        "/find/?q=P-1",
+        "/find/?q=no+bank",
+        "/events/?tab=all",
+        *(f"/events/send/?type={name}" for name in ("PaymentAsked", "CodeEntered")),
+        *(f"/processes/{pk}/ledger.jsonl" for pk in filled),
+        *(f"/processes/{pk}/repair/" for pk in filled),
+        *(f"/processes/{pk}/ledger-rows" for pk in filled),
+        *(f"/processes/{pk}/?at=1" for pk in filled),
+        *(
+            f"/processes/{pk}/?step={step}"
+            for pk in (filled.enrolled, filled.failed_enrolment)
+            for step in ("hash_password", "keep_answer", "enrol")
+        ),
+        *(
+            f"/processes/{filled.enrolled}/elements.{form}?step=keep_answer"
+            for form in ("csv", "jsonl")
+        ),
+        *(f"/processes/{pk}/?at=1&beside=now" for pk in filled),
+        *(
+            f"/processes/{run.instance_id}/steps/{run.pk}/result.json"
+            for run in StepRun.objects.exclude(result=None)
+        ),
+        *admin_pages(),
+    ]
+
+    found = crawl(superuser, *starts)
+
+    wrong = {address: told(text) for address, text in found.items() if told(text)}
+    assert not wrong
+    assert len(found) > 300
+    shown = found[f"/processes/{filled.waiting}/"]
+    assert MASK in shown
+    assert "A. Person" in shown  # what is not secret is shown
+    for part in ("ledger.jsonl", "ledger-rows", "repair/"):
+        assert MASK in found[f"/processes/{filled.waiting}/{part}"], part
+
+
+def admin_pages() -> Iterator[str]:
+    """The page of every row of ours in the admin."""
+    for model in apps.get_app_config("orchestrator").get_models():
+        name = model._meta.model_name
+        yield f"/admin/orchestrator/{name}/"
+        for row in model._default_manager.all()[:40]:
+            yield f"/admin/orchestrator/{name}/{row.pk}/change/"
+
+
+VALUES = {"data", "body", "result", "saved", "element", "before", "after", "edits"}
+
+
+def test_no_search_among_the_elements_of_a_map_tells_a_secret(
+    filled: Filled, superuser: Client
+) -> None:
+    place = f"/processes/{filled.enrolled}/elements.jsonl?step=keep_answer"
+
+    every = content(superuser.get(place)).splitlines()
+    found = content(superuser.get(f"{place}&search={HUSH}"))
+
+    assert [json.loads(one)["key"] for one in every] == [MASK, MASK]
+    assert found == ""
+
+
+def test_texts_that_are_stored_of_errors_have_no_secret(filled: Filled) -> None:
+    """Neither a search for words of errors nor a notice can tell one."""
+    for model in apps.get_app_config("orchestrator").get_models():
+        texts = [
+            one.attname
+            for one in model._meta.concrete_fields
+            if isinstance(one, CharField | TextField)
+        ]
+        for row in model._default_manager.all():
+            for name in texts:
+                assert not told(str(getattr(row, name) or "")), (row, name)
+    assert Incident.objects.filter(message__contains="no bank takes").exists()
+    assert MASK in Incident.objects.get(message__contains="no bank").message
+    assert StepRun.objects.filter(error__contains=MASK).exists()
+    assert ProcessInstance.objects.filter(summary__contains=MASK).exists()
+    assert all(not told(json.dumps(one.progress)) for one in StepRun.objects.all())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("show", "waiting"),
+        ("show", "waiting", "--json"),
+        ("show", "failed"),
+        ("show", "failed_enrolment"),
+        ("show", "failed_enrolment", "--json"),
+        ("list",),
+        ("list", "--json"),
+    ],
+)
+def test_no_command_tells_a_secret(
+    arguments: tuple[str, ...], filled: Filled, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [str(getattr(filled, one, one)) for one in arguments]
+
+    call_command("process", *given)
+
+    said = capsys.readouterr()
+    assert said.out
+    assert not told(said.out + said.err)
+
+
+def test_what_is_exported_has_the_secrets_for_those_who_may_have_them_shown(
+    filled: Filled, administrator: User, tmp_path: Any
+) -> None:
+    administrator.is_superuser = False
+    administrator.save()
+    may = Permission.objects.get(codename="export_processinstance")
+    administrator.user_permissions.add(may)
+    file = tmp_path / "payment.jsonl"
+    command = ["export", str(filled.enrolled), "--user", "administrator", "--reason"]
+
+    with pytest.raises(CommandError, match="must be allowed to have them shown"):
+        call_command("process", *command, "move", "--output", str(file))
+    assert not file.exists()
+
+    administrator.user_permissions.add(
+        Permission.objects.get(codename="reveal_secrets")
+    )
+    call_command("process", *command, "move", "--output", str(file))
+    assert HUSH in file.read_text()
+
+
+Post = Callable[..., Any]
+
+
+@pytest.fixture
+def operator_client(client: Client, operator: User) -> Client:
+    client.force_login(operator)
+    return client
+
+
+def test_a_look_is_for_those_who_may_and_needs_a_reason(
+    filled: Filled, operator_client: Client, operator: User
+) -> None:
+    place = f"/processes/{filled.waiting}/secrets/"
+
+    page = operator_client.get(place)
+    refused = operator_client.post(place, {"key": uuid4().hex, "reason": "a call"})
+
+    assert page.status_code == 200
+    assert "disabled" in page.content.decode()
+    assert refused.status_code == 403
+    assert not told(refused.content.decode())
+    operator.user_permissions.add(Permission.objects.get(codename="reveal_secrets"))
+    nothing = operator_client.post(place, {"key": uuid4().hex, "reason": ""})
+    assert nothing.status_code == 400
+    assert not told(nothing.content.decode())
+    assert not OperatorAction.objects.filter(action="reveal", result="done").exists()
+
+
+def test_a_look_is_one_answer_that_nobody_keeps_and_one_row_however_often_pressed(
+    filled: Filled, superuser: Client
+) -> None:
+    place, key = f"/processes/{filled.failed}/secrets/", uuid4().hex
+    before = ProcessInstance.objects.get(pk=filled.failed).revision
+
+    answers = [
+        superuser.post(place, {"key": key, "reason": "a call"}) for _ in range(2)
+    ]
+
+    for answer in answers:
+        text = unescape(answer.content.decode())
+        assert answer.status_code == 200
+        for value in (NUMBER, CODE, "秘密の言葉"):
+            assert value in text
+        assert "no-store" in answer["Cache-Control"]
+    row = OperatorAction.objects.get(action="reveal")
+    assert (row.reason, str(row.instance_id)) == ("a call", str(filled.failed))
+    assert not told(json.dumps([row.before, row.after], ensure_ascii=False))
+    assert ProcessInstance.objects.get(pk=filled.failed).revision == before
+    for path in (place, f"{place}?since=0", f"/processes/{filled.failed}/", "/audit/"):
+        again = superuser.get(path, headers={"HX-Request": "true"})
+        assert not told(again.content.decode())
+
+
+def test_the_key_of_a_look_is_its_persons_and_is_over_soon(
+    filled: Filled, administrator: User, operator: User
+) -> None:
+    key = uuid4()
+    done = reveal(
+        filled.waiting, request=ActionRequest(administrator, key, reason="a call")
+    )
+    with pytest.raises(PermissionMissing):
+        reveal(filled.waiting, request=ActionRequest(operator, key, reason="too"))
+    operator.user_permissions.add(Permission.objects.get(codename="reveal_secrets"))
+    other = User.objects.get(pk=operator.pk)
+    with pytest.raises(PermissionMissing):
+        reveal(filled.waiting, request=ActionRequest(other, key, reason="too"))
+    OperatorAction.objects.filter(pk=done.pk).update(at="2020-01-01T00:00Z")
+
+    with pytest.raises(OperationRefused, match="over"):
+        reveal(filled.waiting, request=ActionRequest(administrator, key, reason="x"))
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        f'pin contains "{HUSH}"',
+        'pin != "x"',
+        "pin exists",
+        'pin > "a"',
+        'pin < "zzz"',
+        f'pin in ("a", "{NUMBER}")',
+        f'card.number = "{NUMBER}"',
+        "card.number exists",
+        '"card"."number" exists',
+        f'card contains "{HUSH}"',
+        f'card contains "{NUMBER}"',
+        '"p\\\\u0069n" exists',
+        '"c\\\\u0061rd"."numbe\\\\u0072" exists',
+        f'password contains "{HUSH}"',
+        "pin.0 exists",
+    ],
+)
+def test_no_condition_tells_a_secret_by_what_it_finds(
+    where: str, filled: Filled
+) -> None:
+    assert not page_of(Filters(where=where)).rows
+    assert not page_of(Filters(where=where, definition="card-payment")).rows
+    others = page_of(Filters(where=f"{where} or amount = 5")).rows
+    assert {row.pk for row in others} == {filled.waiting, filled.failed}
+
+
+def test_a_condition_on_a_secret_says_why_it_finds_nothing(
+    filled: Filled, superuser: Client
+) -> None:
+    given = urlencode({"definition": "card-payment", "where": "pin exists"})
+
+    answer = superuser.get(f"/processes/?{given}").content.decode()
+
+    assert "pin is secret" in answer
+    assert 'value="pin"' not in answer
+    assert filled
+
+
+@pytest.mark.parametrize(
+    "lookup",
+    [
+        "processinstance/?data__pin__startswith=x",
+        "checkpoint/?data__pin__startswith=x",
+        "inboxevent/?body__pin__contains=x",
+        "inboxevent/?body_hash__startswith=a",
+        "issuedcommand/?body__passphrase__contains=x",
+        "steprun/?result__digest__contains=x",
+        "steprun/?instance__data__password__contains=x",
+        "operatoraction/?after__contains=x",
+    ],
+)
+def test_no_address_of_the_admin_narrows_by_values(
+    lookup: str, filled: Filled, superuser: Client
+) -> None:
+    answer = superuser.get(f"/admin/orchestrator/{lookup}")
+
+    assert answer.status_code in (302, 400)
+    assert filled
+
+
+def stage(client: Client, pk: Any, **given: str) -> Any:
+    return client.post(f"/processes/{pk}/repair/stage/", {"edit": "data", **given})
+
+
+def test_a_repair_keeps_what_is_masked_and_shows_it_to_nobody(
+    filled: Filled, superuser: Client
+) -> None:
+    row = ProcessInstance.objects.get(pk=filled.waiting)
+    before = row.data
+    edited = {
+        **before,
+        "amount": 7,
+        "pin": MASK,
+        "code": MASK,
+        "card": {"number": MASK, "holder": "B. Person"},
+    }
+
+    staged = stage(superuser, filled.waiting, value=json.dumps(edited))
+    page = superuser.get(f"/processes/{filled.waiting}/repair/").content.decode()
+
+    assert staged.status_code == 302
+    assert not told(page)
+    assert "B. Person" in page
+    sent = re.search(r'name="edits" value="([^"]*)"', page)
+    assert sent is not None
+    edits = unescape(sent[1])
+    form = {"key": uuid4().hex, "reason": "typo", "revision": row.revision}
+    done = superuser.post(
+        f"/processes/{filled.waiting}/repair/", {**form, "edits": edits}
+    )
+    assert done.status_code == 302, done.content.decode()
+    row.refresh_from_db()
+    assert row.data == {
+        **before,
+        "amount": 7,
+        "card": {"number": NUMBER, "holder": "B. Person"},
+    }
+    for path in ("/audit/", "/audit/export.jsonl", f"/processes/{filled.waiting}/"):
+        assert not told(content(superuser.get(path)))
+
+
+@pytest.mark.parametrize("guess", [CODE, "another"])
+def test_a_repair_does_not_tell_whether_a_guess_is_right(
+    guess: str, filled: Filled, client: Client, operator: User
+) -> None:
+    names = ("repair_processinstance", "send_inboxevent")
+    operator.user_permissions.add(*Permission.objects.filter(codename__in=names))
+    client.force_login(operator)
+    row = ProcessInstance.objects.get(pk=filled.waiting)
+    masked = {**row.data, "pin": MASK, "card": {"number": MASK, "holder": ""}}
+
+    staged = stage(client, row.pk, value=json.dumps({**masked, "code": guess}))
+    event = {"edit": "event", "target": "CodeEntered"}
+    value = json.dumps({"payment": "P-1", "answer": guess})
+    added = client.post(f"/processes/{row.pk}/repair/stage/", {**event, "value": value})
+    direct = client.post(
+        f"/processes/{row.pk}/repair/",
+        {
+            "key": uuid4().hex,
+            "reason": "x",
+            "revision": row.revision,
+            "edits": json.dumps([{"edit": "data", "value": {**masked, "code": guess}}]),
+        },
+    )
+    fields = {"field-payment": "P-1", "field-answer": guess, "event_id": "x"}
+    preview = client.post(
+        "/events/send/?type=CodeEntered",
+        {"key": uuid4().hex, "preview": "1", "process": str(row.pk), **fields},
+    )
+
+    for answer in (staged, added):
+        assert answer.status_code == 400
+        assert "is secret: leave it as it stands" in answer.content.decode()
+    assert direct.status_code == 409
+    assert not Repair.objects.exists()
+    assert "has secret fields" in preview.content.decode()
+    assert "Charging" not in preview.content.decode()
+
+
+def test_notices_have_no_secret(filled: Filled, settings: Any) -> None:
+    for group in FailureGroup.objects.all():
+        assert not told(group.message)
+    for notice in Notice.objects.all():
+        assert not told(json.dumps(notice.items, ensure_ascii=False))
+        assert not told("".join(line(one) for one in notice.items))
+    assert filled
+
+
+def test_what_the_code_no_longer_knows_stays_masked(
+    filled: Filled, superuser: Client
+) -> None:
+    stored = Definition.objects.filter(name="card-payment")
+    assert all((one.secrets or {})["names"] for one in stored)
+    secret_names.forget()
+    with without(CardPayment):
+        found = crawl(
+            superuser,
+            *(f"/processes/{pk}/" for pk in filled),
+            *(f"/processes/{pk}/repair/" for pk in filled),
+            f"/processes/{filled.waiting}/ledger.jsonl",
+            "/events/?tab=all",
+            "/events/",
+            "/failures/",
+            "/audit/",
+            *admin_pages(),
+            far=False,
+        )
+
+        wrong = {address: told(text) for address, text in found.items() if told(text)}
+
+    assert not wrong
+
+
+def without(definition: Any) -> Any:
+    """The running code without a definition."""
+    from contextlib import contextmanager
+
+    from orchestrator import registry
+
+    @contextmanager
+    def gone() -> Iterator[None]:
+        place = (definition.name, definition.version)
+        del registry.definitions[place]
+        handlers = registry.command_handlers.pop("ChargeCard")
+        try:
+            yield
+        finally:
+            registry.definitions[place] = definition
+            registry.command_handlers["ChargeCard"] = handlers
+
+    return gone()
+
+
+def test_those_who_may_not_see_data_see_how_processes_stand(
+    filled: Filled, client: Client, viewer: User
+) -> None:
+    viewer.user_permissions.remove(
+        Permission.objects.get(codename="view_data_processinstance")
+    )
+    client.force_login(viewer)
+    run = StepRun.objects.exclude(result=None).first()
+    assert run is not None
+
+    shown = client.get(f"/processes/{filled.waiting}/").content.decode()
+    events = client.get("/events/?tab=all").content.decode()
+
+    assert "What it is about is not yours to see." in shown
+    for text in (shown, events):
+        assert "A. Person" not in text
+    for path in (
+        f"/processes/{filled.waiting}/ledger.jsonl",
+        f"/processes/{filled.waiting}/secrets/",
+        f"/processes/{run.instance_id}/steps/{run.pk}/result.json",
+    ):
+        assert client.get(path).status_code == 403
+    given = urlencode({"where": "amount = 5"})
+    refused = client.get(f"/processes/?{given}").content.decode()
+    assert "not yours to see, nor to look for" in refused
+    assert str(filled.waiting) not in refused
+    begun = client.get(f"/operations/begin/?{given}")
+    assert begun.status_code == 403
+
+
+def test_a_permission_that_was_split_off_is_kept_by_those_who_had_the_whole() -> None:
+    from django.contrib.auth.models import Group
+
+    from orchestrator import permissions
+
+    viewers = Group.objects.create(name="viewers")
+    viewers.permissions.add(Permission.objects.get(codename="view_processinstance"))
+    Permission.objects.get(codename="view_data_processinstance").delete()
+
+    permissions.create("default")
+    permissions.create("default")
+
+    kept = viewers.permissions.values_list("codename", flat=True)
+    assert set(kept) == {"view_processinstance", "view_data_processinstance"}

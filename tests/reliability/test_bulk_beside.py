@@ -1,0 +1,124 @@
+"""Other work beside a large bulk operation: in turns with it and without, on the same workers, counted in each turn."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection, transaction
+
+from bench.seed import seeding
+from examples.order_listing.messages import Destination
+from examples.order_listing.orders import place_order
+from orchestrator.engine.operations import pause_bulk, resume_bulk
+from orchestrator.exceptions import StaleRevision
+from orchestrator.models import (
+    BulkOperation,
+    InboxEvent,
+    Incident,
+    ProcessInstance,
+    Status,
+)
+from tests.services import emptying
+from tests.services.bulk import AT_ONCE, asked, begun
+from tests.services.patience import wait_for
+from tests.services.seeds import recorded
+from tests.services.sizes import size
+from tests.services.valkey import ValkeyServer
+from tests.services.workers import Workers
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
+
+ITEMS = size(600, full=20_000)
+ORDERS = size(900, full=3_000)
+"""So many wait when a turn begins."""
+FEW = 50
+"""With fewer left the workers would have to wait for each other."""
+LOOK = 0.05
+"""Seconds from one look at what is left to the next."""
+TURNS = size(2, full=6)
+SECONDS = size(1, full=3)
+LEAST = size(0, full=80) / 100
+"""What is left to others. Of few short turns it is told only that they do not stand still."""
+
+
+@pytest.fixture
+def failed() -> str:
+    """Fill the database with orders that failed for one cause, which is returned."""
+    [refused] = [one for one in recorded() if one.name == "refused call"]
+    seeding.seed(ITEMS, [refused])
+    seeding.tidy()
+    return str(Incident.objects.open().latest("pk").fingerprint)
+
+
+@contextmanager
+def at_work() -> Iterator[Workers]:
+    workers = Workers(processes=2)
+    workers.start()
+    try:
+        yield workers
+    finally:
+        workers.stop()
+
+
+def listed() -> int:
+    return ProcessInstance.objects.filter(status=Status.COMPLETED).count()
+
+
+def waiting() -> int:
+    return InboxEvent.objects.filter(wake_at__isnull=False).count()
+
+
+def in_a_turn() -> float:
+    """Return how many orders a second were listed while there were enough: for some seconds, or until few are left."""
+    before, began = listed(), time.monotonic()
+    while time.monotonic() - began < SECONDS and waiting() > FEW:
+        time.sleep(LOOK)
+    pace = (listed() - before) / (time.monotonic() - began)
+    wait_for(lambda: listed() > before, 60)
+    return pace
+
+
+def has_settled(operation: BulkOperation) -> bool:
+    return BulkOperation.objects.get(pk=operation.pk).settled > 0
+
+
+def place_orders() -> None:
+    """Place them in one transaction, so that none is listed before the last is placed."""
+    with transaction.atomic():
+        for _ in range(ORDERS - waiting()):
+            place_order(Destination.INTERNAL, "1 MWh")
+
+
+@pytest.mark.crowds
+@pytest.mark.full_size("20,000 items beside 3,000 orders", seconds=300)
+def test_s6_5_other_work_goes_on_beside_a_bulk_operation(
+    failed: str,
+    valkey: ValkeyServer,
+    operator: User,
+) -> None:
+    operation = begun(
+        operator, {"cause": failed}, ITEMS, selection="failures", pace=AT_ONCE
+    )
+    pause_bulk(operation.pk, request=asked(operator))
+    alone, beside = list[float](), list[float]()
+    with at_work():
+        for _ in range(TURNS):
+            place_orders()
+            wait_for(lambda: listed() > 0, 20)
+            alone.append(in_a_turn())
+            place_orders()
+            resume_bulk(operation.pk, request=asked(operator))
+            beside.append(in_a_turn())
+            wait_for(partial(has_settled, operation), 60)
+            try:
+                pause_bulk(operation.pk, request=asked(operator))
+            except StaleRevision:
+                break  # it has come to its end
+            wait_for(lambda: not BulkOperation.objects.get(pk=operation.pk).tried, 60)
+    operation.refresh_from_db()
+
+    emptying.empty(connection)  # what is left to do
+    assert sum(beside) >= sum(alone) * LEAST, (alone, beside, operation.settled)

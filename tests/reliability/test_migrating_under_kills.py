@@ -1,0 +1,101 @@
+"""Migrations whose workers are killed again and again; and workers that go on with the new version afterwards."""
+
+import random
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.db.models import Count
+
+from bench.seed import seeding
+from examples.order_listing.messages import Destination, ExternalOrderRejected
+from examples.order_listing.orders import place_order
+from orchestrator import send_event
+from orchestrator.engine.drain import drain
+from orchestrator.engine.operations import Pace
+from orchestrator.models import (
+    BulkStatus,
+    OperatorAction,
+    ProcessInstance,
+    Status,
+)
+from tests.apps.versions.desk import only
+from tests.reliability.storm import Storm, kill_one
+from tests.services.bulk import begun, settled, verdicts, worked_on
+from tests.services.patience import wait_for
+from tests.services.seeds import recorded
+from tests.services.sizes import size
+from tests.services.valkey import ValkeyServer
+from tests.services.workers import Workers
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(5_000)]
+
+ITEMS = size(200, full=5_000 if connection.vendor == "postgresql" else 1_000)
+"""Each is migrated by itself, in some thirty queries; on one file, where one writes at a time, more slowly."""
+PACE = Pace(samples=(), batch=size(10, full=200), stop_above=None)
+ABOUT = {"definition": "order-listing", "status": "live"}
+
+
+@pytest.mark.full_size("5,000 items", seconds=1_200)
+def test_s11_3_killed_workers_migrate_each_process_once(
+    valkey: ValkeyServer, workers: Workers, operator: User
+) -> None:
+    [refused] = [one for one in recorded() if one.name == "refused call"]
+    seeding.seed(ITEMS, [refused])
+    seeding.tidy()
+    about = {**ABOUT, "version": "2"}
+    operation = begun(
+        operator, about, ITEMS, action="migrate", pace=PACE, given=[1, {}]
+    )
+    dice, storm = random.Random(11), Storm()
+    storm.every(
+        0.3,
+        "kills",
+        lambda: kill_one(workers, dice),
+        steps=ITEMS // 20,
+        made=lambda: settled(operation),
+    )
+
+    def ended() -> bool:
+        operation.refresh_from_db()
+        return operation.status == BulkStatus.COMPLETED
+
+    with storm.raging():
+        wait_for(ended, max(ITEMS / 5, 120), lambda: verdicts(operation))
+
+    assert storm.failures == []
+    assert storm.counts["kills"] > 0
+    assert verdicts(operation) == {"done": ITEMS}
+    moved = ProcessInstance.objects.filter(definition__version=1)
+    assert moved.count() == ITEMS
+    rows = OperatorAction.objects.filter(action="migrate", bulk=operation)
+    assert rows.aggregate(each=Count("instance", distinct=True)) == {"each": ITEMS}
+    assert rows.count() == ITEMS
+
+
+def test_s11_3_a_worker_goes_on_with_the_new_version(
+    valkey: ValkeyServer, operator: User
+) -> None:
+    with only("order-listing", 1):
+        order = place_order(Destination.BOTH, "50 MWh")
+        drain()
+    process = ProcessInstance.objects.filter(pk=order.process_id)
+    assert process.get().definition.version == 1
+    worked_on(
+        begun(operator, {**ABOUT, "version": "1"}, 1, action="migrate", given=[2, {}])
+    )
+    assert process.get().definition.version == 2
+
+    workers = Workers(processes=1)
+    workers.start()
+    try:
+        send_event(
+            ExternalOrderRejected("no"),
+            id=str(uuid4()),
+            source="exchange",
+            process_id=order.process_id,
+        )
+        wait_for(lambda: process.get().status == Status.COMPLETED, 20)
+    finally:
+        workers.stop()
