@@ -1,22 +1,31 @@
-"""Clients that do what an open page of a process does: they listen, and fetch its live parts when they are told."""
+"""Clients that do what an open page of a process does: they listen, and fetch its live parts when they are told.
+
+As a page they outlast what goes wrong: what was not answered is asked for again, and who is cut off connects anew.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import random
 import re
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from bench.sockets import Sockets, Told
 
 # As in static/monitoring/live.js.
-QUICK, BESIDE, RESYNC = 0.12, 2.0, 10.0
+QUICK, BESIDE, RESYNC, SETTLED = 0.12, 2.0, 10.0, 1.5
+ANSWER = 10.0
+"""Seconds after which a request is given up, as templates/monitoring/base.html says."""
 
 SHOWN = re.compile(rb'data-revision="(\d+)"')
 LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
@@ -33,16 +42,44 @@ class FetchingPages(Sockets):
             self.site,
             self.cookie,
             UUID(self.watch[number].split()[0].partition(":")[2]),
+            partial(self.shows, number),
         )
         fetching = asyncio.create_task(page.fetch())
         try:
-            async for message in socket:
-                at, hint = time.time(), json.loads(message)
-                page.hear(hint)
-                if hint.get("id") == str(page.process):
-                    told.append(Told(number, at, page.process, hint["revision"]))
+            while True:
+                settling = page.connected()
+                with suppress(ConnectionClosed):
+                    await self._hear(number, socket, page, told)
+                settling.cancel()
+                socket = await self._connect_anew(number, page)
         finally:
             fetching.cancel()
+
+    def shows(self, number: int, revision: int) -> None:
+        """A page has fetched, and shows this revision of its process."""
+
+    def paints(self, number: int, revision: int) -> None:
+        """A page has been told of this revision of its process, and paints where it is."""
+
+    async def _hear(
+        self,
+        number: int,
+        socket: ClientConnection,
+        page: FetchingPage,
+        told: list[Told],
+    ) -> None:
+        async for message in socket:
+            at, hint = time.time(), json.loads(message)
+            page.hear(hint)
+            if hint.get("id") == str(page.process):
+                told.append(Told(number, at, page.process, hint["revision"]))
+                self.paints(number, hint["revision"])
+
+    async def _connect_anew(self, number: int, page: FetchingPage) -> ClientConnection:
+        while True:
+            await asyncio.sleep(page.pause())
+            with suppress(OSError, WebSocketException):
+                return await self.connect(number)
 
 
 @dataclass
@@ -52,18 +89,38 @@ class FetchingPage:
     site: str
     cookie: str
     process: UUID
-    revision: str = ""
+    shows: Callable[[int], object] = int
+    """Is told the revision that an answer had."""
+    shown: int = -1
     fetched: int = 0
+    failures: int = 0
+    unanswered: int = 0
     pace: float = 0.0
     due: float = 0.0
     last: float = 0.0
     told: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def connected(self) -> asyncio.TimerHandle:
+        """Fetches what it may have missed, and again when it has not been cut off meanwhile."""
+        self.soon(QUICK)
+        return asyncio.get_running_loop().call_later(SETTLED, self._settled)
+
+    def _settled(self) -> None:
+        self.failures = 0
+        self.soon(QUICK)
+
+    def pause(self) -> float:
+        """Seconds until it connects anew, the more the oftener that has failed."""
+        self.failures += 1
+        return min(8, 0.4 * 2.0**self.failures) * random.uniform(0.5, 1)  # noqa: S311  # no secret
 
     def hear(self, hint: dict[str, object]) -> None:
         """Fetches the sooner when its own process has changed."""
         self.pace = float(str(hint.get("pace", self.pace)))
         if "revision" in hint:
             own = hint.get("id") == str(self.process)
+            if own and hint.get("again") and self.shown >= int(str(hint["revision"])):
+                return
             self.soon(QUICK if own else BESIDE)
 
     def soon(self, pause: float) -> None:
@@ -74,7 +131,6 @@ class FetchingPage:
 
     async def fetch(self) -> None:
         """Fetches whenever it is due, for as long as the page is open."""
-        self.soon(QUICK)
         while True:
             while (left := self.due - time.monotonic()) > 0:
                 self.told.clear()
@@ -82,7 +138,12 @@ class FetchingPage:
                     await asyncio.wait_for(self.told.wait(), left)
             self.due = time.monotonic() + RESYNC
             begun = self.last = time.monotonic()
-            await self._ask()
+            try:
+                async with asyncio.timeout(ANSWER):
+                    await self._ask()
+                self.unanswered = 0
+            except OSError:  # it asks again, in RESYNC seconds at the latest
+                self.unanswered += 1
             self.last += time.monotonic() - begun
 
     async def _ask(self) -> None:
@@ -90,8 +151,9 @@ class FetchingPage:
         reader, writer = await asyncio.open_connection(place.hostname, place.port)
         try:
             writer.write(
-                f"GET /processes/{self.process}/?since={self.revision} HTTP/1.1\r\nHost: {place.netloc}\r\n"
-                f"Cookie: {self.cookie}\r\nHX-Request: true\r\nConnection: close\r\n\r\n".encode()
+                f"GET /processes/{self.process}/?since={max(self.shown, 0)} HTTP/1.1\r\nHost: {place.netloc}\r\n"
+                f"Cookie: {self.cookie}\r\nHX-Request: true\r\n"
+                f"Procession-Unanswered: {self.unanswered}\r\nConnection: close\r\n\r\n".encode()
             )
             answer = await reader.read(-1)
         finally:
@@ -100,4 +162,5 @@ class FetchingPage:
             raise ConnectionError(f"a page was answered {answer[:200]!r}")
         self.fetched += 1
         if shown := SHOWN.search(answer):
-            self.revision = shown[1].decode()
+            self.shown = int(shown[1])
+            self.shows(self.shown)

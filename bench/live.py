@@ -84,10 +84,8 @@ class LiveGame(EventGame):
         units = SECONDS * self.changes
         last = self._checkpoints().latest("pk").pk
         before, begun = self.team.used(), time.time()
-        for number in range(units):
+        for _ in paced(units, self.changes):
             self._send_one()
-            early = begun + (number + 1) / self.changes - time.time()
-            time.sleep(max(early, 0))
         self._wait()
         seconds = time.time() - begun
         used = self.team.figures(before, units)
@@ -186,6 +184,15 @@ class PagesGame(LiveGame):
             "shown_p50_ms": statistics.median(shown),
             "shown_p95_ms": statistics.quantiles(shown, n=20)[18],
         }
+
+
+def paced(number: int, a_second: float) -> Iterator[int]:
+    """So many numbers, so many a second; after a delay they come faster, until it is made up for."""
+    begun = time.time()
+    for one in range(number):
+        yield one
+        early = begun + (one + 1) / a_second - time.time()
+        time.sleep(max(early, 0))
 
 
 def delays_of_each(

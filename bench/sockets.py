@@ -64,7 +64,7 @@ class Sockets:
     async def _listen(self) -> list[Told]:
         told: list[Told] = []
         turns = asyncio.Semaphore(OPENING)
-        opened = [self._open(watch, turns) for watch in self.watch]
+        opened = [self._open(number, turns) for number in range(len(self.watch))]
         sockets = await asyncio.gather(*opened)
         self.open.set()
         listening = [
@@ -76,12 +76,17 @@ class Sockets:
             one.cancel()
         return told
 
-    async def _open(self, watch: str, turns: asyncio.Semaphore) -> ClientConnection:
-        headers = {"Cookie": self.cookie, "Origin": self.site}
-        subjects = "&".join(f"watch={subject}" for subject in watch.split())
-        address = f"{self.site.replace('http', 'ws', 1)}/ws/live/?{subjects}"
+    async def _open(self, number: int, turns: asyncio.Semaphore) -> ClientConnection:
         async with turns:
-            return await connect(address, additional_headers=headers)
+            return await self.connect(number)
+
+    async def connect(self, number: int) -> ClientConnection:
+        """A new connection for one socket."""
+        headers = {"Cookie": self.cookie, "Origin": self.site}
+        watched = self.watch[number].split()
+        subjects = "&".join(f"watch={subject}" for subject in watched)
+        address = f"{self.site.replace('http', 'ws', 1)}/ws/live/?{subjects}"
+        return await connect(address, additional_headers=headers)
 
     async def listen(
         self, number: int, socket: ClientConnection, told: list[Told]

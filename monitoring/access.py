@@ -1,8 +1,15 @@
-"""Who may see the console, over HTTP and over WebSocket alike."""
+"""Who may see the console, over HTTP and over WebSocket alike.
+
+Who has the permission to look at processes sees all of them. Who has it by grants, for some definitions alone, sees the
+pages that show one of these definitions and no other, and none of the others: a page lets nobody in by a grant unless
+it says what it is of.
+"""
 
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
 
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import redirect_to_login
@@ -10,8 +17,13 @@ from django.core.exceptions import PermissionDenied
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.functional import SimpleLazyObject
 
+from orchestrator.grants import definitions_of, grants_of
 from orchestrator.missing_tables import MIGRATE, lacks_tables
+from orchestrator.models import ProcessInstance
 
 VIEW = "orchestrator.view_processinstance"
 EVENTS = "orchestrator.view_inboxevent"
@@ -20,12 +32,64 @@ DATA = "orchestrator.view_data_processinstance"
 """To see what processes are about, and not only how they stand."""
 REVEAL = "orchestrator.reveal_secrets"
 
+BY_DEFINITION = (VIEW, DATA)
+"""What is seen of the processes of one definition by whoever has these permissions for it."""
+
+SEEN = "procession_seen"
+"""Under which the request of whoever sees some definitions alone has their names in order, for templates too."""
+
 View = Callable[..., HttpResponseBase]
+
+DefinitionOf = Callable[[HttpRequest, dict[str, Any]], str]
+"""The name of the definition that a page shows, by its request and the parts of its address; "" for several."""
+
+
+class ReaderOf(SimpleLazyObject):  # type: ignore[type-arg]  # it takes none when it runs
+    """The user of a request for a page of one definition: what they may see of that, they may see here."""
+
+    def __init__(self, user: Any, definition: str) -> None:
+        self.__dict__.update(_user=user, _definition=definition)
+        super().__init__(lambda: user)
+
+    def has_perm(self, permission: str, obj: Any = None) -> bool:
+        user = self.__dict__["_user"]
+        if obj is None and permission in BY_DEFINITION:
+            mine = definitions_of(user, permission)
+            return mine is None or self.__dict__["_definition"] in mine
+        return bool(user.has_perm(permission, obj))
+
+    def has_perms(self, permissions: Any, obj: Any = None) -> bool:
+        return all(self.has_perm(permission, obj) for permission in permissions)
 
 
 def for_viewers(view: View) -> View:
     """Lets those in who may look at processes; the others get 403, the signed-out are asked to sign in."""
     return _guarded(view)
+
+
+def for_viewers_of_process(view: View) -> View:
+    """The same for a page of the process `pk`, and for those who may look at those of its definition."""
+    return _guarded(view, of=_of_process)
+
+
+def for_data_viewers_of_process(view: View) -> View:
+    """The same for those who may also see what it is about."""
+    return _guarded(view, DATA, of=_of_process)
+
+
+def for_viewers_of_definition(view: View) -> View:
+    """The same for a page of the definition `name`, and for those who may look at its processes."""
+    return _guarded(view, of=lambda request, parts: parts["name"])
+
+
+def for_viewers_of_list(view: View) -> View:
+    """The same for a list that `?definition=` narrows: who may look at some definitions alone is shown one of them."""
+    return _guarded(view, of=_of_list)
+
+
+def for_viewers_of_home(view: View) -> View:
+    """The same for the first page, from which whoever sees some definitions alone is led to the list of one."""
+    return _guarded(view, instead="monitoring:instances")
 
 
 def for_event_viewers(view: View) -> View:
@@ -60,7 +124,20 @@ def by_script(request: HttpRequest) -> bool:
     return request.headers.get("HX-Request") == "true"
 
 
-def _guarded(view: View, *more: str) -> View:
+def seen_in(request: HttpRequest) -> frozenset[str] | None:
+    """The definitions that the reader of a page may see something of; None for all that there are."""
+    seen: tuple[str, ...] | None = getattr(request, SEEN, None)
+    return None if seen is None else frozenset(seen)
+
+
+def seen_by(user: Any) -> frozenset[str] | None:
+    """The definitions whose processes a user may look at; None for all that there are."""
+    return definitions_of(user, VIEW)
+
+
+def _guarded(
+    view: View, *more: str, of: DefinitionOf | None = None, instead: str = ""
+) -> View:
     @login_not_required  # a middleware would send scripts to a page that they cannot show
     @wraps(view)
     def guarded(
@@ -69,8 +146,12 @@ def _guarded(view: View, *more: str) -> View:
         if not request.user.is_authenticated:
             return _signed_out(request)
         try:
+            setattr(request, SEEN, None)
+            if of is not None:
+                _of_one(request, of, kwargs)
             if not may(request.user, *more):
-                raise PermissionDenied
+                path = request.path if of is _of_list else instead and reverse(instead)
+                return _elsewhere(request, path)
             return view(request, *args, **kwargs)
         except DatabaseError as error:
             if not lacks_tables(error):
@@ -78,6 +159,49 @@ def _guarded(view: View, *more: str) -> View:
             return HttpResponse(MIGRATE, "text/plain", status=503)
 
     return guarded
+
+
+def _of_one(request: HttpRequest, of: DefinitionOf, parts: dict[str, Any]) -> None:
+    """Has the reader of a page of one definition be asked what they may see of that."""
+    user: Any = request.user
+    if not user.is_active or user.has_perms(BY_DEFINITION):
+        return
+    if not any(map(grants_of(user).get, BY_DEFINITION)):
+        return
+    if definition := of(request, parts):
+        mine = seen_by(user)
+        setattr(request, SEEN, None if mine is None else tuple(sorted(mine)))
+        request.user = ReaderOf(user, definition)  # type: ignore[assignment]  # as Django's own lazy one
+
+
+def _elsewhere(request: HttpRequest, path: str) -> HttpResponseBase:
+    """Leads who sees some definitions alone to a list of one of them.
+
+    Args:
+        path: of that list; "" for none.
+
+    Raises:
+        PermissionDenied: there is none, or a definition is asked for that they may not see.
+    """
+    mine = seen_by(request.user) if request.user.is_active else None
+    if not (path and mine) or request.GET.get("definition"):
+        raise PermissionDenied
+    query = {**request.GET.dict(), "definition": min(mine)}
+    return redirect(f"{path}?{urlencode(query)}")
+
+
+def _of_process(request: HttpRequest, parts: dict[str, Any]) -> str:
+    return name_of(parts["pk"])
+
+
+def _of_list(request: HttpRequest, parts: dict[str, Any]) -> str:
+    return request.GET.get("definition", "").replace("\0", "")
+
+
+def name_of(process: UUID) -> str:
+    """The name of the definition of a process; "" where there is no such process."""
+    names = ProcessInstance.objects.filter(pk=process).values_list("name", flat=True)
+    return names.first() or ""
 
 
 def _signed_out(request: HttpRequest) -> HttpResponseBase:

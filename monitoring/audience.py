@@ -6,6 +6,9 @@ between two hints for it; what comes meanwhile is one hint, and the last state i
 
 Once in `CHECK` seconds it looks again at every page's session and permissions, joins its groups anew, and sends itself
 a canary through the layer: when the layer has forgotten it, all its pages are closed, and connect anew.
+
+A hint can be lost on its way. Once in `LOOK` seconds it asks the database how far all followed processes have come, and
+tells the newest change of those of which it was told less.
 """
 
 from __future__ import annotations
@@ -15,27 +18,34 @@ import contextlib
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
-from uuid import uuid4
+from uuid import UUID, uuid4
 from weakref import WeakKeyDictionary
 
 from channels.layers import get_channel_layer
 
-from monitoring.broadcaster import Hint, merged
+from monitoring.broadcaster import Hint, as_hint, merged
 from monitoring.turns import need
+from orchestrator.signals import Change
 
 logger = logging.getLogger(__name__)
 
 CHECK = 15.0
 """Seconds within which each page's session and permissions, and the channel layer, are looked at again."""
 
+LOOK = 3.0
+"""Seconds after which it looks again how far the processes have come that are followed."""
+
 ANSWER = 5.0
 """Seconds that the channel layer may take to add a group or to bring back a message to oneself."""
 
 TELLING = 0.000_05
 """Seconds of pause after a hint for each page that it was told."""
+
+OF_PROCESS = "instance."
+"""How the names of groups begin that follow one process."""
 
 SIGNED_OUT, FORBIDDEN, RESTART, MALFORMED = 4401, 4403, 1012, 4400
 """What sockets are closed with."""
@@ -48,8 +58,8 @@ class Follower(Protocol):
     session: str | None
 
     @property
-    def of_events(self) -> bool:
-        """Whether it shows events, which not every viewer may see."""
+    def needs(self) -> Needs:
+        """What its reader must be allowed to see."""
 
     def hear(self, subject: str, hint: Hint, text: str) -> None:
         """Is told something; what it has not yet been sent of the same subject is told with it."""
@@ -58,8 +68,14 @@ class Follower(Protocol):
         """Is closed, for the reason `code`."""
 
 
-CloseCode = Callable[[str | None, bool], Awaitable[int]]
-"""What pages of a session are closed with as things stand now, if they show events or if not; 0 if they may stay."""
+Needs = bool | frozenset[str]
+"""All processes, and whether events too; or the processes of these definitions alone."""
+
+CloseCode = Callable[[str | None, Needs], Awaitable[int]]
+"""What pages of a session that need so much are closed with as things stand now; 0 if they may stay."""
+
+NewestChanges = Callable[[Mapping[UUID, int]], Awaitable[Sequence[Change]]]
+"""The newest change of each of these processes that has come further than the revision that stands beside it."""
 
 
 @dataclass
@@ -69,14 +85,17 @@ class Group:
     pages: set[Follower] = field(default_factory=set)
     unsent: Hint | None = None
     told_at: float = float("-inf")
+    revision: int = -1
+    """The newest of which it was told, where the subject is a process."""
 
 
 class Audience:
     """All pages that are open in one event loop. It ends with the last of them."""
 
-    def __init__(self, close_code: CloseCode) -> None:
+    def __init__(self, close_code: CloseCode, newest_changes: NewestChanges) -> None:
         self.ended = False
         self._close_code = close_code
+        self._newest_changes = newest_changes
         self._layer: Any = get_channel_layer()
         self._channel = ""
         self._pages: set[Follower] = set()
@@ -114,7 +133,7 @@ class Audience:
             self._channel = await self._layer.new_channel()
             self._tasks = [
                 asyncio.create_task(self._or_restart(task))
-                for task in (self._listen, self._guard)
+                for task in (self._listen, self._guard, self._look)
             ]
         for name in names:
             if name not in self._groups:
@@ -174,6 +193,7 @@ class Audience:
         if group is None or not group.pages:
             return
         hint = {key: message[key] for key in message if key not in ("type", "group")}
+        group.revision = max(group.revision, hint.get("revision", -1))
         waits = group.unsent is not None
         group.unsent = merged(group.unsent, hint)
         if not waits:
@@ -193,6 +213,25 @@ class Audience:
 
     # Looking again
 
+    async def _look(self) -> None:
+        """Tells what may have been lost on its way; of a process that is followed anew, how far it has come."""
+        while True:
+            await asyncio.sleep(LOOK)
+            known = {
+                UUID(name.removeprefix(OF_PROCESS)): group.revision
+                for name, group in self._groups.items()
+                if name.startswith(OF_PROCESS) and group.pages
+            }
+            try:
+                changes = await self._newest_changes(known) if known else ()
+            except Exception as error:  # noqa: BLE001  the database is away; pages ask by themselves
+                logger.warning("Lost hints are not looked for just now: %r", error)
+                continue
+            for change in changes:
+                if change.process_id is not None:
+                    group = f"{OF_PROCESS}{change.process_id.hex}"
+                    self._take({**as_hint(change), "again": True, "group": group})
+
     async def _guard(self) -> None:
         clock = asyncio.get_running_loop().time
         while True:
@@ -209,7 +248,7 @@ class Audience:
         """
         found = defaultdict(set)
         for page in self._pages:
-            found[page.session, page.of_events].add(page)
+            found[page.session, page.needs].add(page)
         clock = asyncio.get_running_loop().time
         for number, (about, pages) in enumerate(found.items(), 1):
             await asyncio.sleep(max(0.0, begun + CHECK * number / len(found) - clock()))
@@ -221,7 +260,7 @@ class Audience:
                 else:
                     page.hear("beat", beat, json.dumps(beat))
 
-    async def _close_code_now(self, session: str | None, of_events: bool) -> int:
+    async def _close_code_now(self, session: str | None, needs: Needs) -> int:
         """The code to close a session's pages with; who cannot be looked at has to come again.
 
         Raises:
@@ -229,7 +268,7 @@ class Audience:
         """
         try:
             async with asyncio.timeout(ANSWER):
-                return await self._close_code(session, of_events)
+                return await self._close_code(session, needs)
         except TimeoutError:
             raise
         except Exception as error:  # noqa: BLE001  a project's own users may fail in any way
@@ -252,12 +291,12 @@ class Audience:
 _audiences: WeakKeyDictionary[asyncio.AbstractEventLoop, Audience] = WeakKeyDictionary()
 
 
-def audience(close_code: CloseCode) -> Audience:
+def audience(close_code: CloseCode, newest_changes: NewestChanges) -> Audience:
     """The audience of the running event loop."""
     loop = asyncio.get_running_loop()
     found = _audiences.get(loop)
     if found is None or found.ended:
-        found = _audiences[loop] = Audience(close_code)
+        found = _audiences[loop] = Audience(close_code, newest_changes)
     return found
 
 

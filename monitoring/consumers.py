@@ -18,14 +18,25 @@ from django.contrib.auth import get_user
 from django.http import HttpRequest
 from django.utils.module_loading import import_string
 
-from monitoring.access import may_view
-from monitoring.audience import FORBIDDEN, MALFORMED, RESTART, SIGNED_OUT, audience
+from monitoring.access import may_view, name_of, seen_by
+from monitoring.audience import (
+    FORBIDDEN,
+    MALFORMED,
+    RESTART,
+    SIGNED_OUT,
+    Needs,
+    audience,
+)
 from monitoring.broadcaster import Hint, merged
+from monitoring.queries.newest_changes import changes_after
 
 logger = logging.getLogger(__name__)
 
 SLOW = 15.0
 """Seconds a page may take to read a hint before it is let go."""
+
+LONGEST_NAME = 100
+"""Characters of a definition's name."""
 
 SUBJECTS = 8
 """Subjects that one page may watch."""
@@ -50,14 +61,11 @@ class OpenPage:
         except ValueError:
             self.groups = []
         self._send = send
+        self.needs: Needs = "events" in self.groups
         self._unsent: dict[str, tuple[Hint, str]] = {}
         self._wake = asyncio.Event()
         self._open = True
         self._code = 0
-
-    @property
-    def of_events(self) -> bool:
-        return "events" in self.groups
 
     def hear(self, subject: str, hint: Hint, text: str) -> None:
         """Is told `hint`, which `text` says; with what is unsent of its subject it becomes one."""
@@ -82,7 +90,7 @@ class OpenPage:
         if code := await self._code_now():
             await self._refuse(code)
             return
-        followed = audience(close_code)
+        followed = audience(close_code, newest_changes)
         try:
             await followed.join(self)
         except Exception as error:  # noqa: BLE001  the channel layer is away, which can be of many kinds
@@ -125,7 +133,9 @@ class OpenPage:
     async def _code_now(self) -> int:
         """What it must be closed with; 0 if it may be open."""
         try:
-            code = await close_code(self.session, self.of_events)
+            code = await close_code(self.session, self.needs)
+            if code == FORBIDDEN and (mine := await granted(self.session, self.groups)):
+                code, self.groups, self.needs = 0, list(mine), frozenset(mine.values())
         except Exception as error:  # noqa: BLE001  whatever it was, it may be over when the page comes again
             logger.warning("An open page is to connect anew: %r", error)
             return RESTART
@@ -133,16 +143,46 @@ class OpenPage:
 
 
 @database_sync_to_async  # type: ignore[untyped-decorator]  # channels has no types
-def close_code(session: str | None, of_events: bool) -> int:
+def close_code(session: str | None, needs: Needs) -> int:
     """The code to close a page with, as session and permissions stand in the database now; 0 when they are good."""
-    if not session or "\0" in session:  # which no text of a database may have
+    user = _user_of(session)
+    if user is None:
         return SIGNED_OUT
+    if isinstance(needs, frozenset):
+        seen = seen_by(user)
+        return 0 if seen is None or needs <= seen else FORBIDDEN
+    return 0 if may_view(user, events=needs) else FORBIDDEN
+
+
+@database_sync_to_async  # type: ignore[untyped-decorator]  # channels has no types
+def granted(session: str | None, groups: list[str]) -> dict[str, str]:
+    """Those groups that are of one definition which the reader may see, with its name."""
+    user = _user_of(session)
+    seen = seen_by(user) if user is not None else None
+    named = {group: _definition_of(group) for group in groups} if seen else {}
+    return {
+        group: name for group, name in named.items() if seen and name and name in seen
+    }
+
+
+def _definition_of(group: str) -> str:
+    kind, _, name = group.partition(".")
+    if kind == "instance":
+        return name_of(UUID(name))
+    return name if kind == "definition" else ""
+
+
+def _user_of(session: str | None) -> Any:
+    """Who is signed in by a session now; None for nobody."""
+    if not session or "\0" in session:  # which no text of a database may have
+        return None
     request = HttpRequest()
     request.session = import_string(f"{settings.SESSION_ENGINE}.SessionStore")(session)
     user = get_user(request)
-    if not (user.is_authenticated and user.is_active):
-        return SIGNED_OUT
-    return 0 if may_view(user, events=of_events) else FORBIDDEN
+    return user if user.is_authenticated and user.is_active else None
+
+
+newest_changes = database_sync_to_async(changes_after)
 
 
 def groups_wanted(query: str) -> Iterator[str]:
@@ -163,7 +203,7 @@ def groups_wanted(query: str) -> Iterator[str]:
             and name.replace("-", "").replace("_", "").isalnum()
             and name.isascii()
         ):
-            yield f"definition.{name[:80]}"
+            yield f"definition.{name[:LONGEST_NAME]}"
         elif subject in ("overview", "events", "bulk"):
             yield subject
         else:

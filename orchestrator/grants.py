@@ -100,7 +100,8 @@ def _read(user: Any) -> Grants:
     for app, codename, name in rows.values_list(
         "permission__content_type__app_label", "permission__codename", "definition"
     ):
-        found.setdefault(f"{app}.{codename}", set()).add(name)
+        if name:
+            found.setdefault(f"{app}.{codename}", set()).add(name)
     return {permission: frozenset(names) for permission, names in found.items()}
 
 

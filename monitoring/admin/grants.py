@@ -15,6 +15,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from monitoring.access import BY_DEFINITION
 from orchestrator import registry
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import DefinitionGrant
@@ -71,8 +72,11 @@ class DefinitionGrantAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not s
 
 
 def grantable() -> QuerySet[Permission]:
-    """The permissions of actions on what is of one definition."""
+    """The permissions to see processes, and of actions on what is of one definition."""
     wanted = Q(pk__in=[])
+    for permission in BY_DEFINITION:
+        app, codename = permission.split(".")
+        wanted |= Q(content_type__app_label=app, codename=codename)
     for operation in OPERATIONS.values():
         if operation.by_definition:
             app = operation.model._meta.app_label

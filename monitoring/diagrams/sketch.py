@@ -167,6 +167,7 @@ def _transition(edge: Edge) -> tuple[str, ...]:
     commands = [
         *edge.actions,
         *([words.notify(edge.notifies)] if edge.notifies else []),
+        *([words.assign(edge.owner)] if edge.owner else []),
         *([words.escalate()] if edge.escalates else []),
     ]
     if len(commands) > COMMANDS:

@@ -107,6 +107,7 @@ def _move_text(move: tuple[Edge, str]) -> str:
     edge, target = move
     guard = f"[{edge.guard}] " if edge.guard else ""
     more = [f"notify {', '.join(edge.notifies)}"] if edge.notifies else []
+    more += [f"assign to {edge.owner}"] if edge.owner else []
     more += ["escalate"] if edge.escalates else []
     commands = ", ".join([*edge.actions, *more])
     return f"{guard}{'/ ' + commands + ' ' if commands else ''}→ {target}"

@@ -165,3 +165,8 @@ def escalate() -> str:
 def notify(recipients: Iterable[str]) -> str:
     """What a deadline does that has people told by name."""
     return _("notify %(who)s") % {"who": ", ".join(recipients)}
+
+
+def assign(person: str) -> str:
+    """What a deadline does that gives the process to somebody."""
+    return _("assign to %(who)s") % {"who": person}

@@ -188,7 +188,7 @@ def outcomes(events: Iterable[InboxEvent]) -> dict[int, str]:
 def _outcome(event: InboxEvent, steps: dict[tuple[UUID, int], str]) -> str:
     if event.verdict == Verdict.MOVED and event.process:
         return _moved(event, event.process, steps)
-    words = {
+    words: dict[str, str] = {
         Verdict.STARTED: _("It started %(process)s."),
         Verdict.REACTED: _("Event handlers took it; no process knows its type."),
         Verdict.IGNORED: _("%(process)s ignored it, as its definition says."),
@@ -196,7 +196,7 @@ def _outcome(event: InboxEvent, steps: dict[tuple[UUID, int], str]) -> str:
         Verdict.RECEIVED: _("It is still to be delivered."),
     }
     of = {"process": event.process or event.process_id or ""}
-    return words.get(Verdict(event.verdict), "") % of
+    return words.get(event.verdict, "") % of
 
 
 def _moved(

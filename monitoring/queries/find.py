@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
+from django.core.exceptions import ValidationError
 from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
@@ -25,6 +26,7 @@ from orchestrator.models import (
     IssuedCommand,
     OutsideId,
     ProcessInstance,
+    StepRun,
 )
 
 SHOWN = 5
@@ -32,6 +34,11 @@ SHOWN = 5
 
 CAUSES = 20
 """Causes of failures that are shown, which no list has."""
+
+JOBS: dict[str, Any] = {
+    str(model._meta.model_name): model for model in (StepRun, IssuedCommand, InboxEvent)
+}
+"""What workers do, by the first word of its name."""
 
 SHORTEST = 3
 """Characters at least that are looked for in what failures say."""
@@ -84,7 +91,7 @@ def found(text: str, *, events: bool) -> list[Finds]:
     kinds = [_processes(text, processes)]
     if events:
         kinds.append(_events(text, {row.pk for row in processes}))
-    kinds += [*_by_id(text), _failures(text)]
+    kinds += [*_by_id(text), _job(text, events=events), _failures(text)]
     return [kind for kind in kinds if kind.shown]
 
 
@@ -163,6 +170,24 @@ def _by_id(text: str) -> Iterator[Finds]:
             for row in BulkOperation.objects.filter(pk=key)
         ],
     )
+
+
+def _job(text: str, *, events: bool) -> Finds:
+    """The piece of work that workers, their jobs and their logs call so: `steprun:17`."""
+    kind, _colon, key = text.partition(":")
+    model = JOBS.get(kind.lower())
+    if model is None or (model is InboxEvent and not events):
+        return Finds(_("Jobs"))
+    field = model._meta.pk
+    try:
+        row = model._default_manager.filter(pk=field.to_python(key)).first()
+    except (ValidationError, ValueError, OverflowError):
+        row = None
+    place = place_of(row) if row is not None else ""
+    if row is None or not place:
+        return Finds(_("Jobs"))
+    status = row.verdict if isinstance(row, InboxEvent) else row.status
+    return Finds(_("Jobs"), shown=[Find(place, text, str(row), status)])
 
 
 def _failures(text: str) -> Finds:

@@ -39,6 +39,11 @@ def leaving_of(definition: Definition, step: str) -> list[Edge]:
     return _leaving(definition.pk, definition.fingerprint).get(step, [])
 
 
+def deadlines_of(definition: Definition) -> Mapping[str, Edge]:
+    """The transitions of a definition that deadlines make, by their ids."""
+    return _deadlines(definition.pk, definition.fingerprint)
+
+
 def step_of(name: str, step: str) -> str:
     """A step as people read it, by the newest definitions of that name, or of any; as it is where none has it."""
     known = (labels for labels in _newest(name) if step in labels)
@@ -112,6 +117,12 @@ def choices_of(definition: Definition, name: str, node: Node | None) -> tuple[st
 def _graph(pk: int, fingerprint: str) -> Graph:
     stored = Definition.objects.values_list("graph", flat=True).get(pk=pk)
     return Graph.from_json(stored)
+
+
+@lru_cache(KEPT)
+def _deadlines(pk: int, fingerprint: str) -> Mapping[str, Edge]:
+    edges = _graph(pk, fingerprint).edges
+    return {edge.id: edge for edge in edges if edge.kind == "deadline"}
 
 
 @lru_cache(KEPT)

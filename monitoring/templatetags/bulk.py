@@ -63,7 +63,7 @@ def verdict_chip(operation: BulkOperation, verdict: str) -> SafeString:
     """The verdict of an item; what waits in a cancelled operation was not done."""
     if verdict == BulkVerdict.WAITING and operation.status == "cancelled":
         return chip("cancelled", _("not begun"))
-    return bulk_chip(verdict, str(BulkVerdict(verdict).label))
+    return bulk_chip(verdict, str(verdict_word(verdict)))
 
 
 @register.filter
@@ -75,7 +75,7 @@ def action_label(name: str) -> Any:
 @register.filter
 def verdict_word(verdict: str) -> Any:
     """A verdict as people read it, or all of them."""
-    return BulkVerdict(verdict).label if verdict else _("All")
+    return dict(BulkVerdict.choices).get(verdict, verdict) if verdict else _("All")
 
 
 @register.inclusion_tag("monitoring/parts/begin.html", takes_context=True)

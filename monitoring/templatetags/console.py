@@ -31,6 +31,7 @@ from monitoring.queries.instance.trouble import last_line
 from monitoring.queries.instances.filters import Filters
 from monitoring.spoken import spoken
 from monitoring.statuses import Look, look
+from monitoring.views.sharing import shared_part
 from orchestrator.definition.graph import Node
 from orchestrator.models import Definition, InboxEvent
 
@@ -417,8 +418,8 @@ def same_site(address: str | None, request: HttpRequest) -> str:
 
 @register.simple_tag(takes_context=True)
 def the_health(context: Context) -> Health:
-    """The state of the machinery, read once for a page."""
-    return context.get("health") or health()
+    """The state of the machinery, read once for a page, and once for all open pages that wait."""
+    return context.get("health") or shared_part(context.get("request"), health)
 
 
 @register.inclusion_tag("monitoring/parts/keys.html")

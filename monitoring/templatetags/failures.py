@@ -1,5 +1,6 @@
 """Tags of the pages of failures."""
 
+import json
 from typing import Any
 from urllib.parse import urlencode
 
@@ -10,13 +11,17 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import ngettext
 
 from monitoring.charts import SMALL, area
+from monitoring.masking import command_body, event_body
 from monitoring.places import NO_CAUSE
 from monitoring.queries.failure_group import alike
 from monitoring.queries.trends import Trend
 from monitoring.spoken import spoken
-from orchestrator.models import Definition
+from orchestrator.models import Definition, Incident
 
 register = Library()
+
+LONG = 4_000
+"""Characters of a body that are shown."""
 
 
 @register.simple_tag
@@ -36,6 +41,20 @@ def cause_address(fingerprint: str) -> str:
 def in_common(messages: list[str], definition: Definition | None) -> str:
     """What messages of one cause have in common, in the reader's language."""
     return alike([spoken(message, definition) for message in messages])
+
+
+@register.filter
+def body_of(incident: Incident) -> str:
+    """What the command or event that failed says, as JSON without secrets, cut when it is long; "" of a step."""
+    definition = incident.instance.definition if incident.instance else None
+    if incident.command:
+        body = command_body(incident.command, definition)
+    elif incident.event:
+        body = event_body(incident.event, definition)
+    else:
+        return ""
+    text = json.dumps(body, ensure_ascii=False, indent=2)
+    return text if len(text) <= LONG else f"{text[:LONG]}…"
 
 
 @register.filter

@@ -3,7 +3,7 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from monitoring.access import for_viewers
+from monitoring.access import for_viewers_of_definition
 from monitoring.diagrams import transition_table
 from monitoring.queries.definition.filters import MapFilters
 from monitoring.queries.definition.page import DefinitionPage, definition_page
@@ -17,7 +17,7 @@ FEW = 20
 
 
 @require_safe
-@for_viewers
+@for_viewers_of_definition
 @shared
 def detail(request: HttpRequest, name: str) -> HttpResponse:
     """One definition: its map, the instances in the chosen step, its transition table."""
@@ -50,7 +50,7 @@ def _table(request: HttpRequest, shown: DefinitionPage) -> dict[str, Any]:
 
 
 @require_safe
-@for_viewers
+@for_viewers_of_definition
 def picture(request: HttpRequest, name: str, form: str) -> HttpResponse:
     """The map as a file, `svg` or `dot`, as the same address shows it; with `?plain=1` what is declared alone."""
     shown = definition_page(

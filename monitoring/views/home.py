@@ -1,7 +1,7 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from monitoring.access import EVENTS, for_viewers
+from monitoring.access import EVENTS, for_viewers_of_home
 from monitoring.mending import headline
 from monitoring.queries.board import board
 from monitoring.queries.health import health
@@ -11,7 +11,7 @@ from monitoring.views.sharing import shared
 
 
 @require_safe
-@for_viewers
+@for_viewers_of_home
 @shared
 def index(request: HttpRequest) -> HttpResponse:
     """The attention board: what is wrong and what mends it, then everything by definition, the worst first."""

@@ -1,4 +1,4 @@
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,7 +20,12 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from monitoring.access import for_data_viewers, for_viewers
+from monitoring.access import (
+    for_data_viewers_of_process,
+    for_viewers_of_list,
+    for_viewers_of_process,
+    seen_in,
+)
 from monitoring.buttons import dialogs_of
 from monitoring.condition_form import ConditionForm
 from monitoring.exports import TYPES, download
@@ -60,7 +65,7 @@ COLUMNS = (
 
 
 @require_safe
-@for_viewers
+@for_viewers_of_list
 @shared
 def index(request: HttpRequest) -> HttpResponse:
     """Instances, narrowed by what the URL says."""
@@ -84,15 +89,22 @@ def index(request: HttpRequest) -> HttpResponse:
         new_key=uuid4(),
         fixed=[],
         listing=listing(request, filters),
-        names=Definition.objects.order_by("name")
-        .values_list("name", flat=True)
-        .distinct(),
+        names=_definitions(request),
         statuses=Status.values,
     )
 
 
+def _definitions(request: HttpRequest) -> Iterable[str]:
+    """The names of those whose processes can be listed."""
+    seen = seen_in(request)
+    if seen is not None:
+        return sorted(seen)
+    names = Definition.objects.order_by("name").values_list("name", flat=True)
+    return names.distinct()
+
+
 @require_safe
-@for_viewers
+@for_viewers_of_list
 def export(request: HttpRequest, form: str) -> HttpResponseBase:
     """All that the list has, as CSV or as lines of JSON."""
     if form not in TYPES:
@@ -124,7 +136,7 @@ def told(row: ProcessInstance) -> dict[str, Any]:
 
 
 @require_safe
-@for_viewers
+@for_viewers_of_process
 @shared
 def detail(request: HttpRequest, pk: UUID) -> HttpResponse:
     """One instance, live; `?before=` pages back in its history, `?at=` shows it as it was after a transition."""
@@ -132,7 +144,7 @@ def detail(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 @require_safe
-@for_viewers
+@for_viewers_of_process
 def picture(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The instance's diagram as a file: as it is now, or with `?at=` as it was after a transition.
 
@@ -152,7 +164,7 @@ def picture(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 @require_safe
-@for_viewers
+@for_viewers_of_process
 def ledger_rows(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Rows of the ledger before a transition, for a page that is scrolled."""
     before, at = (_number(request.GET.get(name, "")) for name in ("before", "at"))
@@ -169,7 +181,7 @@ def ledger_rows(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 @require_safe
-@for_data_viewers
+@for_data_viewers_of_process
 def ledger(request: HttpRequest, pk: UUID) -> StreamingHttpResponse:
     """The whole ledger as JSON lines, the oldest transition first; written as it is read."""
     rows = ProcessInstance.objects.select_related("definition")
@@ -195,14 +207,14 @@ ELEMENT_COLUMNS = (
 
 
 @require_safe
-@for_viewers
+@for_viewers_of_process
 def elements(request: HttpRequest, pk: UUID, form: str) -> HttpResponseBase:
     """The elements of a map as a file, narrowed as the list of the page."""
     if form not in TYPES:
         raise Http404
     processes = ProcessInstance.objects.select_related("definition")
     instance = get_object_or_404(processes.defer("definition__graph"), pk=pk)
-    filters = RunFilters.from_query(request.GET).of_elements
+    filters = RunFilters.from_query(request.GET, request.user).of_elements
     data = sees_data(request.user)
     parts = (
         [_told_element(run, data=data) for run in part]
@@ -226,7 +238,7 @@ def _told_element(run: StepRun, *, data: bool) -> dict[str, Any]:
 
 
 @require_safe
-@for_data_viewers
+@for_data_viewers_of_process
 def result(request: HttpRequest, pk: UUID, run: int) -> HttpResponse:
     """The whole result of a step's visit, as a file."""
     rows = StepRun.objects.select_related("instance__definition")
@@ -265,14 +277,14 @@ def _reopened(request: HttpRequest, shown: InstancePage) -> bool:
 def instance_context(request: HttpRequest, pk: UUID) -> dict[str, object]:
     """What the templates of one instance need."""
     before, at = request.GET.get("before", ""), request.GET.get("at", "")
-    filters = RunFilters.from_query(request.GET)
+    filters = RunFilters.from_query(request.GET, request.user)
     beside = request.GET.get("beside", "") == "now"
     shown = instance_page(
         pk, request.user, _number(before) or None, filters, _number(at), beside
     )
     if sub := request.GET.get("sub", "").replace("\0", ""):
         opened = opened_subprocess(shown.present, shown.moment, sub)
-        shown = replace(shown, opened=opened)
+        shown = replace(shown, opened=opened.for_whom(seen_in(request)))
     place = str(shown.moment.revision) if shown.moment is not None else ""
     crossed = request.GET.get("shown", "") != place
     return {

@@ -3,17 +3,17 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from monitoring.access import for_viewers
+from monitoring.access import for_viewers_of_process, seen_in
 from monitoring.queries.flow.page import flow_page
 from monitoring.views.page import page
 from monitoring.views.sharing import shared
 
 
 @require_safe
-@for_viewers
+@for_viewers_of_process
 @shared
 def index(request: HttpRequest, pk: UUID) -> HttpResponse:
     """What a process was sent and sends; with `?key=1` also what others of its key do, `?before=` pages back."""
-    together = bool(request.GET.get("key", ""))
+    together = bool(request.GET.get("key", "")) and seen_in(request) is None
     shown = flow_page(pk, request.GET.get("before", ""), together=together)
     return page(request, "messages", page=shown, instance=shown.instance)

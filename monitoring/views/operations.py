@@ -12,7 +12,12 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from monitoring.access import by_script, for_event_viewers, for_viewers
+from monitoring.access import (
+    by_script,
+    for_event_viewers,
+    for_viewers_of_process,
+    seen_in,
+)
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.given import with_secrets_in
 from monitoring.queries.decisions import decision_page
@@ -48,14 +53,19 @@ LISTS: dict[str, Callable[[HttpRequest], dict[str, Any]]] = {
 
 
 @require_POST
-@for_viewers
+@for_viewers_of_process
 def act(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
     """Does something to a process."""
+    return acted(request, pk, name)
+
+
+def acted(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
+    """What `act` answers to who may look at the process."""
     return _page_of_instance(request, pk, pressed(request, name, pk))
 
 
 @require_POST
-@for_viewers
+@for_viewers_of_process
 def act_on_step(request: HttpRequest, pk: UUID, run: int, name: str) -> HttpResponse:
     """Does something to one visit of a step."""
     return _page_of_instance(request, pk, pressed(request, name, pk, run))
@@ -111,7 +121,8 @@ def _page_of_instance(
 ) -> HttpResponse:
     if not by_script(request):
         return plain(request, answer, redirect("monitoring:instance", pk=pk))
-    for name, context in LISTS.items():
+    # Who sees some definitions alone sees none of these lists.
+    for name, context in LISTS.items() if seen_in(request) is None else ():
         if _asked_from(request, f"monitoring:{name}"):
             return shown(request, name, answer, context(request))
     return shown(request, "instance", answer, instance_context(request, pk))

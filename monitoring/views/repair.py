@@ -14,7 +14,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from monitoring.access import for_viewers
+from monitoring.access import for_viewers_of_process
 from monitoring.actions import ActionAnswer
 from monitoring.queries.instance.repair import repair_page, with_secrets
 from monitoring.spoken import spoken
@@ -52,16 +52,16 @@ class Attempt:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@for_viewers
+@for_viewers_of_process
 def index(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """Shows what is staged and what it would come to; looking changes nothing. Posted to it applies the edits."""
     if request.method == "POST":
-        return operations.act(request, pk, "repair")
+        return operations.acted(request, pk, "repair")
     return _shown(request, pk)
 
 
 @require_POST
-@for_viewers
+@for_viewers_of_process
 def change(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
     """Changes what is staged; nothing happens to the process."""
     attempt, answer = changed(request, pk, name)

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_http_methods
 
-from monitoring.access import for_data_viewers
+from monitoring.access import for_data_viewers_of_process
 from monitoring.actions import ActionForm
 from monitoring.masking import names_of
 from monitoring.queries.instance.revealed import Holder, revealed
@@ -18,7 +18,7 @@ from orchestrator.models import ProcessInstance
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@for_data_viewers
+@for_data_viewers_of_process
 def index(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Asks why; posted to it, shows the secrets in its answer alone."""
     rows = ProcessInstance.objects.select_related("definition")

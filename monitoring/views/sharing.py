@@ -13,17 +13,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone, translation
 from django.utils.functional import SimpleLazyObject
 
+from monitoring.access import seen_in
 from monitoring.views.page import is_live
 from orchestrator.grants import Grants, grants_of
 
 ARRIVED = "procession.arrived"
 """Under which the ASGI scope of a request says when it came, before it waited for its turn; by `time.monotonic()`."""
+
+BEGAN = "procession.began"
+"""Under which it says when the computing of the answer began."""
 
 KEPT = 100
 """SharedAnswers that are kept; one that is older than those who wait is of no use."""
@@ -34,6 +38,8 @@ Asked = dict[tuple[str, str], Any]
 Place = tuple[Any, ...]
 
 View = Callable[..., HttpResponse]
+
+Part = TypeVar("Part")
 
 
 class Reader(SimpleLazyObject):  # type: ignore[type-arg]  # it takes none when it runs
@@ -161,6 +167,8 @@ def shared(view: View) -> View:
         found = _answers.find(place, arrived, request.user)
         if found is not None:
             return HttpResponse(found.content, headers=found.headers)
+        if hasattr(request, "scope"):
+            request.scope[BEGAN] = began
         with noting(request) as asked:
             response = view(request, *args, **kwargs)
         # A form's token is for one session alone, and who has no key cannot be told from others.
@@ -176,12 +184,30 @@ def shared(view: View) -> View:
     return answering
 
 
+_parts: dict[Callable[[], Any], tuple[float, Any]] = {}
+
+
+def shared_part(request: HttpRequest | None, compute: Callable[[], Part]) -> Part:
+    """What `compute` returns: a part that all pages show alike, whatever their address and their reader.
+
+    Hundreds of open pages of as many addresses wait for their answers; each shows what was committed when it asked.
+    """
+    scope = getattr(request, "scope", {})
+    if BEGAN not in scope:
+        return compute()
+    began, part = _parts.get(compute, (float("-inf"), None))
+    if began < scope.get(ARRIVED, scope[BEGAN]):
+        began, part = _parts[compute] = scope[BEGAN], compute()
+    return cast(Part, part)
+
+
 def _place(request: HttpRequest) -> Place:
     """What else an answer depends on: the address, without what the page shows already, and how the reader reads."""
     query = request.GET.copy()
     query.pop("since", None)
     return (
         request.get_host(),
+        seen_in(request),
         request.is_secure(),
         request.path,
         query.urlencode(),

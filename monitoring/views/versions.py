@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
-from monitoring.access import for_viewers
+from monitoring.access import for_viewers_of_definition
 from monitoring.bulk_form import BulkForm
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.versions.compared import compared, mapped, version_row
@@ -34,14 +34,14 @@ NARROWING = ("step", "status", "q", "where", "owner", "escalated", "overdue")
 
 
 @require_safe
-@for_viewers
+@for_viewers_of_definition
 def index(request: HttpRequest, name: str) -> HttpResponse:
     """The versions of a definition: what runs on each, and what of it the running code lacks."""
     return page(request, "versions", page=versions_page(name))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@for_viewers
+@for_viewers_of_definition
 def compare(request: HttpRequest, name: str) -> HttpResponse:
     """Two versions side by side: `?from=1&to=2`; the newest two where the address says none.
 
@@ -59,6 +59,9 @@ def compare(request: HttpRequest, name: str) -> HttpResponse:
     refusal, status, form = "", 200, None
     about = _about(request, filters)
     can = in_code(new) and old.version != new.version
+    # What cannot be asked as a condition cannot choose what is migrated either.
+    if filters.mistake:
+        can, status = False, 400
     if can and request.method == "POST":
         form = BulkForm(migrate, request.POST, user=request.user)
         try:

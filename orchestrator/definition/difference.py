@@ -124,6 +124,7 @@ class _Around:
                 ", ".join(edge.actions),
                 "escalates" if edge.escalates else "",
                 ", ".join(edge.notifies),
+                edge.owner,
             )
             for edge in self._out.get(name, ())
         )

@@ -39,7 +39,7 @@ class Edge:
 
     `accepts` names data fields and the values they must have; `assigns` the values data fields may have afterwards
     (None: anything). `at_once` are those of the commands that are carried out in no order,
-    `sets` what functions give to fields of the data, `notifies` who is told by name.
+    `sets` what functions give to fields of the data, `notifies` who is told by name, `owner` who sees to it then.
     """
 
     id: str
@@ -55,6 +55,7 @@ class Edge:
     at_once: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
     notifies: tuple[str, ...] = ()
+    owner: str = ""
 
     @property
     def actions(self) -> list[str]:
@@ -117,7 +118,7 @@ class Graph:
 
 
 LATER: dict[type[Any], tuple[str, ...]] = {
-    Edge: ("at_once", "sets", "notifies"),
+    Edge: ("at_once", "sets", "notifies", "owner"),
     Disposition: ("guard",),
 }
 """What is stored only where it is said: all else stays stored as it was before these came."""

@@ -17,6 +17,7 @@ export function paint() {
     if (!state || !isOf(state, box) || isOld(state.dataset)) continue;
     if (state.dataset.id) newest.set(keyOf(state.dataset), Number(state.dataset.revision));
     paintOne(box, JSON.parse(state.dataset.state));
+    if (state.dataset.label) box.querySelector("svg")?.setAttribute("aria-label", state.dataset.label);
   }
   centre();
 }
@@ -57,6 +58,12 @@ export function hint(change) {
     document.documentElement.dataset.highlighted = change.revision;
     centre();
   });
+}
+
+/** Whether what the page has fetched is as new as a change. */
+export function shows({ id, revision }) {
+  const state = document.querySelector(`[data-state][data-id="${CSS.escape(id)}"]`);
+  return Number(state?.dataset.revision) >= revision;
 }
 
 function paintStep(group, status, whole) {

@@ -6,7 +6,9 @@ let going = 0; // until when a second key is awaited
 
 const sheet = () => document.getElementById("keys");
 const works = () => localStorage.getItem(OFF) !== "yes";
-const writes = (place) => place.closest("input, textarea, select, [contenteditable]") !== null;
+const PRESSED = ["checkbox", "radio", "button", "submit", "reset", "file"]; // kinds of input in which nobody writes
+const writes = (place) =>
+  place.closest("input, textarea, select, [contenteditable]") !== null && !PRESSED.includes(place.type);
 const seen = (place) => place.checkVisibility();
 
 /** Opens the sheet, with what this page has. */

@@ -1,6 +1,6 @@
 // The socket: repaints the diagram at once on a hint, then fetches the fragments. Hints may be lost; the page still
 // converges, because it also fetches after a gap, a reconnect, when the tab is shown, and every ten seconds.
-import { paint, hint, movable } from "./diagram.js";
+import { paint, hint, movable, shows } from "./diagram.js";
 import { main, onFragments, refresh } from "./page.js";
 import { watching } from "./watch.js";
 
@@ -79,7 +79,8 @@ function close() {
 
 /** What this page is to hear of: what it is about, and the sub-process that is opened in it. */
 function subjects() {
-  return opened() ? `${main.dataset.watch} instance:${opened()}` : main.dataset.watch;
+  const watch = main.dataset.watch.trim();
+  return opened() ? `${watch} instance:${opened()}` : watch;
 }
 
 /** Follows what the page shows now; it fetches when it is connected, so it misses nothing. */
@@ -97,19 +98,22 @@ function connect() {
   for (const subject of watched.split(" ")) address.searchParams.append("watch", subject);
   const mine = (socket = new WebSocket(address));
   mine.addEventListener("open", () => {
-    failures = 0;
     heard = Date.now();
     former?.close();
     former = null;
     show("live");
     soon();
-    setTimeout(() => soon(), SETTLED);
+    setTimeout(() => {
+      if (mine.readyState === WebSocket.OPEN) failures = 0; // one that is refused is open for a moment too
+      soon();
+    }, SETTLED);
   });
   mine.addEventListener("message", (event) => {
     heard = Date.now();
     const change = JSON.parse(event.data);
     if ("pace" in change) pace = change.pace * 1000;
     if (unseen() || !("revision" in change)) return;
+    if (change.again && shows(change)) return; // it is told once more what may have been lost
     hint(change);
     soon(own && ![own, opened()].includes(change.id) ? BESIDE : undefined);
   });

@@ -4,6 +4,7 @@ import htmx from "../vendor/htmx.org-4.0.1/htmx.esm.min.js";
 export const main = document.getElementById("main");
 
 const answers = new WeakMap(); // what the last request of an element came to
+let unanswered = 0; // requests in a row; of pages that wait the server answers first who has had no answer most often
 let running = false;
 let again = false;
 
@@ -16,9 +17,10 @@ export async function refresh() {
   running = true;
   let answer;
   try {
-    answer = await request("GET", address(), main);
+    answer = await request("GET", address(), main, { "Procession-Unanswered": unanswered });
   } finally {
     running = false;
+    unanswered = answer === "fresh" ? 0 : unanswered + 1;
   }
   if (again) {
     again = false;
@@ -53,9 +55,9 @@ function address() {
   return `${location.pathname}?${query}`;
 }
 
-async function request(verb, path, source) {
+async function request(verb, path, source, headers = {}) {
   answers.delete(source);
-  await htmx.ajax(verb, path, { source, target: source, swap: "none" });
+  await htmx.ajax(verb, path, { source, target: source, swap: "none", headers });
   return answers.get(source) ?? "failed";
 }
 

@@ -1,8 +1,13 @@
 """S6, actions on many, in a browser: from the first page to every verdict, told live; paused and resumed."""
 
+import os
 import re
+import signal
+from contextlib import suppress
 
 import pytest
+from django.contrib.auth.models import User
+from django.db.models import Count
 from playwright.sync_api import Page, expect
 
 from examples.order_listing.messages import Destination
@@ -12,7 +17,17 @@ from orchestrator.engine.operations import Pace
 from orchestrator.models import BulkOperation, Incident, OperatorAction
 from tests.browser.conftest import live
 from tests.browser.samples import HARMFUL
-from tests.services.bulk import a_moment, begun, frozen, slice_of, worked_on
+from tests.services.bulk import (
+    a_moment,
+    begun,
+    frozen,
+    settled,
+    slice_of,
+    verdicts,
+    worked_on,
+)
+from tests.services.patience import wait_for
+from tests.services.workers import Workers
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
@@ -110,3 +125,41 @@ def test_s6_3_progress_is_told_live_and_its_buttons_act(
     signed_in.click("#repeat_bulk-dialog button[type=submit]")
     expect(signed_in.locator("a", has_text="The operation before")).to_be_visible()
     assert last().again_of == operation
+
+
+MANY = 60
+
+
+@pytest.mark.timeout(900)
+def test_s6_5_it_goes_on_after_its_worker_was_killed_and_each_item_has_its_verdict(
+    workers: Workers, signed_in: Page, operator: User
+) -> None:
+    fail(MANY)
+    wait_for(lambda: Incident.objects.open().count() == MANY, 20)
+    cause = Incident.objects.open().latest("pk").fingerprint
+    pace = Pace(samples=(), batch=4, rate=20, stop_above=None)
+    operation = begun(operator, {"cause": cause}, MANY, selection="failures", pace=pace)
+    signed_in.goto(f"/operations/{operation.pk}/")
+    live(signed_in)
+    signed_in.evaluate("window.loadedOnce = true")
+    wait_for(lambda: settled(operation) >= 4, 20, lambda: verdicts(operation))
+
+    killed = workers.pids
+    for pid in killed:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+    assert killed
+    assert settled(operation) < MANY
+    expect(signed_in.locator("#settled")).to_have_text(
+        f"{MANY} of {MANY} have their verdict"
+    )
+    expect(signed_in.locator(".head .chip")).to_have_text("completed")
+    assert signed_in.evaluate("window.loadedOnce") is True
+    signed_in.click("a[data-verdict=failed]")
+    expect(signed_in.locator("a[data-verdict=failed] .num")).to_have_text(str(MANY))
+    expect(signed_in.locator("#items tr[data-verdict=failed]").first).to_be_visible()
+    assert verdicts(operation) == {"failed": MANY}
+    done = OperatorAction.objects.filter(action="retry", bulk=operation)
+    assert done.aggregate(each=Count("instance", distinct=True)) == {"each": MANY}
+    assert done.count() == MANY

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -26,7 +25,7 @@ from tests.services.forms_of_actions import (
     place_for,
     value_for,
 )
-from tests.services.site import Site
+from tests.services.site import Site, site_with
 
 __all__ = ["helpdesk"]
 
@@ -39,17 +38,8 @@ pytestmark = [
 BY_REST = [name for name, operation in OPERATIONS.items() if operation.by_rest]
 
 
-@pytest.fixture(scope="module")
-def live_site(
-    django_db_setup: None, django_db_blocker: object, valkey: object
-) -> Iterator[Site]:
-    """A site whose code has the help desk."""
-    os.environ["PROCESSION_APPS"] = "tests.apps.every_construct"
-    site = Site()
-    site.start()
-    yield site
-    site.stop()
-    del os.environ["PROCESSION_APPS"]
+live_site = site_with("tests.apps.every_construct")
+"""A site whose code has the help desk."""
 
 
 def opened(page: Page, name: str, place: Place) -> Locator:
@@ -121,7 +111,7 @@ def test_s12_5_the_call_that_a_form_shows_does_what_its_button_does(
     again, told = run(call, value)
     assert (again, told["done"]) == (200, True), told
     assert not OperatorAction.objects.filter(pk__gt=row.pk).exists()
-    signed_in.goto("/livez")  # a live page would ask while the tables are emptied
+    signed_in.close()  # a live page would ask while the tables are emptied
 
 
 def pressed(page: Page, form: Locator, name: str) -> int:

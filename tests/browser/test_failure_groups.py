@@ -1,13 +1,21 @@
-"""S5, the failure inbox, in a browser: a group opens, and grows while it is looked at."""
+"""S5, the failure inbox, in a browser: a group opens, grows, is mended and leaves, and stays one when lines move."""
+
+import re
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from examples.order_listing.messages import Destination
+from examples.order_listing.messages import Destination, RequestExternalCreation
 from examples.order_listing.orders import place_order
+from orchestrator import Answer, CommandContext, Permanent
 from orchestrator.engine.drain import drain
+from orchestrator.models import BulkOperation, Incident
+from orchestrator.testing import replaced
 from tests.browser.conftest import live
 from tests.browser.samples import HARMFUL
+from tests.services.bulk import worked_on
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
@@ -68,3 +76,101 @@ def test_s5_3_a_group_is_marked_as_handled_and_comes_back(group: Page) -> None:
 
     expect(group.locator("#failures tbody tr")).to_have_count(1)
     expect(group.locator("#failures tbody tr")).to_contain_text("is back")
+
+
+def test_s5_2_a_sample_has_its_trace_its_payload_and_what_differs(group: Page) -> None:
+    compared = group.locator("#compared")
+    expect(compared).to_contain_text("3 different ones")
+    expect(compared.locator("dt", has_text="destination")).to_be_visible()
+    newest = Incident.objects.open().select_related("instance").latest("pk")
+    sample = group.locator(f"#incident-{newest.pk}")
+    trace, payload = sample.locator("details").all()
+    expect(trace.locator("pre")).to_be_hidden()
+
+    trace.locator("summary").click()
+    payload.locator("summary").click()
+
+    expect(trace.locator("pre")).to_contain_text(newest.detail.splitlines()[-1])
+    expect(payload.locator("pre")).to_contain_text(newest.instance.data["order_id"])
+    sample.locator("a.subject").first.click()
+    expect(group).to_have_url(re.compile(f"/processes/{newest.instance_id}/$"))
+
+
+def taken(command: RequestExternalCreation, context: CommandContext) -> Answer:
+    """The exchange is back."""
+    return Answer("HTTP 202")
+
+
+def test_s5_4_a_group_that_was_solved_leaves_and_is_found_with_what_resolved_it(
+    group: Page,
+) -> None:
+    cause = Incident.objects.open().latest("pk").fingerprint
+    inbox = group.context.new_page()
+    inbox.goto("/failures/")
+    live(inbox)
+    expect(inbox.locator("#failures tbody tr")).to_have_count(1)
+    group.click("#failure-group a[href^='/operations/begin/']")
+    group.fill("#begin textarea", "the exchange is back")
+    group.click("#begin-button")
+    group.wait_for_url(re.compile(r"/operations/[0-9a-f-]{36}/"))
+    operation = BulkOperation.objects.get()
+
+    with replaced("RequestExternalCreation", taken):
+        worked_on(operation)
+
+    assert operation.done == 3
+    expect(inbox.locator("#failures .empty")).to_contain_text("Nothing has failed")
+    inbox.click("#failures a[href*='show=resolved']")
+    row = inbox.locator(f"#group-{cause}")
+    expect(row.locator("td").nth(2)).to_have_text("3")
+    row.locator(f"a[href='/operations/{operation.pk}/']").click()
+    expect(inbox.locator("#settled")).to_have_text("3 of 3 have their verdict")
+    inbox.goto(f"/failures/{cause}/")
+    expect(inbox.locator("#failure-group .empty")).to_contain_text("Resolved by")
+
+
+CALL = """
+def call(command):
+    raise Permanent("the exchange knows no such market")
+"""
+
+
+def deployed(line: int) -> Callable[..., Any]:
+    """The code of a handler, as a file has it in which it begins at this line."""
+    module: dict[str, Any] = {"__name__": "trading.calls", "Permanent": Permanent}
+    source = "\n" * (line - 2) + CALL
+    exec(compile(source, "/srv/trading/calls.py", "exec"), module)  # noqa: S102  our own
+    call = module["call"]
+    assert call.__code__.co_firstlineno == line
+
+    def handle(command: RequestExternalCreation, context: CommandContext) -> None:
+        call(command)
+
+    return handle
+
+
+def fail_in(code: Callable[..., Any], number: int) -> None:
+    """Have orders fail for good where this code runs."""
+    with replaced("RequestExternalCreation", code):
+        for one in range(number):
+            place_order(Destination.BOTH, f"{one} MWh")
+        drain()
+
+
+def test_s5_5_a_group_stays_one_when_a_deploy_moves_its_lines(signed_in: Page) -> None:
+    fail_in(deployed(10), 2)
+    signed_in.goto("/failures/")
+    signed_in.click("#failures a.subject")
+    live(signed_in)
+    chip = signed_in.locator("#failure-group .chip.c-failed").first
+    expect(chip).to_have_text("2 failed")
+    expect(signed_in.locator(".facts").first).to_contain_text("trading.calls.call")
+
+    fail_in(deployed(250), 1)
+
+    expect(chip).to_have_text("3 failed")
+    lines = [one.detail for one in Incident.objects.open()]
+    assert sum("line 11," in one for one in lines) == 2
+    assert sum("line 251," in one for one in lines) == 1
+    signed_in.goto("/failures/")
+    expect(signed_in.locator("#failures tbody tr")).to_have_count(1)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import combinations
 from typing import Any
 from uuid import UUID, uuid4
@@ -23,7 +22,7 @@ from orchestrator.models import StepRun
 from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.every_construct.processes import Inquiry
 from tests.browser.test_pages import coloured
-from tests.services.site import Site
+from tests.services.site import site_with
 
 __all__ = ["coloured", "helpdesk"]
 
@@ -80,17 +79,8 @@ MEANINGS = {
 """What must be told apart, the first that a part has."""
 
 
-@pytest.fixture(scope="module")
-def live_site(
-    django_db_setup: None, django_db_blocker: object, valkey: object
-) -> Iterator[Site]:
-    """A site whose code has the help desk."""
-    os.environ["PROCESSION_APPS"] = "tests.apps.every_construct"
-    site = Site()
-    site.start()
-    yield site
-    site.stop()
-    del os.environ["PROCESSION_APPS"]
+live_site = site_with("tests.apps.every_construct")
+"""A site whose code has the help desk."""
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from examples.order_listing.messages import Destination
 from examples.order_listing.models import Order
 from examples.order_listing.orders import place_order
+from orchestrator.engine.drain import drain
 from tests.browser.conftest import live
 from tests.browser.orders import WHAT, created_outside, started
 from tests.services.exchange import ExchangeProcess
@@ -93,6 +94,21 @@ def delays_of_a_round(page: Page) -> tuple[list[float], float]:
         expect(page.locator("#n_Completed.is-current")).to_be_visible()
         delays += page.evaluate(DELAYS)
     return delays, fmean(crowded)
+
+
+@pytest.mark.once
+def test_the_name_of_the_picture_says_where_the_process_is_now(signed_in: Page) -> None:
+    order = place_order(Destination.BOTH, WHAT)
+    drain()
+    watch(signed_in, order)
+    picture = signed_in.locator("[data-diagram=state] svg")
+    expect(picture).to_have_attribute("aria-label", re.compile("Awaiting external"))
+
+    created_outside(order)
+    while drain():
+        pass
+
+    expect(picture).to_have_attribute("aria-label", re.compile("step: Completed"))
 
 
 @pytest.mark.once

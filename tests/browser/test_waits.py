@@ -1,16 +1,20 @@
-"""S8, the page of waits in a browser: it stays where it is while things happen."""
+"""S8, the page of waits in a browser: it stays where it is while things happen, and what rests stays as it was."""
 
+import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from examples.order_listing.messages import Destination
+from examples.order_listing.messages import Destination, RequestExternalCreation
+from examples.order_listing.models import Order
 from examples.order_listing.orders import place_order
+from orchestrator import Answer, CommandContext
 from orchestrator.engine.drain import drain
-from orchestrator.models import StepRun
+from orchestrator.models import OperatorAction, StepRun
+from orchestrator.testing import pass_time, replaced
 from tests.browser.conftest import live
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
@@ -74,3 +78,70 @@ def test_s8_3_whose_it_is_others_see_at_once(
     signed_in.click("#extend-dialog .acts button:last-child")
     expect(signed_in.locator("#flash")).to_contain_text("The deadline is later now.")
     expect(other.locator("#rows .until .countdown")).to_contain_text("10:0")
+
+
+def taken(command: RequestExternalCreation, context: CommandContext) -> Answer:
+    """The exchange has the order, and says nothing more."""
+    return Answer("HTTP 202")
+
+
+def waiting_order() -> Order:
+    """An order that waits for the exchange."""
+    order = place_order(Destination.EXTERNAL, "50 MWh", "A-1")
+    with replaced("RequestExternalCreation", taken):
+        drain()
+    return order
+
+
+def test_s8_5_pause_says_before_the_click_that_deadlines_rest_and_so_it_is(
+    signed_in: Page,
+) -> None:
+    order = waiting_order()
+    pass_time(minutes=4)
+    signed_in.goto(f"/processes/{order.process_id}/")
+    live(signed_in)
+    countdown = signed_in.locator("#now time.countdown")
+    expect(countdown).to_have_text(re.compile(r"^05:\d\d$"))
+
+    signed_in.click("#pause-button")
+    said = signed_in.locator("#pause-dialog")
+    expect(said).to_contain_text("Its deadlines, the patience of its events")
+    expect(said).to_contain_text("stand still, and go on with what is left of them")
+    assert not OperatorAction.objects.exists()
+    signed_in.fill("#pause-dialog textarea", "the exchange is being moved")
+    signed_in.click("#pause-dialog .acts button:last-child")
+
+    # What is left stands there, and no longer counts.
+    notice = signed_in.locator("#header .notice")
+    expect(notice).to_contain_text("left when it goes on")
+    expect(countdown).to_have_count(0)
+    left = re.search(r"05:\d\d", notice.inner_text())
+    assert left is not None
+    pass_time(hours=2)
+    for address, place in (
+        (f"/processes/{order.process_id}/", "#header"),
+        ("/waits/", "#rows tr"),
+    ):
+        signed_in.goto(address)
+        shown = signed_in.locator(place)
+        expect(shown).to_contain_text(f"{left[0]} left when it goes on")
+        expect(shown.locator(".chip")).to_have_text(["Paused"])
+        expect(signed_in.locator("main .countdown")).to_have_count(0)
+
+    signed_in.click("#rows a.subject")
+    signed_in.click("#unpause-button")
+    signed_in.fill("#unpause-dialog textarea", "it has been moved")
+    signed_in.click("#unpause-dialog .acts button:last-child")
+    expect(countdown).to_be_visible()
+    resumed = OperatorAction.objects.get(action="unpause").at
+    until = datetime.fromisoformat(str(countdown.get_attribute("datetime")))
+    minutes, seconds = map(int, left[0].split(":"))
+    apart = until - resumed - timedelta(minutes=minutes, seconds=seconds)
+    assert abs(apart) < timedelta(seconds=2)
+    live(signed_in)
+    pass_time(minutes=4, seconds=50)
+    expect(signed_in.locator("#header .chip")).to_have_text(["Waiting"])
+    pass_time(minutes=1, seconds=10)
+    expect(signed_in.locator("#header .chip")).to_have_text(
+        ["Waiting", re.compile("Escalated 1")]
+    )

@@ -1,6 +1,5 @@
 """A workflow in a browser: it walks to its end live, a person decides, and large ones are drawn without waiting."""
 
-import os
 from collections.abc import Iterator
 from typing import Any
 from uuid import UUID, uuid4
@@ -18,7 +17,7 @@ from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.every_construct.processes import Inquiry, Lattice
 from tests.browser.conftest import live
 from tests.browser.test_pages import FAINT, complaints
-from tests.services.site import Site
+from tests.services.site import Site, site_with
 from tests.services.sizes import size
 from tests.services.workers import Workers
 
@@ -32,17 +31,8 @@ pytestmark = [
 WIDTHS = [1440, 1024, 390]
 
 
-@pytest.fixture(scope="module")
-def live_site(
-    django_db_setup: None, django_db_blocker: object, valkey: object
-) -> Iterator[Site]:
-    """A site and workers whose code has the help desk."""
-    os.environ["PROCESSION_APPS"] = "tests.apps.every_construct"
-    site = Site()
-    site.start()
-    yield site
-    site.stop()
-    del os.environ["PROCESSION_APPS"]
+live_site = site_with("tests.apps.every_construct")
+"""A site and workers whose code has the help desk."""
 
 
 def started(ticket: str = "T-1", **more: Any) -> UUID:

@@ -15,9 +15,17 @@ from examples.order_listing.orders import place_order
 from monitoring.queries import failures as lists
 from monitoring.queries.failure_group import alike, members_page
 from monitoring.queries.failures import failure_groups
+from monitoring.templatetags.failures import body_of
+from orchestrator import start_process
 from orchestrator.engine.drain import drain
-from orchestrator.models import Incident, ProcessInstance
+from orchestrator.models import Incident, IssuedCommand, ProcessInstance
+from orchestrator.testing import failing, pass_time
+from tests.apps.every_construct.fixtures import helpdesk
+from tests.apps.every_construct.processes import Inquiry, classify
 from tests.browser.samples import HARMFUL
+from tests.conftest import person
+
+__all__ = ["helpdesk"]
 
 pytestmark = pytest.mark.django_db
 
@@ -160,6 +168,44 @@ def test_s5_2_each_member_has_its_trace(
     for process in failed:
         assert f'href="/processes/{process.pk}/"' in page
     assert page.count("<summary>detail</summary>") == 3
+
+
+def test_s5_2_each_member_has_what_its_command_says(
+    failed: list[ProcessInstance], read: Callable[..., str]
+) -> None:
+    address = f"/failures/{cause()}/"
+    page = read(address)
+
+    assert page.count("<summary>body</summary>") == 3
+    for number in range(3):
+        assert f"&quot;description&quot;: &quot;{number} MWh&quot;" in page
+    long = IssuedCommand(type="Noted", body={"text": "x" * 9_000})
+    assert len(body_of(Incident(command=long))) == 4_001
+
+
+def test_s5_2_a_step_that_failed_leads_to_what_it_got(
+    helpdesk: None, read: Callable[..., str]
+) -> None:
+    with failing(classify, ValueError("no words")):
+        process = start_process(Inquiry, Inquiry.Input("T-1")).process_id
+        pass_time(hours=1)
+
+    page = read(f"/failures/{cause()}/")
+
+    assert f'href="/processes/{process}/?step=classify"' in page
+    assert "<summary>body</summary>" not in page
+
+
+def test_s5_2_who_may_not_see_data_sees_no_body(
+    failed: list[ProcessInstance], client: Client
+) -> None:
+    client.force_login(person("guard", "view_processinstance"))
+
+    page = client.get(f"/failures/{cause()}/").content.decode()
+
+    assert page.count('<tr id="incident-') == 3
+    assert "<summary>body</summary>" not in page
+    assert "MWh" not in page
 
 
 def test_pages_of_a_group_follow_each_other(

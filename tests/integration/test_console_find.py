@@ -68,6 +68,26 @@ def kinds(page: str) -> list[str]:
     return [unescape(name) for name in re.findall(r"<h2>(.*?)</h2>", part)]
 
 
+def test_s10_1_the_name_of_a_job_leads_to_what_it_is_for(
+    orders: dict[str, ProcessInstance], ask: Ask
+) -> None:
+    process = orders["A-2"]
+    run, command = process.step_runs.latest("pk"), process.commands.latest("pk")
+
+    assert ask(f"steprun:{run.pk}").startswith(f"/processes/{process.pk}/")
+    assert ask(f"issuedcommand:{command.pk}").startswith(f"/processes/{process.pk}/")
+    event = process.events.latest("pk")
+    assert str(process.pk) in ask(f" InboxEvent:{event.pk}")
+    for nothing in (
+        "steprun:0",
+        "steprun:x",
+        f"steprun:{'9' * 40}",
+        "steprun:",
+        "bulk:1",
+    ):
+        assert "Nothing" in ask(nothing), nothing
+
+
 def test_s10_1_a_process_id_and_a_key_lead_to_the_process(
     orders: dict[str, ProcessInstance], ask: Ask
 ) -> None:

@@ -12,14 +12,21 @@ from asgiref.sync import sync_to_async
 from channels.layers import InMemoryChannelLayer, get_channel_layer
 from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import Permission, User
-from django.db import connections
+from django.db import OperationalError, connections
 from django.test import Client
 
+from examples.order_listing.messages import Destination
+from examples.order_listing.orders import place_order
 from monitoring import audience, consumers
 from monitoring.broadcaster import Broadcaster, as_hint, merged
 from monitoring.turns import need
 from orchestrator.asgi import application
+from orchestrator.engine.drain import drain
+from orchestrator.models import DefinitionGrant, ProcessInstance
 from orchestrator.signals import Change
+from tests.apps.process_managers.desk import place
+from tests.integration.test_seen_by_definition import ORDERS, PARCELS, VIEW, let_see
+from tests.services.forms_of_actions import failed_order
 from tests.services.patience import A_MINUTE
 from tests.services.valkey import ValkeyServer
 
@@ -169,6 +176,44 @@ async def test_a_viewer_is_told_of_changes_and_of_nothing_else(viewer: User) -> 
         "pace": need.pace(1),
     }
     assert await socket.receive_nothing()
+    await socket.disconnect()
+
+
+async def test_what_was_told_and_lost_is_told_again_once(
+    viewer: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audience, "LOOK", 0.1)
+    monkeypatch.setattr(Broadcaster, "put", lambda *_: None)  # each hint is lost
+    order = await sync_to_async(place_order)(Destination.BOTH, "50 MWh")
+    socket, _ = await opened(viewer, f"watch=instance:{order.process_id}&watch=events")
+
+    await sync_to_async(drain)()
+    now = await ProcessInstance.objects.aget(pk=order.process_id)
+    while (hint := await told(socket))["revision"] < now.revision:
+        pass
+
+    assert hint["again"]
+    assert (hint["status"], list(hint["steps"])) == (now.status, [now.step])
+    assert await socket.receive_nothing(timeout=0.5)  # it looks five times meanwhile
+    await socket.disconnect()
+
+
+async def test_pages_stay_open_while_the_database_does_not_say_how_far_processes_are(
+    viewer: User, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = asyncio.Event()
+
+    async def away(known: object) -> list[Change]:
+        asked.set()
+        raise OperationalError("the server closed the connection")
+
+    monkeypatch.setattr(audience, "LOOK", 0.05)
+    monkeypatch.setattr(consumers, "newest_changes", away)
+    socket, _ = await opened(viewer, f"watch=instance:{uuid4()}")
+
+    await asked.wait()
+    assert await stays_open(socket)
+    assert "not looked for" in caplog.text
     await socket.disconnect()
 
 
@@ -409,3 +454,35 @@ async def test_a_page_that_does_not_read_holds_nobody_up_and_is_let_go(
     reading.clear()
     await asyncio.wait_for(slow, A_MINUTE)
     await quick.disconnect()
+
+
+async def test_s12_1_a_socket_tells_of_that_definition_alone(
+    parcels: None,
+    stranger: User,
+    valkey: ValkeyServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(audience, "CHECK", 0.1)
+    ann = await sync_to_async(let_see)(stranger, ORDERS, VIEW)
+    order = await sync_to_async(failed_order)()
+    parcel = await sync_to_async(place)("P-1")
+    others = (
+        "watch=overview",
+        "watch=events",
+        "watch=bulk",
+        f"watch=definition:{PARCELS}",
+        f"watch=instance:{parcel.pk}",
+    )
+    for query in others:
+        socket, _ = await opened(ann, query)
+        assert await closed(socket) == 4403, query
+
+    own = f"watch=instance:{order.pk}&watch=overview&watch=definition:{ORDERS}"
+    socket, _ = await opened(ann, own)
+    assert await stays_open(socket)
+    with valkey.client() as client:
+        found = client.pubsub_channels("asgi__group__*")
+    followed = {name.decode().removeprefix("asgi__group__") for name in found}
+    assert followed == {f"instance.{order.pk.hex}", f"definition.{ORDERS}"}
+    await sync_to_async(DefinitionGrant.objects.all().delete)()
+    assert await closed(socket) == 4403

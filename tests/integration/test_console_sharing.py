@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from django.utils import translation
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring.views import sharing
-from monitoring.views.sharing import ARRIVED, SharedAnswers, shared
+from monitoring.views.sharing import ARRIVED, SharedAnswers, shared, shared_part
 from orchestrator.engine.drain import drain
 from orchestrator.models import ProcessInstance
 from tests.conftest import person
@@ -69,6 +70,20 @@ def test_who_asks_after_the_computing_began_gets_a_newer_answer(viewer: User) ->
 
     assert answers(view, asking(viewer, arrived=time.monotonic())) == ["2 "]
     assert answers(view, early) == ["2 "]
+
+
+def test_what_all_pages_show_is_computed_once_for_those_who_wait_whatever_their_address(
+    viewer: User, operator: User
+) -> None:
+    numbers = count(1)
+    view = counted(lambda request: shared_part(request, numbers.__next__))
+    early = [asking(viewer, path=f"/{n}/?since=1") for n in range(3)]
+    early.append(asking(operator, path="/9/?since=1"))
+
+    assert answers(view, *early) == ["1 1", "2 1", "3 1", "4 1"]
+    later = asking(viewer, path="/8/?since=1", arrived=time.monotonic())
+    assert answers(view, later) == ["5 2"]
+    assert answers(view, asking(viewer, path="/7/")) == ["6 3"]
 
 
 def test_a_page_that_is_loaded_shares_nothing(viewer: User) -> None:

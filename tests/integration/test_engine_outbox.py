@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from types import SimpleNamespace
 from uuid import UUID, uuid4
 
 import pytest
@@ -13,6 +14,7 @@ from orchestrator import Answer, CommandContext, Permanent, registry, send_event
 from orchestrator.conf import conf
 from orchestrator.engine import inbox
 from orchestrator.engine.drain import drain
+from orchestrator.engine.events import outbox
 from orchestrator.engine.storage.batch import database_now, send
 from orchestrator.models import (
     Checkpoint,
@@ -77,6 +79,21 @@ def booking() -> IssuedCommand:
 
 
 # Once
+
+
+def test_a_command_whose_process_was_long_in_coming_is_claimed_anew_uncharged(
+    book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lease may have run out meanwhile, and others may have carried it out."""
+    times = iter([0.0, conf().LEASE_SECONDS, 0.0, 0.0])
+    clock = SimpleNamespace(monotonic=lambda: next(times))
+    monkeypatch.setattr(outbox, "time", clock)
+
+    _process, calls = book()
+
+    assert list(times) == []  # it was asked for twice
+    assert [context.attempt for context in calls.contexts] == [1]
+    assert (booking().status, booking().attempt) == (CommandStatus.DONE, 1)
 
 
 def test_it_is_carried_out_after_the_commit_and_its_events_are_delivered(

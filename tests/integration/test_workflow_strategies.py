@@ -168,7 +168,7 @@ def test_after_everything_was_killed_the_workflow_goes_on_from_its_last_checkpoi
     start: Start,
 ) -> None:
     process = launch(lost.Journey, 1)
-    workers = start(2, LEASE_SECONDS=4)  # nobody is left who would end it earlier
+    workers = start(2)
     wait_for(lambda: noted().total() >= 6, 15, lambda: said(workers))
     children = [psutil.Process(pid) for pid in workers.pids]
     workers.kill()

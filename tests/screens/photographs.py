@@ -16,6 +16,9 @@ HEIGHT = 900
 LONGEST = 1800
 """Pixels of a long page that are photographed."""
 
+PATIENCE = 120_000
+"""Milliseconds that a page may take; a crowded machine alone ends nothing."""
+
 
 @dataclass(frozen=True)
 class Look:
@@ -92,6 +95,7 @@ class Photographer:
             storage_state=self.state if place.signed_in else None,
             viewport={"width": look.widths[0], "height": HEIGHT},
         )
+        context.set_default_timeout(PATIENCE)
         try:
             page = context.new_page()
 
@@ -132,6 +136,7 @@ def photographer(site: str, way_in: str) -> Iterator[Photographer]:
             executable_path=chromium.installed(), args=list(chromium.FLAGS)
         )
         context = browser.new_context(base_url=site)
+        context.set_default_timeout(PATIENCE)
         context.new_page().goto(way_in)
         state = context.storage_state()
         context.close()

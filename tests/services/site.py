@@ -1,7 +1,10 @@
 """The web site in a process of its own."""
 
+import os
 import sys
+from collections.abc import Callable, Iterator
 
+import pytest
 from django.contrib.auth.models import User
 
 from orchestrator.serving import port, web
@@ -30,3 +33,24 @@ class Site:
     def link(self, user: User) -> str:
         """Return a link that signs `user` in, once."""
         return self.url + sign_in_path(user)
+
+
+def site_with(*apps: str) -> Callable[..., Iterator[Site]]:
+    """Return the fixture of a site whose code has the processes of some apps of the tests beside the examples.
+
+    Args:
+        apps: dotted names.
+    """
+
+    @pytest.fixture(scope="module")
+    def live_site(
+        django_db_setup: None, django_db_blocker: object, valkey: object
+    ) -> Iterator[Site]:
+        os.environ["PROCESSION_APPS"] = ",".join(apps)
+        site = Site()
+        site.start()
+        yield site
+        site.stop()
+        del os.environ["PROCESSION_APPS"]
+
+    return live_site

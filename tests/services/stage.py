@@ -2,12 +2,13 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 TURN_SECONDS = 0.05
 NOTE_SECONDS = 30.0
 """How often it is said how far the stages are."""
+END_SECONDS = 60.0
+"""What a stage may take to end what it has started, when it is interrupted."""
 
 
 @dataclass
@@ -66,6 +69,16 @@ class Stage:
                 self._show()
         return self.seconds is not None
 
+    def end(self) -> None:
+        """End it, if it has not ended, as a key of interruption would: then it ends what it has started."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            try:
+                self.process.wait(END_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
     def _show(self) -> None:
         if self.log:
             heading(f"{self.name}, {self.seconds:.0f} s")
@@ -111,23 +124,36 @@ def run(stages: Sequence[Stage], at_once: int) -> None:
     """Run the stages in their order, so many at once, until all have ended."""
     waiting, running = list(stages), list[Stage]()
     begun = noted = time.monotonic()
-    while waiting or running:
-        while waiting and len(running) < at_once:
-            running.append(waiting.pop(0))
-            running[-1].start()
-        time.sleep(TURN_SECONDS)
-        running = [stage for stage in running if not stage.ended()]
-        if time.monotonic() - noted > NOTE_SECONDS:
-            noted = time.monotonic()
-            names = ", ".join(stage.so_far() for stage in running)
-            say(f"{clock(noted - begun)}  {names}; {len(waiting)} stages wait")
+    with ended_with(running):
+        while waiting or running:
+            while waiting and len(running) < at_once:
+                running.append(waiting.pop(0))
+                running[-1].start()
+            time.sleep(TURN_SECONDS)
+            running[:] = [stage for stage in running if not stage.ended()]
+            if time.monotonic() - noted > NOTE_SECONDS:
+                noted = time.monotonic()
+                names = ", ".join(stage.so_far() for stage in running)
+                say(f"{clock(noted - begun)}  {names}; {len(waiting)} stages wait")
 
 
 def wait_for(stages: Sequence[Stage]) -> None:
     """Wait until all of the started stages have ended."""
     left = list(stages)
-    while left := [stage for stage in left if not stage.ended()]:
-        time.sleep(TURN_SECONDS)
+    with ended_with(left):
+        while left:
+            time.sleep(TURN_SECONDS)
+            left[:] = [stage for stage in left if not stage.ended()]
+
+
+@contextmanager
+def ended_with(running: Sequence[Stage]) -> Iterator[None]:
+    """End those that still run when the block is left: whoever interrupts the command wants none of them to go on."""
+    try:
+        yield
+    finally:
+        for stage in running:
+            stage.end()
 
 
 def clock(seconds: float) -> str:

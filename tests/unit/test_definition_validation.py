@@ -504,6 +504,42 @@ def test_a_deadline_may_have_people_told_and_nothing_else() -> None:
     assert (edge.notifies, edge.source, edge.target) == (("duty",),) + ("Packing",) * 2
 
 
+# Who sees to it
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (
+            when(Paid).assign("duty").go_to(Step.PACKING),
+            "only a deadline assigns: begin the row with after(...)",
+        ),
+        (
+            after(timedelta(days=1)).assign(" "),
+            "' ' is no name of a person: it has up to 150 printable letters",
+        ),
+        (
+            after(timedelta(days=1)).assign("a\nb"),
+            "'a\\nb' is no name of a person: it has up to 150 printable letters",
+        ),
+        (
+            ignore(Paid).assign("duty"),
+            "only a row that moves sets fields, issues commands, escalates, notifies, assigns or goes to a step",
+        ),
+    ],
+)
+def test_who_sees_to_it_is_named_by_a_deadline(row: TransitionRow, reason: str) -> None:
+    assert reason in str(refusal(packing=[SEND, row]))
+
+
+def test_a_deadline_may_give_the_process_to_somebody_and_do_nothing_else() -> None:
+    row = after(timedelta(days=1)).assign("night-shift")
+
+    [edge] = [e for e in define(packing=[SEND, row]).graph().edges if e.owner]
+
+    assert (edge.owner, edge.source, edge.target) == ("night-shift", *("Packing",) * 2)
+
+
 # Outside ids
 
 

@@ -45,6 +45,23 @@ def test_stages_run_side_by_side_and_say_what_they_said(
     assert capsys.readouterr().out.count("met\n") == 2
 
 
+class Interrupted(Stage):
+    """While it is waited for somebody interrupts the command."""
+
+    def ended(self) -> bool:
+        raise KeyboardInterrupt
+
+
+def test_an_interruption_ends_the_stages_that_run(tmp_path: Path) -> None:
+    program = "import signal; signal.pause()"
+    endless = Interrupted("endless", ["-c", program], tmp_path / "endless")
+
+    with pytest.raises(KeyboardInterrupt):
+        stage.run([endless], at_once=1)
+
+    assert endless.process.returncode is not None
+
+
 def test_what_takes_too_long_is_said() -> None:
     assert stages.on_time(59) == "0 min 59 s in all"
     assert stages.on_time(601).startswith("WARNING: 10 min 01 s")

@@ -84,22 +84,60 @@ async def test_what_a_person_asks_for_waits_for_no_open_page(
     await asyncio.gather(*tasks)
 
 
-async def test_who_has_waited_for_too_long_is_not_worked_for(
+async def test_who_has_waited_for_too_long_is_told_so_and_not_worked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     site = Site()
     in_turn = InTurn(site)
     first = [asyncio.create_task(sent(in_turn, asking())) for _ in range(AT_ONCE)]
     await settled()
-    late = asyncio.create_task(sent(in_turn, asking()))
+    monkeypatch.setattr(turns, "PATIENCE", 0.01)
+
+    assert await sent(in_turn, asking()) == 503
+
+    site.answers.set()
+    await asyncio.gather(*first)
+    assert len(site.asked) == AT_ONCE
+    assert await sent(in_turn, asking()) == 200
+
+
+async def test_who_had_no_answer_most_often_is_next_and_of_equals_who_came_first() -> (
+    None
+):
+    site = Site()
+    in_turn = InTurn(site)
+    said = ["a", "b", "1", "c", "12", "1", "99999999", "-1"]
+    first = [asyncio.create_task(sent(in_turn, asking())) for _ in range(AT_ONCE)]
     await settled()
-    monkeypatch.setattr(turns, "PATIENCE", 0.0)
+    scopes = [
+        {**one, "headers": [*one["headers"], (b"procession-unanswered", it.encode())]}
+        for it in said
+        for one in [asking()]
+    ]
+    waiting = [asyncio.create_task(sent(in_turn, scope)) for scope in scopes]
+    await settled()
 
     site.answers.set()
 
-    assert await late == 503
-    assert len(site.asked) == AT_ONCE
+    assert set(await asyncio.gather(*first, *waiting)) == {200}
+    served = [scope["headers"][1][1].decode() for scope in site.asked[AT_ONCE:]]
+    assert served == ["12", "1", "1", "a", "b", "c", "99999999", "-1"]
+
+
+async def test_a_turn_that_nobody_waits_for_any_more_is_the_next_ones() -> None:
+    site = Site()
+    in_turn = InTurn(site)
+    first = [asyncio.create_task(sent(in_turn, asking())) for _ in range(AT_ONCE)]
+    await settled()
+    gone, here = (asyncio.create_task(sent(in_turn, asking())) for _ in range(2))
+    await settled()
+
+    gone.cancel()
+    site.answers.set()
+
+    assert await here == 200
     await asyncio.gather(*first)
+    assert await sent(in_turn, asking()) == 200
 
 
 async def test_a_turn_ends_with_an_error_too() -> None:

@@ -61,7 +61,7 @@ class ElementFilters:
     state: str = ""
     visit: int = 0
     secret: bool = False
-    """Whether the elements may have secrets in them: then nothing is looked for in them."""
+    """Whether the elements may have secrets in them, or are not the reader's to see: nothing is looked for in them."""
 
     def narrowed(self, rows: QuerySet[StepRun]) -> QuerySet[StepRun]:
         if self.state == "open":
@@ -160,7 +160,7 @@ def element_page(
     if head is None:
         return None
     secrets = secret_names.of_process(instance)
-    filters = replace(filters, secret=bool(secrets))
+    filters = replace(filters, secret=filters.secret or bool(secrets))
     place = _place(after)
     rows, looked_to = _look(head, filters, place)
     older, last = "", (head.expected or 0) - 1
@@ -184,7 +184,7 @@ def element_batches(
     if head is None:
         return
     secrets = secret_names.of_process(instance)
-    filters = replace(filters, secret=bool(secrets))
+    filters = replace(filters, secret=filters.secret or bool(secrets))
     last = (head.expected or 0) - 1
     for first in range(0, last + 1, AT_ONCE):
         if found := list(_part(head, filters, first, first + AT_ONCE)):

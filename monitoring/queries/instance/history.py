@@ -13,6 +13,7 @@ from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
 from monitoring.masking import names_of
+from monitoring.queries.graphs import deadlines_of
 from monitoring.queries.instance.entries import (
     Entry,
     FieldChange,
@@ -25,6 +26,7 @@ from monitoring.queries.instance.event_keys import EventKeys
 from monitoring.queries.instance.leading import leading_from
 from monitoring.queries.instance.overtaking import overtaken
 from monitoring.queries.instance.versions import versions_of
+from orchestrator.definition.graph import Edge
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import (
     Cause,
@@ -110,7 +112,7 @@ def history_of(
     page = checkpoints_of(instance.checkpoints.all(), before, PAGE)
     versions = versions_of(instance)
     labels, start = versions.labels(labels), versions.start(start)
-    commands = commands_of(instance, page)
+    commands, deadlines = commands_of(instance, page), deadlines_of(instance.definition)
     events, hidden = events_of(instance, page), names_of(instance.definition)
     entries = [
         _transition(
@@ -118,7 +120,8 @@ def history_of(
             _before(previous, start, checkpoint),
             labels,
             commands,
-            events,
+            events.get(checkpoint.revision),
+            deadlines.get(checkpoint.edge),
             hidden,
         )
         for checkpoint, previous in page.rows
@@ -164,14 +167,15 @@ def _transition(
     before: Before,
     labels: Mapping[str, str],
     commands: Mapping[int, list[Issued]],
-    events: Mapping[int, InboxEvent],
+    event: InboxEvent | None,
+    deadline: Edge | None,
     hidden: frozenset[str],
 ) -> Entry:
-    event = events.get(checkpoint.revision)
+    beside = event.source if event else _said_by(deadline) if deadline else ""
     return Entry(
         checkpoint.at,
         event.type if event else checkpoint.said,
-        source=event.source if event else "",
+        source=beside,
         revision=checkpoint.revision,
         changes=[
             *_step_change(before.step, _step(checkpoint), labels),
@@ -182,6 +186,16 @@ def _transition(
         event=event,
         status=checkpoint.status,
     )
+
+
+def _said_by(deadline: Edge) -> str:
+    """What the row of a deadline says beside its commands and the step that it leads to."""
+    words = [_("escalated")] if deadline.escalates else []
+    if deadline.owner:
+        words.append(_("assign to %(who)s") % {"who": deadline.owner})
+    if deadline.notifies:
+        words.append(_("notify %(who)s") % {"who": ", ".join(deadline.notifies)})
+    return ", ".join(words)
 
 
 def _step_change(

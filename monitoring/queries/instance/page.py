@@ -223,7 +223,8 @@ def instance_page(
     """
     rows = ProcessInstance.objects.select_related("definition", "owner", "parent")
     rows = rows.defer("definition__graph")
-    definition = get_object_or_404(rows, pk=pk).definition
+    known = Definition.objects.filter(processinstance=pk).defer("graph")
+    definition = get_object_or_404(known)
     drawing_of(graph_of(definition), definition.fingerprint)  # kept; may take a moment
     with snapshot():
         instance = get_object_or_404(rows, pk=pk)

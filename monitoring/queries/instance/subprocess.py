@@ -110,6 +110,11 @@ class OpenedSubprocess:
         """The processes between the page's own and this one."""
         return self.path[:-1]
 
+    def for_whom(self, seen: frozenset[str] | None) -> OpenedSubprocess:
+        """What a reader may see of it who sees these definitions; None for all."""
+        names = {process.name for process in self.path}
+        return self if seen is None or names <= seen else OpenedSubprocess(self.asked)
+
     @property
     def drawn(self) -> str:
         """What an open page says that it shows: another process or picture takes the place of the whole part."""

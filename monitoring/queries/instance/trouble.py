@@ -29,7 +29,7 @@ LOOKED_AT = 1_000
 
 @dataclass(frozen=True)
 class Trouble:
-    """What stops the instance; `fatal` when it does not try again by itself."""
+    """What stops the instance; `fatal` when it does not try again by itself, `detail` has the trace of what failed."""
 
     message: str
     step: str = ""
@@ -39,6 +39,7 @@ class Trouble:
     attempt: int = 0
     attempts: int = 0
     fatal: bool = True
+    detail: str = ""
 
 
 def trouble_of(instance: ProcessInstance) -> tuple[Trouble | None, int]:
@@ -46,7 +47,8 @@ def trouble_of(instance: ProcessInstance) -> tuple[Trouble | None, int]:
     incidents = instance.incidents.open().order_by("opened_at")[:MOST]
     if incidents:
         first = incidents[0]
-        return Trouble(first.message, first.step, first.opened_at), len(incidents) - 1
+        found = Trouble(first.message, first.step, first.opened_at, detail=first.detail)
+        return found, len(incidents) - 1
     retrying = _retrying(instance)
     return (_tried_again(instance, retrying) if retrying else None), 0
 

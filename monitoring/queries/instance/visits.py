@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from urllib.parse import urlencode
 
 from django.db.models import Q, QuerySet, TextField
@@ -13,7 +14,7 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from monitoring.diagrams.sketch import Part
-from monitoring.masking import masked_text, names_of
+from monitoring.masking import masked_text, names_of, sees_data
 from monitoring.queries.instance.elements import (
     KEY,
     LARGE,
@@ -46,11 +47,23 @@ class RunFilters:
     before: str = ""
     group: str = ""
     visit: str = ""
+    blind: bool = False
+    """Whether the reader may not see what processes are about; no parameter."""
 
     @classmethod
-    def from_query(cls, query: QueryDict) -> RunFilters:
-        names = ("step", "search", "state", "runs", "group", "visit")
-        return cls(*(query.get(n, "").replace("\0", "").strip()[:200] for n in names))
+    def from_query(cls, query: QueryDict, reader: Any) -> RunFilters:
+        def given(name: str) -> str:
+            return query.get(name, "").replace("\0", "").strip()[:200]
+
+        return cls(
+            given("step"),
+            given("search"),
+            given("state"),
+            given("runs"),
+            given("group"),
+            given("visit"),
+            blind=not sees_data(reader),
+        )
 
     @property
     def any(self) -> bool:
@@ -60,7 +73,9 @@ class RunFilters:
     def of_elements(self) -> ElementFilters:
         """The same for the elements of a map."""
         visit = self.visit if self.visit.isascii() and self.visit.isdecimal() else "0"
-        return ElementFilters(self.step, self.search, self.state, int(visit[:9]))
+        return ElementFilters(
+            self.step, self.search, self.state, int(visit[:9]), secret=self.blind
+        )
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,10 @@ def same_rows(
         before: where the page starts; only the newest page is told of new rows.
     """
     keys = [key for key in map(_uuid, shown[:size]) if key is not None]
-    known = _told(ProcessInstance.objects.all()).in_bulk(keys)
+    rows = ProcessInstance.objects.all()
+    if filters.definition:  # a process keeps its own: one of another was never shown
+        rows = rows.filter(name=filters.definition)
+    known = _told(rows).in_bulk(keys)
     gone = frozenset(keys) - filters.still(keys)
     new = 0 if before else _newer(filters, keys, size)
     return ListPage([known[key] for key in keys if key in known], gone=gone, new=new)

@@ -29,6 +29,7 @@ class Timeout:
         escalates: whether it raises the escalation level.
         commands: those that it issues.
         notifies: who is told, by name.
+        owner: who sees to the process from then on, by name.
         guard: when alone it does so.
     """
 
@@ -38,6 +39,7 @@ class Timeout:
     escalates: bool = False
     commands: tuple[str, ...] = ()
     notifies: tuple[str, ...] = ()
+    owner: str = ""
     guard: str = ""
 
 
@@ -84,6 +86,7 @@ def _timeout(edge: Edge, at: datetime | None, labels: Mapping[str, str]) -> Time
         edge.escalates,
         tuple(edge.commands),
         tuple(edge.notifies),
+        edge.owner,
         edge.guard,
     )
 

@@ -54,6 +54,7 @@ def _edges(cls: type[StateMachine]) -> Iterator[Edge]:
                     ),
                     row.set_texts,
                     row.notifies,
+                    row.owner or "",
                 )
 
 

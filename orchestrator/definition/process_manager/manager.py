@@ -58,7 +58,7 @@ class Decision:
 
     `timers` are the deadlines of the step that is entered, shortest first; empty when the process stays in its step.
     `at_once` are the places of the commands that neither wait for the others nor hold them; `notifies` names who is
-    told, whatever else they want to be told of.
+    told, whatever else they want to be told of; `owner` who sees to the process from now on, "" for whoever did.
     """
 
     outcome: Outcome
@@ -71,6 +71,7 @@ class Decision:
     escalates: bool = False
     at_once: frozenset[int] = frozenset()
     notifies: tuple[str, ...] = ()
+    owner: str = ""
 
 
 class ProcessManager(StateMachine):
@@ -181,6 +182,7 @@ class ProcessManager(StateMachine):
             escalates=row.escalates,
             at_once=row.at_once,
             notifies=row.notifies,
+            owner=row.owner or "",
         )
 
     @classmethod

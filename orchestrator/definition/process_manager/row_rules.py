@@ -224,10 +224,10 @@ def _of_renames(row: TransitionRow, issue: Issue) -> Reasons:
 
 def _of_disposition(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
     changes = row.sets or row.issues or row.target is not None
-    acts = bool(changes or row.escalates or row.notifies)
+    acts = changes or row.escalates or row.notifies or row.owner is not None
     if row.disposition != "move" and acts:
         yield (
-            "only a row that moves sets fields, issues commands, escalates, notifies or goes to a step: "
+            "only a row that moves sets fields, issues commands, escalates, notifies, assigns or goes to a step: "
             "begin it with when(...)"
         )
     same = cls.rows_for(step, row.event) if row.event else [row]
@@ -248,6 +248,18 @@ def _of_notices(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
             yield f"notifies {name!r} twice"
 
 
+def _of_owner(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
+    """Who there is, is known by each installation; here it can be looked at as a name alone."""
+    if row.owner is None:
+        return
+    if row.event and row.disposition == "move":
+        yield "only a deadline assigns: begin the row with after(...)"
+    given: Any = row.owner  # also what no type checker has seen
+    named = isinstance(given, str) and given.strip() == given and given.isprintable()
+    if not named or not 0 < len(given) <= 150:
+        yield f"{given!r} is no name of a person: it has up to 150 printable letters"
+
+
 ROW_RULES: tuple[Callable[[Machine, StrEnum, TransitionRow], Reasons], ...] = (
     _of_trigger,
     _of_target,
@@ -259,4 +271,5 @@ ROW_RULES: tuple[Callable[[Machine, StrEnum, TransitionRow], Reasons], ...] = (
     _of_commands,
     _of_disposition,
     _of_notices,
+    _of_owner,
 )

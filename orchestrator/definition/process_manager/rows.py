@@ -60,6 +60,7 @@ class TransitionRow:
     target: StrEnum | None = None
     escalates: bool = False
     notifies: tuple[str, ...] = ()
+    owner: str | None = None
     target_before: StrEnum | None = field(default=None, compare=False)
     edge: str = field(default="", compare=False)
     shared: bool = field(default=False, compare=False)
@@ -100,6 +101,13 @@ class TransitionRow:
         They are told whatever else they want to be told of.
         """
         return replace(self, notifies=(*self.notifies, recipient, *others))
+
+    def assign(self, person: str) -> TransitionRow:
+        """Also has this person see to the process when the deadline passes, by the name with which they sign in.
+
+        Where nobody of that name is active by then, the process is escalated instead.
+        """
+        return replace(self, owner=person)
 
     @property
     def event(self) -> type[Event] | None:

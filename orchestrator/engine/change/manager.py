@@ -13,7 +13,7 @@ from orchestrator import registry
 from orchestrator.definition import Command, Decision, Event, ProcessManager
 from orchestrator.definition.codec import decode, encode
 from orchestrator.engine import inbox
-from orchestrator.engine.change import secret_values, turns
+from orchestrator.engine.change import people, secret_values, turns
 from orchestrator.engine.change.application_code import (
     applications,
     engines,
@@ -153,9 +153,19 @@ class ManagerChange(ProcessChange):
         instance.summary = summary[:200]
         if decision.entered:
             self._enter(definition, decision)
+        if decision.owner:
+            self._assign(decision.owner)
         if decision.escalates:
             self.escalate()
         self.notify(decision.notifies)
+
+    def _assign(self, name: str) -> None:
+        """Gives the process to somebody; where nobody has that name any more, others are to look."""
+        person = people.active(name)
+        if person is None:
+            self.escalate(f"there is nobody with the name {name!r} to assign it to")
+        else:
+            self.also["owner"] = person.pk
 
     def _enter(self, definition: type[ProcessManager], decision: Decision) -> None:
         """Ends the visit of the current step and begins that of the next."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import time
 from datetime import datetime
 from typing import Any
 
 from django.db import transaction
 
 from orchestrator import registry
+from orchestrator.conf import conf
 from orchestrator.definition.codec import decode
 from orchestrator.engine import inbox
 from orchestrator.engine.change import incidents, secret_values, turns
@@ -76,7 +78,11 @@ def handler_of(command: IssuedCommand) -> Handler | None:
 
 
 def _carry_out(command: IssuedCommand, handler: Handler) -> None:
+    asked = time.monotonic()
     message, context = given(command, handler)
+    if time.monotonic() - asked > conf().LEASE_SECONDS / 2:
+        give_back.doubt()  # others may have carried it out before the answer came
+        return
     if command.delivery == Delivery.REACTION:
         with transaction.atomic(durable=True):
             with kept_waiting(command.type):

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 from uuid import UUID
-
-from django.db.models import Exists, OuterRef
 
 from orchestrator.definition import ProcessManager
 from orchestrator.definition.codec import decode
@@ -26,11 +23,16 @@ from orchestrator.models.inbox_event import UNDECIDED
 
 def untaken(some: ProcessSet) -> Iterator[str]:
     """I4: no process that goes on and has no event under way would take one that is parked."""
-    going_on = InboxEvent.objects.filter(
-        process__finished_at=None, process__paused_at=None
+    # The processes are known here: joined with them, a planner without statistics looks through all events for each.
+    busy = _with_events_under_way(some)
+    going_on = [
+        process.pk
+        for process in some.processes
+        if not process.finished_at and not process.paused_at and process.pk not in busy
+    ]
+    mine = InboxEvent.objects.filter(
+        verdict=Verdict.PARKED, handled_at__isnull=False, process__in=going_on
     )
-    rows = going_on.filter(verdict=Verdict.PARKED, handled_at__isnull=False)
-    mine = some.of(rows.exclude(Exists(_under_way())), "process")
     parked = grouped((event.process_id, event) for event in mine.order_by("id"))
     if not parked:
         return
@@ -46,9 +48,10 @@ def untaken(some: ProcessSet) -> Iterator[str]:
                 break
 
 
-def _under_way() -> Any:
-    """Events that are yet to be decided: those of their process that are parked are offered after them."""
-    return InboxEvent.objects.filter(UNDECIDED, process=OuterRef("process"))
+def _with_events_under_way(some: ProcessSet) -> set[UUID]:
+    """The processes with events that are yet to be decided: those that are parked are offered after them."""
+    under_way = some.of(InboxEvent.objects.filter(UNDECIDED), "process").order_by()
+    return set(under_way.values_list("process", flat=True).distinct())
 
 
 def _waiting(some: ProcessSet) -> Mapping[UUID, list[str]]:

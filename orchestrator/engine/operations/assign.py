@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth import get_user_model
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.utils.translation import gettext_lazy as _
 
+from orchestrator.engine.change import people
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.operations.base import Given, Press, ProcessOperation
 from orchestrator.engine.operations.circumstances import ENDED, Circumstances
@@ -49,10 +49,8 @@ def named(person: str) -> AbstractBaseUser | None:
     """
     if not person.strip():
         return None
-    model = get_user_model()
-    named = {model.USERNAME_FIELD: person.strip()}
-    found = model._default_manager.filter(**named).first()
-    if found is None or not found.is_active:
+    found = people.active(person.strip())
+    if found is None:
         raise OperationRefused(f"there is nobody with the name {person.strip()!r}")
     return found
 

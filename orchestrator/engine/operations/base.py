@@ -379,7 +379,7 @@ class EventOperation(Operation):
         """Why it cannot be done now; "" if it can."""
         if event.verdict in (*PROBLEMS, Verdict.PARKED):
             return ""
-        return f"{event.type} was settled meanwhile: {Verdict(event.verdict).value}"
+        return f"{event.type} was settled meanwhile: {event.verdict!s}"
 
     def __call__(
         self, event_pk: int, *given: Any, request: ActionRequest

@@ -56,7 +56,7 @@ class ExistingBulkControl(BulkControl):
         """Why it cannot be done now; "" if it can."""
         if operation.status in self.statuses:
             return ""
-        return f"This operation is {BulkStatus(operation.status).value}"
+        return f"This operation is {operation.status!s}"
 
     def refusal(self, user: Any, operation: BulkOperation) -> str:
         """Why a user cannot do it now; "" if they can."""

@@ -72,7 +72,7 @@ def failing(issued: Any, key: str) -> IssuedCommand:
     except (ValueError, IssuedCommand.DoesNotExist):
         raise OperationRefused(f"the process has no command {key}") from None
     if row.status not in IssuedCommand.FAILING:
-        told = CommandStatus(row.status).value
+        told = str(row.status)
         raise OperationRefused(
             f"{row.type} is {told}: only what has failed can be skipped"
         )

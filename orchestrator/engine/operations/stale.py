@@ -13,15 +13,32 @@ from orchestrator.models import (
     StepRun,
 )
 
+LOOKED_AT = 50
+"""The newest transitions among which a person's action is looked for."""
+
 
 def what_changed(instance: ProcessInstance, seen: int | None) -> str:
     """Who or what moved the process after the revision that the page showed."""
-    latest = instance.checkpoints.order_by("-revision").first()
-    by = f": {_moved(latest)}" if latest else ""
+    told = _what_counts(instance, seen or 0)
+    by = f": {_moved(told)}" if told else ""
     return (
         f"The process has changed since the page was loaded{by}. "
         f"It is now at revision {instance.revision}, the page showed {seen}."
     )
+
+
+def _what_counts(instance: ProcessInstance, seen: int) -> Checkpoint | None:
+    """What a person did last since then; else the last transition.
+
+    Workers go on at once with what a person has begun. Whoever wanted the same must hear of the person, not of that.
+    """
+    rows = instance.checkpoints.only("instance", "revision", "cause", "at")
+    newest = list(rows.order_by("-revision")[:LOOKED_AT])
+    for one in newest:
+        cause = one.moved_by
+        if one.revision > seen and cause and cause.kind == CauseKind.OPERATOR:
+            return one
+    return newest[0] if newest else None
 
 
 def _moved(checkpoint: Checkpoint) -> str:

@@ -22,9 +22,7 @@ def open_run(instance: ProcessInstance, pk: int) -> StepRun:
     if run is None:
         raise OperationRefused(f"the process has no step run {pk}")
     if run.finished_at is not None:
-        raise StaleRevision(
-            f"{run.node} is over meanwhile: {StepStatus(run.status).value}"
-        )
+        raise StaleRevision(f"{run.node} is over meanwhile: {run.status!s}")
     return run
 
 

@@ -1,4 +1,4 @@
-"""Waits for an answer; who is told of it that there is none, is told by name."""
+"""Waits for an answer; who is told of it that there is none, and who sees to it then, is named."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -42,5 +42,39 @@ class Question(ProcessManager):
             after(2 * HOUR).notify("clerk", "duty").escalate(),
             after(3 * HOUR, urgent=True).notify("boss"),
             after(4 * HOUR).go_to(Step.ANSWERED),
+        ),
+    )
+
+
+class ComplaintMade(Event):
+    complaint: str
+
+
+class ComplaintSettled(Event):
+    complaint: str
+
+
+class Complaint(ProcessManager):
+    """Goes from one person to the next while nobody settles it."""
+
+    class Step(StrEnum):
+        MADE = "Made"
+        OPEN = "Open"
+        SETTLED = "Settled"
+
+    @dataclass(frozen=True)
+    class Data:
+        complaint: str
+
+    correlation = "complaint"
+
+    transitions = (
+        during(Step.MADE, when(ComplaintMade).go_to(Step.OPEN)),
+        during(
+            Step.OPEN,
+            when(ComplaintSettled).go_to(Step.SETTLED),
+            after(HOUR).assign("day-shift"),
+            after(2 * HOUR).assign("night-shift").notify("duty"),
+            after(3 * HOUR).assign("day-shift").go_to(Step.SETTLED),
         ),
     )

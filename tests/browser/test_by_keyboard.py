@@ -1,0 +1,278 @@
+"""What operators do most, from the first page to its effect, by keyboard alone: no mouse, and no other address."""
+
+from __future__ import annotations
+
+import re
+from uuid import UUID
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from examples.order_listing.messages import Destination, RequestExternalCreation
+from examples.order_listing.orders import place_order
+from orchestrator import Answer, CommandContext, start_process
+from orchestrator.engine.drain import drain
+from orchestrator.models import BulkOperation, OperatorAction, ProcessInstance
+from orchestrator.testing import replaced
+from tests.apps.every_construct.fixtures import helpdesk
+from tests.apps.every_construct.processes import Inquiry
+from tests.browser.conftest import live
+from tests.browser.orders import WHAT
+from tests.services.bulk import verdicts, worked_on
+from tests.services.site import site_with
+
+__all__ = ["helpdesk"]
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.once,
+    pytest.mark.usefixtures("helpdesk"),
+]
+
+MOST = 120
+"""Presses of Tab after which nobody looks any further."""
+
+UNSEEN = """() => {
+    const here = document.activeElement;
+    if (here === document.body) return "";  // round the end of the page
+    const box = here.getBoundingClientRect();
+    const inside = box.bottom > 0 && box.right > 0 && box.top < innerHeight && box.left < innerWidth;
+    const { outlineStyle, outlineWidth } = getComputedStyle(here);
+    const ringed = outlineStyle !== "none" && parseFloat(outlineWidth) >= 1;
+    return here.matches(":focus-visible") && inside && ringed ? "" : here.outerHTML.slice(0, 200);
+}"""
+"""What has the focus without showing it: no ring around it, or outside the window."""
+
+
+live_site = site_with("tests.apps.every_construct")
+"""A site whose code has the help desk."""
+
+
+def press(page: Page, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def has_focus(target: Locator) -> bool:
+    return bool(target.evaluate("element => element === document.activeElement"))
+
+
+def seen(page: Page) -> None:
+    """What has the focus shows it."""
+    assert page.evaluate(UNSEEN) == ""
+
+
+def tab_to(page: Page, target: Locator) -> None:
+    """Press Tab until this is reached; each place on the way shows that it has the focus."""
+    expect(target).to_have_count(1)
+    for _ in range(MOST):
+        if has_focus(target):
+            return
+        press(page, "Tab")
+        seen(page)
+    raise AssertionError(f"not reached by Tab: {target}")
+
+
+def to_content(page: Page) -> None:
+    """Leave the menu behind by the link that is reached first."""
+    press(page, "Tab")
+    expect(page.locator(".skip")).to_be_focused()
+    seen(page)
+    press(page, "Enter")
+    expect(page.locator("#main")).to_be_focused()
+
+
+def to_row(page: Page, rows: str) -> None:
+    press(page, "j")
+    expect(page.locator(f"{rows} a.subject").first).to_be_focused()
+    seen(page)
+
+
+def asked_and_sent(page: Page, action: str, reason: str) -> None:
+    """Write the reason into the dialog that has opened, and send it."""
+    dialog = page.locator(f"#{action}-dialog")
+    expect(dialog).to_be_visible()
+    expect(dialog.locator("textarea")).to_be_focused()
+    seen(page)
+    page.keyboard.type(reason)
+    tab_to(page, dialog.locator("button[type=submit]"))
+    press(page, "Enter")
+    expect(dialog).to_be_hidden()
+
+
+def taken(command: RequestExternalCreation, context: CommandContext) -> Answer:
+    """The exchange is back."""
+    return Answer("HTTP 202")
+
+
+def failed(number: int) -> list[UUID]:
+    orders = [place_order(Destination.BOTH, WHAT) for _ in range(number)]
+    drain()
+    return [UUID(str(order.process_id)) for order in orders]
+
+
+def status_of(process: UUID) -> str:
+    return ProcessInstance.objects.get(pk=process).status
+
+
+def asking(ticket: str) -> UUID:
+    """A process that waits for a person's verdict."""
+    receipt = start_process(Inquiry, Inquiry.Input(ticket))
+    drain()
+    return UUID(str(receipt.process_id))
+
+
+def test_one_process_that_has_failed_is_tried_again_by_keyboard_alone(
+    signed_in: Page,
+) -> None:
+    [process] = failed(1)
+    signed_in.goto("/")
+    live(signed_in)
+
+    to_content(signed_in)
+    tab_to(signed_in, signed_in.locator("#needs a[data-kind=failures]"))
+    press(signed_in, "Enter")
+    signed_in.wait_for_url("**/failures/")
+    to_row(signed_in, "#failures")
+    press(signed_in, "Enter")
+    signed_in.wait_for_url(re.compile("/failures/[0-9a-f]+/"))
+    to_row(signed_in, "#members")
+    press(signed_in, "Enter")
+    signed_in.wait_for_url(f"**/processes/{process}/")
+    live(signed_in)
+    press(signed_in, "r")
+    asked_and_sent(signed_in, "retry", "the exchange is back")
+
+    expect(signed_in.locator("#flash")).to_contain_text("Trying again")
+    expect(signed_in.locator("#retry-button")).to_be_focused()
+    seen(signed_in)
+    with replaced("RequestExternalCreation", taken):
+        drain()
+    expect(signed_in.locator(".trouble")).to_have_count(0)
+    assert status_of(process) == "waiting"
+    done = OperatorAction.objects.get()
+    assert (done.action, done.result, done.reason) == (
+        "retry",
+        "done",
+        "the exchange is back",
+    )
+
+
+def test_a_group_of_failures_is_tried_again_to_its_end_by_keyboard_alone(
+    signed_in: Page,
+) -> None:
+    processes = failed(3)
+    signed_in.goto("/")
+    live(signed_in)
+
+    press(signed_in, "g", "f")
+    signed_in.wait_for_url("**/failures/")
+    to_row(signed_in, "#failures")
+    press(signed_in, "r")
+    signed_in.wait_for_url("**/operations/begin/**")
+    to_content(signed_in)
+    tab_to(signed_in, signed_in.locator("#begin textarea[name=reason]"))
+    signed_in.keyboard.type("the exchange is back")
+    tab_to(signed_in, signed_in.locator("#begin-button"))
+    press(signed_in, "Enter")
+    signed_in.wait_for_url(re.compile(r"/operations/[0-9a-f-]{36}/"))
+    live(signed_in)
+    operation = BulkOperation.objects.get()
+    with replaced("RequestExternalCreation", taken):
+        worked_on(operation)
+
+    expect(signed_in.locator("#settled")).to_have_text("3 of 3 have their verdict")
+    expect(signed_in.locator(".head .chip")).to_have_text("completed")
+    assert verdicts(operation) == {"done": 3}
+    assert {status_of(one) for one in processes} == {"waiting"}
+    begun = OperatorAction.objects.get(action="start_bulk")
+    assert (begun.bulk_id, begun.result) == (operation.pk, "done")
+    each = OperatorAction.objects.filter(action="retry", bulk=operation)
+    assert each.values_list("instance", flat=True).distinct().count() == 3
+    assert each.count() == 3
+
+
+def test_a_decision_is_taken_by_keyboard_alone(signed_in: Page) -> None:
+    first, second = asking("T-1"), asking("T-2")
+    signed_in.goto("/")
+    live(signed_in)
+
+    press(signed_in, "g", "d")
+    signed_in.wait_for_url("**/decisions/")
+    live(signed_in)
+    rows = signed_in.locator("#decisions tbody tr")
+    expect(rows).to_have_count(2)
+    press(signed_in, "j")
+    press(signed_in, "j")
+    refuse = rows.nth(1).locator("[data-given=refuse]")
+    tab_to(signed_in, refuse)
+    press(signed_in, "Enter")
+    expect(signed_in.locator("#decide-dialog .subject")).to_contain_text("refuse")
+    asked_and_sent(signed_in, "decide", "it is too dear")
+
+    expect(signed_in.locator("#flash")).to_contain_text("Decided")
+    expect(rows).to_have_count(1)
+    drain()
+    decided = ProcessInstance.objects.get(pk=second)
+    assert decided.status == "completed"
+    assert status_of(first) == "waiting"
+    done = OperatorAction.objects.get()
+    assert (done.action, done.result, done.instance_id) == ("decide", "done", second)
+    press(signed_in, "j")
+    expect(rows.locator("a.subject")).to_be_focused()
+    seen(signed_in)
+
+
+def test_a_repair_is_staged_and_applied_by_keyboard_alone(signed_in: Page) -> None:
+    [process] = failed(1)
+    signed_in.goto("/")
+    live(signed_in)
+
+    press(signed_in, "/")
+    expect(signed_in.locator(".find input")).to_be_focused()
+    seen(signed_in)
+    signed_in.keyboard.type(str(process))
+    press(signed_in, "Enter")
+    signed_in.wait_for_url(f"**/processes/{process}/")
+    to_content(signed_in)
+    tab_to(signed_in, signed_in.locator("#header a[href$='/repair/']"))
+    press(signed_in, "Enter")
+    signed_in.wait_for_url("**/repair/")
+
+    to_content(signed_in)
+    data = signed_in.locator("#data-value")
+    tab_to(signed_in, data)
+    changed = data.input_value().replace("50 MWh", "60 MWh")
+    press(signed_in, "ControlOrMeta+a")
+    signed_in.keyboard.insert_text(changed)
+    tab_to(signed_in, signed_in.locator("form:has(#data-value) button[type=submit]"))
+    press(signed_in, "Enter")
+    staged = signed_in.locator("#summary .staged li")
+    expect(staged).to_have_count(1)
+
+    to_content(signed_in)
+    target = signed_in.locator("#move-target")
+    tab_to(signed_in, target)
+    signed_in.keyboard.type("Awaiting external l")
+    expect(target).to_have_value("AwaitingExternalListing")
+    tab_to(signed_in, signed_in.locator("form:has(#move-target) button[type=submit]"))
+    press(signed_in, "Enter")
+    expect(staged).to_have_count(2)
+    assert not OperatorAction.objects.exists()
+
+    to_content(signed_in)
+    tab_to(signed_in, signed_in.locator("#apply-reason"))
+    signed_in.keyboard.type("the exchange has it already")
+    tab_to(signed_in, signed_in.locator("#apply button[type=submit]"))
+    press(signed_in, "Enter")
+    signed_in.wait_for_url(f"**/processes/{process}/")
+
+    order = ProcessInstance.objects.get(pk=process)
+    assert order.step == "AwaitingExternalListing"
+    assert order.data["description"].startswith("60 MWh")
+    done = OperatorAction.objects.get()
+    assert (done.action, done.result, done.reason) == (
+        "repair",
+        "done",
+        "the exchange has it already",
+    )

@@ -1,0 +1,156 @@
+"""What operators come for, counted in clicks from the first page: why one has failed, and one of which others speak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Locator, Page, expect
+
+from examples.order_listing.messages import Destination, RequestExternalCreation
+from examples.order_listing.orders import place_order
+from orchestrator import CommandContext, Permanent, start_process
+from orchestrator.engine.drain import drain
+from orchestrator.models import Incident, ProcessInstance, Worker
+from orchestrator.testing import replaced, run
+from tests.apps.outside_ids.processes import Delivery, Ordered
+from tests.apps.process_managers.fixtures import known
+from tests.browser.conftest import live
+from tests.services.hired import hire
+from tests.services.site import site_with
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.once,
+    pytest.mark.usefixtures("deliveries"),
+]
+
+ERROR = "no exchange is configured"
+INNERMOST = 'raise Permanent("no exchange is configured'
+"""The line in which an order fails, where there is no exchange."""
+
+SEEN = """(trace, text) => {
+    const words = trace.firstChild;
+    const range = document.createRange();
+    const at = words.data.lastIndexOf(text);
+    range.setStart(words, at);
+    range.setEnd(words, at + text.length);
+    const line = range.getBoundingClientRect();
+    const seen = document.elementFromPoint(line.x + line.width / 2, line.y + line.height / 2);
+    return at >= 0 && seen === trace;
+}"""
+"""Whether these words of a trace are in the window, and in the part of the trace that its box shows."""
+
+
+@pytest.fixture(scope="module")
+def deliveries() -> Iterator[None]:
+    yield from known(Delivery)
+
+
+live_site = site_with("tests.apps.outside_ids")
+"""A site whose code has the deliveries."""
+
+
+@dataclass
+class Hand:
+    """A hand on a page: it clicks, types, and counts its clicks."""
+
+    page: Page
+    clicks: int = 0
+
+    def click(self, target: Locator) -> None:
+        target.click()
+        self.clicks += 1
+
+    def find(self, text: str) -> None:
+        """Write into the box above the page, and press Enter."""
+        self.click(self.page.locator(".find input"))
+        self.page.keyboard.type(text)
+        self.page.keyboard.press("Enter")
+
+
+@pytest.fixture
+def hand(signed_in: Page) -> Hand:
+    """A hand on the first page, which begins with the failures as soon as there are any."""
+    hire()
+    later = timezone.now() + timedelta(hours=1)
+    Worker.objects.update(seen_at=later, swept_at=later)
+    signed_in.goto("/")
+    live(signed_in)
+    return Hand(signed_in)
+
+
+def failed(key: str) -> ProcessInstance:
+    """An order that has failed since there is no exchange."""
+    order = place_order(Destination.BOTH, "50 MWh", key)
+    drain()
+    return ProcessInstance.objects.get(pk=order.process_id)
+
+
+def refused(command: RequestExternalCreation, context: CommandContext) -> None:
+    """Fails for another cause."""
+    raise Permanent("the exchange does not know this trader")
+
+
+def says_why(shown: Locator) -> None:
+    """The innermost line of the trace can be read there, and where it stands."""
+    trace = shown.locator("pre", has_text=INNERMOST)
+    expect(trace).to_be_visible()
+    expect(trace).to_contain_text("exchange_client.py")
+    trace.scroll_into_view_if_needed()
+    assert trace.evaluate(SEEN, INNERMOST)
+
+
+def test_why_the_one_that_failed_has_failed_is_two_clicks_away(hand: Hand) -> None:
+    page = hand.page
+    failed("A-1")
+    group = page.locator("#headline").get_by_role("link", name="Open the group")
+    expect(group).to_be_visible()
+
+    hand.click(group)
+    row = page.locator("#members tr", has_text="A-1")
+    expect(row).to_contain_text(ERROR)
+    hand.click(row.locator("summary", has_text="detail"))
+
+    says_why(row)
+    assert hand.clicks <= 2
+
+
+def test_why_this_one_of_many_has_failed_is_two_clicks_away(hand: Hand) -> None:
+    page = hand.page
+    process = failed("A-1")
+    with replaced("RequestExternalCreation", refused):
+        for number in range(2, 5):
+            place_order(Destination.BOTH, "60 MWh", f"A-{number}")
+        drain()
+    assert Incident.objects.values("fingerprint").distinct().count() == 2
+    expect(page.locator("#headline")).to_contain_text("does not know this trader")
+
+    hand.find("A-1")
+    page.wait_for_url(f"**/processes/{process.pk}/")
+    header = page.locator("#header")
+    expect(header.locator(".trouble")).to_contain_text(ERROR)
+    hand.click(header.locator("summary", has_text="detail"))
+
+    says_why(header)
+    assert hand.clicks <= 2
+    for width in (1440, 1024, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_one_of_which_others_speak_is_found_by_their_id_in_one_box(hand: Hand) -> None:
+    page = hand.page
+    for order, parcels in (("D-1", ["P-1", "P-2"]), ("D-2", ["P-3"])):
+        start_process(Delivery, Ordered(order, parcels, 7))
+    run()
+    there = ProcessInstance.objects.get(correlation_key="D-1")
+
+    hand.find("P-2")
+
+    page.wait_for_url(f"**/processes/{there.pk}/")
+    expect(page.locator("#header h1")).to_have_text("D-1")
+    assert hand.clicks <= 1

@@ -1,0 +1,339 @@
+"""S12.1, what may be seen is given by definition too: its processes and its pages, and nothing of any other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.test import Client
+from django.urls import reverse
+
+from monitoring.access import seen_by
+from monitoring.admin.grants import grantable
+from monitoring.consumers import groups_wanted
+from orchestrator import start_process
+from orchestrator.engine.drain import drain
+from orchestrator.models import BulkOperation, DefinitionGrant, ProcessInstance
+from orchestrator.testing import registered
+from tests.apps.nested_processes.processes import (
+    Clearing,
+    Cupboard,
+    House,
+    HouseClearing,
+)
+from tests.apps.process_managers.desk import place
+from tests.conftest import person
+from tests.integration.test_console_access import PAGES, address
+from tests.services.forms_of_actions import failed_order
+
+pytestmark = pytest.mark.django_db
+
+ORDERS, PARCELS = "order-listing", "shipping"
+VIEW, DATA = "view_processinstance", "view_data_processinstance"
+HIDDEN = "What it is about is not yours to see."
+SCRIPT = {"HX-Request": "true"}
+
+OF_ONE = {
+    "instance",
+    "instance-picture",
+    "instance-messages",
+    "instance-repair",
+    "instance-ledger-rows",
+    "instance-elements",
+    "definition",
+    "picture",
+    "versions",
+    "compare",
+}
+"""The pages of one process, or of one definition."""
+
+OF_DATA = {"instance-secrets", "instance-ledger"}
+"""Those of them for which one must see what processes are about."""
+
+LISTS = {"instances", "instances-export"}
+
+
+def let_see(user: User, definition: str, *codenames: str) -> User:
+    """Put somebody into a group that may see something of one definition, and read them anew."""
+    group, _new = Group.objects.get_or_create(name=f"{definition} people")
+    for permission in Permission.objects.filter(codename__in=codenames):
+        DefinitionGrant.objects.get_or_create(
+            group=group, definition=definition, permission=permission
+        )
+    user.groups.add(group)
+    return User.objects.get(pk=user.pk)
+
+
+@pytest.fixture
+def ann(db: None) -> User:
+    """Return somebody who may look at orders, and at nothing else."""
+    return let_see(person("ann"), ORDERS, VIEW)
+
+
+@pytest.fixture
+def signed_in(client: Client, ann: User) -> Client:
+    client.force_login(ann)
+    return client
+
+
+@pytest.fixture
+def order(db: None) -> ProcessInstance:
+    return failed_order()
+
+
+@pytest.fixture
+def parcel(parcels: None, db: None) -> ProcessInstance:
+    return place("SECRET-PARCEL")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nested() -> Iterator[None]:
+    with registered(Cupboard, Clearing, HouseClearing):
+        yield
+
+
+def of(process: ProcessInstance) -> dict[str, Any]:
+    failure = process.incidents.first()
+    cause = failure.fingerprint if failure else "0" * 32
+    return {"process": process.pk, "cause": cause, "bulk": process.pk}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_s12_1_only_pages_of_that_definition_are_shown(
+    name: str, signed_in: Client, order: ProcessInstance, parcel: ProcessInstance
+) -> None:
+    own = signed_in.get(address(name, PAGES[name], of(order)))
+    words = [PARCELS if word == ORDERS else word for word in PAGES[name]]
+    others = signed_in.get(address(name, words, of(parcel)))
+
+    assert others.status_code == (302 if name in LISTS | {"definitions"} else 403)
+    if name in OF_ONE:
+        assert own.status_code == 200
+    elif name in LISTS | {"definitions"}:
+        assert "definition=order-listing" in own["Location"]
+    else:
+        assert own.status_code == 403
+
+
+@pytest.mark.parametrize("name", sorted(OF_DATA))
+def test_s12_1_what_processes_are_about_is_given_by_definition_too(
+    name: str,
+    signed_in: Client,
+    ann: User,
+    order: ProcessInstance,
+    parcel: ProcessInstance,
+) -> None:
+    let_see(ann, ORDERS, DATA)
+
+    for process, status in ((order, 200), (parcel, 403)):
+        path = address(name, PAGES[name], of(process))
+        assert signed_in.get(path).status_code == status
+
+
+def test_s12_1_who_sees_all_processes_sees_the_data_of_those_of_one_definition(
+    client: Client, order: ProcessInstance, parcel: ProcessInstance
+) -> None:
+    client.force_login(let_see(person("bob", VIEW), ORDERS, DATA))
+
+    shown = {
+        process.name: client.get(f"/processes/{process.pk}/").content.decode()
+        for process in (order, parcel)
+    }
+
+    hidden = {name: HIDDEN in text for name, text in shown.items()}
+    assert hidden == {ORDERS: False, PARCELS: True}
+    assert client.get("/processes/").status_code == 200
+
+
+@pytest.mark.parametrize("headers", [{}, SCRIPT], ids=["page", "live"])
+def test_s12_1_a_list_has_nothing_of_other_definitions_whatever_it_is_asked(
+    headers: dict[str, str],
+    signed_in: Client,
+    order: ProcessInstance,
+    parcel: ProcessInstance,
+) -> None:
+    asked = (
+        f"/processes/?definition={ORDERS}&since=1&rows={parcel.pk},{order.pk}",
+        f"/processes/?definition={ORDERS}&since=1&q=SECRET",
+        f"/definitions/{ORDERS}/?since=1&rows={parcel.pk}&definition={PARCELS}",
+        f"/processes/export.csv?definition={ORDERS}&q={parcel.pk}",
+        f"/processes/{order.pk}/?since=1&sub={parcel.pk}",
+        f"/processes/{order.pk}/messages/?since=1&key=1",
+    )
+    for path in asked:
+        answer = signed_in.get(path, headers=headers)
+        text = b"".join(answer).decode()  # of a file, too
+
+        assert answer.status_code == 200, path
+        assert "SECRET-PARCEL" not in text, path
+        # What was asked for stands in the fields of the page, and nowhere else.
+        assert str(parcel.pk) not in re.sub(r'(value|href|data-\w+)="[^"]*"', "", text)
+    assert signed_in.get(f"/processes/?definition={PARCELS}").status_code == 403
+    assert signed_in.get(f"/find/?q={order.pk}").status_code == 403
+
+
+def test_s12_1_a_process_of_several_definitions_says_of_its_parts_only_that_they_are(
+    client: Client,
+) -> None:
+    house = start_process(HouseClearing, House(["hall", "study"], "attic"))
+    drain()
+    child = ProcessInstance.objects.filter(parent=house.process_id).first()
+    assert child is not None
+    client.force_login(let_see(person("carl"), "house-clearing", VIEW, DATA))
+    page = f"/processes/{house.process_id}/?sub={child.pk}"
+
+    before = client.get(page).content.decode()
+    client.force_login(let_see(person("dora", VIEW), ORDERS, VIEW))
+    whole = client.get(page).content.decode()
+
+    assert 'id="drawing-sub"' not in before
+    assert 'id="drawing-sub"' in whole
+
+
+def test_s12_1_the_menu_has_the_definitions_and_no_number_of_all(
+    signed_in: Client, order: ProcessInstance, parcel: ProcessInstance
+) -> None:
+    text = signed_in.get("/", follow=True).content.decode()
+
+    menu = text[text.index("<nav") : text.index("</nav>")]
+    assert re.findall(r'href="([^"]+)"', menu) == [
+        f"{reverse('monitoring:instances')}?definition={ORDERS}"
+    ]
+    assert PARCELS not in text
+    assert 'class="find"' not in text
+
+
+def test_s12_1_an_answer_is_shared_with_nobody_who_sees_less(
+    client: Client, viewer: User, ann: User, order: ProcessInstance
+) -> None:
+    path = f"/processes/{order.pk}/?since=1"
+    client.force_login(viewer)
+    all_seen = client.get(path, headers=SCRIPT).content.decode()
+    client.force_login(ann)
+    one_seen = client.get(path, headers=SCRIPT).content.decode()
+
+    assert HIDDEN not in all_seen
+    assert "/waits/" in all_seen
+    assert HIDDEN in one_seen
+    assert "/waits/" not in one_seen
+
+
+def test_s12_1_a_button_pressed_there_is_the_engines_to_allow(
+    signed_in: Client, ann: User, order: ProcessInstance, parcel: ProcessInstance
+) -> None:
+    def pressed(process: ProcessInstance) -> int:
+        form = {"key": uuid4(), "reason": "late", "revision": process.revision}
+        path = f"/processes/{process.pk}/escalate/"
+        return signed_in.post(path, form, headers=SCRIPT).status_code
+
+    assert pressed(order) == 403
+    let_see(ann, ORDERS, "escalate_processinstance")
+    assert pressed(order) == 200
+    assert pressed(parcel) == 403
+    order.refresh_from_db()
+    assert order.escalation_level == 1
+
+
+def test_s12_1_both_can_be_given_in_the_admin() -> None:
+    known = set(grantable().values_list("codename", flat=True))
+
+    assert {VIEW, DATA} <= known
+
+
+@pytest.mark.parametrize("page", ["waits", "stalled", "decisions"])
+def test_s12_1_a_button_pressed_from_a_list_of_all_is_answered_with_its_own_page(
+    page: str, signed_in: Client, order: ProcessInstance, parcel: ProcessInstance
+) -> None:
+    headers = {**SCRIPT, "HX-Current-URL": f"http://testserver/{page}/"}
+
+    answer = signed_in.post(f"/processes/{order.pk}/escalate/", {}, headers=headers)
+    text = answer.content.decode()
+
+    assert answer.status_code == 400
+    assert str(order.pk) in text
+    assert str(parcel.pk) not in text
+    assert "SECRET-PARCEL" not in text
+
+
+@pytest.mark.parametrize("granted", [[VIEW], [VIEW, DATA]], ids=len)
+def test_s12_1_a_repair_that_is_applied_is_refused_on_a_page_of_that_definition(
+    granted: list[str], signed_in: Client, ann: User, order: ProcessInstance
+) -> None:
+    let_see(ann, ORDERS, *granted)
+    form = {"key": uuid4(), "reason": "it is wrong", "revision": order.revision}
+    path = f"/processes/{order.pk}/repair/"
+
+    answer = signed_in.post(path, form, headers=SCRIPT)
+
+    assert answer.status_code == 400  # nothing is staged
+    assert "/waits/" not in answer.content.decode()
+
+
+@pytest.mark.parametrize("amount", ["50 MWh", "51 MWh"])
+def test_s12_1_no_condition_on_data_is_asked_for_who_may_not_see_it(
+    amount: str, signed_in: Client, ann: User, order: ProcessInstance
+) -> None:
+    let_see(ann, ORDERS, "migrate_processinstance", "run_bulkoperation")
+    where = quote(f'quantity = "{amount}"')
+    path = (
+        f"/definitions/{ORDERS}/versions/compare/?from=2&to=2&preview=1&where={where}"
+    )
+
+    looked = signed_in.get(path)
+    begun = signed_in.post(path, {"key": uuid4(), "reason": "because"})
+
+    assert (looked.status_code, begun.status_code) == (400, 400)
+    assert str(order.pk) not in looked.content.decode()
+    assert not BulkOperation.objects.exists()
+
+
+def test_s12_1_elements_are_not_looked_for_by_what_they_are(client: Client) -> None:
+    house = start_process(HouseClearing, House(["hall", "study"], "attic"))
+    drain()
+    path = f"/processes/{house.process_id}/elements.csv?step=clearing&search="
+    step = ProcessInstance.objects.get(pk=house.process_id).step_runs.get(item=1).node
+
+    def rows(user: User, search: str) -> int:
+        client.force_login(user)
+        address = path.replace("clearing", step) + search
+        return b"".join(client.get(address)).decode().count("\n") - 1
+
+    sees = person("erin", VIEW, DATA)
+    blind = let_see(person("fred"), "house-clearing", VIEW)
+
+    assert [rows(sees, word) for word in ("hall", "nowhere")] == [1, 0]
+    assert [rows(blind, word) for word in ("hall", "nowhere")] == [0, 0]
+
+
+def test_s12_1_what_a_process_is_part_of_is_not_told_where_it_is_of_another(
+    client: Client,
+) -> None:
+    house = start_process(HouseClearing, House(["hall", "study"], "attic"))
+    drain()
+    room = ProcessInstance.objects.filter(parent=house.process_id).first()
+    assert room is not None
+    page = f"/processes/{room.pk}/"
+
+    client.force_login(let_see(person("gus"), room.name, VIEW))
+    assert str(house.process_id) not in client.get(page).content.decode()
+    client.force_login(let_see(person("hal"), "house-clearing", VIEW))
+    assert client.get(page).status_code == 403
+    client.force_login(person("ida", VIEW))
+    assert str(house.process_id) in client.get(page).content.decode()
+
+
+def test_s12_1_a_grant_for_no_definition_is_none(ann: User) -> None:
+    DefinitionGrant.objects.update(definition="")
+
+    assert seen_by(User.objects.get(pk=ann.pk)) == frozenset()
+
+
+def test_s12_1_the_longest_name_of_a_definition_can_be_followed() -> None:
+    name = "d" * 100
+
+    assert list(groups_wanted(f"watch=definition:{name}")) == [f"definition.{name}"]
