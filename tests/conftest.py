@@ -235,7 +235,10 @@ def invariants(request: pytest.FixtureRequest, real_services: None) -> Iterator[
         return
     request.getfixturevalue("db")  # and so is still there when the test is over
     yield
-    assert broken() == []
+    # A test that looks at pages runs no workers, and on a busy machine it takes minutes.
+    looks = folder(request.path) == "browser"
+    nobody_works = looks and "workers" not in request.fixturenames
+    assert broken(nobody_works=nobody_works) == []
 
 
 # Other processes

@@ -50,9 +50,11 @@ def repaired(page: Page, order: ProcessInstance) -> None:
 
     page.select_option("#move-target", "AwaitingExternalListing")
     page.click("form:has(#move-target) button")
+    expect(page.locator(".step.has-ghost")).to_have_count(1)
     data = page.input_value("#data-value").replace('"50 MWh"', '"60 MWh"')
     page.fill("#data-value", data)
     page.click("form:has(#data-value) button")
+    expect(page.locator("#summary .staged li")).to_have_count(2)
     page.reload()
     expect(page.locator("#summary .staged li")).to_have_count(2)
     if place := os.environ.get("PICTURES"):

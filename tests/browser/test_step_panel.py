@@ -59,7 +59,8 @@ def test_s3_5_elements_are_found_at_the_map_and_lead_into_nested_maps(
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text("棚34")
     fits(signed_in)
-    rows.locator("a.subject").click()
+    with signed_in.expect_navigation():
+        rows.locator("a.subject").click()
     signed_in.goto(f"{signed_in.url}?step=count_box")
     live(signed_in)
     expect(signed_in.locator("#elements")).to_contain_text("3 elements in all")

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from contextlib import suppress
 from functools import partial
 
 import psutil
@@ -46,8 +47,10 @@ def stop(*pids: int) -> None:
 
 
 def go_on(*pids: int) -> None:
+    """Let them go on, but for those that a supervisor which goes on before them has replaced."""
     for pid in pids:
-        os.kill(pid, signal.SIGCONT)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
 
 
 # Workers

@@ -44,11 +44,13 @@ _once: dict[Check, Sequence[Query]] = {}
 """What it asked the first time, when nothing was there."""
 
 
-def broken() -> list[str]:
-    """Return what `violations` does."""
+def broken(*, nobody_works: bool = False) -> list[str]:
+    """Return what `violations` does; where nobody takes work, without what says that none has been taken for long."""
     with snapshot():
         idle_limit.allow(idle_limit.LONG)
         quiet = _on_nothing.keys() - _with_something()
+        if nobody_works:
+            quiet |= {overdue}
         return [
             f"{name}{finding}"
             for name, check in PARTS
