@@ -63,7 +63,7 @@ class CallsToMake:
                     here.queue, here.owner, left, lease, which, **values
                 )
                 found += [item.work for item in claimed]
-        if time.monotonic() - asked > conf().LEASE_SECONDS / 2:
+        if leases.may_end(asked):
             leases.doubt()  # others may have taken it over before the answer came
             return []
         self.more = len(found) == most

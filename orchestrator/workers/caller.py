@@ -143,6 +143,7 @@ class Caller:
     # Beginning calls
 
     def _claim(self) -> None:
+        asked = time.monotonic()
         found = self.to_make.claim(self.shared.room)
         if self.deaf and not self.to_make.more:
             self._claim_at = time.monotonic() + conf().POLL_SECONDS
@@ -154,8 +155,25 @@ class Caller:
                 call = self.to_make.prepared(work, call)
                 if call is not None:
                     begun.append(self._shown(call))
+            if leases.may_end(asked):
+                self._keep_own(begun)
         finally:  # the database may have refused one of them
             self.loop.begin(begun)
+
+    def _keep_own(self, begun: list[Flight]) -> None:
+        """Lets go of those calls that others have taken over while they were prepared.
+
+        Raises:
+            DatabaseError: it cannot be known; all are let go.
+        """
+        mine = set[Call]()
+        try:
+            mine = still_mine(self.worker.owner, [flight.call for flight in begun])
+        finally:
+            for flight in begun:
+                if flight.call not in mine:
+                    self._let_go(flight)
+            begun[:] = [flight for flight in begun if flight.call in mine]
 
     def _shown(self, call: Call) -> Flight:
         """A call that is about to begin; its supervisor knows of it from now on."""

@@ -1,16 +1,18 @@
 """Claims, leases and fences: who holds the work may settle it, and nobody else; what is given back is uncharged."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import Group
 
-from orchestrator import Answer, CommandContext
+from orchestrator import Answer, CommandContext, start_process
 from orchestrator.conf import conf
 from orchestrator.engine import drain as draining
 from orchestrator.engine.claims import leases
@@ -20,7 +22,9 @@ from orchestrator.engine.drain import drain
 from orchestrator.engine.events.deadlines import fire
 from orchestrator.engine.events.delivery import deliver
 from orchestrator.engine.events.outbox import carry_out
+from orchestrator.engine.steps import running, session
 from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.storage.results import Results
 from orchestrator.engine.storage.table import Table
 from orchestrator.engine.storage.tables import commands, events, step_runs
 from orchestrator.models import (
@@ -32,6 +36,7 @@ from orchestrator.models import (
     Lost,
     ProcessInstance,
     StepRun,
+    StepStatus,
     Verdict,
 )
 from orchestrator.queue import depth
@@ -47,7 +52,12 @@ from tests.apps.process_managers.messages import (
     ParcelScanned,
 )
 from tests.apps.process_managers.together import raised, together
+from tests.apps.watched.fixtures import watched
+from tests.apps.watched.processes import Watched, WatchedInside
+from tests.apps.watched.steps import Work, begun
 from tests.services.explained import explained
+
+__all__ = ["watched"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
@@ -423,6 +433,35 @@ def test_a_batch_that_takes_long_is_given_back_to_others(
 
     attempts = InboxEvent.objects.filter(type="ParcelScanned")
     assert list(attempts.values_list("attempt", "verdict")) == [(1, Verdict.MOVED)] * 3
+
+
+@pytest.mark.usefixtures("watched")
+@pytest.mark.parametrize("workflow", [Watched, WatchedInside])
+def test_a_step_whose_arguments_were_long_in_coming_is_claimed_anew_uncharged(
+    workflow: type[Watched | WatchedInside], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lease may have run out meanwhile, and others may have run it."""
+    name = f"late {workflow.name}"
+    waits = iter([conf().LEASE_SECONDS, 0.0])
+    read, monotonic, passed = Results.arguments, time.monotonic, [0.0]
+    clock = SimpleNamespace(monotonic=lambda: monotonic() + passed[0])
+
+    def slowly(results: Results, *given: Any) -> dict[str, Any]:
+        passed[0] += next(waits)
+        return read(results, *given)
+
+    monkeypatch.setattr(Results, "arguments", slowly)
+    monkeypatch.setattr(leases, "time", clock)
+    monkeypatch.setattr(session, "time", clock)
+    monkeypatch.setattr(running, "time", clock)
+    start_process(workflow, Work(name, "sleep"))
+    drain()
+
+    assert list(waits) == []  # they were read twice
+    assert len(begun(name)) == 1
+    [run] = StepRun.objects.all()
+    assert (run.status, run.attempt) == (StepStatus.DONE, 1)
+    assert not Incident.objects.exists()
 
 
 def test_a_time_slice_ends_and_the_bell_is_rung_for_the_rest() -> None:

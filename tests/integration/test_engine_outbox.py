@@ -13,6 +13,7 @@ from django.utils import timezone
 from orchestrator import Answer, CommandContext, Permanent, registry, send_event
 from orchestrator.conf import conf
 from orchestrator.engine import inbox
+from orchestrator.engine.claims import leases
 from orchestrator.engine.drain import drain
 from orchestrator.engine.events import outbox
 from orchestrator.engine.storage.batch import database_now, send
@@ -88,6 +89,7 @@ def test_a_command_whose_process_was_long_in_coming_is_claimed_anew_uncharged(
     times = iter([0.0, conf().LEASE_SECONDS, 0.0, 0.0])
     clock = SimpleNamespace(monotonic=lambda: next(times))
     monkeypatch.setattr(outbox, "time", clock)
+    monkeypatch.setattr(leases, "time", clock)
 
     _process, calls = book()
 

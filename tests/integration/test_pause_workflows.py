@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import partial
@@ -574,7 +575,7 @@ def test_a_step_that_was_claimed_just_before_starts_no_sub_process(asked: Ask) -
     session = Session.of(claimed.work, slice_, QuickResults(slice_.held))
     assert session is not None
     paused(process, asked)
-    session.go_through(claimed.work)
+    session.go_through(claimed.work, time.monotonic())
 
     run = visit(process, "bottom")
     assert (run.status, run.owner, run.attempt, run.child) == ("ready", "", 0, None)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from orchestrator import start_process
 from orchestrator.definition import (
     AsyncStepContext,
     StepContext,
@@ -9,10 +10,16 @@ from orchestrator.definition import (
     step,
     undo,
 )
+from orchestrator.engine.claims import leases
+from orchestrator.engine.claims.calls import Call
 from orchestrator.exceptions import InvalidDefinition
 from orchestrator.models import IssuedCommand, StepRun
 from orchestrator.queue import calls_of
 from orchestrator.testing import replaced, started
+from orchestrator.workers.caller import Caller
+from orchestrator.workers.current import Current
+from orchestrator.workers.event_loop import Flight
+from orchestrator.workers.shared_calls import SharedCalls
 from tests.apps.waiting_calls import processes as p
 from tests.apps.waiting_calls.fixtures import forgotten, waiting_calls
 from tests.apps.waiting_calls.ways import entries
@@ -54,6 +61,33 @@ def test_what_waits_outside_has_a_queue_of_its_own() -> None:
     assert list(runs.values_list("queue", flat=True)) == [here, calls, calls, here]
     queues = IssuedCommand.objects.values_list("queue", flat=True)
     assert set(queues) == {calls}
+
+
+def test_a_call_that_others_took_over_while_it_was_prepared_is_not_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that is still the worker's own begins, however long that took."""
+    for name in ("a", "b"):
+        start_process(p.OneCall, p.Told(name))
+    Current().drain("default")
+    caller = Caller(calls_of("default"), Current(), SharedCalls(4))
+    begun = list[Flight]()
+    monkeypatch.setattr(caller.loop, "begin", begun.extend)
+    prepared, late = caller.to_make.prepared, iter([False, True])
+    monkeypatch.setattr(leases, "may_end", lambda since: next(late))
+
+    def long_in_coming(work: StepRun, before: Call | None) -> Call | None:
+        call = prepared(work, before)
+        StepRun.objects.filter(instance__data__name="a").update(owner="another")
+        return call
+
+    monkeypatch.setattr(caller.to_make, "prepared", long_in_coming)
+    caller._claim()
+
+    [own] = StepRun.objects.filter(owner=caller.worker.owner)
+    assert [flight.call.work for flight in begun] == [own]
+    assert [call.work for call in caller.flights] == [own]
+    assert list(late) == []
 
 
 def test_a_plain_function_stands_in_for_one_that_waits() -> None:

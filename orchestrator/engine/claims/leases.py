@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -51,6 +52,11 @@ def renew(owners: Sequence[str]) -> None:
     if connection.vendor != "postgresql":
         sets, until = "wake_at = %s", _stored(database_now() + lease)
     send(_held(table, owners, sets, [until]) for table in TABLES)
+
+
+def may_end(since: float) -> bool:
+    """Whether a lease that was whole at a monotonic time may soon be over: what has not begun is not begun then."""
+    return time.monotonic() - since > conf().LEASE_SECONDS / 2
 
 
 def name_of(table: Table[Any], pk: object) -> str:

@@ -10,14 +10,13 @@ from typing import Any
 from django.db import transaction
 
 from orchestrator import registry
-from orchestrator.conf import conf
 from orchestrator.definition.codec import decode
 from orchestrator.engine import inbox
 from orchestrator.engine.change import incidents, secret_values, turns
 from orchestrator.engine.change.application_code import applications, kept_waiting
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.status import TROUBLED
-from orchestrator.engine.claims import give_back
+from orchestrator.engine.claims import give_back, leases
 from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.failures import of_work
 from orchestrator.engine.storage.batch import Statement, database_now, send
@@ -80,7 +79,7 @@ def handler_of(command: IssuedCommand) -> Handler | None:
 def _carry_out(command: IssuedCommand, handler: Handler) -> None:
     asked = time.monotonic()
     message, context = given(command, handler)
-    if time.monotonic() - asked > conf().LEASE_SECONDS / 2:
+    if leases.may_end(asked):
         give_back.doubt()  # others may have carried it out before the answer came
         return
     if command.delivery == Delivery.REACTION:

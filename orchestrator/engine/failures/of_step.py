@@ -75,7 +75,7 @@ FINAL = of_work.HOPELESS | Interrupted | NoCase | OF_CHILD | TimedOut
 def of_step(run: StepRun, error: Exception, plan: Plan | None, policy: Policy) -> None:
     """Stores what a failed attempt leads to; without a plan the graph itself could not be had."""
     if is_engines(error, LeaseLost):
-        log.info("%s was settled by another worker: %s", run, error)
+        log.info("%s is let go of: %s", run, error)
         return
     try:
         secret_values.note_of_work(error, run)

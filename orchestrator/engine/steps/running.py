@@ -43,6 +43,7 @@ class StepRunner:
 
     def run(self, run: StepRun) -> None:
         """Runs a claimed visit, and those that follow it here. Nothing is raised for a failing step."""
+        held_at = time.monotonic()
         asleep = run.status == StepStatus.WAITING
         if run.kind == StepKind.SLEEP or (asleep and run.kind in waits.OF_OTHERS):
             waits.run_late(run)
@@ -54,7 +55,7 @@ class StepRunner:
             self._taken_up.remove(run.pk)
         elif run.kind != StepKind.ITEM:  # live pages are told that it runs
             announce(session.instance, {run.node: StepStatus.RUNNING}, "")
-        session.go_through(run)
+        session.go_through(run, held_at)
 
     def _session(self, run: StepRun) -> Session | None:
         """The session of its process; None where the visit cannot be run here."""

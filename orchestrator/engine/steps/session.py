@@ -100,6 +100,8 @@ class Session:
         self.quick = quick
         self.workflow = definitions.workflow_of(instance)
         self.clock = Clock()
+        self.held_at = time.monotonic()
+        """When the visit that is run was this worker's for sure."""
         self.troubled = False
         """Whether something went wrong here, which others have written down: what is known of the process is old."""
 
@@ -123,11 +125,18 @@ class Session:
             of_step.of_step(run, error, None, Policy())
             return None
 
-    def go_through(self, run: StepRun) -> None:
-        """Runs a visit, and those that follow it here."""
+    def go_through(self, run: StepRun, held_at: float) -> None:
+        """Runs a visit, and those that follow it here.
+
+        Args:
+            run: the visit.
+            held_at: a monotonic time at which it was this worker's.
+        """
         following: StepRun | None = run
         while following is not None:
+            self.held_at = held_at
             following = self.run(following)
+            held_at = time.monotonic()
 
     def run(self, run: StepRun) -> StepRun | None:
         """Runs one visit to its end, and gives the one that this worker goes on with."""
@@ -275,18 +284,27 @@ class Session:
 
         Raises:
             Exception: whatever it raises, or the outcome that it returns.
+            LeaseLost: what it is called with was so long in coming that others may have run it.
         """
         work = leases.name_of(step_runs, run.pk)
         with self.worker_slice.watch(
             policy.timeout, work, policy.heartbeat
         ) as reporting:
-            with reporting():  # the function has nothing to report before it is called
+            # Until it is called the function has nothing to report, and what goes wrong is not its own.
+            with reporting(), application_code.engines():
                 context = RunningStep(self.instance, run, policy.timeout, reporting)
                 function, arguments = self.bound(run, vertex, context)
+                self._check_held(run)
             result = application_code.call(function, arguments, run.node)
         if isinstance(result, Outcome):
             raise result
         return result
+
+    def _check_held(self, run: StepRun) -> None:
+        """Raises LeaseLost when a visit has been prepared for so long that others may have taken it over."""
+        if leases.may_end(self.held_at):
+            give_back.doubt()
+            raise LeaseLost(f"what {run.node} is called with was long in coming")
 
     def bound(
         self,
