@@ -1,8 +1,8 @@
 """Who may see the console, over HTTP and over WebSocket alike.
 
 Who has the permission to look at processes sees all of them. Who has it by grants, for some definitions alone, sees the
-pages that show one of these definitions and no other, and none of the others: a page lets nobody in by a grant unless
-it says what it is of.
+pages that show these definitions and no other, and none of the others: a page lets nobody in by a grant unless it says
+what it is of.
 """
 
 from collections.abc import Callable
@@ -21,9 +21,10 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 
+from monitoring.open_pages import by_script
 from orchestrator.grants import definitions_of, grants_of
 from orchestrator.missing_tables import MIGRATE, lacks_tables
-from orchestrator.models import ProcessInstance
+from orchestrator.models import BulkOperation, Incident, ProcessInstance
 
 VIEW = "orchestrator.view_processinstance"
 EVENTS = "orchestrator.view_inboxevent"
@@ -38,24 +39,29 @@ BY_DEFINITION = (VIEW, DATA)
 SEEN = "procession_seen"
 """Under which the request of whoever sees some definitions alone has their names in order, for templates too."""
 
+SHOWS = "procession_shows"
+"""Under which such a request has the names of those of which its page shows something, in order."""
+
 View = Callable[..., HttpResponseBase]
 
-DefinitionOf = Callable[[HttpRequest, dict[str, Any]], str]
-"""The name of the definition that a page shows, by its request and the parts of its address; "" for several."""
+Names = frozenset[str]
+
+DefinitionsOf = Callable[[HttpRequest, dict[str, Any]], Names]
+"""The definitions of which a page shows something, by its request and the parts of its address; none for any."""
 
 
 class ReaderOf(SimpleLazyObject):  # type: ignore[type-arg]  # it takes none when it runs
-    """The user of a request for a page of one definition: what they may see of that, they may see here."""
+    """The user of a request for a page of some definitions: what they may see of all these, they may see here."""
 
-    def __init__(self, user: Any, definition: str) -> None:
-        self.__dict__.update(_user=user, _definition=definition)
+    def __init__(self, user: Any, definitions: Names) -> None:
+        self.__dict__.update(_user=user, _definitions=definitions)
         super().__init__(lambda: user)
 
     def has_perm(self, permission: str, obj: Any = None) -> bool:
         user = self.__dict__["_user"]
         if obj is None and permission in BY_DEFINITION:
             mine = definitions_of(user, permission)
-            return mine is None or self.__dict__["_definition"] in mine
+            return mine is None or self.__dict__["_definitions"] <= mine
         return bool(user.has_perm(permission, obj))
 
     def has_perms(self, permissions: Any, obj: Any = None) -> bool:
@@ -79,17 +85,32 @@ def for_data_viewers_of_process(view: View) -> View:
 
 def for_viewers_of_definition(view: View) -> View:
     """The same for a page of the definition `name`, and for those who may look at its processes."""
-    return _guarded(view, of=lambda request, parts: parts["name"])
+    return _guarded(view, of=lambda request, parts: frozenset([parts["name"]]))
 
 
 def for_viewers_of_list(view: View) -> View:
     """The same for a list that `?definition=` narrows: who may look at some definitions alone is shown one of them."""
-    return _guarded(view, of=_of_list)
+    return _guarded(view, of=_of_list, instead=lambda request: request.path)
+
+
+def for_viewers_of_selection(view: View) -> View:
+    """The same for a page about what `?definition=` or `?cause=` selects, which has no other instead."""
+    return _guarded(view, of=_of_selection)
+
+
+def for_viewers_of_cause(view: View) -> View:
+    """The same for the failures of one `cause`, which are of one definition."""
+    return _guarded(view, of=lambda request, parts: names_of_cause(parts["cause"]))
+
+
+def for_viewers_of_operation(view: View) -> View:
+    """The same for the bulk operation `pk`, and for those who may look at all the definitions that it is limited to."""
+    return _guarded(view, of=lambda request, parts: names_of_operation(parts["pk"]))
 
 
 def for_viewers_of_home(view: View) -> View:
     """The same for the first page, from which whoever sees some definitions alone is led to the list of one."""
-    return _guarded(view, instead="monitoring:instances")
+    return _guarded(view, instead=lambda _: reverse("monitoring:instances"))
 
 
 def for_event_viewers(view: View) -> View:
@@ -119,15 +140,21 @@ def may(user: Any, *more: str) -> bool:
     )
 
 
-def by_script(request: HttpRequest) -> bool:
-    """Whether an open page asks, and not a browser that will show the answer."""
-    return request.headers.get("HX-Request") == "true"
-
-
 def seen_in(request: HttpRequest) -> frozenset[str] | None:
     """The definitions that the reader of a page may see something of; None for all that there are."""
     seen: tuple[str, ...] | None = getattr(request, SEEN, None)
     return None if seen is None else frozenset(seen)
+
+
+def shown_in(request: HttpRequest) -> tuple[str, ...]:
+    """The definitions of which a page shows something, where its reader may see some alone; else none are named."""
+    shown: tuple[str, ...] = getattr(request, SHOWS, ())
+    return shown
+
+
+def shows_only(request: HttpRequest, definition: str) -> bool:
+    """Whether an answer may show all that there is of one definition to the reader of this page."""
+    return seen_in(request) is None or shown_in(request) == (definition,)
 
 
 def seen_by(user: Any) -> frozenset[str] | None:
@@ -136,7 +163,10 @@ def seen_by(user: Any) -> frozenset[str] | None:
 
 
 def _guarded(
-    view: View, *more: str, of: DefinitionOf | None = None, instead: str = ""
+    view: View,
+    *more: str,
+    of: DefinitionsOf | None = None,
+    instead: Callable[[HttpRequest], str] | None = None,
 ) -> View:
     @login_not_required  # a middleware would send scripts to a page that they cannot show
     @wraps(view)
@@ -148,10 +178,9 @@ def _guarded(
         try:
             setattr(request, SEEN, None)
             if of is not None:
-                _of_one(request, of, kwargs)
+                _of_some(request, of, kwargs)
             if not may(request.user, *more):
-                path = request.path if of is _of_list else instead and reverse(instead)
-                return _elsewhere(request, path)
+                return _elsewhere(request, instead(request) if instead else "")
             return view(request, *args, **kwargs)
         except DatabaseError as error:
             if not lacks_tables(error):
@@ -161,17 +190,18 @@ def _guarded(
     return guarded
 
 
-def _of_one(request: HttpRequest, of: DefinitionOf, parts: dict[str, Any]) -> None:
-    """Has the reader of a page of one definition be asked what they may see of that."""
+def _of_some(request: HttpRequest, of: DefinitionsOf, parts: dict[str, Any]) -> None:
+    """Has the reader of a page of some definitions be asked what they may see of these."""
     user: Any = request.user
     if not user.is_active or user.has_perms(BY_DEFINITION):
         return
     if not any(map(grants_of(user).get, BY_DEFINITION)):
         return
-    if definition := of(request, parts):
+    if definitions := of(request, parts):
         mine = seen_by(user)
         setattr(request, SEEN, None if mine is None else tuple(sorted(mine)))
-        request.user = ReaderOf(user, definition)  # type: ignore[assignment]  # as Django's own lazy one
+        setattr(request, SHOWS, tuple(sorted(definitions)))
+        request.user = ReaderOf(user, definitions)  # type: ignore[assignment]  # as Django's own lazy one
 
 
 def _elsewhere(request: HttpRequest, path: str) -> HttpResponseBase:
@@ -190,18 +220,50 @@ def _elsewhere(request: HttpRequest, path: str) -> HttpResponseBase:
     return redirect(f"{path}?{urlencode(query)}")
 
 
-def _of_process(request: HttpRequest, parts: dict[str, Any]) -> str:
-    return name_of(parts["pk"])
+def _of_process(request: HttpRequest, parts: dict[str, Any]) -> Names:
+    return names_of_process(parts["pk"])
 
 
-def _of_list(request: HttpRequest, parts: dict[str, Any]) -> str:
-    return request.GET.get("definition", "").replace("\0", "")
+def _of_list(request: HttpRequest, parts: dict[str, Any]) -> Names:
+    name = request.GET.get("definition", "").replace("\0", "")
+    return frozenset([name] if name else [])
 
 
-def name_of(process: UUID) -> str:
-    """The name of the definition of a process; "" where there is no such process."""
-    names = ProcessInstance.objects.filter(pk=process).values_list("name", flat=True)
-    return names.first() or ""
+def _of_selection(request: HttpRequest, parts: dict[str, Any]) -> Names:
+    if "cause" in request.GET:
+        return names_of_cause(request.GET["cause"])
+    return _of_list(request, parts)
+
+
+def names_of_process(pk: UUID) -> Names:
+    """The definition of a process; none where there is no such process."""
+    processes = ProcessInstance.objects.filter(pk=pk)
+    return frozenset(processes.values_list("name", flat=True))
+
+
+def names_of_cause(cause: str) -> Names:
+    """The definition of the failures of one cause; none where they are of no process, or there is no such cause."""
+    failures = Incident.objects.filter(fingerprint=cause.replace("\0", ""))
+    names = failures.order_by().values_list("instance__name", flat=True)[:1]
+    return frozenset(filter(None, names)) if cause else frozenset()
+
+
+def names_of_operation(pk: UUID) -> Names:
+    """The definitions that a bulk operation is limited to; none where it is not, or there is no such operation.
+
+    By what it is done to, or because whoever has begun it may not do it to others.
+    """
+    operation = BulkOperation.objects.filter(pk=pk).first()
+    if operation is None:
+        return frozenset()
+    if operation.definitions:
+        return frozenset(operation.definitions)
+    about = operation.about
+    if operation.selection == "failures":
+        return names_of_cause(about["cause"])
+    if operation.selection == "failed-items":
+        return names_of_operation(UUID(about["operation"]))
+    return frozenset([about["definition"]] if about.get("definition") else [])
 
 
 def _signed_out(request: HttpRequest) -> HttpResponseBase:

@@ -29,6 +29,7 @@ PAUSE = {
     "overview": 0.05,
     "events": 0.05,
     "bulk": 0.1,
+    "operation": 0.1,
 }
 """Seconds between two hints to the same group, by kind of group."""
 
@@ -162,7 +163,7 @@ def merged(older: Hint | None, newer: Hint) -> Hint:
 def groups_of(change: Change) -> list[str]:
     """The groups that hear of a change."""
     if change.bulk is not None:
-        return ["bulk"]
+        return ["bulk", f"operation.{change.bulk.hex}"]
     groups = ["overview" if change.name else "events"]
     if change.process_id is not None:
         groups.append(f"instance.{change.process_id.hex}")

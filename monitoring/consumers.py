@@ -18,7 +18,13 @@ from django.contrib.auth import get_user
 from django.http import HttpRequest
 from django.utils.module_loading import import_string
 
-from monitoring.access import may_view, name_of, seen_by
+from monitoring.access import (
+    Names,
+    may_view,
+    names_of_operation,
+    names_of_process,
+    seen_by,
+)
 from monitoring.audience import (
     FORBIDDEN,
     MALFORMED,
@@ -46,7 +52,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 async def live(scope: dict[str, Any], receive: Receive, send: Send) -> None:
-    """`/ws/live/?watch=instance:<uuid>&watch=definition:<name>&watch=overview&watch=events&watch=bulk`"""
+    """`/ws/live/?watch=instance:<uuid>&watch=definition:<name>&watch=operation:<uuid>&watch=overview&…`"""
     with contextlib.suppress(OSError):  # the page went away while it was written to
         await OpenPage(scope, send).serve(receive)
 
@@ -57,7 +63,8 @@ class OpenPage:
     def __init__(self, scope: dict[str, Any], send: Send) -> None:
         self.session: str | None = scope["session"].session_key
         try:
-            self.groups = list(groups_wanted(scope["query_string"].decode("latin-1")))
+            query = scope["query_string"].decode("latin-1")
+            self.groups = list(dict.fromkeys(groups_wanted(query)))
         except ValueError:
             self.groups = []
         self._send = send
@@ -135,7 +142,8 @@ class OpenPage:
         try:
             code = await close_code(self.session, self.needs)
             if code == FORBIDDEN and (mine := await granted(self.session, self.groups)):
-                code, self.groups, self.needs = 0, list(mine), frozenset(mine.values())
+                code, self.groups = 0, list(mine)
+                self.needs = frozenset().union(*mine.values())
         except Exception as error:  # noqa: BLE001  whatever it was, it may be over when the page comes again
             logger.warning("An open page is to connect anew: %r", error)
             return RESTART
@@ -155,21 +163,25 @@ def close_code(session: str | None, needs: Needs) -> int:
 
 
 @database_sync_to_async  # type: ignore[untyped-decorator]  # channels has no types
-def granted(session: str | None, groups: list[str]) -> dict[str, str]:
-    """Those groups that are of one definition which the reader may see, with its name."""
+def granted(session: str | None, groups: list[str]) -> dict[str, Names]:
+    """Those groups that are of definitions which the reader may see, with their names."""
     user = _user_of(session)
     seen = seen_by(user) if user is not None else None
-    named = {group: _definition_of(group) for group in groups} if seen else {}
+    named = {group: _definitions_of(group) for group in groups} if seen else {}
     return {
-        group: name for group, name in named.items() if seen and name and name in seen
+        group: names
+        for group, names in named.items()
+        if seen and names and names <= seen
     }
 
 
-def _definition_of(group: str) -> str:
+def _definitions_of(group: str) -> Names:
     kind, _, name = group.partition(".")
     if kind == "instance":
-        return name_of(UUID(name))
-    return name if kind == "definition" else ""
+        return names_of_process(UUID(name))
+    if kind == "operation":
+        return names_of_operation(UUID(name))
+    return frozenset([name] if kind == "definition" else [])
 
 
 def _user_of(session: str | None) -> Any:
@@ -196,8 +208,8 @@ def groups_wanted(query: str) -> Iterator[str]:
         raise ValueError(f"watch between 1 and {SUBJECTS} subjects")
     for subject in subjects:
         kind, _, name = subject.partition(":")
-        if kind == "instance":
-            yield f"instance.{UUID(name).hex}"
+        if kind in ("instance", "operation"):
+            yield f"{kind}.{UUID(name).hex}"
         elif (
             kind == "definition"
             and name.replace("-", "").replace("_", "").isalnum()

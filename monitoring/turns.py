@@ -2,7 +2,7 @@
 
 What an open page fetches is computed in Python, which computes one thing at a time: more threads would not be sooner
 done, and would keep the event loop, which tells the pages of changes, waiting for the interpreter. Whoever waits here
-costs nothing, and finds that others who asked meanwhile have been answered with the same (`views.sharing`).
+costs nothing, and finds that others who asked meanwhile have been answered with the same (`sharing`).
 
 When there are more pages than can be answered, some are turned away and ask again ten seconds later, as the others do:
 in the same order. So that these are not the same ones for ever, a page says how often it has had no answer, and who
@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from monitoring.views.sharing import ARRIVED
+from monitoring.sharing import ARRIVED
 
 AT_ONCE = 2
 """Requests of open pages that are computed at the same time: while one waits for the database the other goes on.

@@ -16,6 +16,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
+from monitoring.access import shown_in
 from monitoring.diagrams import DiagramState, Drawing, Svg
 from monitoring.diagrams.words import detail_of
 from monitoring.icons import ICONS
@@ -29,9 +30,9 @@ from monitoring.queries.graphs import labels_of, step_of
 from monitoring.queries.health import Health, health
 from monitoring.queries.instance.trouble import last_line
 from monitoring.queries.instances.filters import Filters
+from monitoring.sharing import shared_part
 from monitoring.spoken import spoken
 from monitoring.statuses import Look, look
-from monitoring.views.sharing import shared_part
 from orchestrator.definition.graph import Node
 from orchestrator.models import Definition, InboxEvent
 
@@ -291,6 +292,19 @@ def with_sub(context: Context, pk: Any = "") -> str:
     given = context["request"].GET
     kept = {name: given[name] for name in BESIDE_SUB if given.get(name)}
     return f"?{urlencode({**kept, 'sub': pk} if pk else kept)}"
+
+
+@register.simple_tag(takes_context=True)
+def subjects_shown(context: Context) -> str:
+    """What a page is to hear of where its reader sees some definitions alone: of those that it shows."""
+    return "".join(f" definition:{name}" for name in shown_in(context["request"])[:4])
+
+
+@register.simple_tag(takes_context=True)
+def query_of_shown(context: Context) -> str:
+    """The parameters of the list that such a reader is shown; "" for who sees all."""
+    shown = shown_in(context["request"])[:1]
+    return f"?{urlencode({'definition': shown[0]})}" if shown else ""
 
 
 @register.simple_tag

@@ -15,8 +15,8 @@ from monitoring.queries.audit.filters import SPANS, AuditFilters
 from monitoring.queries.audit.pages import audit_page, batches
 from monitoring.queries.audit.tallies import people, tallies
 from monitoring.queries.audit.words import action_names
+from monitoring.sharing import shared
 from monitoring.views.page import page
-from monitoring.views.sharing import shared
 from orchestrator.models import OperatorAction
 
 COLUMNS = (

@@ -15,12 +15,18 @@ from django.views.decorators.http import (
     require_safe,
 )
 
-from monitoring.access import EVENTS, by_script, for_viewers
+from monitoring.access import (
+    EVENTS,
+    for_viewers,
+    for_viewers_of_operation,
+    for_viewers_of_selection,
+)
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.bulk_form import BulkForm
 from monitoring.buttons import Button, Dialog
 from monitoring.chips import Chip
 from monitoring.masking import sees_data
+from monitoring.open_pages import by_script
 from monitoring.places import NO_CAUSE
 from monitoring.queries import bulk as queries
 from monitoring.queries.event_search import PARAMETERS, EventFilters
@@ -63,7 +69,7 @@ def index(request: HttpRequest) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@for_viewers
+@for_viewers_of_selection
 def begin(request: HttpRequest) -> HttpResponse:
     """Shows what an operation would be done to, and begins it; looking changes nothing."""
     selection, about = selected(request)
@@ -206,14 +212,14 @@ def _address(request: HttpRequest, action: str) -> str:
 
 
 @require_safe
-@for_viewers
+@for_viewers_of_operation
 def detail(request: HttpRequest, pk: UUID) -> HttpResponse:
     """One operation, live; `?verdict=` shows those items alone, `?after=` the next ones."""
     return page(request, "operation", **_context(request, pk))
 
 
 @require_POST
-@for_viewers
+@for_viewers_of_operation
 def act(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
     """Pauses, resumes or cancels an operation, or does it once more for what failed."""
     answer = pressed(request, name, pk)

@@ -8,9 +8,9 @@ from monitoring.diagrams import transition_table
 from monitoring.queries.definition.filters import MapFilters
 from monitoring.queries.definition.page import DefinitionPage, definition_page
 from monitoring.queries.definition.steps import step_page
+from monitoring.sharing import shared
 from monitoring.views.listing import listing
 from monitoring.views.page import page
-from monitoring.views.sharing import shared
 
 FEW = 20
 """Instances below a definition's map."""

@@ -5,12 +5,13 @@ from django.views.decorators.http import require_safe
 
 from monitoring.access import for_event_viewers
 from monitoring.buttons import event_dialogs
+from monitoring.open_pages import is_live
 from monitoring.queries.event_search import KEPT, EventFilters, outcomes, search
 from monitoring.queries.event_volume import event_volume
 from monitoring.queries.events import TABS, EventPage, event_page
 from monitoring.queries.nearest import nearest
-from monitoring.views.page import is_live, named, page
-from monitoring.views.sharing import shared
+from monitoring.sharing import shared
+from monitoring.views.page import named, page
 from orchestrator.models import Verdict
 
 

@@ -7,19 +7,24 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from monitoring.access import by_script, for_viewers
+from monitoring.access import (
+    for_viewers_of_cause,
+    for_viewers_of_list,
+    seen_in,
+)
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.buttons import Button, Dialog
+from monitoring.open_pages import by_script, is_live
 from monitoring.places import NO_CAUSE
 from monitoring.queries.bulk import newcomers, on_cause
 from monitoring.queries.failure_group import MembersPage, members_page
 from monitoring.queries.failures import failure_groups, handled_groups, number_open
 from monitoring.queries.handled import handling_of
 from monitoring.queries.resolved import resolved_page
+from monitoring.sharing import shared
 from monitoring.spoken import spoken
 from monitoring.views.operations import plain, shown
-from monitoring.views.page import is_live, named, page
-from monitoring.views.sharing import shared
+from monitoring.views.page import named, page
 from orchestrator.engine.operations import (
     assign_failures,
     mark_handled,
@@ -35,12 +40,13 @@ CONTROLS = {
 
 
 @require_safe
-@for_viewers
+@for_viewers_of_list
 @shared
 def index(request: HttpRequest) -> HttpResponse:
     """Everything that has failed, of all definitions or of one; with `show=` what is handled, or resolved."""
     query, definition = request.GET, named(request)
-    show = query.get("show", "")
+    # What is handled or resolved is shown of all definitions together.
+    show = query.get("show", "") if seen_in(request) is None else ""
     context: dict[str, Any] = {"show": show, "definition": definition}
     if show == "handled":
         return page(request, "failures", handled=handled_groups(), **context)
@@ -53,7 +59,7 @@ def index(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
-@for_viewers
+@for_viewers_of_cause
 @shared
 def group(request: HttpRequest, cause: str) -> HttpResponse:
     """The failures of one cause."""
@@ -61,7 +67,7 @@ def group(request: HttpRequest, cause: str) -> HttpResponse:
 
 
 @require_POST
-@for_viewers
+@for_viewers_of_cause
 def act(request: HttpRequest, cause: str, name: str) -> HttpResponse:
     """Marks the failures of one cause as handled, takes them back, or assigns them."""
     answer = pressed(request, name, cause)

@@ -6,8 +6,8 @@ from monitoring.mending import headline
 from monitoring.queries.board import board
 from monitoring.queries.health import health
 from monitoring.running import parts
+from monitoring.sharing import shared
 from monitoring.views.page import page, shown_rows
-from monitoring.views.sharing import shared
 
 
 @require_safe

@@ -1,4 +1,4 @@
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -41,12 +41,12 @@ from monitoring.queries.instance.visits import RunFilters
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import batches
 from monitoring.queries.saved_views import views_for
+from monitoring.sharing import shared
 from monitoring.views.definitions import svg_file
 from monitoring.views.listing import listing
-from monitoring.views.page import page
-from monitoring.views.sharing import shared
+from monitoring.views.page import names_to_choose, page
 from orchestrator.engine.operations import Circumstances, save_view
-from orchestrator.models import Definition, ProcessInstance, Status, StepRun
+from orchestrator.models import ProcessInstance, Status, StepRun
 
 COLUMNS = (
     "process",
@@ -89,18 +89,9 @@ def index(request: HttpRequest) -> HttpResponse:
         new_key=uuid4(),
         fixed=[],
         listing=listing(request, filters),
-        names=_definitions(request),
+        names=names_to_choose(request),
         statuses=Status.values,
     )
-
-
-def _definitions(request: HttpRequest) -> Iterable[str]:
-    """The names of those whose processes can be listed."""
-    seen = seen_in(request)
-    if seen is not None:
-        return sorted(seen)
-    names = Definition.objects.order_by("name").values_list("name", flat=True)
-    return names.distinct()
 
 
 @require_safe

@@ -1,8 +1,9 @@
 from django.http import HttpRequest
 
+from monitoring.open_pages import is_live
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import PAGE, ListPage, page_of, same_rows
-from monitoring.views.page import is_live, shown_rows
+from monitoring.views.page import shown_rows
 
 
 def listing(request: HttpRequest, filters: Filters, size: int = PAGE) -> ListPage:

@@ -5,8 +5,8 @@ from django.views.decorators.http import require_safe
 
 from monitoring.access import for_viewers_of_process, seen_in
 from monitoring.queries.flow.page import flow_page
+from monitoring.sharing import shared
 from monitoring.views.page import page
-from monitoring.views.sharing import shared
 
 
 @require_safe

@@ -13,13 +13,13 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from monitoring.access import (
-    by_script,
     for_event_viewers,
     for_viewers_of_process,
-    seen_in,
+    shows_only,
 )
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.given import with_secrets_in
+from monitoring.open_pages import by_script
 from monitoring.queries.decisions import decision_page
 from monitoring.spoken import spoken
 from monitoring.views.events import events_context
@@ -121,8 +121,7 @@ def _page_of_instance(
 ) -> HttpResponse:
     if not by_script(request):
         return plain(request, answer, redirect("monitoring:instance", pk=pk))
-    # Who sees some definitions alone sees none of these lists.
-    for name, context in LISTS.items() if seen_in(request) is None else ():
+    for name, context in LISTS.items() if shows_only(request, named(request)) else ():
         if _asked_from(request, f"monitoring:{name}"):
             return shown(request, name, answer, context(request))
     return shown(request, "instance", answer, instance_context(request, pk))
@@ -159,8 +158,11 @@ def _told(operation: Operation, target: Any, refusal: str) -> str:
 
 def _asked_from(request: HttpRequest, name: str) -> bool:
     """Whether the form stands on that page."""
-    address = request.headers.get("HX-Current-URL", "")
-    return urlsplit(address).path == reverse(name)
+    try:
+        address = urlsplit(request.headers.get("HX-Current-URL", ""))
+    except ValueError:  # it is none
+        return False
+    return address.path == reverse(name)
 
 
 def shown(

@@ -1,6 +1,6 @@
 """A page whole, or the live parts of it that an open page asks for."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -8,9 +8,11 @@ from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
-from monitoring.access import by_script
+from monitoring.access import seen_in
 from monitoring.fragments import Fragments
 from monitoring.masking import sees_data
+from monitoring.open_pages import is_live
+from orchestrator.models import Definition
 
 
 def page(request: HttpRequest, name: str, **context: Any) -> HttpResponse:
@@ -37,14 +39,18 @@ def live_parts(
     return fragments.html
 
 
-def is_live(request: HttpRequest) -> bool:
-    """Whether an open page asks for what has changed on it."""
-    return by_script(request) and "since" in request.GET
-
-
 def named(request: HttpRequest) -> str:
     """The definition that the address names; "" for all."""
     return request.GET.get("definition", "").replace("\0", "")[:100]
+
+
+def names_to_choose(request: HttpRequest) -> Iterable[str]:
+    """The definitions to which the reader may narrow a list."""
+    seen = seen_in(request)
+    if seen is not None:
+        return sorted(seen)
+    names = Definition.objects.order_by("name").values_list("name", flat=True)
+    return names.distinct()
 
 
 def shown_rows(request: HttpRequest) -> list[str]:

@@ -3,16 +3,16 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from monitoring.access import for_viewers
+from monitoring.access import for_viewers_of_list
 from monitoring.buttons import Dialog
 from monitoring.queries.stalled import stalled_page
+from monitoring.sharing import shared
 from monitoring.views.page import named, page
-from monitoring.views.sharing import shared
 from orchestrator.engine.operations import OPERATIONS
 
 
 @require_safe
-@for_viewers
+@for_viewers_of_list
 @shared
 def index(request: HttpRequest) -> HttpResponse:
     """What stands still, why, and the button that has it looked at again."""

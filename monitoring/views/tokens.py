@@ -8,9 +8,10 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from monitoring.access import by_script, for_viewers
+from monitoring.access import for_viewers
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.buttons import Button, Dialog
+from monitoring.open_pages import by_script
 from monitoring.queries.tokens import tokens_page
 from monitoring.spoken import spoken
 from monitoring.views.operations import plain, shown

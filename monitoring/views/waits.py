@@ -4,21 +4,21 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from monitoring.access import for_viewers
+from monitoring.access import for_viewers_of_list, seen_in
 from monitoring.buttons import list_dialogs
+from monitoring.open_pages import is_live
 from monitoring.queries.waits.filters import DUES, WaitFilters
 from monitoring.queries.waits.kinds import KINDS
 from monitoring.queries.waits.page import same_waits, tallies, wait_page
-from monitoring.views.page import is_live, page, shown_rows
-from monitoring.views.sharing import shared
-from orchestrator.models import Definition
+from monitoring.sharing import shared
+from monitoring.views.page import names_to_choose, page, shown_rows
 
 ACTIONS = ("extend", "acknowledge", "escalate", "assign", "decide")
 """What can be done from the list."""
 
 
 @require_safe
-@for_viewers
+@for_viewers_of_list
 @shared
 def index(request: HttpRequest) -> HttpResponse:
     """Everything that waits, narrowed by what the address says."""
@@ -31,18 +31,18 @@ def waits_context(request: HttpRequest) -> dict[str, Any]:
     """What the page of waits needs."""
     filters = WaitFilters.from_query(request.GET, request.user)
     after = request.GET.get("after", "")
+    # A row that matches no more stays in its place, but never one of what the reader may not see.
+    within = "" if seen_in(request) is None else filters.definition
     listing = (
-        same_waits(filters, shown_rows(request), after)
+        same_waits(filters, shown_rows(request), after, within)
         if is_live(request)
         else wait_page(filters, after)
     )
     return {
         "filters": filters,
         "listing": listing,
-        "tallies": tallies(filters),
+        "tallies": tallies(filters, within),
         "kinds": KINDS,
         "dues": DUES,
-        "names": Definition.objects.order_by("name")
-        .values_list("name", flat=True)
-        .distinct(),
+        "names": names_to_choose(request),
     }

@@ -21,7 +21,7 @@ from django.urls import reverse
 
 from monitoring.admin.grants import grantable
 from monitoring.api.wrong_tokens import wrong_tokens
-from monitoring.views.sharing import SharedAnswer, noting
+from monitoring.sharing import SharedAnswer, noting
 from orchestrator.engine.operations import (
     OPERATIONS,
     EventToSend,

@@ -14,8 +14,8 @@ from django.utils import translation
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from monitoring.views import sharing
-from monitoring.views.sharing import ARRIVED, SharedAnswers, shared, shared_part
+from monitoring import sharing
+from monitoring.sharing import ARRIVED, SharedAnswers, shared, shared_part
 from orchestrator.engine.drain import drain
 from orchestrator.models import ProcessInstance
 from tests.conftest import person

@@ -29,12 +29,15 @@ from tests.apps.nested_processes.processes import (
 from tests.apps.process_managers.desk import place
 from tests.conftest import person
 from tests.integration.test_console_access import PAGES, address
+from tests.integration.test_console_bulk import pressed
 from tests.services.forms_of_actions import failed_order
 
 pytestmark = pytest.mark.django_db
 
 ORDERS, PARCELS = "order-listing", "shipping"
 VIEW, DATA = "view_processinstance", "view_data_processinstance"
+OF_ALL = 'href="/operations/'
+"""In the menu of who sees all."""
 HIDDEN = "What it is about is not yours to see."
 SCRIPT = {"HX-Request": "true"}
 
@@ -49,13 +52,21 @@ OF_ONE = {
     "picture",
     "versions",
     "compare",
+    "failure-group",
 }
-"""The pages of one process, or of one definition."""
+"""The pages of one process, of one definition, or of failures of one cause."""
 
 OF_DATA = {"instance-secrets", "instance-ledger"}
 """Those of them for which one must see what processes are about."""
 
-LISTS = {"instances", "instances-export"}
+LISTS = {
+    "instances",
+    "instances-export",
+    "waits",
+    "decisions",
+    "stalled",
+    "failures",
+}
 
 
 def let_see(user: User, definition: str, *codenames: str) -> User:
@@ -201,9 +212,12 @@ def test_s12_1_the_menu_has_the_definitions_and_no_number_of_all(
     text = signed_in.get("/", follow=True).content.decode()
 
     menu = text[text.index("<nav") : text.index("</nav>")]
+    lists = ("instances", "waits", "decisions", "failures")
     assert re.findall(r'href="([^"]+)"', menu) == [
-        f"{reverse('monitoring:instances')}?definition={ORDERS}"
+        reverse("monitoring:definition", args=[ORDERS]),
+        *(f"{reverse(f'monitoring:{name}')}?definition={ORDERS}" for name in lists),
     ]
+    assert 'class="num' not in menu
     assert PARCELS not in text
     assert 'class="find"' not in text
 
@@ -218,23 +232,23 @@ def test_s12_1_an_answer_is_shared_with_nobody_who_sees_less(
     one_seen = client.get(path, headers=SCRIPT).content.decode()
 
     assert HIDDEN not in all_seen
-    assert "/waits/" in all_seen
+    assert OF_ALL in all_seen
     assert HIDDEN in one_seen
-    assert "/waits/" not in one_seen
+    assert OF_ALL not in one_seen
 
 
 def test_s12_1_a_button_pressed_there_is_the_engines_to_allow(
     signed_in: Client, ann: User, order: ProcessInstance, parcel: ProcessInstance
 ) -> None:
-    def pressed(process: ProcessInstance) -> int:
+    def escalated(process: ProcessInstance) -> int:
         form = {"key": uuid4(), "reason": "late", "revision": process.revision}
         path = f"/processes/{process.pk}/escalate/"
         return signed_in.post(path, form, headers=SCRIPT).status_code
 
-    assert pressed(order) == 403
+    assert escalated(order) == 403
     let_see(ann, ORDERS, "escalate_processinstance")
-    assert pressed(order) == 200
-    assert pressed(parcel) == 403
+    assert escalated(order) == 200
+    assert escalated(parcel) == 403
     order.refresh_from_db()
     assert order.escalation_level == 1
 
@@ -243,6 +257,96 @@ def test_s12_1_both_can_be_given_in_the_admin() -> None:
     known = set(grantable().values_list("codename", flat=True))
 
     assert {VIEW, DATA} <= known
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "waits/?",
+        "decisions/?",
+        "stalled/?",
+        "failures/?",
+        "failures/?show=handled&",
+        "failures/?show=resolved&",
+    ],
+)
+def test_s12_1_what_waits_or_has_failed_is_listed_of_that_definition_alone(
+    path: str, signed_in: Client, order: ProcessInstance, parcel: ProcessInstance
+) -> None:
+    visit = parcel.step_runs.latest("pk")
+    rows = f"since=&rows={visit.pk},{order.step_runs.latest('pk').pk}"
+    address = f"/{path}definition={ORDERS}"
+
+    for answer in (
+        signed_in.get(address),
+        signed_in.get(f"{address}&{rows}", headers=SCRIPT),
+    ):
+        assert answer.status_code == 200
+        text = answer.content.decode()
+        assert "SECRET-PARCEL" not in text
+        assert str(parcel.pk) not in text
+        assert PARCELS not in text
+    assert signed_in.get(f"/{path}definition={PARCELS}").status_code == 403
+
+
+def test_s12_1_their_numbers_are_of_that_definition_alone(
+    signed_in: Client, order: ProcessInstance, parcel: ProcessInstance
+) -> None:
+    page = signed_in.get(f"/waits/?definition={ORDERS}")
+
+    numbers = {tally.name: tally.number.number for tally in page.context["tallies"]}
+    assert numbers["all"] == order.step_runs.filter(finished_at=None).count()
+    assert all(
+        f"definition={ORDERS}" in tally.address for tally in page.context["tallies"]
+    )
+
+
+def test_s12_1_a_button_is_answered_with_their_list_of_that_definition(
+    signed_in: Client, ann: User, order: ProcessInstance, parcel: ProcessInstance
+) -> None:
+    """And never with that of another one that they may see, where they may not see the same of both."""
+    let_see(ann, PARCELS, VIEW)
+    for definition, own in ((ORDERS, True), (PARCELS, False)):
+        place = f"http://testserver/waits/?definition={definition}"
+        answer = signed_in.post(
+            f"/processes/{order.pk}/escalate/?definition={definition}",
+            {},
+            headers={**SCRIPT, "HX-Current-URL": place},
+        )
+
+        text = answer.content.decode()
+        assert ('hx-target="#tallies"' in text) == own
+        assert "SECRET-PARCEL" not in text
+
+
+def test_s12_1_an_operation_on_that_definition_is_followed(
+    signed_in: Client, ann: User, order: ProcessInstance, operator: User
+) -> None:
+    """Whoever began it, as long as it can be on nothing else."""
+    let_see(ann, ORDERS, "retry_processinstance", "run_bulkoperation")
+    path = f"/operations/begin/?definition={ORDERS}&status=failed&action=retry"
+    begun = pressed(signed_in, path)
+
+    assert signed_in.get(begun["Location"]).status_code == 200
+    [own] = BulkOperation.objects.all()
+    assert own.definitions == [ORDERS]
+    cause = order.incidents.get().fingerprint
+    for selection, about, seen in (
+        ("failures", {"cause": cause}, True),
+        ("failures", {"cause": "0" * 32}, False),
+        ("failures", {"cause": ""}, False),
+        ("processes", {"definition": ORDERS}, True),
+        ("processes", {"definition": PARCELS}, False),
+        ("processes", {"status": "failed"}, False),
+        ("failed-items", {"operation": str(own.pk)}, True),
+        ("events", {"verdict": "unrouted"}, False),
+    ):
+        other = BulkOperation.objects.get(pk=own.pk)
+        other.pk, other.key, other.definitions = uuid4(), uuid4(), None
+        other.selection, other.about = selection, about
+        other.save(force_insert=True)
+        page = signed_in.get(f"/operations/{other.pk}/")
+        assert page.status_code == (200 if seen else 403), about
 
 
 @pytest.mark.parametrize("page", ["waits", "stalled", "decisions"])
@@ -271,7 +375,7 @@ def test_s12_1_a_repair_that_is_applied_is_refused_on_a_page_of_that_definition(
     answer = signed_in.post(path, form, headers=SCRIPT)
 
     assert answer.status_code == 400  # nothing is staged
-    assert "/waits/" not in answer.content.decode()
+    assert OF_ALL not in answer.content.decode()
 
 
 @pytest.mark.parametrize("amount", ["50 MWh", "51 MWh"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -66,16 +66,20 @@ def wait_page(filters: WaitFilters, after: str = "") -> WaitPage:
     return WaitPage(rows, _written(end) if end else "", place is None)
 
 
-def same_waits(filters: WaitFilters, shown: Sequence[str], after: str = "") -> WaitPage:
+def same_waits(
+    filters: WaitFilters, shown: Sequence[str], after: str = "", within: str = ""
+) -> WaitPage:
     """The rows that a page shows already, in their places, and how many belong there that it does not show yet.
 
     Args:
         filters: what the page is narrowed to.
         shown: the keys of its rows.
         after: where the page starts; only the first page is told of new rows.
+        within: the only definition that is shown; "" for all.
     """
     keys = [int(key) for key in shown[:PAGE] if key.isdecimal() and len(key) < 19]
-    known = read(StepRun.objects.all()).in_bulk(keys)
+    rows = StepRun.objects.filter(**{"instance__name": within} if within else {})
+    known = read(rows).in_bulk(keys)
     gone = frozenset(keys) - filters.matches(keys)
     new = 0
     if not after:
@@ -85,16 +89,18 @@ def same_waits(filters: WaitFilters, shown: Sequence[str], after: str = "") -> W
     return WaitPage(waits_of(runs), gone=gone, new=new)
 
 
-def tallies(shown: WaitFilters) -> list[WaitTally]:
+def tallies(shown: WaitFilters, within: str = "") -> list[WaitTally]:
     """How many there are in all, and of each sort that somebody should look at.
 
     Args:
         shown: what the page is narrowed to.
+        within: the only definition of which they are; "" for all.
     """
+    every = WaitFilters(within)
     narrowed = [
-        ("all", LABELS["all"], WaitFilters()),
-        *((name, word, WaitFilters(due=name)) for name, word in DUES.items()),
-        ("escalated", LABELS["escalated"], WaitFilters(escalated="1")),
+        ("all", LABELS["all"], every),
+        *((name, word, replace(every, due=name)) for name, word in DUES.items()),
+        ("escalated", LABELS["escalated"], replace(every, escalated="1")),
     ]
     return [
         WaitTally(

@@ -20,7 +20,7 @@ from django.utils import timezone, translation
 from django.utils.functional import SimpleLazyObject
 
 from monitoring.access import seen_in
-from monitoring.views.page import is_live
+from monitoring.open_pages import is_live
 from orchestrator.grants import Grants, grants_of
 
 ARRIVED = "procession.arrived"
