@@ -182,6 +182,7 @@ SENTENCES = (
     noop("let 1 to %(most)s with one business key be under way at once"),
     noop("stop at a percentage from 0 to below 100"),
     noop("This operation is %(cause)s"),
+    noop("This operation is %(cause)s by %(who)s"),
     noop("there is no bulk operation %(key)s"),
     noop("Wait for the end of this operation, or cancel the rest"),
     noop("None of it has failed again"),

@@ -295,7 +295,7 @@ def test_two_people_cancel_and_pause_an_operation_and_the_later_is_told(
     submit(pause).click()
 
     refusal = pause.locator(".result [role=alert]")
-    expect(refusal).to_have_text("This operation is cancelled")
+    expect(refusal).to_have_text("This operation is cancelled by colleague")
     shown_as_cancelled(signed_in, colleague)
     assert rows("cancel_bulk") == [("colleague", DONE)]
     assert rows("pause_bulk") == [("operator", REFUSED)]

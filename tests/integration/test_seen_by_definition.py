@@ -11,11 +11,14 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
-from django.urls import reverse
+from django.urls import resolve, reverse
 
+from monitoring import sharing
 from monitoring.access import seen_by
 from monitoring.admin.grants import grantable
 from monitoring.consumers import groups_wanted
+from monitoring.sharing import SharedAnswers
+from monitoring.views import instances
 from orchestrator import start_process
 from orchestrator.engine.drain import drain
 from orchestrator.models import BulkOperation, DefinitionGrant, ProcessInstance
@@ -30,6 +33,7 @@ from tests.apps.process_managers.desk import place
 from tests.conftest import person
 from tests.integration.test_console_access import PAGES, address
 from tests.integration.test_console_bulk import pressed
+from tests.integration.test_console_sharing import asking
 from tests.services.forms_of_actions import failed_order
 
 pytestmark = pytest.mark.django_db
@@ -222,15 +226,33 @@ def test_s12_1_the_menu_has_the_definitions_and_no_number_of_all(
     assert 'class="find"' not in text
 
 
+@pytest.mark.parametrize("first", ["viewer", "ann"])
 def test_s12_1_an_answer_is_shared_with_nobody_who_sees_less(
-    client: Client, viewer: User, ann: User, order: ProcessInstance
+    first: str,
+    viewer: User,
+    ann: User,
+    order: ProcessInstance,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Though all have asked before the first was answered; those who see the same are given the same."""
+    kept = SharedAnswers()
+    monkeypatch.setattr(sharing, "_answers", kept)
+    bea = let_see(person("bea"), ORDERS, VIEW)
+    people = {"viewer": [viewer, viewer], "ann": [ann, bea]}
     path = f"/processes/{order.pk}/?since=1"
-    client.force_login(viewer)
-    all_seen = client.get(path, headers=SCRIPT).content.decode()
-    client.force_login(ann)
-    one_seen = client.get(path, headers=SCRIPT).content.decode()
+    found: dict[str, list[str]] = {}
 
+    for name in dict.fromkeys([first, *people]):
+        for user in people[name]:
+            request = asking(user, path=path)
+            request.resolver_match = resolve(f"/processes/{order.pk}/")
+            answer: Any = instances.detail(request, pk=order.pk)
+            found.setdefault(name, []).append(answer.content.decode())
+
+    for mine in found.values():
+        assert len(set(mine)) == 1
+    assert len(kept._kept) == 2
+    [all_seen, _], [one_seen, _] = found["viewer"], found["ann"]
     assert HIDDEN not in all_seen
     assert OF_ALL in all_seen
     assert HIDDEN in one_seen

@@ -56,7 +56,10 @@ class ExistingBulkControl(BulkControl):
         """Why it cannot be done now; "" if it can."""
         if operation.status in self.statuses:
             return ""
-        return f"This operation is {operation.status!s}"
+        by_whom = operation.detail.startswith(f"{operation.status!s} by ")
+        return (
+            f"This operation is {operation.detail if by_whom else operation.status!s}"
+        )
 
     def refusal(self, user: Any, operation: BulkOperation) -> str:
         """Why a user cannot do it now; "" if they can."""
