@@ -27,6 +27,7 @@ from orchestrator.engine.storage.batch import send as send_all
 from orchestrator.engine.storage.tables import events
 from orchestrator.models import InboxEvent, Incident, ProcessInstance, Status, Verdict
 from orchestrator.testing import pass_time
+from orchestrator.testing.clock import age
 from tests.apps.process_managers.desk import place, tell, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
@@ -244,6 +245,19 @@ def test_a_backlog_in_other_hands_keeps_its_place_and_is_passed_over(by: str) ->
     assert verdicts(*scans, later) == ["moved"] * 9
     revisions = [of(number).revision for number in scans]
     assert revisions == list(range(3, 11))
+
+
+@BY_ID_OR_KEY
+def test_a_backlog_goes_on_when_the_lease_of_its_firsts_worker_is_over(by: str) -> None:
+    """Nobody has freed them: they are due, but later than all that waits for them, which is more than a claim takes."""
+    scans = backlog(by)
+    events.claim("default", "another worker", 2, 10)
+    age(timedelta(seconds=11))
+
+    drain()
+
+    assert verdicts(*scans) == ["moved"] * 8
+    assert [of(number).attempt for number in scans] == [2, 2, *[1] * 6]
 
 
 @BY_ID_OR_KEY

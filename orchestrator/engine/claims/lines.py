@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 
 from orchestrator.engine.claims import leases, take_over
 from orchestrator.engine.storage.batch import Statement, database_now
@@ -89,8 +90,9 @@ def put_off(
 ) -> list[InboxEvent]:
     """Gives events back that come too early.
 
-    What comes after one that is free is due with it, also when that is tried again later. What comes after one that a
-    worker has in its hands keeps its place before what was received later: that worker goes on with it.
+    What comes after one that is free, or whose lease is over, is due with it, also when that is tried again later. What
+    comes after one that a worker has in its hands keeps its place before what was received later: that worker goes on
+    with it.
 
     Args:
         queue: whose events.
@@ -108,10 +110,12 @@ def put_off(
     # Only now is asked who has those ahead: when they are settled, these can be claimed already.
     numbers = set().union(*(item.ahead for item in early))
     undecided = InboxEvent.objects.filter(UNDECIDED, pk__in=numbers)
-    soon = database_now() + A_MOMENT
+    now = database_now()
+    soon = now + A_MOMENT
     with transaction.atomic():
         # Locked, for who settles one wakes what waits for it: these wait by then.
-        free = undecided.filter(owner="").select_for_update(skip_locked=True)
+        unheld = undecided.filter(Q(owner="") | Q(wake_at__lte=now))
+        free = unheld.select_for_update(skip_locked=True)
         moments = {
             pk: wakes if its_queue == queue else max(wakes, soon)
             for pk, its_queue, wakes in free.values_list("pk", "queue", "wake_at")
