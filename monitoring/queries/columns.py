@@ -29,7 +29,7 @@ USUAL = ("summary", "step", "since", "changed", "owner")
 
 @dataclass(frozen=True)
 class Column:
-    """One column that can be chosen.
+    """One column that can be chosen, or one order by a column.
 
     Args:
         name: in the address.
@@ -38,7 +38,7 @@ class Column:
     """
 
     name: str
-    label: Promise
+    label: Promise | str
     chosen: bool
 
 

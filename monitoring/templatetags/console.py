@@ -3,7 +3,7 @@
 import json
 import re
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from django import template
@@ -29,7 +29,7 @@ from monitoring.queries.doing import doing_word
 from monitoring.queries.graphs import labels_of, step_of
 from monitoring.queries.health import Health, health
 from monitoring.queries.instance.trouble import last_line
-from monitoring.queries.instances.filters import Filters
+from monitoring.queries.instances.filters import OLDEST, Filters
 from monitoring.sharing import shared_part
 from monitoring.spoken import spoken
 from monitoring.statuses import Look, look
@@ -278,6 +278,34 @@ def as_json(anything: Any) -> str:
 def query(filters: Any, **changed: str) -> str:
     """The filters as a query string, some of them changed."""
     return f"?{urlencode(filters.parameters(**changed))}"
+
+
+class Sorting(NamedTuple):
+    """How a list is sorted by a column.
+
+    Args:
+        turned: the parameters of the list the other way round, or sorted by this column.
+        how: "ascending" or "descending"; "" where it is sorted by another one.
+    """
+
+    turned: str
+    how: str = ""
+
+
+BY_START = {"started": OLDEST, "-started": ""}
+"""What the orders of that column are called: all lists have them, however many match."""
+
+
+@register.simple_tag
+def sorting(filters: Filters, column: str, unsorted: bool) -> Sorting:
+    """How a list is sorted by a column, where it could be sorted as it is asked for."""
+    names = {sort: name for name, sort in BY_START.items()}
+    sort = "" if unsorted else filters.sort
+    up, down = column, f"-{column}"
+    how = {up: "ascending", down: "descending"}.get(names.get(sort, sort), "")
+    newest_first = how == "ascending" or (not how and column in ("started", "changed"))
+    turned = down if newest_first else up
+    return Sorting(query(filters, sort=BY_START.get(turned, turned)), how)
 
 
 @register.simple_tag

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -143,3 +144,35 @@ def test_s10_3_a_list_is_turned_round_by_its_head_and_stays_so(signed_in: Page) 
     fits(signed_in)
     signed_in.go_back()
     expect(rows).to_have_text(["A-1", "A-2", "A-3"])
+
+
+def test_s10_3_a_press_on_a_heading_sorts_by_it_and_another_turns_it_round(
+    signed_in: Page,
+) -> None:
+    for number, what in enumerate(("20 MWh", "30 MWh", "10 MWh"), 1):
+        place_order(Destination.INTERNAL, what, f"A-{number}")
+    drain()
+    signed_in.goto("/processes/?status=completed")
+    live(signed_in)
+    rows = signed_in.locator("#rows a.subject")
+    heading = signed_in.locator("th", has_text="Summary")
+    expect(rows).to_have_text(["A-3", "A-2", "A-1"])
+
+    heading.locator("a").focus()
+    signed_in.keyboard.press("Enter")
+
+    expect(rows).to_have_text(["A-3", "A-1", "A-2"])
+    expect(heading).to_have_attribute("aria-sort", "ascending")
+    heading.locator("a").click()
+    expect(rows).to_have_text(["A-2", "A-1", "A-3"])
+    expect(heading).to_have_attribute("aria-sort", "descending")
+    assert "status=completed" in signed_in.url
+
+    # Where there are no headings, on a phone, the form has all orders.
+    fits(signed_in)
+    signed_in.click("details.conditions summary >> text=Columns and order")
+    signed_in.select_option("select[name=sort]", "summary")
+    if place := os.environ.get("PICTURES"):
+        signed_in.screenshot(path=f"{place}/sorted.png", full_page=True)
+    signed_in.click("form.filters button[type=submit] >> nth=0")
+    expect(rows).to_have_text(["A-3", "A-1", "A-2"])

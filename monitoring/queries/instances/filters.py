@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 
 from monitoring.conditions import LONGEST, ConditionMistake, Conditions, read
 from monitoring.masking import sees_data
-from monitoring.queries.columns import Column, chosen
+from monitoring.queries.columns import COLUMNS, Column, chosen
 from monitoring.queries.counts import MANY, capped
 from monitoring.queries.data import matching
 from monitoring.queries.declared import check
@@ -49,6 +49,12 @@ LOOKS = ("columns", "sort")
 OLDEST = "oldest"
 """The one other order of a list that all its indexes have: read from their other end."""
 
+ORDERS = (
+    OLDEST,
+    *(f"{sign}{name}" for name in COLUMNS if name != "started" for sign in ("", "-")),
+)
+"""In what order a list can be read beside the newest first: by another column, with "-" the largest first."""
+
 
 @dataclass(frozen=True)
 class Filters:
@@ -57,7 +63,7 @@ class Filters:
     Args:
         where: conditions on the data, as they are written.
         columns: names of columns with commas between them, which narrow nothing.
-        sort: "oldest" for those first that started first, which narrows nothing either.
+        sort: one of `ORDERS`, which narrows nothing either.
         graph: the beginning of a definition's fingerprint, where one version has several graphs.
         doing: what is done in the step, or that it was finished lately; nothing without a step.
         owner: a user's name, "me" or "nobody".
@@ -88,7 +94,7 @@ class Filters:
             name: _clean(query.get(name, "")) for name in cls.names()
         }
         given["where"] = _clean(query.get("where", ""), LONGEST + 1)
-        given["sort"] = OLDEST if given["sort"] == OLDEST else ""
+        given["sort"] = given["sort"] if given["sort"] in ORDERS else ""
         return cls(**(given | fixed), reader=reader)
 
     @classmethod
@@ -157,6 +163,16 @@ class Filters:
     def oldest_first(self) -> bool:
         """Whether those stand first that started first."""
         return self.sort == OLDEST
+
+    @property
+    def column(self) -> str:
+        """The column by which the list is sorted; "" where it is by the start."""
+        return "" if self.oldest_first else self.sort.removeprefix("-")
+
+    @property
+    def descending(self) -> bool:
+        """Whether the largest stand first in it."""
+        return self.sort.startswith("-")
 
     def _arms(self) -> list[Arm]:
         looked_for, order = self._looked_for(), _newest_first(self.definition)
@@ -313,6 +329,16 @@ class Filters:
     def all_columns(self) -> list[Column]:
         """All columns, and which of them are shown."""
         return chosen(self.columns)
+
+    @property
+    def orders(self) -> list[Column]:
+        """The orders by a column, and which of them the list is in."""
+        return [
+            Column(name, f"{column.label} {arrow}", name == self.sort)
+            for column in self.all_columns
+            for name, arrow in ((column.name, "↑"), (f"-{column.name}", "↓"))
+            if name in ORDERS
+        ]
 
     @property
     def shown_columns(self) -> list[Column]:

@@ -1,6 +1,6 @@
 """Pages of the list of instances, by key, and rows that stay where they are."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
@@ -8,6 +8,7 @@ from uuid import UUID
 from monitoring.queries.columns import with_times
 from monitoring.queries.instances.arm import LOOKED_AT
 from monitoring.queries.instances.filters import Filters
+from monitoring.queries.instances.ranking import ranked
 from orchestrator.models import (
     ProcessInstance,
 )
@@ -31,6 +32,7 @@ class ListPage:
         gone: which of the rows match no longer.
         new: how many match that are not shown.
         looked_at: among how many the rows were looked for where the looking stopped; 0 where all were looked at.
+        unsorted: whether more match than are sorted by a column.
     """
 
     rows: list[ProcessInstance]
@@ -39,6 +41,12 @@ class ListPage:
     gone: frozenset[UUID] = field(default_factory=frozenset)
     new: int = 0
     looked_at: int = 0
+    unsorted: bool = False
+
+    @property
+    def sorted_below(self) -> int:
+        """Lists of fewer rows are sorted by a column."""
+        return LOOKED_AT
 
     @property
     def new_text(self) -> str:
@@ -50,6 +58,9 @@ def page_of(filters: Filters, before: str = "", size: int = PAGE) -> ListPage:
 
     It has fewer rows than there are when they lie far apart: the next page then goes on from where it stopped looking.
     """
+    order = ranked(filters)
+    if order is not None:
+        return _page_in(order, before, size)
     key = _uuid(before)
     found: dict[UUID, ProcessInstance] = {}
     edges: list[UUID] = []
@@ -73,7 +84,19 @@ def page_of(filters: Filters, before: str = "", size: int = PAGE) -> ListPage:
         str(older or ""),
         first=key is None,
         looked_at=LOOKED_AT if stopped else 0,
+        unsorted=bool(filters.column),
     )
+
+
+def _page_in(order: Sequence[UUID], before: str, size: int) -> ListPage:
+    """The page that follows a row in an order, or the first; also where that row matches no longer."""
+    key = _uuid(before)
+    start = order.index(key) + 1 if key in order else 0
+    wanted = order[start : start + size]
+    found = _told(ProcessInstance.objects.all()).in_bulk(wanted)
+    rows = [found[pk] for pk in wanted if pk in found]
+    more = len(order) > start + size
+    return ListPage(rows, str(wanted[-1]) if more else "", first=start == 0)
 
 
 def _told(rows: ProcessInstanceQuerySet) -> Any:
@@ -115,9 +138,13 @@ def same_rows(
 def _newer(filters: Filters, keys: list[UUID], size: int) -> int:
     """How many match that are not shown: newer ones, or any where a page has room.
 
-    Where the oldest stand first, a full page has none: what is new is at the other end.
+    Where the oldest stand first, a full page has none: what is new is at the other end. In the order of a column those
+    are new that belong on the page.
     """
     full = len(keys) >= size
+    order = ranked(filters)
+    if order is not None:
+        return len(set(order[:size] if full else order) - set(keys))
     if full and filters.oldest_first:
         return 0
     after = min(keys) if full else None
