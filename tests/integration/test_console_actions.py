@@ -167,3 +167,17 @@ def test_a_command_that_its_handler_gave_up_is_not_said_to_have_no_answer(
     ledger = page.partition('id="ledger"')[2]
     assert "Not carried out" in ledger
     assert "No answer" not in ledger
+
+
+@pytest.mark.parametrize("place", ["http://[", "//[::1", "\x00", "é", "x" * 5_000])
+def test_an_address_that_is_none_is_the_place_of_no_form(
+    place: str, process: ProcessInstance, signed_in: Client
+) -> None:
+    """Also a stranger's script may say where it is."""
+    headers = {**FRAGMENTS, "HX-Current-URL": place}
+    path = f"/processes/{process.pk}/escalate/"
+
+    answer = signed_in.post(path, form(process), headers=headers)
+
+    assert answer.status_code == 200
+    assert str(process.pk) in answer.content.decode()

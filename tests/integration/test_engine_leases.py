@@ -27,6 +27,7 @@ from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.results import Results
 from orchestrator.engine.storage.table import Table
 from orchestrator.engine.storage.tables import commands, events, step_runs
+from orchestrator.exceptions import HandlerMissing
 from orchestrator.models import (
     Checkpoint,
     CommandStatus,
@@ -40,6 +41,7 @@ from orchestrator.models import (
     Verdict,
 )
 from orchestrator.queue import depth
+from orchestrator.testing import pass_time
 from orchestrator.testing.clock import age
 from orchestrator.workers.current import Current
 from tests.apps.process_managers.desk import accept, place, underway
@@ -462,6 +464,30 @@ def test_a_step_whose_arguments_were_long_in_coming_is_claimed_anew_uncharged(
     [run] = StepRun.objects.all()
     assert (run.status, run.attempt) == (StepStatus.DONE, 1)
     assert not Incident.objects.exists()
+
+
+@pytest.mark.usefixtures("watched")
+@pytest.mark.parametrize("workflow", [Watched, WatchedInside])
+def test_what_goes_wrong_with_the_arguments_of_a_step_is_no_failure_of_its_function(
+    workflow: type[Watched | WatchedInside], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of one inside the commit: it is held, and goes on when the code that runs can read them."""
+
+    def missing(*_: object) -> None:
+        raise HandlerMissing("nothing runs for spend in the running code")
+
+    name = f"missing {workflow.name}"
+    with monkeypatch.context() as before:
+        before.setattr(Results, "arguments", missing)
+        start_process(workflow, Work(name, "sleep"))
+        drain()
+    assert begun(name) == []
+    assert Incident.objects.get().kind == Incident.Kind.HANDLER_MISSING
+
+    pass_time(hours=1)
+
+    assert StepRun.objects.get().status == StepStatus.DONE
+    assert not Incident.objects.open().exists()
 
 
 def test_a_time_slice_ends_and_the_bell_is_rung_for_the_rest() -> None:
