@@ -8,10 +8,8 @@ from django.db.models import Count, QuerySet
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, Route, expect
 
-from examples.order_listing.messages import Destination, RequestExternalCreation
 from examples.order_listing.models import Order
-from examples.order_listing.orders import place_order
-from orchestrator import Answer, CommandContext, start_process
+from orchestrator import start_process
 from orchestrator.engine.drain import drain
 from orchestrator.models import (
     InboxEvent,
@@ -19,10 +17,10 @@ from orchestrator.models import (
     ProcessInstance,
     StepRun,
 )
-from orchestrator.testing import replaced
 from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.every_construct.processes import Inquiry
 from tests.browser.conftest import live
+from tests.browser.orders import waiting_order
 from tests.services.site import site_with
 from tests.services.workers import Workers
 
@@ -130,19 +128,6 @@ def test_s8_4_nudged_twice_nothing_is_done_twice(
     assert list(results) == ["done", "refused", "done"]
     other.goto(f"/processes/{still.pk}/")
     expect(other.locator("#n_verdict.is-waiting.is-current")).to_be_visible()
-
-
-def taken(command: RequestExternalCreation, context: CommandContext) -> Answer:
-    """The exchange has the order, and says nothing more."""
-    return Answer("HTTP 202")
-
-
-def waiting_order() -> Order:
-    """An order that waits for the exchange."""
-    order = place_order(Destination.EXTERNAL, "50 MWh", "A-1")
-    with replaced("RequestExternalCreation", taken):
-        drain()
-    return order
 
 
 def test_s8_4_what_only_says_that_it_tries_again_says_after_a_nudge_how_it_stands(

@@ -8,14 +8,13 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from examples.order_listing.messages import Destination, RequestExternalCreation
-from examples.order_listing.models import Order
+from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from orchestrator import Answer, CommandContext
 from orchestrator.engine.drain import drain
 from orchestrator.models import OperatorAction, StepRun
-from orchestrator.testing import pass_time, replaced
+from orchestrator.testing import pass_time
 from tests.browser.conftest import live
+from tests.browser.orders import waiting_order
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
@@ -78,19 +77,6 @@ def test_s8_3_whose_it_is_others_see_at_once(
     signed_in.click("#extend-dialog .acts button:last-child")
     expect(signed_in.locator("#flash")).to_contain_text("The deadline is later now.")
     expect(other.locator("#rows .until .countdown")).to_contain_text("10:0")
-
-
-def taken(command: RequestExternalCreation, context: CommandContext) -> Answer:
-    """The exchange has the order, and says nothing more."""
-    return Answer("HTTP 202")
-
-
-def waiting_order() -> Order:
-    """An order that waits for the exchange."""
-    order = place_order(Destination.EXTERNAL, "50 MWh", "A-1")
-    with replaced("RequestExternalCreation", taken):
-        drain()
-    return order
 
 
 def test_s8_5_pause_says_before_the_click_that_deadlines_rest_and_so_it_is(
