@@ -1,7 +1,7 @@
 """Other work beside a large bulk operation: in turns with it and without, on the same workers, counted in each turn."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -16,7 +16,6 @@ from orchestrator.engine.operations import pause_bulk, resume_bulk
 from orchestrator.exceptions import StaleRevision
 from orchestrator.models import (
     BulkOperation,
-    InboxEvent,
     Incident,
     ProcessInstance,
     Status,
@@ -32,14 +31,9 @@ from tests.services.workers import Workers
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
 
 ITEMS = size(600, full=20_000)
-ORDERS = size(900, full=3_000)
-"""So many wait when a turn begins."""
-FEW = 50
-"""With fewer left the workers would have to wait for each other."""
-LOOK = 0.05
-"""Seconds from one look at what is left to the next."""
+ORDERS = size(300, full=1_000)
+"""So many are placed at once in each turn, which lasts until all are listed: the same work each time."""
 TURNS = size(2, full=6)
-SECONDS = size(1, full=3)
 LEAST = size(0, full=80) / 100
 """What is left to others. Of few short turns it is told only that they do not stand still."""
 
@@ -67,33 +61,30 @@ def listed() -> int:
     return ProcessInstance.objects.filter(status=Status.COMPLETED).count()
 
 
-def waiting() -> int:
-    return InboxEvent.objects.filter(wake_at__isnull=False).count()
+def in_a_turn(begin: Callable[[], object]) -> float:
+    """Return how many orders a second were listed until all were.
 
+    They are placed in one transaction, so that none is begun before the last is placed.
 
-def in_a_turn() -> float:
-    """Return how many orders a second were listed while there were enough: for some seconds, or until few are left."""
-    before, began = listed(), time.monotonic()
-    while time.monotonic() - began < SECONDS and waiting() > FEW:
-        time.sleep(LOOK)
-    pace = (listed() - before) / (time.monotonic() - began)
-    wait_for(lambda: listed() > before, 60)
-    return pace
+    Args:
+        begin: begins what is beside them, once they are placed.
+    """
+    enough = listed() + ORDERS
+    with transaction.atomic():
+        for _ in range(ORDERS):
+            place_order(Destination.INTERNAL, "1 MWh")
+    began = time.monotonic()
+    begin()
+    wait_for(lambda: listed() >= enough, 120)
+    return ORDERS / (time.monotonic() - began)
 
 
 def has_settled(operation: BulkOperation) -> bool:
     return BulkOperation.objects.get(pk=operation.pk).settled > 0
 
 
-def place_orders() -> None:
-    """Place them in one transaction, so that none is listed before the last is placed."""
-    with transaction.atomic():
-        for _ in range(ORDERS - waiting()):
-            place_order(Destination.INTERNAL, "1 MWh")
-
-
 @pytest.mark.crowds
-@pytest.mark.full_size("20,000 items beside 3,000 orders", seconds=300)
+@pytest.mark.full_size("20,000 items beside 1,000 orders", seconds=300)
 def test_s6_5_other_work_goes_on_beside_a_bulk_operation(
     failed: str,
     valkey: ValkeyServer,
@@ -106,12 +97,9 @@ def test_s6_5_other_work_goes_on_beside_a_bulk_operation(
     alone, beside = list[float](), list[float]()
     with at_work():
         for _ in range(TURNS):
-            place_orders()
-            wait_for(lambda: listed() > 0, 20)
-            alone.append(in_a_turn())
-            place_orders()
-            resume_bulk(operation.pk, request=asked(operator))
-            beside.append(in_a_turn())
+            alone.append(in_a_turn(bool))
+            resume = partial(resume_bulk, operation.pk, request=asked(operator))
+            beside.append(in_a_turn(resume))
             wait_for(partial(has_settled, operation), 60)
             try:
                 pause_bulk(operation.pk, request=asked(operator))
