@@ -108,6 +108,11 @@ def for_viewers_of_operation(view: View) -> View:
     return _guarded(view, of=lambda request, parts: names_of_operation(parts["pk"]))
 
 
+def for_viewers_of_what_they_see(view: View) -> View:
+    """The same for a page of all the definitions that its reader may look at."""
+    return _guarded(view, of=lambda request, parts: seen_by(request.user) or Names())
+
+
 def for_viewers_of_home(view: View) -> View:
     """The same for the first page, from which whoever sees some definitions alone is led to the list of one."""
     return _guarded(view, instead=lambda _: reverse("monitoring:instances"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from django.db import connections
@@ -66,12 +66,18 @@ def open_of(definition: str) -> QuerySet[Incident]:
     rows = Incident.objects.open()
     causes = handled_causes()
     newest = rows.order_by("-pk").values("pk")[:CAP]
-    # Asked of each row: a join may be planned as a look at every process of the definition.
-    named = ProcessInstance.objects.filter(pk=OuterRef("instance_id")).values("name")
     some = rows.filter(pk__in=newest).exclude(fingerprint__in=causes)
-    some = some.alias(named=Subquery(named))
-    found: QuerySet[Incident] = some.filter(named=definition)
+    found: QuerySet[Incident] = _named(some).filter(named=definition)
     return found
+
+
+def _named(rows: QuerySet[Incident]) -> QuerySet[Incident]:
+    """The same with the `named` definition of each, to filter by.
+
+    It is asked of each row: a join may be planned as a look at every process of the definition.
+    """
+    named = ProcessInstance.objects.filter(pk=OuterRef("instance_id")).values("name")
+    return rows.alias(named=Subquery(named))
 
 
 def number_open(definition: str = "") -> Capped:
@@ -157,16 +163,21 @@ def largest_group() -> AlikeFailures | None:
     return next(iter(_groups([newest[cause] for cause in ranked[:1]], numbers)), None)
 
 
-def groups_about(text: str, most: int) -> list[AlikeFailures]:
+def groups_about(
+    text: str, most: int, definitions: Collection[str] | None = None
+) -> list[AlikeFailures]:
     """The groups in whose messages or classes of errors these words stand, the newest first.
 
     Args:
         text: looked for among the newest failures, in large letters or small.
         most: so many groups are given at most.
+        definitions: those whose processes' failures are looked at; None for all failures.
     """
     newest = Incident.objects.open().order_by("-pk").values("pk")[:CAP]
     says = Q(message__icontains=text) | Q(error__icontains=text)
     rows = Incident.objects.filter(says, pk__in=newest).order_by("pk")
+    if definitions is not None:
+        rows = _named(rows).filter(named__in=definitions)
     found = dict(rows.values_list("fingerprint", "pk"))
     wanted = sorted(found.values(), reverse=True)[:most]
     return _groups(wanted, _numbers(found, wanted))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -12,8 +12,10 @@ from uuid import UUID
 from django.core.exceptions import ValidationError
 from django.urls import reverse
 from django.utils.functional import Promise
+from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
+from monitoring.access import names_of_operation
 from monitoring.places import NO_CAUSE, place_of
 from monitoring.queries.events import received_as
 from monitoring.queries.failures import AlikeFailures, groups_about
@@ -80,19 +82,98 @@ class Finds:
     more: bool = False
 
 
-def found(text: str, *, events: bool) -> list[Finds]:
-    """What the text could mean, by kind; kinds of which there is nothing are left out.
+@dataclass(frozen=True)
+class Search:
+    """What is looked for, and where.
 
     Args:
         text: an id, a key or its beginning, or words of an error.
         events: whether the reader may look at events.
+        definitions: those whose processes the reader may look at; None for all that there are.
     """
-    processes = page_of(Filters(q=text), size=SHOWN).rows
-    kinds = [_processes(text, processes)]
-    if events:
-        kinds.append(_events(text, {row.pk for row in processes}))
-    kinds += [*_by_id(text), _job(text, events=events), _failures(text)]
-    return [kind for kind in kinds if kind.shown]
+
+    text: str
+    events: bool
+    definitions: frozenset[str] | None = None
+
+    def found(self) -> list[Finds]:
+        """What the text could mean, by kind; kinds of which there is nothing are left out."""
+        kinds, processes = [], set[UUID]()
+        lists = [""] if self.definitions is None else sorted(self.definitions)
+        for name in lists:
+            filters = Filters(definition=name, q=self.text)
+            rows = page_of(filters, size=SHOWN).rows
+            kinds.append(_processes(filters, rows))
+            processes |= {row.pk for row in rows}
+        if self.events:
+            kinds.append(_events(self.text, processes))
+        kinds += [*self._by_id(), self._job(), self._failures()]
+        return [kind for kind in kinds if kind.shown]
+
+    def _shows(self, names: Collection[str]) -> bool:
+        """Whether the reader may look at what is of these definitions, or of none."""
+        mine = self.definitions
+        return mine is None or (bool(names) and mine.issuperset(names))
+
+    def _by_id(self) -> Iterator[Finds]:
+        """What has an id of its own that is no process's."""
+        try:
+            key = UUID(self.text)
+        except ValueError:
+            return
+        commands = IssuedCommand.objects.filter(pk=key).select_related("instance")
+        yield Finds(
+            _("Commands"),
+            shown=[
+                Find(place_of(row), row.type, str(row.instance), row.status)
+                for row in commands.defer("instance__data")
+                if self._shows([row.instance.name])
+            ],
+        )
+        yield Finds(
+            _("Operations"),
+            shown=[
+                Find(
+                    reverse("monitoring:bulk-operation", args=[row.pk]),
+                    str(_label(row.action)),
+                    _joined(row.actor_name, row.reason),
+                    at=row.created_at,
+                )
+                for row in BulkOperation.objects.filter(pk=key)
+                if self.definitions is None or self._shows(names_of_operation(row.pk))
+            ],
+        )
+
+    def _job(self) -> Finds:
+        """The piece of work that workers, their jobs and their logs call so: `steprun:17`."""
+        kind, _colon, key = self.text.partition(":")
+        model = JOBS.get(kind.lower())
+        if model is None or (model is InboxEvent and not self.events):
+            return Finds(_("Jobs"))
+        field = model._meta.pk
+        try:
+            row = model._default_manager.filter(pk=field.to_python(key)).first()
+        except (ValidationError, ValueError, OverflowError):
+            row = None
+        place = place_of(row) if row is not None and self._shows_work(row) else ""
+        if row is None or not place:
+            return Finds(_("Jobs"))
+        status = row.verdict if isinstance(row, InboxEvent) else row.status
+        return Finds(_("Jobs"), shown=[Find(place, self.text, str(row), status)])
+
+    def _shows_work(self, row: StepRun | IssuedCommand | InboxEvent) -> bool:
+        if self.definitions is None:
+            return True
+        process = row.process if isinstance(row, InboxEvent) else row.instance
+        return self._shows([process.name] if process is not None else [])
+
+    def _failures(self) -> Finds:
+        """Open failures that say this, by their causes; they are looked for among the newest."""
+        groups = []
+        if len(self.text) >= SHORTEST:
+            groups = groups_about(self.text, CAUSES + 1, self.definitions)
+        shown = list(_causes(groups[:CAUSES]))
+        return Finds(_("Failures"), shown=shown, more=len(groups) > CAUSES)
 
 
 def only_place(kinds: list[Finds]) -> str:
@@ -103,8 +184,10 @@ def only_place(kinds: list[Finds]) -> str:
     return kind.shown[0].address if len(kind.shown) == 1 else kind.all
 
 
-def _processes(text: str, rows: list[ProcessInstance]) -> Finds:
-    every = f"{reverse('monitoring:instances')}?{urlencode({'q': text})}"
+def _processes(filters: Filters, rows: list[ProcessInstance]) -> Finds:
+    text, name = filters.q, filters.definition
+    query = {"definition": name, "q": text} if name else {"q": text}
+    every = f"{reverse('monitoring:instances')}?{urlencode(query)}"
     called = OutsideId.objects.filter(instance__in=rows, value=text) if rows else ()
     fields = {one.instance_id: f"{one.field} {one.value}" for one in called}
     shown = [
@@ -117,7 +200,8 @@ def _processes(text: str, rows: list[ProcessInstance]) -> Finds:
         )
         for row in rows
     ]
-    return Finds(_("Processes"), every, shown)
+    kind = format_lazy("{} · {}", _("Processes"), name) if name else _("Processes")
+    return Finds(kind, every, shown)
 
 
 def _events(text: str, but_of: set[UUID]) -> Finds:
@@ -142,59 +226,6 @@ def _events(text: str, but_of: set[UUID]) -> Finds:
 def _of_event(row: InboxEvent) -> str:
     """Where an event is told of with what became of it."""
     return f"{reverse('monitoring:events')}?{urlencode({'q': row.event_id})}#event-{row.pk}"
-
-
-def _by_id(text: str) -> Iterator[Finds]:
-    """What has an id of its own that is no process's."""
-    try:
-        key = UUID(text)
-    except ValueError:
-        return
-    commands = IssuedCommand.objects.filter(pk=key).select_related("instance")
-    yield Finds(
-        _("Commands"),
-        shown=[
-            Find(place_of(row), row.type, str(row.instance), row.status)
-            for row in commands.defer("instance__data")
-        ],
-    )
-    yield Finds(
-        _("Operations"),
-        shown=[
-            Find(
-                reverse("monitoring:bulk-operation", args=[row.pk]),
-                str(_label(row.action)),
-                _joined(row.actor_name, row.reason),
-                at=row.created_at,
-            )
-            for row in BulkOperation.objects.filter(pk=key)
-        ],
-    )
-
-
-def _job(text: str, *, events: bool) -> Finds:
-    """The piece of work that workers, their jobs and their logs call so: `steprun:17`."""
-    kind, _colon, key = text.partition(":")
-    model = JOBS.get(kind.lower())
-    if model is None or (model is InboxEvent and not events):
-        return Finds(_("Jobs"))
-    field = model._meta.pk
-    try:
-        row = model._default_manager.filter(pk=field.to_python(key)).first()
-    except (ValidationError, ValueError, OverflowError):
-        row = None
-    place = place_of(row) if row is not None else ""
-    if row is None or not place:
-        return Finds(_("Jobs"))
-    status = row.verdict if isinstance(row, InboxEvent) else row.status
-    return Finds(_("Jobs"), shown=[Find(place, text, str(row), status)])
-
-
-def _failures(text: str) -> Finds:
-    """Open failures that say this, by their causes; they are looked for among the newest."""
-    groups = groups_about(text, CAUSES + 1) if len(text) >= SHORTEST else []
-    shown = list(_causes(groups[:CAUSES]))
-    return Finds(_("Failures"), shown=shown, more=len(groups) > CAUSES)
 
 
 def _causes(groups: Iterable[AlikeFailures]) -> Iterator[Find]:

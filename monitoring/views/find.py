@@ -2,20 +2,22 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_safe
 
-from monitoring.access import EVENTS, for_viewers
-from monitoring.queries.find import found, only_place
+from monitoring.access import EVENTS, for_viewers_of_what_they_see, seen_in
+from monitoring.queries.find import Search, only_place
 from monitoring.queries.instances.filters import Filters
 from monitoring.views.page import page
 
 
 @require_safe
-@for_viewers
+@for_viewers_of_what_they_see
 def find(request: HttpRequest) -> HttpResponse:
     """Goes to the one thing that is meant, or shows all that could be."""
     filters = Filters(q=Filters.from_query(request.GET).q)
     if not filters.q:
         return redirect("monitoring:instances")
-    kinds = found(filters.q, events=request.user.has_perm(EVENTS))
+    definitions = seen_in(request)
+    events = definitions is None and request.user.has_perm(EVENTS)
+    kinds = Search(filters.q, events, definitions).found()
     if place := only_place(kinds):
         return redirect(place)
     return page(request, "find", filters=filters, kinds=kinds)

@@ -34,6 +34,7 @@ from tests.conftest import person
 from tests.integration.test_console_access import PAGES, address
 from tests.integration.test_console_bulk import pressed
 from tests.integration.test_console_sharing import asking
+from tests.services.bulk import begun
 from tests.services.forms_of_actions import failed_order
 
 pytestmark = pytest.mark.django_db
@@ -189,7 +190,6 @@ def test_s12_1_a_list_has_nothing_of_other_definitions_whatever_it_is_asked(
         # What was asked for stands in the fields of the page, and nowhere else.
         assert str(parcel.pk) not in re.sub(r'(value|href|data-\w+)="[^"]*"', "", text)
     assert signed_in.get(f"/processes/?definition={PARCELS}").status_code == 403
-    assert signed_in.get(f"/find/?q={order.pk}").status_code == 403
 
 
 def test_s12_1_a_process_of_several_definitions_says_of_its_parts_only_that_they_are(
@@ -223,7 +223,70 @@ def test_s12_1_the_menu_has_the_definitions_and_no_number_of_all(
     ]
     assert 'class="num' not in menu
     assert PARCELS not in text
-    assert 'class="find"' not in text
+
+
+def test_s12_1_the_box_finds_what_is_of_that_definition_and_nothing_of_any_other(
+    signed_in: Client,
+    operator: User,
+    order: ProcessInstance,
+    parcel: ProcessInstance,
+) -> None:
+    """By id, key, part of a key, the id of a command, the name of a job, words of an error, and id of an operation."""
+    failure = order.incidents.latest("pk")
+    cause = {"cause": failure.fingerprint}
+    operation = begun(operator, cause, 1, selection="failures")
+    run, command = order.step_runs.latest("pk"), order.commands.latest("pk")
+    page = f"/processes/{order.pk}/"
+    leads = {
+        str(order.pk): page,
+        order.correlation_key: page,
+        order.correlation_key[:-1]: page,
+        str(command.pk): page,
+        f"steprun:{run.pk}": page,
+        failure.message[:20]: f"/failures/{failure.fingerprint}/",
+        str(operation.pk): f"/operations/{operation.pk}/",
+    }
+    other = parcel.commands.latest("pk")
+    step = parcel.step_runs.latest("pk")
+    event = parcel.events.latest("pk")
+    hidden = [
+        str(parcel.pk),
+        "SECRET",
+        str(other.pk),
+        f"steprun:{step.pk}",
+        f"issuedcommand:{other.pk}",
+        f"inboxevent:{event.pk}",
+        event.event_id,
+    ]
+
+    for text, there in leads.items():
+        answer = signed_in.get(f"/find/?q={quote(text)}")
+        assert answer.status_code == 302, text
+        assert answer["Location"].startswith(there), text
+    for text in hidden:
+        answer = signed_in.get(f"/find/?q={quote(text)}")
+        assert answer.status_code == 200, text
+        assert "Nothing is called so" in answer.content.decode(), text
+
+
+def test_s12_1_the_box_finds_in_each_definition_that_is_seen(
+    client: Client, order: ProcessInstance, parcel: ProcessInstance
+) -> None:
+    """What there is of each is headed by its name, and leads to its list."""
+    user = let_see(person("eve"), ORDERS, VIEW)
+    client.force_login(let_see(user, PARCELS, VIEW))
+    ProcessInstance.objects.filter(pk=order.pk).update(correlation_key="SECRET-ORDER")
+
+    text = client.get("/find/?q=SECRET").content.decode()
+
+    assert re.findall(r"<h2>(.*?)</h2>", text) == [
+        f"Processes · {ORDERS}",
+        f"Processes · {PARCELS}",
+    ]
+    for name in (ORDERS, PARCELS):
+        every = re.escape(f"/processes/?definition={name}&amp;q=SECRET")
+        assert re.search(every, text)
+    assert client.get("/find/").status_code == 302
 
 
 @pytest.mark.parametrize("first", ["viewer", "ann"])
