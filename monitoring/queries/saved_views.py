@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,10 +13,20 @@ from monitoring.queries.instances.filters import Filters
 from orchestrator.models import SavedView
 
 
-def views_for(user: Any) -> QuerySet[SavedView]:
-    """Those of the team and of a user, in the order of their names."""
+def views_for(
+    user: Any, definitions: Collection[str] | None = None
+) -> QuerySet[SavedView]:
+    """Those of the team and of a user, in the order of their names.
+
+    Args:
+        user: whose.
+        definitions: those whose lists the user may see; None for all lists.
+    """
     mine = Q(owner=None) | Q(owner=user.pk)
-    return SavedView.objects.filter(mine).order_by("name", "pk")
+    found = SavedView.objects.filter(mine).order_by("name", "pk")
+    if definitions is None:
+        return found
+    return found.filter(about__definition__in=sorted(definitions))
 
 
 def place_of_view(view: SavedView) -> str:

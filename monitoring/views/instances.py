@@ -83,7 +83,7 @@ def index(request: HttpRequest) -> HttpResponse:
         adding=adding,
         known_fields=field_names(filters.definition),
         # None of it for an open page, which has them.
-        views=partial(views_for, request.user),
+        views=partial(views_for, request.user, seen_in(request)),
         share_why=partial(save_view.forbidden, request.user),
         saved_query=urlencode(filters.parameters()),
         new_key=uuid4(),

@@ -4,11 +4,13 @@ from collections.abc import Callable
 from uuid import uuid4
 
 from django import forms
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
-from monitoring.access import for_viewers
+from monitoring.access import for_viewers_of_what_they_see, seen_in
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.saved_views import place_of_view, views_for
@@ -36,49 +38,59 @@ class NameForm(ActionForm):
 
 
 @require_safe
-@for_viewers
+@for_viewers_of_what_they_see
 def index(request: HttpRequest) -> HttpResponse:
     """All that the reader may open, to be renamed and deleted."""
     return page(
         request,
         "saved_views",
-        views=[(view, uuid4()) for view in views_for(request.user)],
+        views=[(view, uuid4()) for view in _shown(request)],
         why=save_view.forbidden(request.user),
     )
 
 
 @require_safe
-@for_viewers
+@for_viewers_of_what_they_see
 def opened(request: HttpRequest, pk: int) -> HttpResponse:
     """Leads to the list that the view is."""
     if pk >= 2**63:
         raise Http404
-    return redirect(place_of_view(get_object_or_404(views_for(request.user), pk=pk)))
+    return redirect(place_of_view(get_object_or_404(_shown(request), pk=pk)))
 
 
 @require_POST
-@for_viewers
+@for_viewers_of_what_they_see
 def save(request: HttpRequest) -> HttpResponse:
     """Saves the list whose address is given."""
     return plain(request, saved(request), redirect("monitoring:saved-views"))
 
 
 @require_POST
-@for_viewers
+@for_viewers_of_what_they_see
 def act(request: HttpRequest, pk: int, name: str) -> HttpResponse:
     """Renames or deletes a view."""
+    if seen_in(request) is not None and pk < 2**63:
+        get_object_or_404(_shown(request), pk=pk)
     answer = pressed(request, name, pk)
     return plain(request, answer, redirect("monitoring:saved-views"))
 
 
+def _shown(request: HttpRequest) -> QuerySet[SavedView]:
+    """The views of which the reader may see the list."""
+    return views_for(request.user, seen_in(request))
+
+
 def saved(request: HttpRequest) -> ActionAnswer:
     """What becomes of a form that saves a view."""
+    seen = seen_in(request)
 
     def done(form: NameForm) -> SavedView:
         said = form.cleaned_data
         filters = Filters.from_query(QueryDict(said["query"]), request.user).by_name()
         if filters.mistake:
             raise OperationRefused(filters.mistake)
+        if seen is not None and filters.definition not in seen:
+            raise PermissionDenied
         asked = form.asked(request)
         about = filters.parameters()
         return save_view(said["name"], about, said["team"], request=asked)

@@ -12,6 +12,7 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.urls import resolve, reverse
+from django.utils import timezone
 
 from monitoring import sharing
 from monitoring.access import seen_by
@@ -21,7 +22,12 @@ from monitoring.sharing import SharedAnswers
 from monitoring.views import instances
 from orchestrator import start_process
 from orchestrator.engine.drain import drain
-from orchestrator.models import BulkOperation, DefinitionGrant, ProcessInstance
+from orchestrator.models import (
+    BulkOperation,
+    DefinitionGrant,
+    ProcessInstance,
+    SavedView,
+)
 from orchestrator.testing import registered
 from tests.apps.nested_processes.processes import (
     Clearing,
@@ -72,6 +78,10 @@ LISTS = {
     "stalled",
     "failures",
 }
+
+
+OF_ALL_SEEN = {"saved-views"}
+"""Pages of all that their reader sees, whichever it is."""
 
 
 def let_see(user: User, definition: str, *codenames: str) -> User:
@@ -127,6 +137,10 @@ def test_s12_1_only_pages_of_that_definition_are_shown(
     words = [PARCELS if word == ORDERS else word for word in PAGES[name]]
     others = signed_in.get(address(name, words, of(parcel)))
 
+    if name in OF_ALL_SEEN:
+        assert own.status_code == others.status_code == 200
+        assert "SECRET-PARCEL" not in others.content.decode()
+        return
     assert others.status_code == (302 if name in LISTS | {"definitions"} else 403)
     if name in OF_ONE:
         assert own.status_code == 200
@@ -287,6 +301,46 @@ def test_s12_1_the_box_finds_in_each_definition_that_is_seen(
         every = re.escape(f"/processes/?definition={name}&amp;q=SECRET")
         assert re.search(every, text)
     assert client.get("/find/").status_code == 302
+
+
+def test_s12_1_views_of_lists_are_saved_and_opened_of_that_definition_alone(
+    signed_in: Client, ann: User, order: ProcessInstance
+) -> None:
+    def view(name: str, owner: User | None, **about: str) -> SavedView:
+        return SavedView.objects.create(
+            name=name, owner=owner, about=about, changed_at=timezone.now()
+        )
+
+    view("Ours", None, definition=ORDERS, status="failed")
+    others = [
+        view("SECRET of parcels", None, definition=PARCELS),
+        view("SECRET of all", None, status="failed"),
+        view("SECRET of mine", ann, definition=PARCELS),
+    ]
+
+    def save(name: str, query: str) -> int:
+        form = {"key": str(uuid4()), "name": name, "query": query}
+        return signed_in.post("/views/save/", form).status_code
+
+    assert save("Mine", f"definition={ORDERS}&status=live") == 302
+    assert save("Foreign", f"definition={PARCELS}") == 403
+    assert save("Whole", "status=live") == 403
+    for path in ("/views/", f"/processes/?definition={ORDERS}"):
+        text = signed_in.get(path).content.decode()
+        assert "SECRET" not in text
+        assert "Ours" in text
+        assert "Mine" in text
+    mine = SavedView.objects.get(name="Mine")
+    assert f"definition={ORDERS}" in signed_in.get(f"/views/{mine.pk}/")["Location"]
+    form = {"key": str(uuid4()), "name": "Renamed"}
+    for one in others:
+        assert signed_in.get(f"/views/{one.pk}/").status_code == 404
+        answer = signed_in.post(f"/views/{one.pk}/rename_view/", form)
+        assert answer.status_code == 404
+    assert signed_in.post(f"/views/{mine.pk}/rename_view/", form).status_code == 302
+    mine.refresh_from_db()
+    assert mine.name == "Renamed"
+    assert mine.owner == ann
 
 
 @pytest.mark.parametrize("first", ["viewer", "ann"])
