@@ -59,6 +59,9 @@ def _adapter(cls: type[T]) -> TypeAdapter[T]:
 PLAIN = ConfigDict(ser_json_inf_nan="constants", strict=True)
 """NaN stays what it is, and so is refused: without a declared type it would be written as null."""
 
+UNWRITABLE = (ValueError, RecursionError, TypeError, AttributeError)
+"""What a value raises that has no JSON: a key that is none, or a dataclass without one of its fields."""
+
 _adapters: dict[type[Any], TypeAdapter[Any]] = {}
 
 
@@ -71,7 +74,7 @@ def encode(value: object) -> dict[str, Any]:
     form, name = adapter(type(value)), type(value).__name__
     try:
         body = _dumped(form, value)
-    except (ValueError, RecursionError) as error:
+    except UNWRITABLE as error:
         told = _discreet(_reason(form, value, error), type(value), value)
         raise InvalidMessage(f"{name}: {told}") from None
     check(body)
@@ -91,7 +94,7 @@ def encode_as(annotation: Any, value: object) -> Any:
     try:
         form.validate_python(value, strict=True)
         body = _dumped(form, value)
-    except (ValueError, RecursionError) as error:
+    except UNWRITABLE as error:
         told = _discreet(_reason(form, value, error), annotation, value)
         raise InvalidMessage(told[:500]) from None
     check(body)

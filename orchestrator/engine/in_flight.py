@@ -43,6 +43,8 @@ class CallsToMake:
         self.worker_slice, self.room = worker_slice, room
         self.more = True
         """Whether there may be more than were claimed."""
+        self._kinds = KINDS
+        """Who comes first at one claim comes last at the next: neither waits for as long as there is of the other."""
         self._size = BATCH
         self._left_out = 0
 
@@ -56,7 +58,8 @@ class CallsToMake:
         found: list[StepRun | IssuedCommand] = []
         most = self._size = min(room, self._next_size())
         self._left_out = 0
-        for table, values in KINDS:
+        self._kinds = self._kinds[1:] + self._kinds[:1]
+        for table, values in self._kinds:
             if left := most - len(found):
                 lease, which = conf().LEASE_SECONDS, self._with_room(table)
                 claimed = table.claim(

@@ -74,7 +74,7 @@ class Caller:
         self._looked_at = time.monotonic()
         self._claim_at = 0.0
         worker_slice = WorkerSlice(queue, worker.owner, self._over, worker.slot.watch)
-        self.room = Room(lambda: self.flights)
+        self.room = Room(lambda: self.flights, lambda: shared.room)
         self.to_make = CallsToMake(worker_slice, self.room)
         self.loop = EventLoop(self._tell, shared.turn, shared.turned)
 
@@ -158,6 +158,7 @@ class Caller:
             if leases.may_end(asked):
                 self._keep_own(begun)
         finally:  # the database may have refused one of them
+            self.room.note_begun()
             self.loop.begin(begun)
 
     def _keep_own(self, begun: list[Flight]) -> None:
@@ -236,10 +237,13 @@ class Caller:
             self.again.append((time.monotonic() + pause, again))
             leases.doubt()
             connections.close_all()
+            self.room.note_begun()
             return
         for flight in flights:
             self._let_go(flight)
-        self.loop.begin([self._shown(call) for call in following])
+        begun = [self._shown(call) for call in following]
+        self.room.note_begun()
+        self.loop.begin(begun)
 
     def _stored(self, came: Sequence[Came]) -> list[Call]:
         """Stores what came of one call, or of several that go together; gives the calls that follow."""

@@ -1,4 +1,4 @@
-"""Of which kinds of calls a worker may begin more: some may be in flight only so many at once."""
+"""How many more calls a worker may begin, and of which kinds: some may be in flight only so many at once."""
 
 from __future__ import annotations
 
@@ -17,16 +17,29 @@ class Room:
 
     Args:
         begun: gives the calls that it has in flight.
+        places: gives how many more it may have.
     """
 
-    def __init__(self, begun: Callable[[], Collection[Call]]) -> None:
-        self._begun = begun
+    def __init__(
+        self, begun: Callable[[], Collection[Call]], places: Callable[[], int]
+    ) -> None:
+        self._begun, self.places = begun, places
+        self._prepared: set[Call] = set()
+        """Calls that are about to be in flight."""
         self._full: dict[Hashable, float] = {}
         """The kinds for which there was no room, and until when that is taken to be so."""
 
     def taken(self, kind: Hashable) -> int:
         """How many of a kind are in flight here."""
-        return sum(call.kind == kind for call in self._begun())
+        return sum(call.kind == kind for call in {*self._begun(), *self._prepared})
+
+    def note_prepared(self, call: Call) -> None:
+        """Notes a call that is about to begin: others that are prepared before it has begun count it."""
+        self._prepared.add(call)
+
+    def note_begun(self) -> None:
+        """Notes that all that were prepared are in flight, or will never be."""
+        self._prepared.clear()
 
     def note_full(self, kind: Hashable) -> None:
         """Notes that there is no room for one, because of those in flight here or elsewhere."""

@@ -443,6 +443,8 @@ class Session:
         instance, now = instances.lock(run.instance_id)
         if instance is None or instance.finished_at is not None:
             raise LeaseLost("the process has ended")
+        if instance.revision != self.instance.revision:
+            self.results.read_anew()  # one of them may have been edited or done again
         self.instance = self.results.instance = instance
         return self.change(run, now, *what)
 

@@ -30,7 +30,7 @@ from orchestrator.engine.steps.session import Session
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.engine.storage.results import result_columns
 from orchestrator.engine.storage.tables import step_runs
-from orchestrator.exceptions import HandlerMissing, InvalidMessage, Outcome
+from orchestrator.exceptions import HandlerMissing, Outcome
 from orchestrator.models import StepKind, StepRun, StepStatus
 from orchestrator.queue import is_of_calls, plain
 
@@ -119,8 +119,8 @@ class StepCall(Call):
                     following.append(call.returned(result))
                 else:
                     held.append(one)
-                    sessions[one.run.instance_id] = one.session
-            stored = group.store(held)
+                    sessions.setdefault(one.run.instance_id, one.session)
+            stored = group.store(held, min(group.ROOM, self.room.places()))
         following += [
             call_of(sessions[run.instance_id], run, self.room) for run in stored
         ]
@@ -132,7 +132,7 @@ class StepCall(Call):
             return None
         try:
             given = result_columns(self.run, self.vertex.returns, result)
-        except InvalidMessage:
+        except Exception:  # noqa: BLE001  # by itself it is stored with what is wrong
             return None
         return HeldResult(self.session, self.run, result, given, kept=True)
 
@@ -194,7 +194,9 @@ def call_of(session: Session, run: StepRun | None, room: Room) -> Call | None:
             if not _has_room(session, run, policy, room):
                 give_back.at_once(run)
                 return None
-            return StepCall(session, run, vertex, policy, room)
+            call = StepCall(session, run, vertex, policy, room)
+            room.note_prepared(call)
+            return call
         except Exception as error:  # noqa: BLE001  # as when a session runs it
             run = session.failed(run, error, policy)
     return None

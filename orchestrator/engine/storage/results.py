@@ -41,9 +41,13 @@ class Results:
         """What has been read or made here, as JSON values."""
         return self._known
 
+    def read_anew(self) -> None:
+        """Reads the results anew: somebody else has written to the process."""
+        self._known.clear()
+
     def forget(self) -> None:
         """Reads everything anew."""
-        self._known.clear()
+        self.read_anew()
         definitions.read_again(self.instance)
 
     def arguments(

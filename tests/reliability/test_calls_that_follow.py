@@ -1,0 +1,177 @@
+"""What follows from calls: with what values, as many as there is room for, unharmed by what a neighbour gave."""
+
+import time
+from collections.abc import Callable, Iterator
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+
+from orchestrator.definition import Workflow
+from orchestrator.engine.operations import ActionRequest, redo, repair
+from orchestrator.models import Incident, ProcessInstance, StepRun
+from orchestrator.testing import registered
+from tests.apps.calls_that_follow.processes import (
+    Checked,
+    Neighbour,
+    Odd,
+    PlainPriced,
+    Priced,
+    Rated,
+    Spreading,
+    ThenLimited,
+    ThenThread,
+)
+from tests.apps.waiting_calls.desk import started, until
+from tests.apps.waiting_calls.fixtures import forgotten
+from tests.apps.waiting_calls.ways import entries, open_gate
+from tests.services.workers import Workers, hired, said
+
+__all__ = ["forgotten"]
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("known"),
+    pytest.mark.timeout(300),
+]
+
+Begin = Callable[[], Workers]
+TEN = 10
+
+
+@pytest.fixture(scope="module")
+def known() -> Iterator[None]:
+    with registered(
+        Checked,
+        Neighbour,
+        Odd,
+        PlainPriced,
+        Priced,
+        Rated,
+        Spreading,
+        ThenLimited,
+        ThenThread,
+    ):
+        yield
+
+
+@pytest.fixture
+def begin(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> Iterator[Begin]:
+    monkeypatch.setenv("PROCESSION_APPS", "tests.apps.calls_that_follow")
+    monkeypatch.setenv("PROCESSION_BACKOFF_SECONDS", "0.1")
+    with hired() as hire:
+        yield lambda: hire(1)
+
+
+def has_ended(process: ProcessInstance) -> bool:
+    return ProcessInstance.objects.get(pk=process.pk).finished_at is not None
+
+
+def wanted(by: User) -> ActionRequest:
+    return ActionRequest(actor=by, key=uuid4(), reason="it was wrong")
+
+
+def result_of(process: ProcessInstance, step: str) -> object:
+    return StepRun.objects.get(instance=process, node=step).result
+
+
+@pytest.mark.parametrize(("kind", "prefix"), [(Priced, ""), (PlainPriced, "plain_")])
+def test_a_step_gets_a_result_as_it_was_edited_while_the_one_before_it_ran(
+    begin: Begin, operator: User, kind: type[Workflow], prefix: str
+) -> None:
+    workers = begin()
+    process = started(kind, "a", "gate long")
+    until(lambda: len(entries()) == 1, workers)
+    run = StepRun.objects.get(instance=process, node=f"{prefix}price")
+    edit = {"edit": "result", "target": str(run.pk), "value": 2}
+    repair(process.pk, [edit], request=wanted(operator))
+
+    open_gate("long")
+    until(lambda: has_ended(process), workers)
+
+    assert result_of(process, f"{prefix}pay") == 2
+
+
+@pytest.mark.parametrize("kind", [Rated, Checked], ids=["operator", "branch"])
+def test_a_step_gets_a_result_that_was_made_again_while_the_one_before_it_ran(
+    begin: Begin, operator: User, kind: type[Workflow]
+) -> None:
+    """By an operator, or because a branch beside it found it bad."""
+    workers = begin()
+    process = started(kind, "a", "gate long")
+    until(lambda: len(entries()) == 1, workers)
+    open_gate("second")
+    if kind is Rated:
+        redo(process.pk, "rate", request=wanted(operator))
+    open_gate("check")
+    rounds = StepRun.objects.filter(instance=process, node="rate", status="done")
+    until(lambda: rounds.count() == 2, workers)
+    if kind is Checked:
+        checks = StepRun.objects.filter(instance=process, node="checker")
+        until(lambda: checks.filter(status="done").exists(), workers)
+
+    open_gate("long")
+    until(lambda: has_ended(process), workers)
+
+    assert result_of(process, "pay_rate") == 2
+
+
+def test_more_calls_follow_than_there_are_places_and_the_neighbour_goes_on(
+    monkeypatch: pytest.MonkeyPatch, begin: Begin
+) -> None:
+    monkeypatch.setenv("PROCESSION_CALLS_IN_FLIGHT", "5")
+    workers = begin()
+    beside = started(Neighbour, "beside", "gate beside")
+    until(lambda: len(entries("begin", "beside")) == 1, workers)
+    spreading = started(Spreading, "a", "gate both")
+    until(lambda: len(entries()) == 3, workers)
+    caller = workers.caller
+
+    open_gate("both")
+    until(lambda: has_ended(spreading), workers)
+    open_gate("beside")
+    until(lambda: has_ended(beside), workers)
+
+    assert workers.caller == caller
+    assert len(entries("begin", "beside")) == 1
+    assert not Incident.objects.open().exists()
+
+
+def test_results_that_cannot_be_stored_are_the_failures_of_their_steps_alone(
+    begin: Begin,
+) -> None:
+    workers = begin()
+    beside = started(Neighbour, "beside", "gate beside")
+    for number in range(3):
+        started(Odd, f"n{number}", "gate all")
+    until(lambda: len(entries()) == 4, workers)
+    caller = workers.caller
+
+    open_gate("all")
+    failures = Incident.objects.open()
+    until(lambda: failures.count() == 3, workers)
+    open_gate("beside")
+    until(lambda: has_ended(beside), workers)
+
+    assert workers.caller == caller, said(workers)
+    assert all("result of odd" in failure.message for failure in failures)
+
+
+@pytest.mark.parametrize(
+    ("kind", "gate"), [(ThenThread, "threads"), (ThenLimited, "limited")]
+)
+def test_no_more_follow_at_once_than_may_be_in_flight(
+    begin: Begin, kind: type[Workflow], gate: str
+) -> None:
+    workers = begin()
+    processes = [started(kind, f"n{number}", "gate all") for number in range(TEN)]
+    until(lambda: len(entries()) == TEN, workers)
+
+    open_gate("all")
+    until(lambda: len(entries()) == TEN + 2, workers)
+    time.sleep(1)
+    at_once = len(entries()) - TEN  # none of them has ended
+    open_gate(gate)
+    until(lambda: all(map(has_ended, processes)), workers)
+
+    assert at_once == 2
