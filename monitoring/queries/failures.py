@@ -67,17 +67,19 @@ def open_of(definition: str) -> QuerySet[Incident]:
     causes = handled_causes()
     newest = rows.order_by("-pk").values("pk")[:CAP]
     some = rows.filter(pk__in=newest).exclude(fingerprint__in=causes)
-    found: QuerySet[Incident] = _named(some).filter(named=definition)
-    return found
+    return _of_some(some, [definition])
 
 
-def _named(rows: QuerySet[Incident]) -> QuerySet[Incident]:
-    """The same with the `named` definition of each, to filter by.
+def _of_some(rows: QuerySet[Incident], names: Collection[str]) -> QuerySet[Incident]:
+    """Those of processes of some definitions.
 
-    It is asked of each row: a join may be planned as a look at every process of the definition.
+    It is asked of each row: a join may be planned as a look at every process of a definition.
     """
     named = ProcessInstance.objects.filter(pk=OuterRef("instance_id")).values("name")
-    return rows.alias(named=Subquery(named))
+    found: QuerySet[Incident] = rows.alias(named=Subquery(named)).filter(
+        named__in=names
+    )
+    return found
 
 
 def number_open(definition: str = "") -> Capped:
@@ -175,9 +177,10 @@ def groups_about(
     """
     newest = Incident.objects.open().order_by("-pk").values("pk")[:CAP]
     says = Q(message__icontains=text) | Q(error__icontains=text)
-    rows = Incident.objects.filter(says, pk__in=newest).order_by("pk")
+    rows: QuerySet[Incident] = Incident.objects.filter(says, pk__in=newest)
     if definitions is not None:
-        rows = _named(rows).filter(named__in=definitions)
+        rows = _of_some(rows, definitions)
+    rows = rows.order_by("pk")
     found = dict(rows.values_list("fingerprint", "pk"))
     wanted = sorted(found.values(), reverse=True)[:most]
     return _groups(wanted, _numbers(found, wanted))
