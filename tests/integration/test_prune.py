@@ -220,6 +220,19 @@ def test_each_process_is_exported_whole_before_it_goes(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("there", [False, True])
+def test_an_export_is_for_its_owner_alone(there: bool, tmp_path: Path) -> None:
+    delivered("P-1")
+    file = tmp_path / "ended.jsonl"
+    if there:
+        file.touch()
+        file.chmod(0o644)
+
+    prune("--keep", "30", "--export", str(file))
+
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
 def test_when_the_export_cannot_be_written_nothing_is_removed(tmp_path: Path) -> None:
     delivered("P-1")
     before = rows()

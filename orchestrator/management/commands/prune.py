@@ -1,11 +1,11 @@
 import getpass
 import os
+import stat
 import sys
 from argparse import ArgumentTypeError
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
@@ -80,9 +80,9 @@ class Command(TableCommand):
 
 
 def _opened(path: str) -> BinaryIO:
-    """The file, to be added to; half a line of a run that was cut off is ended."""
+    """The file, to be added to, for its owner alone; half a line of a run that was cut off is ended."""
     try:
-        file = Path(path).open("ab+")  # noqa: SIM115  # the caller closes it
+        file = open(path, "ab+", opener=_private)  # noqa: SIM115  # the caller closes it
         if file.tell():
             file.seek(-1, os.SEEK_END)
             if file.read(1) != b"\n":
@@ -90,6 +90,15 @@ def _opened(path: str) -> BinaryIO:
     except OSError as error:
         raise CommandError(f"cannot write to {path}: {error.strerror}") from None
     return file
+
+
+def _private(path: str, flags: int) -> int:
+    """Opens a file that nobody else may read: secret fields are in it."""
+    number = os.open(path, flags, 0o600)
+    if stat.S_ISREG(os.fstat(number).st_mode):
+        with suppress(PermissionError):  # it is another account's
+            os.fchmod(number, 0o600)
+    return number
 
 
 def kept(text: str) -> tuple[str, timedelta]:
