@@ -47,7 +47,7 @@ def sign_in_path(user: AbstractBaseUser) -> str:
     Any sign-in of the same user voids the links made before it. Logs of ours have the path without its secret.
     """
     seen = user.last_login.isoformat() if user.last_login else ""
-    token = signing.dumps([user.pk, seen], salt=SALT)
+    token = signing.dumps([str(user.pk), seen], salt=SALT)  # a key may be a UUID
     return reverse("sign-in-by-link", args=[token])
 
 

@@ -4,6 +4,7 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from urllib.parse import quote
+from uuid import uuid4
 
 import pytest
 from axes.models import AccessLog
@@ -28,6 +29,14 @@ def test_a_link_signs_its_user_in(viewer: User, client: Client) -> None:
     client.get(sign_in_path(viewer))
 
     assert client.session["_auth_user_id"] == str(viewer.pk)
+
+
+def test_a_link_is_made_for_a_user_whose_key_is_a_uuid() -> None:
+    key = uuid4()
+
+    link = sign_in_path(User(pk=key)).split("/")[-2]
+
+    assert signing.loads(link, salt=sign_in.SALT) == [str(key), ""]
 
 
 def test_a_used_link_is_refused(viewer: User) -> None:
