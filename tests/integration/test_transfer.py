@@ -516,6 +516,18 @@ def test_the_owner_is_whoever_has_that_name_here(boss: User) -> None:
     assert [imported(file).owner for file in files] == [boss, None]
 
 
+def test_who_is_not_active_here_is_no_owner() -> None:
+    """Whether they are is asked of the user: where the project has its own model, it may be no column."""
+    ann = User.objects.create_user("ann")
+    parcel = place("P-1")
+    ProcessInstance.objects.filter(pk=parcel.pk).update(owner=ann)
+    file = exported(parcel.pk)
+    forget()
+    User.objects.filter(pk=ann.pk).update(is_active=False)
+
+    assert imported(file).owner is None
+
+
 def test_the_same_process_is_always_written_alike() -> None:
     parcel = underway("P-1", Courier.PARTNER)
     first, second = (lines_of(exported(parcel.pk)) for _ in range(2))

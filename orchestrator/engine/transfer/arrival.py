@@ -399,7 +399,11 @@ def _definition(name: PinnedDefinition, data: Any, known_graphs: dict[str, str])
 
 
 def _owner(name: str | None) -> Any:
-    """Who sees to it: the user of that name, if there is one here."""
+    """Who sees to it: the user of that name, if there is one here who is active."""
+    if not name:
+        return None
     model = get_user_model()
-    named = {model.USERNAME_FIELD: name, "is_active": True}
-    return model._default_manager.filter(**named).first() if name else None
+    named = {model.USERNAME_FIELD: name}
+    user = model._default_manager.filter(**named).first()
+    # Of a user model of the project's own it may be no column.
+    return user if user is not None and user.is_active else None
