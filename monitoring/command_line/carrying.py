@@ -83,22 +83,40 @@ def _done(name: str, *given: Any, request: ActionRequest) -> OperatorAction:
 
 @contextmanager
 def _written(path: str) -> Iterator[BinaryIO]:
-    """The file, which is there under its name only when all of it is."""
-    if path == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    whole = Path(path)
+    """The file, which is there under its name only when all of it is; what is no regular file is written into."""
+    try:
+        if path == "-":
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+            return
+        whole = _place(path)
+        special = whole.exists() and not whole.is_file()
+        with whole.open("wb") if special else _replaced(whole) as file:
+            yield file
+    except BrokenPipeError:
+        raise  # its reader has had enough
+    except OSError as error:
+        raise CommandError(
+            f"cannot write to {path or repr('')}: {error.strerror}", returncode=USAGE
+        ) from None
+
+
+def _place(path: str) -> Path:
+    """Where the file is: a link stays one."""
+    try:
+        return Path(path).resolve()
+    except ValueError as error:
+        raise OSError(0, str(error)) from None
+
+
+@contextmanager
+def _replaced(whole: Path) -> Iterator[BinaryIO]:
     part = whole.with_name(f".{whole.name}.{uuid4().hex[:8]}")
     try:
         with part.open("xb") as file:
             part.chmod(0o600)  # it holds all that the process knows
             yield file
         part.replace(whole)
-    except OSError as error:
-        raise CommandError(
-            f"cannot write to {path}: {error.strerror}", returncode=USAGE
-        ) from None
     finally:
         part.unlink(missing_ok=True)
 

@@ -1,11 +1,13 @@
 """`process list`: the console's list in a terminal, or as lines of JSON."""
 
 import sys
+from argparse import ArgumentTypeError
 from collections.abc import Iterable, Mapping
 from typing import Any
+from uuid import UUID
 
 import click
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from monitoring.command_line.chosen import (
     LOOKS,
@@ -25,6 +27,13 @@ FEW = 50
 MOST = 100_000
 
 
+def _process_id(text: str) -> UUID:
+    try:
+        return process_id(text)
+    except CommandError as none:
+        raise ArgumentTypeError(str(none)) from None
+
+
 def add_arguments(parser: CommandParser) -> None:
     add_filters(parser)
     parser.add_argument(
@@ -36,7 +45,7 @@ def add_arguments(parser: CommandParser) -> None:
     )
     parser.add_argument(
         "--before",
-        type=process_id,
+        type=_process_id,
         metavar="ID",
         help="those below this process id",
     )

@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 
 from monitoring.command_line import chosen
 from orchestrator.engine.operations import OPERATIONS, ActionRequest, cancel
@@ -270,3 +270,15 @@ def test_a_list_whose_reader_has_gone_ends_quietly() -> None:
     os.close(writer)
 
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_a_place_in_the_list_that_is_no_process_id_is_a_mistake_of_use() -> None:
+    with pytest.raises(CommandError, match="'zzz' is no process id") as refused:
+        call_command("process", "list", "--before", "zzz")
+
+    assert "--before" in str(refused.value)
+
+
+def test_workers_of_a_queue_that_there_is_not_do_not_begin() -> None:
+    with pytest.raises(CommandError, match="RQ_QUEUES has no queue 'nosuch'; it has"):
+        call_command("work", "--queue", "nosuch")

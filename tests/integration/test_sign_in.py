@@ -3,6 +3,7 @@
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -32,7 +33,7 @@ def test_a_link_signs_its_user_in(viewer: User, client: Client) -> None:
 
 
 def test_a_link_is_made_for_a_user_whose_key_is_a_uuid() -> None:
-    key = uuid4()
+    key: Any = uuid4()
 
     link = sign_in_path(User(pk=key)).split("/")[-2]
 

@@ -3,7 +3,9 @@
 import hashlib
 import io
 import json
+import os
 import re
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -605,6 +607,39 @@ def test_of_a_refused_export_no_file_is_left(tmp_path: Path) -> None:
     assert (code, "not exported: there is no process" in said) == (1, True)
     assert [one.name for one in tmp_path.iterdir()] == ["parcel.jsonl"]
     assert file.read_text() == "an older one"
+
+
+def test_an_export_replaces_no_device_pipe_or_link(tmp_path: Path) -> None:
+    parcel = underway("P-1")
+    file, link = tmp_path / "parcel.jsonl", tmp_path / "link"
+    pipe = tmp_path / "pipe"
+    file.write_text("an older one")
+    link.symlink_to(file)
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+    codes = [
+        process("export", str(parcel.pk), "--output", str(path))[0]
+        for path in (link, pipe, Path(os.devnull))
+    ]
+    came = os.read(reader, 1_000_000)
+    os.close(reader)
+
+    assert codes == [0, 0, 0]
+    assert link.is_symlink()
+    assert file.read_text().startswith("{")
+    assert came.startswith(b"{")
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
+
+
+@pytest.mark.parametrize("place", ["", ".", "/", "/dev/full", "a\0b"])
+def test_what_cannot_be_written_to_is_a_mistake_of_use(place: str) -> None:
+    parcel = underway("P-1")
+
+    code, said = process("export", str(parcel.pk), "--output", place)
+
+    assert (code, "cannot write to" in said, "\n" in said) == (2, True, False)
 
 
 @pytest.mark.parametrize("file", ["", "no/such/file", "a\0b", "."])

@@ -1,13 +1,14 @@
 from typing import Any
 
+from django.conf import settings
 from django.core.checks import Tags
 from django.core.checks.registry import registry
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS
 
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
 from orchestrator.management.table_command import TableCommand
-from orchestrator.queue import of_rq
+from orchestrator.queue import in_rq, of_rq
 from orchestrator.workers import connections
 from orchestrator.workers.supervisor import supervise, wait_for_database
 
@@ -31,8 +32,13 @@ class Command(TableCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        queue = of_rq(options["queue"])
+        if in_rq(queue) not in (known := sorted(settings.RQ_QUEUES)):
+            raise CommandError(
+                f"RQ_QUEUES has no queue {options['queue']!r}; it has {', '.join(known)}"
+            )
         connections.limit()
         wait_for_database()
         # A changed definition with live instances stops here.
         self.check(tags=tags_of_workers(), databases=[DEFAULT_DB_ALIAS])
-        supervise(of_rq(options["queue"]), max(options["processes"], 1))
+        supervise(queue, max(options["processes"], 1))
