@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from copy import deepcopy
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple
@@ -128,9 +128,23 @@ class Recipient(BaseModel):
         """What must not be repeated anywhere."""
         parts = urlsplit(self.url)
         password = str(getattr(settings, "EMAIL_HOST_PASSWORD", "")) if self.to else ""
-        texts = (value for value in self.options.values() if isinstance(value, str))
+        texts = _texts(list(self.options.values()))
         mine = (self.url, parts.path, parts.query, *self.secret, password, *texts)
         return [text for text in mine if text]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts in a value, at any depth."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, bytes | bytearray):
+        yield value.decode(errors="replace")
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from _texts(one)
+    elif isinstance(value, list | tuple | Set):
+        for one in value:
+            yield from _texts(one)
 
 
 class _ReadRecipients(NamedTuple):

@@ -318,7 +318,7 @@ def hidden(text: str, secret_values: Iterable[str]) -> str:
         form
         for value in secret_values
         if len(value.strip()) >= SHORTEST
-        for form in _forms(value)
+        for form in spellings(value)
     }
     text = _without(text, (form for form in forms if form in text))
     long = (form for form in forms if len(form) > PIECE + WORD)
@@ -333,7 +333,7 @@ def _without(text: str, forms: Iterable[str]) -> str:
     return text
 
 
-def _forms(value: str) -> set[str]:
+def spellings(value: str) -> set[str]:
     """How a program may write a value."""
     bare = value.strip()
     spelled = {

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from django.utils.module_loading import import_string
 
+from orchestrator.definition.secrets import spellings
 from orchestrator.notice_settings import Recipient
 from orchestrator.notices.message import NoticeMessage
 
@@ -49,8 +50,9 @@ def channel_of(recipient: Recipient) -> Channel:
 
 
 def without(text: str, secrets: Iterable[str]) -> str:
-    """A text without the secrets that stand in it."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= SECRET_FROM:
-            text = text.replace(secret, "…")
+    """A text without the secrets that stand in it, as they are or as a program spells them."""
+    long = (secret for secret in secrets if len(secret) >= SECRET_FROM)
+    forms = {form for secret in long for form in (secret, *spellings(secret))}
+    for form in sorted(forms, key=len, reverse=True):
+        text = text.replace(form, "…")
     return text

@@ -391,6 +391,31 @@ def test_whatever_a_receiver_answers_is_taken_or_not(
 # A channel of the project's own
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"headers": {"Authorization": f"Bearer {TOKEN}"}},
+        {"tokens": [TOKEN, ("more", {TOKEN})]},
+        {"token": TOKEN.encode()},
+        {"token": 'quo"ted\\xoxb'},
+        {"token": "xoxb\nof two lines"},
+        {"token": "pass'w\u00f6rd xoxb"},
+    ],
+)
+def test_what_a_channel_is_made_with_is_not_repeated_however_it_is_given(
+    given: dict[str, Any], settings: Settings
+) -> None:
+    settings.PROCESSION_NOTICES = {
+        "room": {"channel": "tests.apps.own_channel.room.Repeating", "options": given}
+    }
+    happened()
+    deliver()
+
+    error = Notice.objects.get().error
+    assert error.startswith("ValueError")
+    assert "xoxb" not in error
+
+
 def declare_room(settings: Settings, file: Path, **more: str) -> None:
     settings.PROCESSION_NOTICES = {
         "room": {

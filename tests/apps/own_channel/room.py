@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 from orchestrator import Permanent, Retry
 from orchestrator.notices import NoticeMessage
@@ -41,3 +42,13 @@ class Room:
 
 class NoChannel:
     """Has no way to send anything."""
+
+
+class Repeating:
+    """A channel that says in its errors what it was made with."""
+
+    def __init__(self, **options: Any) -> None:
+        self.options = options
+
+    def send(self, message: NoticeMessage) -> None:
+        raise ValueError(self.options)
