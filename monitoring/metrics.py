@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from django.db import DatabaseError
 from django.utils import timezone
 from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -15,6 +15,8 @@ from monitoring.asking import TimedQuestion
 from monitoring.audience import open_pages
 from monitoring.queries.figures import Figures, figures
 from monitoring.readiness import readiness
+
+log = logging.getLogger(__name__)
 
 QUANTILES = (0.5, 0.95, 0.99)
 
@@ -39,7 +41,8 @@ class _Collector:
             return
         try:
             found = _figures.ask().answer()
-        except (DatabaseError, OSError, TimeoutError):
+        except Exception as error:  # noqa: BLE001  # the parts say what is not there
+            log.warning("no figures: %r", error)
             return
         yield from _families(found)
 

@@ -37,11 +37,15 @@ def readiness(besides: Collection[str] = ()) -> dict[str, bool]:
     except (DatabaseError, OSError, TimeoutError) as error:
         found["database"] = repr(error)
         del found["workers"]
+    except Exception as error:  # noqa: BLE001  # of a setting: whatever it is, nothing goes on
+        found["workers"] = repr(error)
     try:
         if not redis.answer():
             found["redis"] = "it does not answer"
     except TimeoutError:
         found["redis"] = "it does not answer in time"
+    except Exception as error:  # noqa: BLE001  # its settings may say anything
+        found["redis"] = repr(error)
     _log(found)
     return {part: not found[part] for part in found if part not in besides}
 

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from examples.order_listing.messages import Destination, ListedOnInternal
 from examples.order_listing.orders import place_order
-from monitoring import asking, readiness
+from monitoring import asking, metrics, readiness
 from monitoring.asking import TimedQuestion
 from orchestrator import send_event
 from orchestrator.engine.drain import drain
@@ -125,6 +125,25 @@ def test_a_part_that_is_silent_is_asked_once_and_holds_nobody_up(
 
     assert (set(answers), len(asked)) == ({"down"}, 1)
     assert lasted < 30  # and not the 60 that one alone would take
+
+
+@pytest.mark.parametrize("part", ["_queues", "_redis"])
+def test_a_setting_that_is_wrong_is_a_part_that_is_down(
+    part: str, client: Client, token: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong() -> Any:
+        raise KeyError("procession")
+
+    monkeypatch.setattr(readiness, part, TimedQuestion(wrong))
+    monkeypatch.setattr(metrics, "_figures", TimedQuestion(wrong))
+
+    answer = client.get("/readyz")
+    told = client.get("/metrics", headers=BEARER)
+
+    down = "workers" if part == "_queues" else "redis"
+    assert (answer.status_code, answer.json()[down]) == (503, "down")
+    assert told.status_code == 200
+    assert f'procession_up{{part="{down}"}} 0.0' in told.content.decode()
 
 
 def test_probes_live_under_any_prefix(client: Client) -> None:
