@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import User
 
+from orchestrator import send_event
 from orchestrator.definition import Workflow
 from orchestrator.engine.operations import ActionRequest, redo, repair
 from orchestrator.models import Incident, ProcessInstance, StepRun
@@ -23,11 +24,12 @@ from tests.apps.calls_that_follow.processes import (
     ThenThread,
 )
 from tests.apps.waiting_calls.desk import started, until
-from tests.apps.waiting_calls.fixtures import forgotten
+from tests.apps.waiting_calls.fixtures import forgotten, waiting_calls
+from tests.apps.waiting_calls.processes import OneCall, Wanted
 from tests.apps.waiting_calls.ways import entries, open_gate
 from tests.services.workers import Workers, hired, said
 
-__all__ = ["forgotten"]
+__all__ = ["forgotten", "waiting_calls"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -37,6 +39,9 @@ pytestmark = [
 
 Begin = Callable[[], Workers]
 TEN = 10
+
+COMMANDS = 40
+"""Each is followed by a second one."""
 
 
 @pytest.fixture(scope="module")
@@ -175,3 +180,21 @@ def test_no_more_follow_at_once_than_may_be_in_flight(
     until(lambda: all(map(has_ended, processes)), workers)
 
     assert at_once == 2
+
+
+@pytest.mark.usefixtures("waiting_calls")
+def test_a_step_is_begun_in_its_turn_though_there_are_commands(
+    monkeypatch: pytest.MonkeyPatch, begin: Begin
+) -> None:
+    """Two calls at a time; it would be the last of all if commands came first."""
+    monkeypatch.setenv("PROCESSION_APPS", "tests.apps.waiting_calls")
+    monkeypatch.setenv("PROCESSION_CALLS_IN_FLIGHT", "2")
+    for number in range(COMMANDS):
+        send_event(Wanted(f"c{number}", "wait 0.2"), id=f"c{number}")
+    workers = begin()
+    until(lambda: len(entries("end")) >= 4, workers)
+    process = started(OneCall, "step", "wait 0.1")
+
+    until(lambda: has_ended(process), workers)
+
+    assert [entry.name for entry in entries("end")].index("step") < COMMANDS
