@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from orchestrator import send_event
 from orchestrator.definition import Workflow
 from orchestrator.engine.operations import ActionRequest, redo, repair
-from orchestrator.models import Incident, ProcessInstance, StepRun
+from orchestrator.models import Incident, IssuedCommand, ProcessInstance, StepRun
 from orchestrator.testing import registered
 from tests.apps.calls_that_follow.processes import (
     Checked,
@@ -190,10 +190,12 @@ def test_a_step_is_begun_in_its_turn_though_there_are_commands(
     monkeypatch.setenv("PROCESSION_APPS", "tests.apps.waiting_calls")
     monkeypatch.setenv("PROCESSION_CALLS_IN_FLIGHT", "2")
     for number in range(COMMANDS):
-        send_event(Wanted(f"c{number}", "wait 0.2"), id=f"c{number}")
-    workers = begin()
-    until(lambda: len(entries("end")) >= 4, workers)
+        send_event(Wanted(f"c{number}", "gate begin"), id=f"c{number}")
     process = started(OneCall, "step", "wait 0.1")
+    workers = begin()
+    until(lambda: IssuedCommand.objects.count() >= COMMANDS, workers)
+    until(lambda: StepRun.objects.filter(instance=process).exists(), workers)
+    open_gate("begin")
 
     until(lambda: has_ended(process), workers)
 
