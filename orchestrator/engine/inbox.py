@@ -8,6 +8,7 @@ it names), with the simple event handlers' commands; 3. commit, in the caller's 
 from __future__ import annotations
 
 import functools
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -65,8 +66,13 @@ def arrival(event: Event, id: str, source: str, address: Address) -> Arrival:
     """An event as it will be stored.
 
     Raises:
-        InvalidMessage: the event cannot be stored, or id or source are empty or too long.
+        InvalidMessage: this is no event, it cannot be stored, or id or source are empty or too long.
     """
+    if not isinstance(event, Event):
+        raise InvalidMessage(
+            "an event is an instance of a class of events, or the name of its class;"
+            f" this is {reprlib.repr(event)}"
+        )
     check_name("id", id, 200)
     check_name("source", source, 100)
     check_key(address.correlation_key)

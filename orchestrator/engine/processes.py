@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, overload
 from uuid import UUID
 
+from django.db import OperationalError, transaction
 from uuid6 import uuid7
 
 from orchestrator import registry
@@ -15,7 +16,7 @@ from orchestrator.engine import inbox
 from orchestrator.engine.change import starting
 from orchestrator.engine.inbox import Address
 from orchestrator.engine.storage import receipts
-from orchestrator.engine.storage.receipts import Arrival, Receipt, StartReceipt
+from orchestrator.engine.storage.receipts import TURNS, Arrival, Receipt, StartReceipt
 from orchestrator.exceptions import (
     ConflictingEvent,
     EventRefused,
@@ -174,7 +175,10 @@ def send_events(envelopes: Iterable[Envelope]) -> list[Receipt]:
     Raises:
         EventRefused: one of them would have been refused, and says why: those before it are stored.
     """
-    storing = receipts.Storing()
+    return _sent(envelopes, receipts.Storing())
+
+
+def _sent(envelopes: Iterable[Envelope], storing: receipts.Storing) -> list[Receipt]:
     for envelope in envelopes:
         try:
             arrival = _arrival(envelope)
@@ -186,11 +190,37 @@ def send_events(envelopes: Iterable[Envelope]) -> list[Receipt]:
     return storing.receipts
 
 
+def send_all_events(envelopes: Sequence[Envelope]) -> list[Receipt]:
+    """Sends many events in their order: all are stored, or none.
+
+    Where somebody sends so many of the same ones in another order that the database undoes one of the two, this lets
+    go of all that it stored, waits for the others, and sends them anew.
+
+    Raises:
+        EventRefused: one of them would have been refused, and says why: none is stored.
+    """
+    turns = TURNS
+    while True:
+        storing = receipts.Storing(whole=True)
+        try:
+            with transaction.atomic():
+                return _sent(envelopes, storing)
+        except OperationalError as error:
+            if not turns or not receipts.was_deadlock(error):
+                raise
+        for arrival in storing.arrivals:
+            receipts.wait_for_others(arrival)
+        turns -= 1
+
+
 def _arrival(envelope: Envelope) -> Arrival:
     event = envelope.event
-    happened = (
-        inbox.read(event, envelope.data or {}) if isinstance(event, str) else event
-    )
+    if isinstance(event, str):
+        happened = inbox.read(event, envelope.data or {})
+    elif envelope.data is None:
+        happened = event
+    else:
+        raise InvalidMessage("data is for an event that is only named", "data")
     address = Address(_uuid(envelope.process_id), envelope.correlation_key)
     return inbox.arrival(happened, envelope.id, envelope.source, address)
 

@@ -9,17 +9,15 @@ as one event.
 from __future__ import annotations
 
 import logging
-from contextlib import nullcontext
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
-from django.db import transaction
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt
 
-from orchestrator.engine.processes import send_events
+from orchestrator.engine.processes import send_all_events, send_events
 from orchestrator.engine.storage.receipts import Receipt
 from orchestrator.exceptions import (
     ConflictingEvent,
@@ -98,8 +96,7 @@ def deliver(posted: Posted) -> list[Receipt]:
         NotAccepted: 422 when one is not a known event of the declared form, 409 when the id was used for another one.
     """
     try:
-        with transaction.atomic() if posted.is_list else nullcontext():
-            return send_events(posted.envelopes)
+        return (send_all_events if posted.is_list else send_events)(posted.envelopes)
     except EventRefused as refused:
         place = refused.place if posted.is_list else None
         status, error, detail = _told(refused.reason)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from typing import Any
 
 import pytest
 from django.db import OperationalError, connection, transaction
@@ -13,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from orchestrator import Envelope, Receipt, send_event, send_events, start_process
 from orchestrator.definition import ProcessManager, during, when
 from orchestrator.engine.drain import drain
+from orchestrator.engine.processes import send_all_events
 from orchestrator.engine.storage import receipts
 from orchestrator.exceptions import (
     ConflictingEvent,
@@ -434,3 +436,38 @@ def test_the_same_many_in_several_transactions_of_callers_are_received_once() ->
     assert sum(one.repeated for found in results for one in found) == 3 * len(places)
     assert sorted(sent()) == sorted(places)
     drain()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("senders", [2, 3])
+def test_more_than_one_statement_stores_are_all_received_though_others_send_them_too(
+    senders: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who gives way lets go of what an earlier statement stored, for which another one waits."""
+    monkeypatch.setattr(receipts, "MANY", 50)
+    parcel = underway()
+    places = [f"stop {number}" for number in range(200)]
+    orders = [places, places[::-1], places[100:] + places[:100]][:senders]
+
+    results = together(
+        *(partial(send_all_events, scans(parcel, *order)) for order in orders)
+    )
+
+    assert raised(results) == []
+    repeats = sum(one.repeated for found in results for one in found)
+    assert repeats == (senders - 1) * len(places)
+    assert sorted(sent()) == sorted(places)
+    drain()
+
+
+@pytest.mark.parametrize("event", [5, None, {"parcel_id": "P-1"}, ParcelOrdered])
+def test_what_is_no_event_is_refused(event: Any) -> None:
+    with pytest.raises(InvalidMessage, match="an event is an instance of a class"):
+        send_event(event, id="1")
+    assert not InboxEvent.objects.exists()
+
+
+def test_data_beside_a_whole_event_is_refused() -> None:
+    with pytest.raises(InvalidMessage, match="only named"):
+        send_event(ORDERED, {"parcel_id": "P-2"}, id="1")
+    assert not InboxEvent.objects.exists()

@@ -147,10 +147,16 @@ class Storing:
     """Stores many events in their order, up to MANY or MUCH of them by one statement.
 
     `receipts` are those of the events that are stored so far.
+
+    Args:
+        whole: that the caller stores all or none, so that none waits for others while it holds what was stored before;
+            `arrivals` are then what it stores.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, whole: bool = False) -> None:
         self.receipts: list[Receipt] = []
+        self.arrivals: list[Arrival] = []
+        self._whole = whole
         self._waiting: dict[Name, Arrival] = {}
         self._size = 0
 
@@ -164,6 +170,8 @@ class Storing:
         if many or arrival.name in self._waiting:
             self.finish()
         self._waiting[arrival.name] = arrival
+        if self._whole:
+            self.arrivals.append(arrival)
         self._size += arrival.size
 
     def finish(self) -> None:
@@ -176,7 +184,8 @@ class Storing:
         self._waiting, self._size = {}, 0
         if len(arrivals) > 1:
             try:
-                self.receipts += _stored_in_turn(arrivals)
+                stored = _stored_together if self._whole else _stored_in_turn
+                self.receipts += stored(arrivals)
             except ConflictingEvent:
                 pass  # which one it is shows when they come one by one
             else:
@@ -200,14 +209,19 @@ def _stored_in_turn(arrivals: Sequence[Arrival]) -> list[Receipt]:
         try:
             return _stored_together(arrivals)
         except OperationalError as error:
-            if getattr(error.__cause__, "sqlstate", "") != DEADLOCK:
+            if not was_deadlock(error):
                 raise
         for arrival in arrivals:
-            _wait_for_others(arrival)
+            wait_for_others(arrival)
     return _stored_together(arrivals)
 
 
-def _wait_for_others(arrival: Arrival) -> None:
+def was_deadlock(error: OperationalError) -> bool:
+    """Whether the database undid this because two waited for each other."""
+    return getattr(error.__cause__, "sqlstate", "") == DEADLOCK
+
+
+def wait_for_others(arrival: Arrival) -> None:
     """Returns when nobody is storing this event; meanwhile nothing is held that somebody could wait for."""
     with transaction.atomic():
         _inserted(arrival)
