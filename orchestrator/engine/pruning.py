@@ -13,9 +13,9 @@ import logging
 import os
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 from uuid import UUID, uuid4
 
 from django.core.serializers.json import DjangoJSONEncoder
@@ -39,11 +39,14 @@ from orchestrator.models import (
 from orchestrator.retention import ALL_OTHERS
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 FEWEST, MOST = 5, 250
 """How many trees one transaction takes."""
 LONG = 0.2
 """Seconds after which a transaction has taken too much; a quarter of it is short."""
+AT_ONCE = 5_000
+"""How many processes one statement names: an SQLite may take 32,766 values only, and some name each four times."""
 REST = 4
 """How many times as long as it worked it pauses: the slower the database is, the longer."""
 
@@ -184,15 +187,16 @@ class Pruning:
         kept: set[UUID] = set()
         level = list(root_of)
         while level:
-            children = ProcessInstance.objects.filter(parent__in=level)
-            there = list(children.values_list("pk", "parent_id", "finished_at"))
-            locked = {pk for pk, _, _ in _locked(children)}
-            level = []
-            for pk, parent, ended in there:
-                root = root_of[pk] = root_of[parent]
-                level.append(pk)
-                if pk not in locked or ended is None or ended >= limits[root]:
-                    kept.add(root)
+            parents, level = level, []
+            for some in _parted(parents):
+                children = ProcessInstance.objects.filter(parent__in=some)
+                there = list(children.values_list("pk", "parent_id", "finished_at"))
+                locked = {pk for pk, _, _ in _locked(children)}
+                for pk, parent, ended in there:
+                    root = root_of[pk] = root_of[parent]
+                    level.append(pk)
+                    if pk not in locked or ended is None or ended >= limits[root]:
+                        kept.add(root)
         kept |= {root_of[pk] for pk in _unsettled(root_of)}
         trees: dict[UUID, list[UUID]] = defaultdict(list)
         for pk, root in root_of.items():
@@ -203,6 +207,13 @@ class Pruning:
 
 def _write(export: BinaryIO, ids: list[UUID]) -> None:
     """Writes each process as a line, and has the disk keep them."""
+    for some in _parted(ids):
+        _write_some(export, some)
+    export.flush()
+    os.fsync(export.fileno())
+
+
+def _write_some(export: BinaryIO, ids: list[UUID]) -> None:
     parts: dict[str, dict[UUID, list[Any]]] = {}
     for part, (model, column) in PARTS.items():
         parts[part] = defaultdict(list)
@@ -217,8 +228,12 @@ def _write(export: BinaryIO, ids: list[UUID]) -> None:
         line |= {part: of_all[pk] for part, of_all in parts.items()}
         text = json.dumps(line, cls=DjangoJSONEncoder, ensure_ascii=False)
         export.write(f"{text}\n".encode())
-    export.flush()
-    os.fsync(export.fileno())
+
+
+def _parted(ids: list[T]) -> Iterator[list[T]]:
+    """Yields so many of them as one statement may name."""
+    for place in range(0, len(ids), AT_ONCE):
+        yield ids[place : place + AT_ONCE]
 
 
 def _locked(
@@ -241,14 +256,23 @@ def _unsettled(ids: Iterable[UUID]) -> set[UUID]:
         (Incident.objects.open(), "instance_id"),
     )
     found: set[UUID] = set()
-    for rows, column in open_:
-        of_these = rows.filter(**{f"{column}__in": ids})
-        found.update(of_these.values_list(column, flat=True))
+    for some in _parted(ids):
+        for rows, column in open_:
+            of_these = rows.filter(**{f"{column}__in": some})
+            found.update(of_these.values_list(column, flat=True))
     return found
 
 
 def _delete(ids: list[UUID]) -> Counter[str]:
     """Deletes processes with all that belongs to them; how many of each definition."""
+    names = Counter[str]()
+    for some in _parted(ids):
+        names += _delete_some(some)
+    return names
+
+
+def _delete_some(ids: list[UUID]) -> Counter[str]:
+    """Deletes some; what the others have that refers to them is looked for at the end of the transaction."""
     processes = ProcessInstance.objects.filter(pk__in=ids)
     names = Counter(processes.values_list("name", flat=True))
     visits = StepRun.objects.filter(instance__in=ids)
@@ -276,7 +300,7 @@ def _delete(ids: list[UUID]) -> Counter[str]:
     ):
         # Django would look for what refers to each row; all of that is here.
         rows._raw_delete("default")
-    if caused:
-        others = InboxEvent.objects.filter(source="command", event_id__in=caused)
+    for some in _parted(caused):
+        others = InboxEvent.objects.filter(source="command", event_id__in=some)
         others.update(caused_by=None)
     return names
