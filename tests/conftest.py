@@ -7,13 +7,17 @@ import gc
 import math
 import os
 import random
+import sqlite3
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import Permission, User
 from django.db import connection
+from django.db.backends.signals import connection_created
+from django.dispatch import receiver
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from monitoring.broadcaster import broadcaster
@@ -94,6 +98,13 @@ class InGroups(Unseen):
 # Workers of this process hold results on one database and store each at once on the other: both ways are tested.
 if connection.vendor == "postgresql":
     draining.UNSEEN = InGroups()  # type: ignore[attr-defined]  # it is that of another module
+
+
+@receiver(connection_created)
+def take_few_values(connection: Any, **kwargs: object) -> None:
+    """Let a statement of SQLite take as many values as where it was built without a larger limit."""
+    if connection.vendor == "sqlite":
+        connection.connection.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 32_766)
 
 
 def folder(path: Path) -> str:

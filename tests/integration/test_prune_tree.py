@@ -1,6 +1,5 @@
 """A tree of thousands of processes is removed as one of a few."""
 
-import sqlite3
 from collections.abc import Iterator
 from copy import copy
 from datetime import timedelta
@@ -10,7 +9,6 @@ from uuid import uuid4
 
 import pytest
 from django.core.management import call_command
-from django.db import connection
 
 from orchestrator import start_process
 from orchestrator.engine.storage.batch import database_now
@@ -27,23 +25,10 @@ def fleets() -> Iterator[None]:
     yield from known(Fleet, Passage)
 
 
-@pytest.fixture
-def few_values(db: None) -> Iterator[None]:
-    """Let a statement take no more values than SQLite takes unless it was built otherwise."""
-    if connection.vendor != "sqlite":
-        yield
-        return
-    connection.ensure_connection()
-    limit = sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER
-    before = connection.connection.setlimit(limit, 32_766)
-    yield
-    connection.connection.setlimit(limit, before)
-
-
-@pytest.mark.usefixtures("few_values")
 def test_a_tree_of_thousands_goes_where_a_statement_takes_few_values(
     tmp_path: Path,
 ) -> None:
+    """SQLite's limit is that of the tests."""
     fleet = start_process(Fleet, Order(1)).process_id
     run()
     child, more = ProcessInstance.objects.get(parent=fleet), list[ProcessInstance]()
