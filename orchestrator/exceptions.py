@@ -30,7 +30,7 @@ ProcessionError
     ├── PermissionMissing   the operator may not do this
     └── StaleRevision       the page was older than the process
 
-Local to their modules: `conf.SettingRefused`, `sign_in.InvalidLink`, `serving.CannotStart`,
+Local to their modules: `conf.SettingRefused`, `strict_json.TooMuch`, `sign_in.InvalidLink`, `serving.CannotStart`,
 `diagrams.layout.LayoutFailed` (all of this tree) and `webhooks.not_accepted.NotAccepted`.
 
 The first line of the class docstring is the default message.

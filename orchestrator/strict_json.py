@@ -18,6 +18,10 @@ from orchestrator.exceptions import InvalidMessage
 MAX_KEYS = 5_000
 
 
+class TooMuch(InvalidMessage):
+    """It is larger, nested deeper or of more keys than is read; it may well be JSON."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """How much one value may be: its bytes, how deep it is nested, and its keys in all."""
@@ -43,6 +47,7 @@ def parse(raw: bytes, limits: Limits = OF_MESSAGES) -> object:
         limits: how much of it there may be: 256 KiB, nested 64 deep, with 5,000 keys in all, if nothing else is said.
 
     Raises:
+        TooMuch: it is more than the limits.
         InvalidMessage: what is wrong with it, and where the bad value stands when that can be said.
     """
     _check_size(raw, limits)
@@ -56,7 +61,7 @@ def parse(raw: bytes, limits: Limits = OF_MESSAGES) -> object:
 def _check_size(raw: bytes, limits: Limits) -> None:
     if len(raw) > limits.bytes:
         most = limits.bytes // 1024
-        raise InvalidMessage(f"larger than {most} KiB; send less at once")
+        raise TooMuch(f"larger than {most} KiB; send less at once")
 
 
 def _decoded(raw: bytes) -> str:
@@ -77,9 +82,9 @@ def _check_shape(raw: bytes, limits: Limits) -> None:
         elif first in b":":
             keys += 1
         if depth > limits.depth:
-            raise InvalidMessage(f"nested deeper than {limits.depth} levels")
+            raise TooMuch(f"nested deeper than {limits.depth} levels")
         if keys > limits.keys:
-            raise InvalidMessage(f"more than {limits.keys:,} keys")
+            raise TooMuch(f"more than {limits.keys:,} keys; send less at once")
 
 
 def _loaded(text: str) -> object:

@@ -15,6 +15,8 @@ from orchestrator.written_events import read_alone, read_of_many
 
 MOST_EVENTS = 1_000
 """How many a list may hold."""
+DIGITS = 20
+"""Of the length of a body; no number of bytes has more."""
 
 
 class Posted(NamedTuple):
@@ -31,7 +33,8 @@ def read_body(request: HttpRequest) -> bytes:
         NotAccepted: 413 when it is too large, 415 when it says that it is not JSON.
     """
     length = request.headers.get("Content-Length", "0")
-    if not length.isdecimal() or int(length) > MAX_BYTES:
+    # Python reads no number of more than 4,300 digits.
+    if not length.isdecimal() or len(length) > DIGITS or int(length) > MAX_BYTES:
         raise _too_large()
     _check_content_type(request)
     body = request.read(MAX_BYTES + 1)
@@ -44,10 +47,12 @@ def read_events(body: bytes, message_id: str, source: str) -> Posted:
     """The events in a body.
 
     Raises:
-        NotAccepted: 400 when it is not strict JSON, 413 when they are too many, 422 when it has another form.
+        NotAccepted: 400 when it is not strict JSON, 413 when it or they are too many, 422 when it has another form.
     """
     try:
         content = strict_json.parse(body)
+    except strict_json.TooMuch as error:
+        raise NotAccepted(413, "too_large", str(error)) from None
     except InvalidMessage as error:
         raise NotAccepted(400, "not_json", str(error)) from None
     if isinstance(content, list):

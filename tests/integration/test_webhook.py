@@ -290,21 +290,32 @@ NOT_JSON = [
         rb'{"type": "ExternalOrderCreated", "data": {"order_id": "\ud800"}}',
         "lone surrogates",
     ),
-    (
-        b'{"type": "ExternalOrderCreated", "data": '
-        + b"[" * 1_000
-        + b"]" * 1_000
-        + b"}",
-        "nested deeper than 64",
-    ),
-    (b'{"a":' * 1_000 + b"1" + b"}" * 1_000, "nested deeper than 64"),
-    (json.dumps({f"k{n}": n for n in range(5_001)}).encode(), "more than 5,000 keys"),
 ]
 
 
 @pytest.mark.parametrize(("body", "says"), NOT_JSON, ids=[says for _, says in NOT_JSON])
 def test_what_is_not_strict_json_is_refused(body: bytes, says: str) -> None:
     assert_refused(post(body), 400, "not_json", says)
+
+
+TOO_MUCH = [
+    (
+        b'{"type": "ExternalOrderCreated", "data": '
+        + b"[" * 1_000
+        + b"]" * 1_000
+        + b"}",
+        "nested deeper",
+    ),
+    (b'{"a":' * 1_000 + b"1" + b"}" * 1_000, "nested deeper than 64 levels"),
+    (json.dumps({f"k{n}": n for n in range(5_001)}).encode(), "more than 5,000 keys"),
+]
+
+
+@pytest.mark.parametrize(("body", "says"), TOO_MUCH, ids=[says for _, says in TOO_MUCH])
+def test_json_of_too_many_keys_or_levels_is_too_large_and_not_called_no_json(
+    body: bytes, says: str
+) -> None:
+    assert_refused(post(body), 413, "too_large", says)
 
 
 def test_a_body_that_is_not_utf_8_is_refused() -> None:
@@ -355,6 +366,19 @@ def test_a_megabyte_is_refused_before_it_is_read() -> None:
     body = message(data={**FACTS, "description": "x" * 1_000_000})
 
     assert_refused(post(body), 413, "too_large", "at most 262144 bytes")
+
+
+@pytest.mark.parametrize("length", ["9" * 5_000, "-1", "many", "1_000"])
+def test_a_length_that_is_none_is_refused(length: str) -> None:
+    answer = Client().post(
+        DOOR,
+        message(),
+        content_type="application/json",
+        headers=headers(message()),
+        CONTENT_LENGTH=length,
+    )
+
+    assert_refused(answer, 413, "too_large", "say how many")  # type: ignore[arg-type]
 
 
 def test_one_byte_too_many_is_refused() -> None:

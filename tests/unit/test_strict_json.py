@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.definition.codec import MAX_BYTES, MAX_DEPTH
 from orchestrator.exceptions import InvalidMessage
-from orchestrator.strict_json import MAX_KEYS, parse
+from orchestrator.strict_json import MAX_KEYS, TooMuch, parse
 from tests.services.patience import quickest
 
 
@@ -92,6 +92,19 @@ def test_brackets_and_colons_in_text_are_only_text() -> None:
 def test_anything_else_is_refused_with_a_reason(raw: bytes, reason: str) -> None:
     with pytest.raises(InvalidMessage, match=reason):
         parse(raw)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [of_size(MAX_BYTES + 1), nested(MAX_DEPTH + 1), with_keys(MAX_KEYS + 1)],
+    ids=["bytes", "levels", "keys"],
+)
+def test_too_much_is_told_apart_from_what_is_no_json(raw: bytes) -> None:
+    with pytest.raises(TooMuch):
+        parse(raw)
+    with pytest.raises(InvalidMessage) as refused:
+        parse(b"{")
+    assert not isinstance(refused.value, TooMuch)
 
 
 @pytest.mark.parametrize(
