@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import reprlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 from annotated_types import Ge, Le
@@ -22,6 +24,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from orchestrator.exceptions import ProcessionError
+
+log = logging.getLogger(__name__)
 
 DAY = 86_400  # seconds
 BY_ANOTHER = "bounded_by_another"
@@ -43,6 +47,19 @@ class Form:
 
     must: str
     secret: bool = False
+
+
+class SettingMistake(NamedTuple):
+    """What is wrong in a project's settings, and what to write there."""
+
+    text: str
+    remedy: str
+
+
+@cache
+def log_once(mistake: str) -> None:
+    """Logs a mistake in the settings once in this process, where each request would meet it again."""
+    log.error("%s", mistake)
 
 
 def bounded(what: str, other: str, bound: float) -> PydanticCustomError:

@@ -2,8 +2,10 @@
 
 E006 a queue is named that RQ does not have; E007 a value or a key of settings.PROCESSION cannot be used; E009 RQ does
 not have the default queue; E010 times have no zone; E011 the database is of an unknown kind; E012 somebody who is to be
-told cannot be; W001 a queue of ours says that its jobs are pickled; W002 on SQLite, writers would get in each other's
-way; W003 notices have no links; W004 a deadline notifies somebody whom the settings do not name.
+told cannot be; E013 a webhook source cannot be used; E014 the site's address or the token of its metrics cannot be;
+E015 routers send models to another database; W001 a queue of ours says that its jobs are pickled; W002 on SQLite,
+writers would get in each other's way; W003 notices have no links; W004 a deadline notifies somebody whom the settings
+do not name.
 """
 
 from __future__ import annotations
@@ -11,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Error
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS, connections, router
 
 from orchestrator import registry
 from orchestrator.conf import SettingRefused, conf, mistakes_of_conf
@@ -22,8 +25,9 @@ from orchestrator.definition import ProcessManager
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
 from orchestrator.notice_settings import mistakes_of_notices, recipients
 from orchestrator.notices.channel import channel_of, without
-from orchestrator.notices.links import site_url
 from orchestrator.queue import in_rq
+from orchestrator.site_settings import mistakes_of_site, site_url
+from orchestrator.webhook_settings import mistakes_of_webhooks
 
 JSON = "rq.serializers.JSONSerializer"
 VENDORS = ("postgresql", "sqlite")
@@ -38,7 +42,18 @@ DATABASES["default"]["OPTIONS"] = {
 def connect() -> None:
     """Registers the checks."""
     found: Callable[[], Iterator[CheckMessage]]
-    for found in (_values, _queues, _serializers, _times, _database, _notices, _links):
+    for found in (
+        _values,
+        _queues,
+        _serializers,
+        _times,
+        _database,
+        _routers,
+        _notices,
+        _links,
+        _webhooks,
+        _site,
+    ):
         checks.register(_check(found), "orchestrator")
 
 
@@ -130,6 +145,23 @@ def _database() -> Iterator[CheckMessage]:
         )
 
 
+def _routers() -> Iterator[CheckMessage]:
+    """Statements of the engine's own go to the default database, whatever routers say of what Django sends."""
+    elsewhere: dict[str, list[str]] = {}
+    for model in apps.get_app_config("orchestrator").get_models():
+        for alias in {router.db_for_read(model), router.db_for_write(model)}:
+            elsewhere.setdefault(alias, []).append(model.__name__)
+    elsewhere.pop(DEFAULT_DB_ALIAS, None)
+    for alias, names in sorted(elsewhere.items()):
+        yield Error(
+            f"DATABASE_ROUTERS send {', '.join(names)} to the database {alias!r}: the engine works in the default one "
+            "alone.",
+            hint="Let the routers return None for the models of the app orchestrator, or call that database "
+            '"default".',
+            id="orchestrator.E015",
+        )
+
+
 def _notices() -> Iterator[CheckMessage]:
     """Whoever is declared wrongly is never told."""
     if wrong := list(mistakes_of_notices()):
@@ -184,6 +216,17 @@ def _links() -> Iterator[CheckMessage]:
             hint='Add to the settings:\nPROCESSION_SITE_URL = "https://procession.example.org"',
             id="orchestrator.W003",
         )
+
+
+def _webhooks() -> Iterator[CheckMessage]:
+    """What the bundled project's variables say is refused earlier; such a source is answered 503."""
+    for mistake, remedy in mistakes_of_webhooks():
+        yield Error(mistake, hint=remedy, id="orchestrator.E013")
+
+
+def _site() -> Iterator[CheckMessage]:
+    for mistake, remedy in mistakes_of_site():
+        yield Error(mistake, hint=remedy, id="orchestrator.E014")
 
 
 def _known() -> dict[str, dict[str, Any]]:

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import base64
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
 from orchestrator.conf import Form
 
+PREFIX = "whsec_"
 LEAST_KEY = 24  # bytes of a key, as Standard Webhooks has it
 
 
-def signing_key(value: str) -> str:
-    key = base64.b64decode(value.removeprefix("whsec_"), validate=True)
-    if len(key) < LEAST_KEY or not value.startswith("whsec_"):
+def signing_key(value: Any) -> str:
+    """A key that can be used.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not isinstance(value, str) or not value.startswith(PREFIX):
         raise ValueError("no signing key")
+    key = base64.b64decode(value.removeprefix(PREFIX), validate=True)
+    if len(key) < LEAST_KEY:
+        raise ValueError("too short")
     return value
 
 
 SigningKey = Annotated[str, AfterValidator(signing_key)]
 SIGNING_KEYS = Form(
-    f"be whsec_ and the base64 of {LEAST_KEY} bytes or more, or two of them with a comma between",
+    f"be {PREFIX} and the base64 of {LEAST_KEY} bytes or more, or two of them with a comma between",
     secret=True,
 )

@@ -5,13 +5,11 @@ An empty variable is as if it were not set.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
-from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 from urllib.parse import unquote, urlsplit
@@ -52,6 +50,21 @@ from orchestrator.notice_settings import (
     wrong_ways,
 )
 from orchestrator.signing_keys import SIGNING_KEYS, SigningKey
+from orchestrator.site_settings import (
+    METRICS_TOKEN,
+    SITE_ADDRESS,
+    metrics_token,
+    site_address,
+)
+from orchestrator.webhook_settings import (
+    MOST,
+    MOST_KEYS,
+    RAREST,
+    Network,
+    Rate,
+    network,
+    written_rate,
+)
 
 PREFIX = "PROCESSION_"
 NOTICES = ("TO", "URL", "SECRET", "CHANNEL", "ABOUT", "DEFINITIONS", "SECONDS")
@@ -62,7 +75,6 @@ FAMILIES = {
     "WEBHOOK_RATE",
     *(f"NOTICE_{part}" for part in NOTICES),
 }
-RAREST, MOST = 0.0001, 1_000_000  # messages a second
 
 
 def words(value: str) -> list[str]:
@@ -81,13 +93,6 @@ def redis_address(value: str) -> str:
     parts = parse_url(value)  # type: ignore[no-untyped-call]
     if value.startswith("unix:") and not parts.get("path"):
         raise ValueError("no path")
-    return value
-
-
-def site_address(value: str) -> str:
-    parts = urlsplit(value)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0:
-        raise ValueError("no address of a site")
     return value
 
 
@@ -136,18 +141,6 @@ def app(value: str) -> str:
     return value
 
 
-def rate(value: str) -> tuple[float, int]:
-    """Return how many a second and how many at once: "5,20" is 5 and 20, "5" alone is 5 at once too."""
-    often, _, burst = value.partition(",")
-    a_second = float(often)
-    if not RAREST <= a_second <= MOST:
-        raise ValueError("out of bounds")
-    at_once = int(burst) if burst.strip() else math.ceil(a_second)
-    if not 1 <= at_once <= MOST:
-        raise ValueError("out of bounds")
-    return a_second, at_once
-
-
 def matching(pattern: str) -> StringConstraints:
     """The whole text is like `pattern`, whose classes are ASCII's: Unicode's take 15 ms of each start to compile."""
     return StringConstraints(pattern=f"^(?:{pattern})$", max_length=255)
@@ -170,8 +163,7 @@ Origins = Annotated[
     *List,
     Form("list origins such as https://procession.example.org"),
 ]
-Network = Annotated[IPv4Network | IPv6Network, BeforeValidator(ip_network)]
-Networks = Annotated[list[Network], *List]
+Networks = Annotated[list[Annotated[Network, BeforeValidator(network)]], *List]
 NETWORKS = Form("list addresses and networks such as 192.0.2.1 or 192.0.2.0/24")
 DatabaseAddress = Annotated[
     str,
@@ -189,11 +181,7 @@ RedisAddress = Annotated[
         secret=True,
     ),
 ]
-SiteAddress = Annotated[
-    str,
-    AfterValidator(site_address),
-    Form("look like https://host:8000/path", secret=True),
-]
+SiteAddress = Annotated[str, AfterValidator(site_address), SITE_ADDRESS]
 MailServerAddress = Annotated[
     str,
     AfterValidator(mail_server_address),
@@ -205,13 +193,8 @@ MailServerAddress = Annotated[
 SecretKey = Annotated[
     str, Field(min_length=32), Form("have 32 characters or more", secret=True)
 ]
-MetricsToken = Annotated[
-    str,
-    matching(r"[0-9A-Za-z._~+/=-]{32,255}"),
-    Form("have 32 to 255 letters, digits and . _ ~ + / = -", secret=True),
-]
-SigningKeys = Annotated[list[SigningKey], *List, Field(max_length=2)]
-Rate = Annotated[tuple[float, int], BeforeValidator(rate)]
+MetricsToken = Annotated[str, AfterValidator(metrics_token), METRICS_TOKEN]
+SigningKeys = Annotated[list[SigningKey], *List, Field(max_length=MOST_KEYS)]
 RATE = Form(f"be like 5 or 5,20, from {RAREST} to {MOST:,}")
 TimeZone = Annotated[
     str, AfterValidator(time_zone), Form("be a time zone such as Asia/Tokyo")
@@ -291,7 +274,9 @@ class Variables(Conf, BaseSettings):
     """The signing keys of each webhook source."""
     WEBHOOK_NETWORKS: Annotated[dict[str, Networks], NETWORKS] = {}
     """Where each source may send from; without an entry from anywhere."""
-    WEBHOOK_RATE: Annotated[dict[str, Rate], RATE] = {}
+    WEBHOOK_RATE: Annotated[
+        dict[str, Annotated[Rate, BeforeValidator(written_rate)]], RATE
+    ] = {}
     """How many messages a second each source may send, and how many at once; without an entry any number."""
     SITE_URL: SiteAddress = ""
     """Where people find the console, for the links in notices; these have none when empty."""

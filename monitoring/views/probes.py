@@ -1,6 +1,5 @@
 """What machines ask: whether this process lives, whether the set-up is ready, and its metrics."""
 
-from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.crypto import constant_time_compare
@@ -11,6 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from monitoring.access import may_view
 from monitoring.metrics import exposition
 from monitoring.readiness import PARTS, readiness
+from orchestrator.site_settings import token_of_metrics
 
 
 @require_safe
@@ -51,6 +51,6 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def _brings_token(request: HttpRequest) -> bool:
-    token = getattr(settings, "PROCESSION_METRICS_TOKEN", "")
+    token = token_of_metrics()
     given = request.headers.get("Authorization", "")
     return bool(token) and constant_time_compare(given, f"Bearer {token}")

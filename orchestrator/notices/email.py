@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 from django.core.mail import EmailMessage
 
 from orchestrator.exceptions import Retry
-from orchestrator.notices.links import site_url
 from orchestrator.notices.message import NoticeMessage
+from orchestrator.site_settings import site_url
 
 
 class Email:

@@ -5,15 +5,11 @@ from __future__ import annotations
 import logging
 from urllib.parse import urlsplit
 
-from django.conf import settings
 from django.urls import NoReverseMatch, get_script_prefix, reverse
 
+from orchestrator.site_settings import site_url
+
 log = logging.getLogger(__name__)
-
-
-def site_url() -> str:
-    """The site's public address as the settings have it, without a slash at its end; "" where it is not known."""
-    return str(getattr(settings, "PROCESSION_SITE_URL", "") or "").rstrip("/")
 
 
 def page(name: str, *args: object) -> str:

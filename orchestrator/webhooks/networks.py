@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from ipaddress import IPv6Address, ip_address
 
-from django.conf import settings
 from django.http import HttpRequest
 
+from orchestrator.webhook_settings import Network
 from orchestrator.webhooks.not_accepted import NotAccepted
 
 
-def check_network(source: str, request: HttpRequest) -> None:
-    """Makes sure that a request comes from one of the source's networks.
+def check_network(networks: Sequence[Network], request: HttpRequest) -> None:
+    """Makes sure that a request comes from one of a source's networks, if it has any.
 
     The address is that of the peer. A server that was told of trusted proxies has put in its place the one that such a
     proxy names; what anybody else says in a header counts for nothing.
@@ -19,7 +20,6 @@ def check_network(source: str, request: HttpRequest) -> None:
     Raises:
         NotAccepted: 403.
     """
-    networks = getattr(settings, "WEBHOOK_NETWORKS", {}).get(source)
     if not networks:
         return
     address = request.META.get("REMOTE_ADDR", "")

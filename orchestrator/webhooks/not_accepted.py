@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 from django.http import JsonResponse
 
 
@@ -9,7 +11,7 @@ class NotAccepted(Exception):
     """A webhook that is not accepted.
 
     Args:
-        status: the HTTP status, 4xx.
+        status: the HTTP status, 4xx; 503 where this site itself is to be mended.
         error: a word for programs, like "bad_signature".
         detail: what is wrong and what would be right, for people.
         retry_after: the seconds after which it may be taken; 0 when time changes nothing.
@@ -34,4 +36,7 @@ class NotAccepted(Exception):
         if self.place is not None:
             body["place"] = self.place
         headers = {"Retry-After": str(self.retry_after)} if self.retry_after else None
-        return JsonResponse(body, status=self.status, headers=headers)
+        answer = JsonResponse(body, status=self.status, headers=headers)
+        # What is wrong here has been logged once; Django would log an error, and mail it, for each message.
+        answer._has_been_logged = self.status >= HTTPStatus.INTERNAL_SERVER_ERROR  # type: ignore[attr-defined]
+        return answer

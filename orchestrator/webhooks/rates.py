@@ -11,12 +11,12 @@ import math
 import time
 from functools import cache
 
-from django.conf import settings
 from redis import Redis
 from redis.exceptions import RedisError
 
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
 from orchestrator.queue import be_impatient, connected
+from orchestrator.webhook_settings import Rate
 from orchestrator.webhooks.not_accepted import NotAccepted
 
 log = logging.getLogger(__name__)
@@ -43,13 +43,12 @@ return "0"
 _silent = {"until": 0.0}
 
 
-def check_rate(source: str, number: int = 1) -> None:
-    """Counts so many events of a source.
+def check_rate(source: str, rate: Rate | None, number: int = 1) -> None:
+    """Counts so many events of a source, which may send as many as `rate` says.
 
     Raises:
         NotAccepted: 429, with the seconds after which there is room again; 413 if there never is for so many at once.
     """
-    rate = getattr(settings, "WEBHOOK_RATES", {}).get(source)
     if rate is None:
         return
     if number > rate[1]:

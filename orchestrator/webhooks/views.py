@@ -1,22 +1,22 @@
 """The door for signed events.
 
-1. known source, from where it sends; 2. size and content type; 3. signature over the raw bytes; 4. strict JSON;
-5. not too many; 6. into the inbox, a list as a whole or not at all. What fails before the last step leaves nothing
-behind. Only what is signed counts as sent, else anybody could use up what a source may send; what cannot be read counts
-as one event.
+1. known source whose settings can be used, from where it sends; 2. size and content type; 3. signature over the raw
+bytes; 4. strict JSON; 5. not too many; 6. into the inbox, a list as a whole or not at all. What fails before the last
+step leaves nothing behind. Only what is signed counts as sent, else anybody could use up what a source may send; what
+cannot be read counts as one event.
 """
 
 from __future__ import annotations
 
 import logging
 
-from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt
 
+from orchestrator.conf import SettingRefused, log_once
 from orchestrator.engine.processes import send_all_events, send_events
 from orchestrator.engine.storage.receipts import Receipt
 from orchestrator.exceptions import (
@@ -26,6 +26,7 @@ from orchestrator.exceptions import (
     ProcessionError,
     UnknownEventType,
 )
+from orchestrator.webhook_settings import Rate, Source, source_named
 from orchestrator.webhooks.body import Posted, read_body, read_events
 from orchestrator.webhooks.networks import check_network
 from orchestrator.webhooks.not_accepted import NotAccepted
@@ -33,6 +34,9 @@ from orchestrator.webhooks.rates import check_rate
 from orchestrator.webhooks.signatures import check_signature
 
 security = logging.getLogger("orchestrator.security")
+
+MENDED_AFTER = 60
+"""Seconds after which a sender may try whether the settings are right."""
 
 
 # The signature says who it is.
@@ -60,32 +64,47 @@ class WebhookView(View):
         return NotAccepted(405, "method_not_allowed", "send a POST").response()
 
     def post(self, request: HttpRequest, source: str) -> JsonResponse:
-        keys = getattr(settings, "WEBHOOK_SOURCES", {}).get(source)
-        if not keys:
-            raise NotAccepted(404, "not_found", "there is nothing at this address")
-        check_network(source, request)
+        known = _known(source)
+        check_network(known.networks, request)
         body = read_body(request)
-        message_id = check_signature(keys, request.headers, body)
-        posted = _read(body, message_id, source)
+        message_id = check_signature(known.keys, request.headers, body)
+        posted = _read(body, message_id, source, known.rate)
         receipts = deliver(posted)
         answers = [
             {"receipt": receipt.number, "id": envelope.id}
             for receipt, envelope in zip(receipts, posted.envelopes, strict=True)
         ]
-        known = all(receipt.repeated for receipt in receipts)
+        repeated = all(receipt.repeated for receipt in receipts)
         answer = {"id": message_id, "receipts": answers}
         return JsonResponse(
-            answer if posted.is_list else answers[0], status=200 if known else 202
+            answer if posted.is_list else answers[0], status=200 if repeated else 202
         )
 
 
-def _read(body: bytes, message_id: str, source: str) -> Posted:
+def _known(name: str) -> Source:
+    """What is known of a source.
+
+    Raises:
+        NotAccepted: 404 when there is none, 503 when what the settings say of it cannot be used.
+    """
+    try:
+        source = source_named(name)
+    except SettingRefused as mistake:
+        log_once(str(mistake))
+        detail = "this site is set up wrongly; send it again later, with the same id"
+        raise NotAccepted(503, "misconfigured", detail, MENDED_AFTER) from None
+    if source is None:
+        raise NotAccepted(404, "not_found", "there is nothing at this address")
+    return source
+
+
+def _read(body: bytes, message_id: str, source: str, rate: Rate | None) -> Posted:
     try:
         posted = read_events(body, message_id, source)
     except NotAccepted:
-        check_rate(source)
+        check_rate(source, rate)
         raise
-    check_rate(source, len(posted.envelopes))
+    check_rate(source, rate, len(posted.envelopes))
     return posted
 
 
