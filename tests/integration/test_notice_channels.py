@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
+from io import StringIO
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -23,6 +24,7 @@ from monitoring.admin.notices import NoticeAdmin
 from monitoring.queries.figures import figures
 from orchestrator import Permanent, Retry
 from orchestrator.exceptions import Outcome
+from orchestrator.management.commands import notices
 from orchestrator.models import Notice, Occurrence
 from orchestrator.notices import NoticeMessage
 from orchestrator.notices.lines import one_line
@@ -595,6 +597,20 @@ def test_whoever_wants_to_know_can_try_it(
     ]
     assert len(receiver.posted) == 1
     assert not Notice.objects.exists()
+
+
+def test_as_many_as_an_exit_code_counts_are_not_told_and_it_is_no_success(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    way = {"url": "https://pager.example.org/", "secret": KEY}
+    settings.PROCESSION_NOTICES = {f"pager-{number}": way for number in range(256)}
+    failed = sending.SendingOutcome("no")
+    monkeypatch.setattr(notices, "attempt", lambda notice, recipient: failed)
+
+    with pytest.raises(SystemExit) as ended:
+        call_command("notices", "--try", stdout=StringIO())
+
+    assert ended.value.code == 1
 
 
 def test_an_attempt_has_less_time_than_its_claim() -> None:

@@ -1,6 +1,7 @@
 """Processes that ended long ago are removed, whole, and nothing else is."""
 
 import json
+import os
 from collections.abc import Iterator
 from datetime import timedelta
 from io import StringIO
@@ -18,6 +19,7 @@ from orchestrator.definition import Workflow
 from orchestrator.engine import pruning
 from orchestrator.models import (
     Checkpoint,
+    Definition,
     InboxEvent,
     Incident,
     IssuedCommand,
@@ -239,9 +241,55 @@ def test_when_the_export_cannot_be_written_nothing_is_removed(tmp_path: Path) ->
 
     with pytest.raises(CommandError, match="cannot write"):
         prune("--keep", "30", "--export", str(tmp_path / "no" / "folder"))
-    with pytest.raises(OSError, match="No space left"):
-        prune("--keep", "30", "--export", "/dev/full")
+    keep = {ALL_OTHERS: timedelta(days=30)}
+    with (
+        pytest.raises(OSError, match="No space left"),
+        Path("/dev/full").open("ab") as file,
+    ):
+        pruning.Pruning(keep, "tests", file, rest=0).run()
     assert rows() == before
+
+
+def test_an_export_into_what_keeps_nothing_is_refused(tmp_path: Path) -> None:
+    delivered("P-1")
+    before = rows()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    for where in (str(pipe), os.devnull, "a\0b"):
+        with pytest.raises(CommandError, match="cannot write to") as refused:
+            prune("--keep", "30", "--export", where)
+        assert "None" not in str(refused.value)
+    assert rows() == before
+
+
+def test_a_definition_that_there_is_not_is_refused_with_those_there_are() -> None:
+    delivered("P-1")
+
+    with pytest.raises(CommandError, match=r"no definition 'shiping'; .* shipping"):
+        prune("--keep", "shiping=30")
+    assert ProcessInstance.objects.exists()
+
+
+def test_the_name_of_a_definition_that_the_code_has_no_more_may_be_said() -> None:
+    delivered("P-1")
+    Definition.objects.update(name="gone")
+    ProcessInstance.objects.update(name="gone")
+
+    assert "1 processes removed" in prune("--keep", "gone=30")
+
+
+def test_an_account_without_a_name_is_audited_by_its_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    delivered("P-1")
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 2**31 - 7)
+
+    prune("--keep", "30")
+
+    assert OperatorAction.objects.get().actor_name == f"uid {2**31 - 7}"
 
 
 @pytest.mark.parametrize("keep", ["", "0", "x", "shipping=", "shipping=-1", "1.5"])

@@ -1,19 +1,19 @@
-import sys
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from monitoring.diagrams import Drawing, steps_as_text, transition_table
 from monitoring.diagrams.layout import LayoutFailed
 from orchestrator import registry
 from orchestrator.definition.graph import Graph
 from orchestrator.exceptions import UnknownDefinition
+from orchestrator.management.table_command import TableCommand
 from orchestrator.models import Definition
 
 
-class Command(BaseCommand):
+class Command(TableCommand):
     """`draw order-listing --format svg`: the picture, its DOT, or a definition as a table."""
 
     help = "Draws a definition: as SVG, as DOT, or as a table in Markdown."
@@ -30,7 +30,7 @@ class Command(BaseCommand):
         graph = graph_of(options["name"], options["version_number"])
         text = drawn(graph, options["format"])
         if options["output"] is None:
-            sys.stdout.write(text)
+            self.stdout.write(text, ending="")
             return
         try:
             options["output"].write_text(text, encoding="utf-8")

@@ -1,14 +1,11 @@
-import os
-import sys
+from collections.abc import Mapping
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
-from django.db import InterfaceError, OperationalError
+from django.core.management.base import CommandParser
 
 from monitoring.command_line import acting, carrying, listing, showing, watching
 from monitoring.command_line.terminal import Terminal
 from orchestrator.management.table_command import TableCommand
-from orchestrator.missing_tables import lacks_tables
 
 PARTS: dict[str, tuple[Any, str]] = {
     "list": (listing, "Lists processes, the newest first."),
@@ -26,8 +23,6 @@ PARTS: dict[str, tuple[Any, str]] = {
 SHOWN = ("list", "show")
 """What is over when its reader has seen enough; of the others something is left to be done or to be told."""
 
-INTERRUPTED, BROKEN_PIPE = 130, 141
-
 
 class Command(TableCommand):
     """`process list --status failed`: the console for terminals and scripts."""
@@ -44,17 +39,8 @@ class Command(TableCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         part, _ = PARTS[options["what"]]
-        try:
-            code = part.carry_out(Terminal(self.stdout), options)
-            self.stdout.flush()
-        except KeyboardInterrupt:
-            code = INTERRUPTED
-        except (OperationalError, InterfaceError) as error:
-            if lacks_tables(error):
-                raise
-            raise CommandError(f"the database does not answer: {error}") from None
-        except BrokenPipeError:  # whoever reads has seen enough: `process list | head`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = 0 if options["what"] in SHOWN else BROKEN_PIPE
-        if code:
+        if code := part.carry_out(Terminal(self.stdout), options):
             raise SystemExit(code)
+
+    def unread(self, options: Mapping[str, Any]) -> int:
+        return 0 if options["what"] in SHOWN else super().unread(options)

@@ -3,7 +3,9 @@ from argparse import ArgumentTypeError
 from importlib import import_module
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
+
+from orchestrator.management.table_command import TableCommand
 
 USUAL = {
     "chain": 500,
@@ -29,7 +31,7 @@ def numbers(text: str) -> list[int]:
         raise ArgumentTypeError(f"write it as 50,1000, not as {text!r}") from None
 
 
-class Command(BaseCommand):
+class Command(TableCommand):
     help = (
         "Measures the engine beside raw RQ and the limits of the configured database, in interleaved rounds, "
         "and removes what it wrote."

@@ -3,12 +3,13 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from orchestrator.management.table_command import TableCommand
 from orchestrator.serving.programs import lacks_readers
 
 
-class Command(BaseCommand):
+class Command(TableCommand):
     """Says that the extra is there."""
 
     help = "Install what the example processes read pictures, speech, films and documents with."

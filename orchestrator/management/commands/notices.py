@@ -1,5 +1,4 @@
 import signal
-import sys
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
@@ -36,7 +35,9 @@ class Command(TableCommand):
             raise CommandError(NOBODY)
         self.check(tags=tags_of_workers())
         if options["try_out"]:
-            sys.exit(self.try_out())
+            if self.try_out():
+                raise SystemExit(1)
+            return
         connections.limit()
         stopped = list[int]()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

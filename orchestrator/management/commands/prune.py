@@ -1,9 +1,11 @@
+import errno
 import getpass
 import os
 import stat
 import sys
 from argparse import ArgumentTypeError
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from datetime import timedelta
 from typing import Any, BinaryIO
@@ -11,8 +13,10 @@ from typing import Any, BinaryIO
 import click
 from django.core.management.base import CommandError, CommandParser
 
+from orchestrator import registry
 from orchestrator.engine.pruning import REST, Pruning
 from orchestrator.management.table_command import TableCommand
+from orchestrator.models import Definition
 from orchestrator.retention import ALL_OTHERS, retention
 
 
@@ -47,6 +51,7 @@ class Command(TableCommand):
         keep = dict(options["keep"])
         if len(keep) < len(options["keep"]):
             raise CommandError("--keep names a definition twice")
+        _refuse_unknown(keep)
         if not (keep := keep or retention()):
             raise CommandError(
                 "every process is kept for ever: say --keep DAYS, or set PROCESSION_RETENTION_DAYS"
@@ -56,7 +61,7 @@ class Command(TableCommand):
             if options["export"] and not options["dry_run"]:
                 export = stack.enter_context(_opened(options["export"]))
             rest = 0 if options["hurry"] else REST
-            pruning = Pruning(keep, getpass.getuser(), export, rest)
+            pruning = Pruning(keep, _account(), export, rest)
             if options["dry_run"]:
                 names = pruning.due().values_list("name", flat=True)
                 self._say(
@@ -79,6 +84,28 @@ class Command(TableCommand):
         self.stdout.write(f"{found.total():,} processes {what}")
 
 
+def _refuse_unknown(keep: Mapping[str, timedelta]) -> None:
+    """A name that no code and no process has is a slip, and what it means would stay."""
+    known = {one.name for one in registry.newest()}
+    named = keep.keys() - known - {ALL_OTHERS}
+    if not named:
+        return
+    known |= set(Definition.objects.values_list("name", flat=True))
+    if unknown := sorted(named - known):
+        there = ", ".join(sorted(known)) or "none"
+        raise CommandError(
+            f"--keep: there is no definition {unknown[0]!r}; there are: {there}"
+        )
+
+
+def _account() -> str:
+    """Who runs it; in a container the number may have no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
+
+
 def _opened(path: str) -> BinaryIO:
     """The file, to be added to, for its owner alone; half a line of a run that was cut off is ended."""
     try:
@@ -87,17 +114,24 @@ def _opened(path: str) -> BinaryIO:
             file.seek(-1, os.SEEK_END)
             if file.read(1) != b"\n":
                 file.write(b"\n")
-    except OSError as error:
-        raise CommandError(f"cannot write to {path}: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        told = getattr(error, "strerror", None) or error
+        raise CommandError(f"cannot write to {path!r}: {told}") from None
     return file
 
 
 def _private(path: str, flags: int) -> int:
-    """Opens a file that nobody else may read: secret fields are in it."""
+    """Opens a file that nobody else may read: secret fields are in it.
+
+    Raises:
+        OSError: it cannot be opened, or is a pipe or a device, which keep nothing of what is then removed.
+    """
     number = os.open(path, flags, 0o600)
-    if stat.S_ISREG(os.fstat(number).st_mode):
-        with suppress(PermissionError):  # it is another account's
-            os.fchmod(number, 0o600)
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise OSError(errno.EINVAL, "it is no file that keeps what is added to it")
+    with suppress(PermissionError):  # it is another account's
+        os.fchmod(number, 0o600)
     return number
 
 

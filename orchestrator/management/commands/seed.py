@@ -4,10 +4,12 @@ from subprocess import CalledProcessError
 from typing import Any
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
+
+from orchestrator.management.table_command import TableCommand
 
 
-class Command(BaseCommand):
+class Command(TableCommand):
     """Fills the database with copies of processes that were run for real; a run that was cut off goes on."""
 
     help = (

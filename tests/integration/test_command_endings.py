@@ -1,0 +1,135 @@
+"""How commands end that nobody reads, that cannot write or have no database: in a line, and not with success."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+
+from orchestrator.missing_tables import MIGRATE
+from orchestrator.models import ProcessInstance
+from tests.apps.process_managers.desk import place, underway
+from tests.services.patience import SHARED
+from tests.services.program import environ
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("parcels"),
+]
+
+NO_DATABASE = {"DATABASE_URL": "postgres://root@127.0.0.1:1/nothing"}
+NOTICES = {
+    "PROCESSION_NOTICE_URL_PAGER": "https://127.0.0.1:1/",
+    "PROCESSION_SITE_URL": "https://procession.example.org",
+    "PROCESSION_NOTICE_SECRET_PAGER": "whsec_" + 32 * "A",
+}
+DRAWN = ["draw", "order-listing", "--format"]
+SHORT = [["status"], ["check_invariants"], ["prune", "--keep", "30"], [*DRAWN, "table"]]
+ALL = [*SHORT, ["process", "list"], ["notices", "--try"]]
+
+
+def ended(
+    words: list[str],
+    redirected: str = "",
+    stdout: int = subprocess.PIPE,
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[int, bytes, str]:
+    """Run a command by a shell; return its exit code, and what it wrote to each stream."""
+    own = {**environ(), "PROCESSION_DEMO": "1", **variables}
+    del own["PYTHONUNBUFFERED"]
+    program = [sys.executable, str(settings.BASE_DIR / "manage.py"), *words]
+    ran = subprocess.run(
+        ["sh", "-c", f'exec "$@" {redirected}', "sh", *program],
+        cwd=settings.BASE_DIR,
+        env=own,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        timeout=60 * SHARED,
+        check=False,
+    )
+    return ran.returncode, ran.stdout, ran.stderr.decode()
+
+
+@pytest.mark.parametrize("words", ALL, ids=" ".join)
+def test_without_a_database_the_command_says_so_in_a_line(words: list[str]) -> None:
+    words = ["draw", "nothing"] if words[0] == "draw" else words
+
+    code, _, said = ended(words, variables=NO_DATABASE | NOTICES)
+
+    assert code == 1
+    assert said.startswith("CommandError: the database does not answer; see whether")
+    assert said.count("\n") == 1
+
+
+def test_before_the_tables_are_there_draw_says_what_brings_them(tmp_path: Path) -> None:
+    code, _, said = ended(
+        ["draw", "nothing"], variables={"DATABASE_URL": f"sqlite:///{tmp_path}/empty"}
+    )
+
+    assert (code, said) == (1, f"CommandError: {MIGRATE}\n")
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}],
+    ids=["encoding", "locale"],
+)
+def test_where_there_is_ascii_alone_other_signs_are_escaped(
+    variables: dict[str, str],
+) -> None:
+    parcel = place("P-1")
+    key = "荷物 \U0001f4e6 é"
+    ProcessInstance.objects.update(correlation_key=key)
+
+    code, shown, said = ended(["process", "show", str(parcel.pk)], variables=variables)
+    _, listed, _ = ended(["process", "list", "--json"], variables=variables)
+    drawn, table, _ = ended([*DRAWN, "table"], variables=variables)
+
+    assert (code, drawn, said) == (0, 0, "")
+    assert shown.isascii()
+    assert rb"\u8377" in shown
+    assert json.loads(listed)["key"] == key
+    assert rb"\u2192" in table
+
+
+@pytest.mark.parametrize("words", SHORT, ids=" ".join)
+def test_whoever_reads_may_have_seen_enough(words: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+
+    code, _, said = ended(words, stdout=writer)
+
+    os.close(writer)
+    assert code == 141
+    assert "Error" not in said
+
+
+def test_an_export_to_a_full_disk_is_told_in_a_line() -> None:
+    User.objects.create_superuser("boss")
+    parcel = underway("P-1")
+    words = ["process", "export", str(parcel.pk), "--user", "boss"]
+
+    code, _, said = ended(words, ">/dev/full")
+
+    assert (code, said.count("\n")) == (2, 1)
+    assert "cannot write to -: No space left on device" in said
+
+
+def test_what_is_shown_to_a_full_disk_is_no_success() -> None:
+    code, _, said = ended(["status"], ">/dev/full")
+
+    assert (code, said) == (1, "CommandError: cannot write: No space left on device\n")
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+def test_closed_streams_keep_nothing_from_being_done(closed: str) -> None:
+    for words in (["status"], ["process", "list"], [*DRAWN, "svg"]):
+        code, _, said = ended(words, closed)
+
+        assert (code, "Traceback" in said) == (0, False), said
