@@ -213,13 +213,21 @@ def test_s12_1_a_process_of_several_definitions_says_of_its_parts_only_that_they
     drain()
     child = ProcessInstance.objects.filter(parent=house.process_id).first()
     assert child is not None
-    client.force_login(let_see(person("carl"), "house-clearing", VIEW, DATA))
+    carl = let_see(person("carl"), "house-clearing", VIEW, DATA)
+    client.force_login(carl)
     page = f"/processes/{house.process_id}/?sub={child.pk}"
 
     before = client.get(page).content.decode()
     client.force_login(let_see(person("dora", VIEW), ORDERS, VIEW))
     whole = client.get(page).content.decode()
 
+    plain = client.get(f"/processes/{house.process_id}/").content.decode()
+    client.force_login(carl)
+    alone = client.get(f"/processes/{house.process_id}/").content.decode()
+
+    assert str(child.pk) in plain
+    assert str(child.pk) not in alone
+    assert child.name in alone
     assert 'id="drawing-sub"' not in before
     assert 'id="drawing-sub"' in whole
 
