@@ -5,13 +5,13 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError
 
+from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.missing_tables import MIGRATE, lacks_tables
 
 INTERRUPTED, BROKEN_PIPE = 130, 141
@@ -25,42 +25,50 @@ LOOK = "see whether it is up, and whether the settings say where"
 class TableCommand(BaseCommand):
     """Says in one line what to do when there are no tables, no database, or no room for what is written."""
 
+    unread = BROKEN_PIPE
+    """The exit code when whoever reads has seen enough, as in `status | head`."""
+
     def __init__(self, *args: Any, **options: Any) -> None:
-        make_streams_usable()
+        let_there_be_streams()
         super().__init__(*args, **options)
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        """Run the command as a program of its own: only then are the streams its own, and the end of the process.
+
+        Raises:
+            SystemExit: somebody pressed Ctrl-C, or nobody reads any more.
+        """
+        take_any_character()
+        try:
+            super().run_from_argv(argv)
+        except KeyboardInterrupt:
+            raise SystemExit(INTERRUPTED) from None
+        except BrokenPipeError:
+            raise SystemExit(self.unread) from None
+        finally:
+            let_go_of_what_cannot_be_written()
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         """Run the command.
 
         Raises:
             CommandError: there are no tables yet, the database does not answer, or nothing can be written.
-            SystemExit: somebody pressed Ctrl-C, or nobody reads any more.
         """
         try:
             said = super().execute(*args, **options)
             self.stdout.flush()
-        except KeyboardInterrupt:
-            raise SystemExit(INTERRUPTED) from None
-        except BrokenPipeError:
-            raise SystemExit(self.unread(options)) from None
         except (DatabaseError, InterfaceError, OSError) as error:
             if not (told := in_a_line(error)):
                 raise
-            raise CommandError(told) from None
-        finally:
-            let_go_of_what_cannot_be_written()
+            raise CommandError(told) from error  # which --traceback shows
         return said
-
-    def unread(self, options: Mapping[str, Any]) -> int:
-        """Return the exit code when whoever reads has seen enough, as in `status | head`."""
-        return BROKEN_PIPE
 
 
 def in_a_line(error: Exception) -> str:
     """What is said of an error that is none of the code's; "" of others."""
     if isinstance(error, DatabaseError) and lacks_tables(error):
         return MIGRATE
-    if isinstance(error, (OperationalError, InterfaceError)):
+    if passes(error):
         said = " ".join(str(error).split())
         return f"the database does not answer; {LOOK}: {said}"
     if isinstance(error, OSError) and error.errno in UNWRITABLE:
@@ -68,12 +76,16 @@ def in_a_line(error: Exception) -> str:
     return ""
 
 
-def make_streams_usable() -> None:
-    """Let there be all of them (`>&-`), and standard output take any character, whatever its encoding is."""
+def let_there_be_streams() -> None:
+    """Those that are closed (`>&-`) Python has as None."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             nothing = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115  # until Python ends
             setattr(sys, name, nothing)
+
+
+def take_any_character() -> None:
+    """Let standard output do so, whatever its encoding is."""
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
         reconfigure(errors=ESCAPED)
 

@@ -1,5 +1,6 @@
 """How commands end that nobody reads, that cannot write or have no database: in a line, and not with success."""
 
+import io
 import json
 import os
 import subprocess
@@ -11,7 +12,11 @@ from types import MappingProxyType
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import OperationalError, connection
 
+from orchestrator.management.table_command import TableCommand
 from orchestrator.missing_tables import MIGRATE
 from orchestrator.models import ProcessInstance
 from tests.apps.process_managers.desk import place, underway
@@ -133,3 +138,77 @@ def test_closed_streams_keep_nothing_from_being_done(closed: str) -> None:
         code, _, said = ended(words, closed)
 
         assert (code, "Traceback" in said) == (0, False), said
+
+
+class Stopped(TableCommand):
+    """Ends as the test says."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        super().__init__()
+        self.error = error
+
+    def handle(self, *args: object, **options: object) -> None:
+        if self.error:
+            raise self.error
+        connection.cursor().execute("SELEC nothing")
+
+
+class Full(io.StringIO):
+    """Standard output of a server whose disk is full at the moment, and which cannot be turned away from it."""
+
+    def flush(self) -> None:
+        raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(KeyboardInterrupt(), 130), (BrokenPipeError(), 141)]
+)
+def test_only_a_program_of_its_own_ends_with_a_code(
+    error: BaseException, code: int
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        Stopped(error).run_from_argv(["manage.py", "stopped"])
+    assert end.value.code == code
+
+    with pytest.raises(type(error)):
+        call_command(Stopped(error))
+
+
+def test_the_streams_of_whoever_calls_a_command_stay_as_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict")
+    monkeypatch.setattr("sys.stdout", own)
+    call_command("status", stdout=io.StringIO())
+    monkeypatch.setattr("sys.stdout", Full())
+    call_command("status", stdout=io.StringIO())
+
+    assert own.errors == "strict"
+
+
+def test_a_statement_that_is_wrong_is_no_database_that_does_not_answer() -> None:
+    with pytest.raises(Exception, match="SELEC") as wrong:
+        call_command(Stopped())
+
+    assert not isinstance(wrong.value, CommandError)
+
+
+def test_what_is_told_in_a_line_has_its_cause_for_whoever_asks_for_the_traceback() -> (
+    None
+):
+    lost = OperationalError("connection refused")
+
+    with pytest.raises(CommandError) as told:
+        call_command(Stopped(lost))
+
+    assert told.value.__cause__ is lost
+
+
+def test_help_may_have_been_seen_enough_of() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+
+    _, _, said = ended(["status", "--help"], stdout=writer)
+
+    os.close(writer)
+    assert said == ""

@@ -214,17 +214,14 @@ class Closed(io.StringIO):
 
 def test_what_was_not_done_since_nobody_reads_is_told_and_no_success(
     operator: User,
-    monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     ids = [str(place(f"P-{number}").pk) for number in range(4)]
-    monkeypatch.setattr("os.dup2", lambda *given: None)
     by = ["--user", "operator", "--reason", "because"]
 
-    with pytest.raises(SystemExit) as end:
+    with pytest.raises(BrokenPipeError):
         call_command("process", "cancel", *ids, *by, stdout=Closed())
 
-    assert end.value.code == 141
     assert ProcessInstance.objects.ended().count() == 2
     assert "2 done, 2 left as they were" in capfd.readouterr().err
 

@@ -1,4 +1,3 @@
-from collections.abc import Mapping
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -39,8 +38,7 @@ class Command(TableCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         part, _ = PARTS[options["what"]]
+        if options["what"] in SHOWN:
+            self.unread = 0
         if code := part.carry_out(Terminal(self.stdout), options):
             raise SystemExit(code)
-
-    def unread(self, options: Mapping[str, Any]) -> int:
-        return 0 if options["what"] in SHOWN else super().unread(options)
