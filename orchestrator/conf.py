@@ -12,6 +12,7 @@ from typing import Annotated, Any, NamedTuple
 from annotated_types import Ge, Le
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.utils.functional import Promise
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -54,6 +55,17 @@ class SettingMistake(NamedTuple):
 
     text: str
     remedy: str
+
+
+def text(value: Any) -> str:
+    """A text in a project's settings, also one that is made when it is asked for (Django's `lazy`, `SimpleLazyObject`).
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not isinstance(value, str | Promise):
+        raise ValueError("no text")
+    return str(value)
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from orchestrator.conf import Form
+from orchestrator.conf import Form, text
 
 PREFIX = "whsec_"
 LEAST_KEY = 24  # bytes of a key, as Standard Webhooks has it
@@ -19,12 +19,13 @@ def signing_key(value: Any) -> str:
     Raises:
         ValueError: it is none.
     """
-    if not isinstance(value, str) or not value.startswith(PREFIX):
+    written = text(value)
+    if not written.startswith(PREFIX):
         raise ValueError("no signing key")
-    key = base64.b64decode(value.removeprefix(PREFIX), validate=True)
+    key = base64.b64decode(written.removeprefix(PREFIX), validate=True)
     if len(key) < LEAST_KEY:
         raise ValueError("too short")
-    return value
+    return written
 
 
 SigningKey = Annotated[str, AfterValidator(signing_key)]

@@ -13,25 +13,27 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from orchestrator.conf import Form, SettingMistake, log_once
+from orchestrator.conf import Form, SettingMistake, log_once, text
 
 TOKEN = re.compile(r"[0-9A-Za-z._~+/=-]{32,255}")
 
 
 def site_address(value: Any) -> str:
-    if not isinstance(value, str) or not value.isprintable() or " " in value:
+    address = text(value)
+    if not address.isprintable() or " " in address:
         raise ValueError("no address")
-    parts = urlsplit(value)
+    parts = urlsplit(address)
     # Raises ValueError too where the port is no number.
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0:
         raise ValueError("no address of a site")
-    return value
+    return address
 
 
 def metrics_token(value: Any) -> str:
-    if not isinstance(value, str) or not TOKEN.fullmatch(value):
+    token = text(value)
+    if not TOKEN.fullmatch(token):
         raise ValueError("no token")
-    return value
+    return token
 
 
 # Neither is repeated: an address may have a password in it.

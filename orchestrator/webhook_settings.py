@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 
-from orchestrator.conf import SettingMistake, SettingRefused
+from orchestrator.conf import SettingMistake, SettingRefused, text
 from orchestrator.signing_keys import LEAST_KEY, PREFIX, signing_key
 
 Network = IPv4Network | IPv6Network
@@ -29,9 +29,7 @@ LONGEST_NAME = 100  # letters
 def network(value: Any) -> Network:
     if isinstance(value, Network):
         return value
-    if not isinstance(value, str):  # of whole numbers, too, a network could be made
-        raise ValueError("no network")
-    return ip_network(value)
+    return ip_network(text(value))  # of whole numbers, too, one could be made
 
 
 def a_second(value: Any) -> float:
@@ -189,8 +187,8 @@ def mistakes_of_webhooks() -> Iterator[SettingMistake]:
         if setting is _KEYS:
             known = given.keys()
         for source, about in given.items():
-            for text in setting.mistakes(source, about):
-                yield SettingMistake(text, setting.remedy)
+            for mistake in setting.mistakes(source, about):
+                yield SettingMistake(mistake, setting.remedy)
             if known is not None and source not in known:
                 yield _of_nobody(setting, source)
 
@@ -207,7 +205,7 @@ def _of_nobody(setting: _SourceSetting, source: Any) -> SettingMistake:
 def _refuses(read: Callable[[Any], Any], value: Any) -> bool:
     try:
         read(value)
-    except ValueError:
+    except (ValueError, TypeError):  # a lazy number cannot be compared
         return True
     return False
 

@@ -9,11 +9,13 @@ import pytest
 from django.core.checks import CheckMessage, run_checks
 from django.http import HttpResponse
 from django.test import Client
+from django.utils.functional import SimpleLazyObject, lazystr
 from pytest_django import Settings
 
 from orchestrator.conf import log_once
 from orchestrator.models import InboxEvent
-from orchestrator.site_settings import site_url
+from orchestrator.site_settings import site_url, token_of_metrics
+from orchestrator.webhook_settings import source_named
 from tests.services.exchange import headers
 
 pytestmark = pytest.mark.django_db
@@ -67,6 +69,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     (RATES, {"bank": (5, 0)}, f"['bank'][1] {BURST}, not 0."),
     (RATES, {"bank": (5, 2.5)}, f"['bank'][1] {BURST}, not 2.5."),
     (RATES, {"bank": (5, True)}, f"['bank'][1] {BURST}, not True."),
+    (RATES, {"bank": (SimpleLazyObject(lambda: 5), 5)}, f"['bank'][0] {OFTEN}, not <"),
 ]
 TOLD: list[tuple[str, Any, str]] = [
     *REFUSED,
@@ -277,3 +280,21 @@ def test_a_router_that_leaves_the_engine_alone_is_in_order(settings: Settings) -
     settings.DATABASE_ROUTERS = [Elsewhere(read="default")]
 
     assert told() == []
+
+
+# Lazy texts, as from a store of secrets
+
+
+@pytest.mark.parametrize("lazy", [lazystr, lambda text: SimpleLazyObject(lambda: text)])
+def test_a_text_may_be_made_when_it_is_asked_for(lazy: Any, settings: Settings) -> None:
+    settings.WEBHOOK_SOURCES = {"bank": [lazy(KEY)]}
+    settings.WEBHOOK_NETWORKS = {"bank": [lazy("127.0.0.0/8")]}
+    settings.PROCESSION_SITE_URL = lazy("https://procession.example.org/")
+    settings.PROCESSION_METRICS_TOKEN = lazy(TOKEN)
+
+    assert (site_url(), token_of_metrics()) == ("https://procession.example.org", TOKEN)
+    assert source_named("bank") == ([KEY], [ip_network("127.0.0.0/8")], None)
+    assert sent().status_code == 202
+    assert not [
+        one for one in told() if one.id in ("orchestrator.E013", "orchestrator.E014")
+    ]
