@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 
 from django.contrib.auth.decorators import login_not_required
+from django.db import transaction
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.utils.decorators import method_decorator
 from django.views import View
@@ -39,8 +40,11 @@ MENDED_AFTER = 60
 """Seconds after which a sender may try whether the settings are right."""
 
 
-# The signature says who it is.
-@method_decorator([csrf_exempt, login_not_required], name="dispatch")
+# The signature says who it is. Its transactions are its own: in one around the request (ATOMIC_REQUESTS) those who send
+# the same lists would wait longer for each other, and be undone more often than they try again.
+@method_decorator(
+    [csrf_exempt, login_not_required, transaction.non_atomic_requests], name="dispatch"
+)
 class WebhookView(View):
     """Takes an event: 202 with a receipt, and for a repeat 200 with the same receipt; or a list, with one each."""
 

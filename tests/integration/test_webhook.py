@@ -6,12 +6,17 @@ from http.client import HTTPConnection
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.http import HttpResponse
 from django.test import Client
 from pytest_django import Settings
 from uuid6 import uuid7
 
+from orchestrator import Receipt
 from orchestrator.models import InboxEvent, IssuedCommand
+from orchestrator.webhooks import views
+from orchestrator.webhooks.body import Posted
+from orchestrator.webhooks.views import deliver
 from tests.services.exchange import headers
 from tests.services.site import Site
 
@@ -153,6 +158,23 @@ def test_a_list_of_events_is_stored_in_its_order_each_under_an_id_of_its_own() -
         "id": "msg_1",
         "receipts": [{"receipt": event.pk, "id": event.event_id} for event in events],
     }
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_has_transactions_of_its_own_in_a_project_that_makes_one_of_each_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    within: list[bool] = []
+
+    def seen(posted: Posted) -> list[Receipt]:
+        within.append(connection.in_atomic_block)
+        return deliver(posted)
+
+    monkeypatch.setitem(connection.settings_dict, "ATOMIC_REQUESTS", True)
+    monkeypatch.setattr(views, "deliver", seen)
+
+    assert post(listed("1", "2")).status_code == 202
+    assert within == [False]
 
 
 def test_a_list_may_bring_again_what_came_before() -> None:
