@@ -194,7 +194,8 @@ def send_all_events(envelopes: Sequence[Envelope]) -> list[Receipt]:
     """Sends many events in their order: all are stored, or none.
 
     Where somebody sends so many of the same ones in another order that the database undoes one of the two, this lets
-    go of all that it stored, waits for the others, and sends them anew.
+    go of all that it stored, waits for the others, and sends them anew; so it is best called in no transaction, whose
+    locks it could not let go.
 
     Raises:
         EventRefused: one of them would have been refused, and says why: none is stored.
@@ -217,7 +218,7 @@ def _arrival(envelope: Envelope) -> Arrival:
     event = envelope.event
     if isinstance(event, str):
         happened = inbox.read(event, envelope.data or {})
-    elif envelope.data is None:
+    elif not envelope.data:
         happened = event
     else:
         raise InvalidMessage("data is for an event that is only named", "data")
