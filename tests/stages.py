@@ -57,9 +57,10 @@ def main(arguments: Sequence[str]) -> int:
     os.environ["PROCESSION_TESTS_FULL"] = "yes" if full else ""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(report_folder()))
-        stages = (
-            some(chosen, folder, stack) if chosen else everything(folder, stack, full)
-        )
+        if chosen and not (full and chosen == full_run.THESE_ALONE):
+            stages = some(chosen, folder, stack)
+        else:
+            stages = everything(folder, stack, full, these_alone=bool(chosen))
         code = summary(stages)
         taken = time.monotonic() - begun
         if full:
@@ -69,22 +70,35 @@ def main(arguments: Sequence[str]) -> int:
     return code
 
 
-def everything(folder: Path, stack: ExitStack, full: bool) -> list[Stage]:
-    """Run all stages, one more at once than there are cores: much of a stage is waiting for its processes."""
-    server = postgresql(stack)
-    stages = [
-        Stage(name, command, folder / f"check-{number}.log")
-        for number, (name, command) in enumerate(CHECKS.items())
-    ]
-    others = ["-m", "not crowds"] if full else []
+def everything(
+    folder: Path, stack: ExitStack, full: bool, these_alone: bool = False
+) -> list[Stage]:
+    """Run all stages, one more at once than there are cores: much of a stage is waiting for its processes.
+
+    Args:
+        folder: of the reports.
+        stack: ends what is started for all of them.
+        full: at their largest sizes.
+        these_alone: only the tests that have such a size.
+    """
+    server, stages = postgresql(stack), list[Stage]()
+    which = "full_size and " if these_alone else ""
+    others = ["-m", f"{which}not crowds"] if full else []
+    if not these_alone:
+        stages += [
+            Stage(name, command, folder / f"check-{number}.log")
+            for number, (name, command) in enumerate(CHECKS.items())
+        ]
     stages += [
         of_folder(name, database, server, folder, others) for name, database in TESTS
     ]
-    ignored = [f"--ignore=tests/{name}" for name in {name for name, _ in TESTS}]
-    stages.append(pytest("All other tests", ignored, folder))
+    if not these_alone:
+        ignored = [f"--ignore=tests/{name}" for name in {name for name, _ in TESTS}]
+        stages.append(pytest("All other tests", ignored, folder))
     run(stages, at_once=len(os.sched_getaffinity(0)) + 1)
+    crowding = ["-m", f"{which}crowds"]
     alone = [
-        of_folder(name, database, server, folder, ["-m", "crowds"], " alone")
+        of_folder(name, database, server, folder, crowding, " alone")
         for name, database in CROWDING
         if full
     ]
