@@ -44,9 +44,10 @@ class Phone:
 
     def run(self) -> None:
         """Opens the page so often, then writes the file."""
+        path = chromium.installed()  # before Playwright runs, which it asks
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(
-                executable_path=chromium.installed(), args=list(chromium.FLAGS)
+                executable_path=path, args=list(chromium.FLAGS)
             )
             taken = [self._opened(browser) for _ in range(self.count)]
             browser.close()

@@ -40,9 +40,10 @@ class RealPage:
     def run(self) -> None:
         """Looks until it is told to end, then writes the file."""
         name, _, value = self.cookie.partition("=")
+        path = chromium.installed()  # before Playwright runs, which it asks
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(
-                executable_path=chromium.installed(), args=list(chromium.FLAGS)
+                executable_path=path, args=list(chromium.FLAGS)
             )
             page = browser.new_page()
             page.context.add_cookies([{"name": name, "value": value, "url": self.site}])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -101,6 +102,8 @@ def fork(work: Callable[[], object]) -> int:
         status = 0
     except SystemExit as ended:
         status = int(ended.code or 0)
+    except BaseException:  # noqa: BLE001  # it would be told to nobody
+        traceback.print_exc()
     finally:
         os._exit(status)
 

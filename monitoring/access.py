@@ -18,7 +18,6 @@ from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
-from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 
 from monitoring.open_pages import by_script
@@ -111,11 +110,6 @@ def for_viewers_of_operation(view: View) -> View:
 def for_viewers_of_what_they_see(view: View) -> View:
     """The same for a page of all the definitions that its reader may look at."""
     return _guarded(view, of=lambda request, parts: seen_by(request.user) or Names())
-
-
-def for_viewers_of_home(view: View) -> View:
-    """The same for the first page, from which whoever sees some definitions alone is led to the list of one."""
-    return _guarded(view, instead=lambda _: reverse("monitoring:instances"))
 
 
 def for_event_viewers(view: View) -> View:

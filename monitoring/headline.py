@@ -129,8 +129,9 @@ def _of_queues(machinery: Machinery) -> Iterator[Problem]:
 
 def _of_processes(facts: Facts) -> Iterator[Problem]:
     if facts.largest is not None:
-        group = facts.largest
-        yield Problem(Urgency.FAILURES, group.oldest.opened_at, group.number)
+        every = facts.needs["failures"]
+        number = every.number or facts.largest.number  # which was counted later
+        yield Problem(Urgency.FAILURES, every.oldest, number, address=every.address)
     for kind, urgency in OF_KIND.items():
         need = facts.needs.get(kind)
         if need is not None and need.number:

@@ -81,11 +81,12 @@ def headline(
     first, *others = found
     told = _of_failures(largest, reader) if _is_failures(first, largest) else None
     sentence, detail, command, links = told or _of(first)
+    group = largest if told else None
     return Headline(
         sentence,
         detail,
-        first.since,
-        largest.newest.opened_at if told and largest else None,
+        group.oldest.opened_at if group else first.since,
+        group.newest.opened_at if group else None,
         command,
         tone=_tone(first),
         icon=ICONS[_tone(first)],

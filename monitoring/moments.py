@@ -3,8 +3,16 @@
 from datetime import datetime, timedelta
 
 from django.utils import timezone
-from django.utils.formats import date_format
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+AGO = (
+    (86400, gettext_noop("%d d ago")),
+    (3600, gettext_noop("%d h ago")),
+    (60, gettext_noop("%d min ago")),
+    (0, gettext_noop("%d s ago")),
+)
+"""From how many seconds on it is said how."""
 
 
 def span(length: timedelta) -> str:
@@ -34,7 +42,7 @@ def clock(at: datetime) -> str:
 def in_full(at: datetime) -> str:
     """Date, time and zone."""
     local = timezone.localtime(at)
-    return f"{date_format(local, 'Y-m-d')} {local.strftime('%H:%M:%S %Z')}"
+    return local.strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
 def ago(at: datetime) -> str:
@@ -42,11 +50,5 @@ def ago(at: datetime) -> str:
     seconds = (timezone.now() - at).total_seconds()
     if seconds < 0:
         return ""
-    for size, text in (
-        (86400, _("%d d ago")),
-        (3600, _("%d h ago")),
-        (60, _("%d min ago")),
-    ):
-        if seconds >= size:
-            return text % (seconds // size)
-    return _("%d s ago") % seconds
+    size, text = next(unit for unit in AGO if seconds >= unit[0])
+    return _(text) % (seconds // (size or 1))

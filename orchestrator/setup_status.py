@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Max, Min, Q
+from django.db.models import Count, Max, Q
 
 from orchestrator import registry
-from orchestrator.engine.claims.unattended import (
-    WORK,
-    queues_with_work,
-    unattended,
-)
+from orchestrator.engine.claims.due_counts import Due, due_by_queue
+from orchestrator.engine.claims.unattended import WORK, unattended
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import Definition, ProcessInstance, Worker
 from orchestrator.models.worker import lately
@@ -111,31 +108,6 @@ def queue(name: str) -> dict[str, Any]:
         "oldest_seconds": (now - min(oldest)).total_seconds() if oldest else 0.0,
         "bells": depth(name),
     }
-
-
-@dataclass(frozen=True)
-class Due:
-    """So much work is due, the oldest of it since then."""
-
-    number: int
-    oldest: datetime
-
-
-def due_by_queue(now: datetime, most: int = MOST) -> dict[str, Due]:
-    """The work that is due on each queue that has any, to `most` of each table, by a few looks at indexes."""
-    found = dict[str, Due]()
-    for table in WORK:
-        for name in queues_with_work(table):
-            due = table._default_manager.filter(queue=name, wake_at__lte=now)
-            looked_at = due.order_by("wake_at")[:most]
-            number, oldest = looked_at.aggregate(
-                n=Count("*"), at=Min("wake_at")
-            ).values()
-            if not number:  # all of it is for later
-                continue
-            before = found.get(plain(name), Due(0, oldest))
-            found[plain(name)] = Due(before.number + number, min(before.oldest, oldest))
-    return found
 
 
 @dataclass(frozen=True)

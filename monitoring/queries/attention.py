@@ -15,9 +15,10 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
-from monitoring.queries.counts import CAP, FEW, Capped, grouped
+from monitoring.queries.counts import CAP, EACH_FOUND, FEW, Capped, grouped
 from monitoring.queries.decisions import asked
 from monitoring.queries.events import by_verdict
+from monitoring.queries.failures import open_of
 from monitoring.queries.handled import handled_causes, inbox
 from monitoring.queries.health import Health
 from monitoring.queries.instances.filters import Filters
@@ -126,6 +127,7 @@ class Attention:
     number: Capped
     oldest: datetime | None = None
     definition: str = ""
+    listed: bool = True
 
     @property
     def kind(self) -> Kind:
@@ -144,7 +146,9 @@ class Attention:
 
     @property
     def address(self) -> str:
-        """Where they are listed."""
+        """Where they are listed; "" where no one list has them."""
+        if not self.listed:
+            return ""
         given = dict(self.kind.query)
         if self.definition:
             given["definition"] = self.definition
@@ -180,12 +184,10 @@ def needs(health: Health, names: Collection[str]) -> AttentionCounts:
     """
     found: dict[str, dict[str, Attention]] = defaultdict(dict)
     in_all = {}
-    for kind, counted, cap in _counted(health, names):
+    for kind, counted in _counted(health, names):
         for name, number, oldest in counted:
-            found[name or ""][kind] = Attention(
-                kind, Capped(number, cap), oldest, name or ""
-            )
-        every = sum(number for _, number, _ in counted)
+            found[name or ""][kind] = Attention(kind, number, oldest, name or "")
+        every = sum(number.number for _, number, _ in counted)
         first = min((at for _, _, at in counted if at), default=None)
         in_all[kind] = Attention(kind, Capped(min(every, FEW), FEW), first)
     for kind, listed in (
@@ -195,39 +197,120 @@ def needs(health: Health, names: Collection[str]) -> AttentionCounts:
     ):
         in_all[kind] = Attention(kind, listed, in_all[kind].oldest)
     by_definition = {
-        name: {
-            kind: found[name].get(kind, Attention(kind, Capped(0, CAP), None, name))
-            for kind in KINDS
-        }
+        name: {kind: found[name].get(kind, _none(kind, name)) for kind in KINDS}
         for name in names
     }
     return AttentionCounts({kind: in_all[kind] for kind in KINDS}, by_definition)
 
 
-Counted = list[tuple[str | None, int, datetime | None]]
+def needs_of(names: Collection[str]) -> AttentionCounts:
+    """The same for who sees these definitions alone: each number is that of the list of one, and none is of events.
+
+    What is of one definition is looked for among the first of all, as in its list.
+    """
+    found: dict[str, dict[str, Attention]] = defaultdict(dict)
+    for kind, counted in _counted_of(names):
+        for name, number, oldest in counted:
+            found[name or ""][kind] = Attention(kind, number, oldest, name or "")
+    kinds = [kind for kind in KINDS if kind != "events"]
+    by_definition = {
+        name: {kind: found[name].get(kind, _none(kind, name)) for kind in kinds}
+        for name in names
+    }
+    in_all = {
+        kind: _summed(kind, [needs[kind] for needs in by_definition.values()])
+        for kind in kinds
+    }
+    return AttentionCounts(in_all, by_definition)
+
+
+def _none(kind: str, definition: str) -> Attention:
+    return Attention(kind, Capped(0, CAP), None, definition)
+
+
+def _summed(kind: str, needs: list[Attention]) -> Attention:
+    """Several of one kind as one, which has a list if they are of one definition."""
+    number = sum(need.number.number for need in needs)
+    more = any(need.number.at_least for need in needs)
+    oldest = min((need.oldest for need in needs if need.oldest), default=None)
+    one = needs[0].definition if len(needs) == 1 else ""
+    counted = Capped(number, number if more else number + 1)
+    return Attention(kind, counted, oldest, one, listed=len(needs) == 1)
+
+
+Counted = list[tuple[str | None, Capped, datetime | None]]
 """Names of definitions, each with how many and the oldest; None for what belongs to none."""
 
+Rows = list[tuple[Any, ...]]
+"""The same with plain numbers."""
 
-def _counted(
-    health: Health, names: Collection[str]
-) -> Iterator[tuple[str, Counted, int]]:
-    """Each kind by definition, and how many of it are looked at for one."""
+
+def _counted(health: Health, names: Collection[str]) -> Iterator[tuple[str, Counted]]:
+    """Each kind by definition."""
     for kind, number, rows, at in _in_menu(health):
-        yield kind, grouped(rows, "of", oldest=at) if number else [], CAP
+        # Many failures of one definition must not hide the few of another, which nothing else tells of.
+        most = CAP if kind == "failures" else EACH_FOUND
+        found = grouped(rows, "of", oldest=at, cap=most) if number else []
+        yield kind, _among(found, most)
     stalled = [(row.name, 1, row.changed_at) for row in stalled_processes()]
-    yield "stalled", _together(stalled), CAP
-    yield "overdue", _overdue(), CAP
+    yield "stalled", _among(_together(stalled), CAP)
+    yield "overdue", _among(_overdue(), CAP)
     escalated = ProcessInstance.objects.escalated().annotate(of=F("name"))
-    yield "escalated", grouped(escalated, "of", oldest="escalated_at"), CAP
+    found = grouped(escalated, "of", oldest="escalated_at", cap=EACH_FOUND)
+    yield "escalated", _among(found, EACH_FOUND)
+    yield from _held_up(names)
+
+
+def _counted_of(names: Collection[str]) -> Iterator[tuple[str, Counted]]:
+    """Each kind but events, of some definitions alone."""
+    for kind, rows_of, at in (
+        ("failures", open_of, "opened_at"),
+        ("decisions", asked, "started_at"),
+    ):
+        each = (grouped(rows_of(name), "kind", oldest=at, cap=CAP) for name in names)
+        yield kind, [_one(name, rows) for name, rows in zip(names, each, strict=True)]
+    stalled = [(row.name, 1, row.changed_at) for row in stalled_processes()]
+    yield "stalled", _only(names, _among(_together(stalled), CAP))
+    yield "overdue", _only(names, _among(_overdue(), CAP))
+    escalated = ProcessInstance.objects.escalated().filter(name__in=names)
+    found = grouped(escalated, "name", oldest="escalated_at", cap=EACH_FOUND)
+    yield "escalated", _among(found, EACH_FOUND)
+    yield from _held_up(names)
+
+
+def _one(name: str, rows: Rows) -> tuple[str, Capped, datetime | None]:
+    """Counts of one definition, whatever they are grouped by, as one."""
+    number = sum(one for *_, one, _at in rows)
+    return name, Capped(number, CAP), min((at for *_, at in rows if at), default=None)
+
+
+def _only(names: Collection[str], counted: Counted) -> Counted:
+    return [one for one in counted if one[0] in names]
+
+
+def _held_up(names: Collection[str]) -> Iterator[tuple[str, Counted]]:
+    """What is tried again, or paused, of each definition."""
     live, since = ProcessInstance.objects.live(), Coalesce("paused_at", "changed_at")
     parts = [
         live.filter(name=name, status=status).annotate(since=since)
         for status in (Status.RETRYING, Status.PAUSED)
         for name in sorted(names)
     ]
-    found = grouped(parts, "status", "name", oldest="since", cap=FEW)
+    each = grouped(parts, "status", "name", oldest="since", cap=FEW)
     for status in (Status.RETRYING, Status.PAUSED):
-        yield str(status), [row[1:] for row in found if row[0] == status], FEW
+        yield (
+            str(status),
+            [(name, Capped(n, FEW), at) for its, name, n, at in each if its == status],
+        )
+
+
+def _among(rows: Rows, most: int) -> Counted:
+    """Counts among so many that were looked at: where there are more, each definition may have more."""
+    full = sum(number for _, number, _ in rows) >= most
+    return [
+        (name, Capped(number, number if full else most), oldest)
+        for name, number, oldest in rows
+    ]
 
 
 def _in_menu(health: Health) -> Iterator[tuple[str, Capped, list[QuerySet[Any]], str]]:
@@ -249,7 +332,7 @@ def _name_of(process: str) -> Subquery:
     return Subquery(found.values("name")[:1])
 
 
-def _overdue() -> Counted:
+def _overdue() -> Rows:
     if not overdue_visits().exists():  # which an index knows at once
         return []
     late = Filters(overdue="1").applied().annotate(of=F("name"), at=_late_since())
@@ -262,7 +345,7 @@ def _late_since() -> Subquery:
     return Subquery(visits.values("wake_at")[:1])
 
 
-def _together(rows: Iterable[tuple[str, int, datetime | None]]) -> Counted:
+def _together(rows: Iterable[tuple[str, int, datetime | None]]) -> Rows:
     """Rows of one definition as one, with the oldest of them."""
     found: dict[str, tuple[int, datetime | None]] = {}
     for name, number, at in rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,6 +14,7 @@ from monitoring.queries.attention import (
     OfKind,
     for_a_person,
     needs,
+    needs_of,
     urgent,
 )
 from monitoring.queries.counts import FEW, Capped, grouped
@@ -95,32 +96,45 @@ class Board:
     live: Beat
 
     @property
+    def events(self) -> bool:
+        """Whether anything is said of events."""
+        return "events" in self.needs
+
+    @property
     def tiles(self) -> list[Attention]:
-        """The numbers in all: the kinds that are always shown, and those of which there is something."""
-        return [n for n in self.needs.values() if n.number or n.kind.always]
+        """The numbers in all that have one list: the kinds that are always shown, and those of which there is any."""
+        shown = (n for n in self.needs.values() if n.number or n.kind.always)
+        return [need for need in shown if need.address]
 
 
-def board(health: Health, *, events: bool) -> Board:
+def board(
+    health: Health, *, events: bool, seen: Collection[str] | None = None
+) -> Board:
     """How everything stands, by bounded looks along indexes.
 
     Args:
         health: what has been counted for the menu.
         events: whether the reader may see events; else nothing is said of them.
+        seen: the definitions of which anything is said; None for all. Queues are everybody's, and then not named.
     """
     now = health.machinery.now
-    names = list(Definition.objects.order_by("name").values_list("name", flat=True))
-    names = list(dict.fromkeys(names))
-    found, hour = needs(health, names), last_hour(now)
+    stored = Definition.objects.order_by("name").values_list("name", flat=True)
+    names = [name for name in dict.fromkeys(stored) if seen is None or name in seen]
+    if seen is None:
+        found, hour = needs(health, names), last_hour(now)
+        largest = largest_group() if health.failures else None
+    else:
+        found, hour = needs_of(names), last_hour(now).of(names)
+        largest = largest_group(names)
     if not events:
         for of_kind in (found.in_all, *found.by_definition.values()):
-            del of_kind["events"]
-    largest = largest_group() if health.failures else None
+            of_kind.pop("events", None)
     redis, live = pulse.redis.beat(), pulse.live.beat()
     facts = Facts(health.machinery, found.in_all, largest, redis, live)
     rows = sorted(_rows(names, found.by_definition, hour), key=lambda row: row.rank)
     return Board(
         checked_at=now,
-        problems=problems(facts),
+        problems=[one for one in problems(facts) if seen is None or not one.names],
         largest=largest,
         needs=found.in_all,
         definitions=rows[:ROWS],

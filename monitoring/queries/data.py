@@ -7,7 +7,7 @@ a part of a path that is written in digits is one, or the name of a field, only 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from itertools import takewhile
 from typing import Any
@@ -18,6 +18,9 @@ from django.db.models import F, Func, QuerySet, TextField
 from monitoring.conditions import Conditions, Path
 from orchestrator import secret_names
 from orchestrator.definition.secrets import Secrets, masked
+from orchestrator.models import Definition
+
+VALUES = json.JSONDecoder(parse_float=Decimal)
 
 LONGEST = 9
 """Digits of a place in a list, at most."""
@@ -65,28 +68,41 @@ def matching(rows: QuerySet[Any], where: Conditions) -> list[UUID]:
     """
     paths = list(dict.fromkeys(where.paths()))
     asked = list(dict.fromkeys(map(_asked, paths)))
-    found: list[UUID] = []
     # Without the order that the rows may have: they are looked at one by one.
-    columns = ("pk", "name", "definition__secrets", AtPaths("data", asked))
-    known: dict[str, frozenset[str]] = {}
-    for pk, name, secrets, text in rows.order_by().values_list(*columns):
-        if name not in known:
-            known[name] = secret_names.of_name(name).names
-        hidden = known[name]
-        if secrets:
-            hidden |= Secrets.from_json(secrets).names
-        given = json.loads(text, parse_float=Decimal)
-        values = dict(zip(asked, given, strict=False))
-        if where.holds({path: _stored(values, path, hidden) for path in paths}):
+    columns = ("pk", "name", "definition_id", AtPaths("data", asked))
+    looked_at = list(rows.order_by().values_list(*columns))
+    hidden = _hidden({(name, definition) for _, name, definition, _ in looked_at})
+    ways = {names: _ways(paths, names) for names in set(hidden.values())}
+    found: list[UUID] = []
+    for pk, name, definition, text in looked_at:
+        names = hidden[name, definition]
+        values = dict(zip(asked, VALUES.decode(text), strict=False))
+        stored = {
+            path: masked(_inside(values[way], path[len(way) :]), names)
+            if way is not None
+            else None
+            for path, way in ways[names].items()
+        }
+        if where.holds(stored):
             found.append(pk)
     return found
 
 
-def _stored(values: Mapping[Path, Any], path: Path, hidden: frozenset[str]) -> Any:
-    if is_hidden(path, hidden):
-        return None
-    asked = _asked(path)
-    return masked(_inside(values[asked], path[len(asked) :]), hidden)
+def _hidden(of: Collection[tuple[str, int]]) -> dict[tuple[str, int], frozenset[str]]:
+    """The secret names in the processes of some definitions, by the name and the key of each."""
+    rows = Definition.objects.filter(pk__in={definition for _, definition in of})
+    stored = dict(rows.values_list("pk", "secrets"))
+    in_code = {name: secret_names.of_name(name).names for name, _ in of}
+    return {
+        (name, definition): in_code[name]
+        | Secrets.from_json(stored.get(definition)).names
+        for name, definition in of
+    }
+
+
+def _ways(paths: Iterable[Path], hidden: frozenset[str]) -> dict[Path, Path | None]:
+    """For each path as much of it as the database was asked for; None where it leads to something secret."""
+    return {path: None if is_hidden(path, hidden) else _asked(path) for path in paths}
 
 
 def is_hidden(path: Path, hidden: frozenset[str]) -> bool:
@@ -105,7 +121,12 @@ def _unescaped(part: str) -> str:
 
 def _asked(path: Path) -> Path:
     """As much of a path as every database understands alike."""
-    return tuple(takewhile(lambda part: not (part.isdigit() or '"' in part), path))
+    return tuple(takewhile(_is_plain, path))
+
+
+def _is_plain(part: str) -> bool:
+    """Whether it names a field for every database: SQLite compares with letters as they are stored, in escapes."""
+    return part.isascii() and not (part.isdigit() or '"' in part)
 
 
 def _inside(value: Any, rest: Path) -> Any:

@@ -1,12 +1,14 @@
 """Definitions with what their instances are doing now."""
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from monitoring.queries.counts import CAP, Capped, capped, grouped, none
+from django.db.models import F
+
+from monitoring.queries.counts import CAP, Capped, capped, each_capped, grouped, none
 from orchestrator.models import ProcessInstance, Status
-from orchestrator.models.process_instance import ProcessInstanceQuerySet
+from orchestrator.models.process_instance import LIVE, ProcessInstanceQuerySet
 
 SHOWN = (Status.RUNNING, Status.WAITING, Status.RETRYING, Status.FAILED)
 
@@ -39,27 +41,14 @@ class Counts:
         return Capped(number, number) if status in self.unsure else number
 
 
-PARTS = (
-    (Status.FAILED, Status.RETRYING, Status.PAUSED),
-    (Status.RUNNING, Status.WAITING),
-)
-"""Live ones are counted in two parts, that many of one do not hide the few of the other."""
+EACH = 10
+"""Stored rows of a definition that are counted each for itself; others are looked for among all of its processes."""
 
 
 def counts_of(name: str, of: Collection[int] | None = None) -> Counts:
     """Counts of one definition; or of some of its stored rows, given by their keys."""
     rows, counts = ProcessInstance.objects.filter(name=name), Counts()
-    for part in PARTS:
-        live = rows.live().filter(status__in=part)
-        first = live.order_by("name", "status", "-pk")
-        looked_at = 0
-        for status, number in grouped(_of(first, of), "status", cap=CAP):
-            counts.statuses[status] += number
-            looked_at += number
-        if of is not None:
-            looked_at = first[:CAP].count()
-        if looked_at >= CAP:
-            counts.unsure |= set(part)
+    counts.statuses, counts.unsure = _by_status(rows, of)
     completed = _completed(name)
     number = _of(completed, of)[:CAP].count()
     more = of is not None and completed[:CAP].count() >= CAP
@@ -69,6 +58,34 @@ def counts_of(name: str, of: Collection[int] | None = None) -> Counts:
         escalated = escalated.filter(definition__in=of)
     counts.escalated = capped(escalated)
     return counts
+
+
+def _by_status(
+    rows: ProcessInstanceQuerySet, of: Collection[int] | None
+) -> tuple[dict[str, int], set[str]]:
+    """How many go on in each status, none hidden by the many of another; and where there may be more."""
+    live = rows.live().order_by("name", "status", "-pk")
+    named = {status: live.filter(status=status) for status in LIVE}
+    unsure: Mapping[str, Capped] = {}
+    if of is None:
+        parts = list(named.values())
+    elif len(of) <= EACH:
+        each = [ProcessInstance.objects.live_on(row) for row in of]
+        found = [one.filter(status=status) for one in each for status in LIVE]
+        parts = [one.order_by("definition", "status", "-pk") for one in found]
+    else:
+        parts = [_of(some, of) for some in named.values()]
+        unsure = each_capped(
+            {str(one): some for one, some in named.items()}, dict.fromkeys(LIVE, CAP)
+        )
+    numbers, full = defaultdict[str, int](int), set[str]()
+    told = [part.annotate(row=F("definition")) for part in parts] if of else parts
+    fields = ["row", "status"] if of else ["status"]
+    for *_, status, number in grouped(told, *fields, cap=CAP):
+        numbers[status] += number
+        if number >= CAP:
+            full.add(status)
+    return numbers, full | {name for name, one in unsure.items() if one.at_least}
 
 
 def _completed(name: str) -> ProcessInstanceQuerySet:
@@ -81,7 +98,7 @@ def _completed(name: str) -> ProcessInstanceQuerySet:
 def _of(
     rows: ProcessInstanceQuerySet, of: Collection[int] | None
 ) -> ProcessInstanceQuerySet:
-    """All of them, or those of some stored definitions among the first that are looked at: no index finds these."""
+    """All of them, or those of some stored definitions among the first that are looked at."""
     if of is None:
         return rows
     first = ProcessInstance.objects.filter(pk__in=rows.values("pk")[:CAP])

@@ -92,13 +92,16 @@ def event_volume(window: str = "") -> EventVolume:
         window: hour, day or week: of which the verdicts and the line are; day if it is none of these.
     """
     window, now = window if window in WINDOWS else "day", timezone.now()
-    seen: dict[str, Seen] = {}
+    seen: Seen = []
     every: dict[str, int] = {}
+    numbers: dict[str, Counter[str]] = {}
     for name, length in WINDOWS.items():
         rows, every[name] = events_since(now - length, LOOKED_AT)
-        wanted = rows.values_list("type", "verdict", "received_at")
-        seen[name] = list(wanted[:LOOKED_AT])
-    numbers = {name: Counter(one for one, _v, _a in seen[name]) for name in seen}
+        if name == window:
+            seen = list(rows.values_list("type", "verdict", "received_at")[:LOOKED_AT])
+            numbers[name] = Counter(one for one, _v, _a in seen)
+        else:
+            numbers[name] = Counter(rows.values_list("type", flat=True)[:LOOKED_AT])
     known = set(registry.event_types())
     names = known.union(*numbers.values())
 
@@ -108,7 +111,7 @@ def event_volume(window: str = "") -> EventVolume:
 
     ordered, kept = sorted(names, key=most), Keeping()
     shown = set(ordered[:TYPES])
-    parts = _in_parts(seen[window], shown, window, now)
+    parts = _in_parts(seen, shown, window, now)
     types = []
     for one in ordered[:TYPES]:
         verdicts, each, problems = parts[one]

@@ -6,7 +6,15 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from django.db import connections
-from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models import (
+    BooleanField,
+    Exists,
+    ExpressionWrapper,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+)
 
 from monitoring.queries.causes import open_of_cause
 from monitoring.queries.counts import CAP, FEW, MANY, Capped, capped, grouped
@@ -75,11 +83,16 @@ def _of_some(rows: QuerySet[Incident], names: Collection[str]) -> QuerySet[Incid
 
     It is asked of each row: a join may be planned as a look at every process of a definition.
     """
-    named = ProcessInstance.objects.filter(pk=OuterRef("instance_id")).values("name")
-    found: QuerySet[Incident] = rows.alias(named=Subquery(named)).filter(
+    found: QuerySet[Incident] = rows.alias(named=definition_name()).filter(
         named__in=names
     )
     return found
+
+
+def definition_name() -> Subquery:
+    """The definition's name of a failure's process."""
+    named = ProcessInstance.objects.filter(pk=OuterRef("instance_id"))
+    return Subquery(named.values("name"))
 
 
 def number_open(definition: str = "") -> Capped:
@@ -138,11 +151,14 @@ def failure_groups(
     return GroupPage(groups, order, older, more)
 
 
-def handled_groups() -> list[AlikeFailures]:
-    """The groups that people have marked as handled, those of the newest failure first."""
+def handled_groups(definition: str = "") -> list[AlikeFailures]:
+    """The groups that people have marked as handled, of all or one definition, those of the newest failure first."""
     causes = handled_causes()
     firsts = [open_of_cause(cause)[:1] for cause in causes]
     newest = {f: key for f, key, _ in grouped(firsts, "fingerprint", "id", cap=1)}
+    if definition:
+        known = _of_some(Incident.objects.filter(pk__in=newest.values()), [definition])
+        newest = dict(known.values_list("fingerprint", "pk"))
     keys = sorted(newest.values(), reverse=True)[:PAGE]
     return with_trends(_groups(keys, _numbers(newest, keys)))
 
@@ -157,9 +173,17 @@ def with_trends(groups: Sequence[AlikeFailures]) -> list[AlikeFailures]:
     ]
 
 
-def largest_group() -> AlikeFailures | None:
-    """The group with the most open failures; of equals that with the newest. None if nothing has failed."""
-    newest = _newest_by_cause("", None)
+def largest_group(
+    definitions: Collection[str] | None = None,
+) -> AlikeFailures | None:
+    """The group with the most open failures; of equals that with the newest. None if nothing has failed.
+
+    Args:
+        definitions: those whose processes' failures are looked at; None for all failures.
+    """
+    newest: dict[str, int] = {}
+    for name in [""] if definitions is None else definitions:
+        newest |= _newest_by_cause(name, None)
     numbers = _numbers(newest, newest.values())
     ranked = sorted(newest, key=lambda cause: (-numbers.get(cause, 0), -newest[cause]))
     return next(iter(_groups([newest[cause] for cause in ranked[:1]], numbers)), None)
@@ -175,13 +199,16 @@ def groups_about(
         most: so many groups are given at most.
         definitions: those whose processes' failures are looked at; None for all failures.
     """
-    newest = Incident.objects.open().order_by("-pk").values("pk")[:CAP]
+    if definitions is not None and not definitions:
+        return []
     says = Q(message__icontains=text) | Q(error__icontains=text)
-    rows: QuerySet[Incident] = Incident.objects.filter(says, pk__in=newest)
+    rows = Incident.objects.open().order_by("-pk")
     if definitions is not None:
-        rows = _of_some(rows, definitions)
-    rows = rows.order_by("pk")
-    found = dict(rows.values_list("fingerprint", "pk"))
+        rows, says = rows.annotate(of=definition_name()), says & Q(of__in=definitions)
+    # Told of each that is looked at: as a condition it may be planned as a look at all of these for each that says so.
+    told = rows.annotate(says=ExpressionWrapper(says, BooleanField()))
+    looked_at = told.values_list("fingerprint", "pk", "says")[:CAP]
+    found = {cause: pk for cause, pk, does in reversed(list(looked_at)) if does}
     wanted = sorted(found.values(), reverse=True)[:most]
     return _groups(wanted, _numbers(found, wanted))
 

@@ -6,6 +6,7 @@ Up to `LOOKED_AT` transitions are counted each; of more one in so many is looked
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -37,6 +38,16 @@ class Minutes:
     each: list[int] = field(default_factory=lambda: [0] * MINUTES)
     about: bool = False
     at_least: bool = False
+
+    @classmethod
+    def together(cls, some: Collection[Minutes]) -> Minutes:
+        """The sums of several."""
+        return cls(
+            [sum(numbers) for numbers in zip(*(one.each for one in some), strict=True)]
+            or [0] * MINUTES,
+            about=any(one.about for one in some),
+            at_least=any(one.at_least for one in some),
+        )
 
     @property
     def number(self) -> int:
@@ -70,6 +81,15 @@ class Hour:
     def empty(cls) -> Hour:
         return cls(Minutes(), Minutes(), Minutes())
 
+    @classmethod
+    def together(cls, hours: Collection[Hour]) -> Hour:
+        """That of several definitions."""
+        return cls(
+            Minutes.together([hour.transitions for hour in hours]),
+            Minutes.together([hour.ended for hour in hours]),
+            Minutes.together([hour.failures for hour in hours]),
+        )
+
 
 @dataclass(frozen=True)
 class LastHour:
@@ -78,6 +98,11 @@ class LastHour:
     until: datetime
     in_all: Hour
     by_definition: dict[str, Hour]
+
+    def of(self, names: Iterable[str]) -> LastHour:
+        """The same of some definitions alone."""
+        some = {name: self.by_definition.get(name, Hour.empty()) for name in names}
+        return LastHour(self.until, Hour.together(some.values()), some)
 
 
 def last_hour(until: datetime) -> LastHour:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
+from monitoring.queries.among import among
 from monitoring.queries.keys_by_time import keys_since
 from orchestrator.models import Checkpoint, InboxEvent
 
@@ -21,7 +22,9 @@ def transitions_since(since: datetime, most: int) -> tuple[QuerySet[Checkpoint],
     rows = Checkpoint.objects.order_by()
     # The same ones whenever they are looked at, so that no number wavers.
     keys = range(first - first % -every, last + 1, every)
-    return rows.filter(pk__in=keys) if every > 1 else rows.filter(pk__gte=first), every
+    return rows.filter(among("pk", keys)) if every > 1 else rows.filter(
+        pk__gte=first
+    ), every
 
 
 def events_since(since: datetime, most: int) -> tuple[QuerySet[InboxEvent], int]:
@@ -39,7 +42,8 @@ def events_since(since: datetime, most: int) -> tuple[QuerySet[InboxEvent], int]
         return rows.filter(pk__gte=first), every
     stretches = range(first // every, last // every + 1)
     some = (at * every + _any_of(at) % every for at in stretches)
-    return rows.filter(pk__in=[key for key in some if first <= key <= last]), every
+    keys = (key for key in some if first <= key <= last)
+    return rows.filter(among("pk", keys)), every
 
 
 def _any_of(number: int) -> int:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django.utils.translation import gettext as _
 
 from monitoring.masking import names_of
+from monitoring.queries.among import among
 from monitoring.queries.graphs import labels_of
-from monitoring.queries.instances.filters import LIVE
 from orchestrator import registry, secret_names
 from orchestrator.engine.operations import Preview, preview
-from orchestrator.models import InboxEvent, ProcessInstance
+from orchestrator.models import Definition, InboxEvent, ProcessInstance
 from orchestrator.models.inbox_event import PROBLEMS
+from orchestrator.models.process_instance import LIVE
 
 LOOKED_AT = 200
 """Processes whose data is compared with an event's: the newest that go on."""
@@ -90,31 +92,83 @@ def nearest(events: Iterable[InboxEvent]) -> dict[int, list[Near]]:
     events = [event for event in events if event.verdict in PROBLEMS]
     texts = {event.pk: _texts(event) for event in events}
     by_key = _by_key({text for some in texts.values() for text in some})
-    live = _live(events)
-    return {event.pk: _near(event, texts[event.pk], by_key, live) for event in events}
+    live = LiveData(_interested(events))
+    alike = {event.pk: live.alike(event) for event in events}
+    best = {pk for some in alike.values() for pk in list(some)[:SHOWN]}
+    rows = ProcessInstance.objects.filter(pk__in=best)
+    known = _with_definitions(rows).in_bulk() if best else {}
+    return {
+        event.pk: _near(event, texts[event.pk], by_key, alike[event.pk], known)
+        for event in events
+    }
+
+
+def _interested(events: Iterable[InboxEvent]) -> set[str]:
+    """The definitions that know events of these types."""
+    types = {event.type for event in events}
+    return {one.name for kind in types for one in registry.interested(kind)}
 
 
 def _near(
     event: InboxEvent,
     texts: list[str],
     by_key: Mapping[str, list[ProcessInstance]],
-    live: Mapping[str, list[ProcessInstance]],
+    alike: Mapping[UUID, list[str]],
+    known: Mapping[UUID, ProcessInstance],
 ) -> list[Near]:
     names = {definition.name for definition in registry.interested(event.type)}
     keyed = [one for text in texts for one in by_key.get(text, ()) if one.name in names]
-    found = {one.pk: (one, True, ()) for one in keyed}
-    scored = [
-        (alike, one)
-        for name in names
-        for one in live.get(name, ())
-        if one.pk not in found and (alike := _alike(event, one))
-    ]
-    scored.sort(key=lambda each: (len(each[0]), each[1].pk), reverse=True)
-    some = [*found.values(), *((one, False, alike) for alike, one in scored)]
+    found: dict[UUID, tuple[ProcessInstance, bool, list[str]]]
+    found = {one.pk: (one, True, []) for one in keyed}
+    for pk, fields in alike.items():
+        if pk in known:
+            found.setdefault(pk, (known[pk], False, fields))
     return [
-        Near(one, by, tuple(alike), preview(event.type, event.body, one))
-        for one, by, alike in some[:SHOWN]
+        Near(one, by, tuple(fields), preview(event.type, event.body, one))
+        for one, by, fields in list(found.values())[:SHOWN]
     ]
+
+
+class LiveData:
+    """The data of the newest processes that go on, found by each of its fields: of hundreds few agree with an event.
+
+    Args:
+        names: of the definitions, whose processes these are.
+    """
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._having = defaultdict[tuple[str, str, Hashable], list[UUID]](list)
+        self._of: dict[UUID, int] = {}
+        number = LOOKED_AT // max(len(names), 1) or 1
+        for name in names:
+            some = ProcessInstance.objects.filter(among("pk", _newest(name, number)))
+            for pk, of, data in some.values_list("pk", "definition_id", "data"):
+                self._of[pk] = of
+                for field, value in data.items() if isinstance(data, dict) else ():
+                    self._having[name, field, _hashable(value)].append(pk)
+        stored = Definition.objects.defer("graph").in_bulk(set(self._of.values()))
+        self._hidden = {of: names_of(one) for of, one in stored.items()}
+
+    def alike(self, event: InboxEvent) -> dict[UUID, list[str]]:
+        """The processes in whose data fields are as in an event, most of them and newest first, each with their names.
+
+        None that are secret there.
+        """
+        found = defaultdict[UUID, list[str]](list)
+        names = {definition.name for definition in registry.interested(event.type)}
+        for field, value in _compared(event):
+            for name in names:
+                for pk in self._having.get((name, field, _hashable(value)), ()):
+                    if field not in self._hidden.get(self._of[pk], ()):
+                        found[pk].append(field)
+        best = sorted(found, key=lambda pk: (len(found[pk]), pk), reverse=True)
+        return {pk: found[pk] for pk in best}
+
+
+def _hashable(value: Any) -> Hashable:
+    if isinstance(value, dict | list):
+        return json.dumps(value, sort_keys=True)
+    return cast("Hashable", value)
 
 
 def _texts(event: InboxEvent) -> list[str]:
@@ -137,18 +191,6 @@ def _by_key(keys: set[str]) -> dict[str, list[ProcessInstance]]:
     return found
 
 
-def _live(events: list[InboxEvent]) -> dict[str, list[ProcessInstance]]:
-    """The newest processes that go on of the definitions that know the types."""
-    types = {event.type for event in events}
-    names = {one.name for kind in types for one in registry.interested(kind)}
-    number = LOOKED_AT // max(len(names), 1) or 1
-    found = {}
-    for name in names:
-        some = ProcessInstance.objects.filter(pk__in=_newest(name, number))
-        found[name] = list(_with_definitions(some))
-    return found
-
-
 def _newest(name: str, number: int) -> list[UUID]:
     """The keys of the newest processes of a definition that go on: those of each status, as their index has them."""
     found: list[UUID] = []
@@ -164,16 +206,13 @@ def _with_definitions(rows: Any) -> Any:
     return rows.select_related("definition").defer("definition__graph")
 
 
-def _alike(event: InboxEvent, process: ProcessInstance) -> list[str]:
-    """The fields of the same name with the same value, other than nothing; no secret ones."""
-    body, data = event.body, process.data
-    if not isinstance(body, dict) or not isinstance(data, dict):
+def _compared(event: InboxEvent) -> list[tuple[str, Any]]:
+    """The fields of an event that tell anything, with their values; no secret ones."""
+    if not isinstance(event.body, dict):
         return []
-    hidden = secret_names.of_message(event.type) | names_of(process.definition)
+    secret = secret_names.of_message(event.type)
     return [
-        name
-        for name, value in body.items()
-        if name not in hidden
-        and value not in ("", None, [], {})
-        and data.get(name) == value
+        (name, value)
+        for name, value in event.body.items()
+        if name not in secret and value not in ("", None, [], {})
     ]

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, Value
 from django.utils.dateparse import parse_datetime
 
 from monitoring.queries.causes import open_of_cause
-from monitoring.queries.failures import PAGE, with_processes
+from monitoring.queries.failures import PAGE, definition_name, with_processes
 from orchestrator.models import Definition, Incident, OperatorAction
 
 LOOKED_AT = 1_000
@@ -50,21 +50,29 @@ class ResolvedPage:
     older: str = ""
 
 
-def resolved_page(before: str = "") -> ResolvedPage:
-    """The groups that were resolved before a place, or last."""
+def resolved_page(before: str = "", definition: str = "") -> ResolvedPage:
+    """The groups that were resolved before a place, or last.
+
+    Args:
+        before: the place, as a page before it has told.
+        definition: of whose processes they are, looked for among those that one page looks at; "" for all.
+    """
     rows = Incident.objects.filter(resolved_at__isnull=False)
     if (place := _place(before)) is not None:
         at, pk = place
         rows = rows.filter(Q(resolved_at__lt=at) | Q(pk__lt=pk), resolved_at__lte=at)
     order = rows.order_by("-resolved_at", "-pk")
-    looked_at = list(order.values_list("fingerprint", "pk", "resolved_at")[:LOOKED_AT])
-    numbers = Counter(fingerprint for fingerprint, _, _ in looked_at)
+    of = definition_name() if definition else Value("")
+    columns = ("fingerprint", "pk", "resolved_at", "of")
+    looked_at = list(order.annotate(of=of).values_list(*columns)[:LOOKED_AT])
+    numbers = Counter(row[0] for row in looked_at if row[3] == definition)
     newest: dict[str, int] = {}
     end: tuple[datetime, int] | None = None
-    for fingerprint, pk, at in looked_at:
-        if fingerprint not in newest and len(newest) == PAGE:
-            break
-        newest.setdefault(fingerprint, pk)
+    for fingerprint, pk, at, name in looked_at:
+        if name == definition:
+            if fingerprint not in newest and len(newest) == PAGE:
+                break
+            newest.setdefault(fingerprint, pk)
         end = (at, pk)
     seen = end is None or looked_at[-1][1] == end[1]
     more = not seen or len(looked_at) == LOOKED_AT

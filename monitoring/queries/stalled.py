@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
@@ -73,26 +73,24 @@ def stalled_processes() -> list[ProcessInstance]:
         first = ProcessInstance.objects.live().filter(status=status)
         keys = first.order_by("status", "pk").values("pk")[:LOOKED_AT]
         rows = ProcessInstance.objects.filter(pk__in=keys, changed_at__lt=Now() - STILL)
-        still = rows.only("pk", "name", "changed_at").exclude(Exists(_waits()))
-        for work, process in (
-            (StepRun, "instance"),
-            (IssuedCommand, "instance"),
-            (InboxEvent, "process"),
-        ):
+        still = rows.only("pk", "name", "changed_at").exclude(Exists(_goes_on()))
+        for work, process in ((IssuedCommand, "instance"), (InboxEvent, "process")):
             waking = work._default_manager.filter(**{process: OuterRef("pk")})
             still = still.exclude(Exists(waking.filter(wake_at__isnull=False)))
         found += still
     return found
 
 
-def _waits() -> QuerySet[StepRun]:
-    """What a workflow waits for by design; a join or a map waits for its own parts alone.
+def _goes_on() -> QuerySet[StepRun]:
+    """What wakes by itself, or what a workflow waits for by design; a join or a map waits for its own parts alone.
 
     A process manager waits for events in each step: when it is said to retry something, that is no reason to wait.
     """
+    waits = Q(status=StepStatus.WAITING) & ~Q(
+        kind__in=["", StepKind.JOIN, StepKind.MAP]
+    )
     rows = StepRun.objects.filter(instance=OuterRef("pk"), finished_at=None)
-    rows = rows.filter(status=StepStatus.WAITING)
-    return rows.exclude(kind__in=["", StepKind.JOIN, StepKind.MAP])
+    return rows.filter(waits | Q(wake_at__isnull=False))
 
 
 def stalled_page(user: Any, definition: str = "", after: str = "") -> StalledPage:

@@ -1,20 +1,72 @@
 """The buttons of operators' actions beside what they are done to."""
 
+import html
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django import template
 from django.template import Context
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
 from monitoring.buttons import Button, address, deliver_button, event_buttons
 from monitoring.curl import call, values_of
 from monitoring.places import below_api
+from monitoring.spoken import spoken
+from monitoring.templatetags.console import icon
 from orchestrator.engine.operations import OPERATIONS, ProcessOperation
-from orchestrator.models import InboxEvent, ProcessInstance
+from orchestrator.models import InboxEvent, ProcessInstance, StepRun
 
 register = template.Library()
 
 
-@register.inclusion_tag("monitoring/parts/act.html")
+@register.simple_tag
+def button_of(button: Button, *, with_icon: bool = False) -> SafeString:
+    """A button that opens the dialog of its action; one that cannot be pressed says why beside it."""
+    why = f"{button.id}-why" if button.why else None
+    attributes = {
+        "id": button.id,
+        "data-opens": f"{button.operation.name}-dialog",
+        "data-url": button.url,
+        "data-subject": button.subject,
+        "data-key": button.key or None,
+        "aria-keyshortcuts": button.key or None,
+        "data-warning": button.warning or None,
+        "data-given": button.given or None,
+        "data-revision": button.revision,
+        "class": button.look or None,
+        "aria-disabled": "true" if why else None,
+        "aria-describedby": why,
+    }
+    # By hand: a list has hundreds, and a template for each is most of what its page costs.
+    return format_html(
+        '<span class="act"><button type="button"{}>{}{}</button>{}</span>',
+        _written(attributes),
+        icon(button.operation.icon) if with_icon else "",
+        button.label,
+        _why(why, button.why) if why else "",
+    )
+
+
+def _written(attributes: Mapping[str, Any]) -> SafeString:
+    """Those of the attributes that have a value; at once, for a list has thousands."""
+    given = {name: value for name, value in attributes.items() if value is not None}
+    written = (f' {name}="{html.escape(str(one))}"' for name, one in given.items())
+    return SafeString("".join(written))
+
+
+def _why(name: str, why: str) -> SafeString:
+    return format_html(
+        '<span class="why" id="{}" role="tooltip">{}</span>', name, spoken(why)
+    )
+
+
+def buttons_of(buttons: Iterable[Button]) -> SafeString:
+    """The buttons of one row, one after the other."""
+    return format_html_join(" ", "{}", ((button_of(one),) for one in buttons))
+
+
+@register.simple_tag
 def act(
     name: str,
     instance: ProcessInstance,
@@ -23,7 +75,7 @@ def act(
     place: str,
     run: Any = None,
     **shown: Any,
-) -> dict[str, Any]:
+) -> SafeString:
     """The button of an action on one step, visit or checkpoint of a process.
 
     Args:
@@ -37,21 +89,60 @@ def act(
     operation = OPERATIONS[name]
     assert isinstance(operation, ProcessOperation)  # noqa: S101  the template's mistake
     url = address(operation, instance, run)
-    return {"button": Button(operation, f"{name}-{place}", url, why, **shown)}
+    return button_of(Button(operation, f"{name}-{place}", url, why, **shown))
 
 
-@register.inclusion_tag("monitoring/parts/acts.html")
-def acts_on_event(event: InboxEvent, user: Any) -> dict[str, Any]:
+@register.simple_tag
+def decide_buttons(
+    choices: Sequence[str],
+    run: StepRun,
+    instance: ProcessInstance,
+    label: str,
+    *,
+    why: str,
+    tone: str = "",
+    revision: int | None = None,
+) -> SafeString:
+    """A button for each of the choices of a question.
+
+    Args:
+        choices: what can be decided.
+        run: the visit that asks.
+        instance: its process.
+        label: of the step.
+        why: why it cannot be decided now; "" if it can.
+        tone: how the buttons look.
+        revision: that the row shows; without it that of the page counts.
+    """
+    operation = OPERATIONS["decide"]
+    assert isinstance(operation, ProcessOperation)  # noqa: S101  it is one
+    url = address(operation, instance, run)
+    return buttons_of(
+        Button(
+            operation,
+            f"decide-{run.pk}-{number}",
+            url,
+            why,
+            subject=f"{label}: {choice}",
+            given=choice,
+            revision=revision,
+            word=choice,
+            tone=tone,
+        )
+        for number, choice in enumerate(choices, start=1)
+    )
+
+
+@register.simple_tag
+def acts_on_event(event: InboxEvent, user: Any) -> SafeString:
     """The buttons of one event."""
-    return {"buttons": event_buttons(event, user)}
+    return buttons_of(event_buttons(event, user))
 
 
-@register.inclusion_tag("monitoring/parts/act.html")
-def deliver_to(
-    event: InboxEvent, process: ProcessInstance, user: Any
-) -> dict[str, Any]:
+@register.simple_tag
+def deliver_to(event: InboxEvent, process: ProcessInstance, user: Any) -> SafeString:
     """The button that gives an event to a process."""
-    return {"button": deliver_button(event, process, user)}
+    return button_of(deliver_button(event, process, user))
 
 
 @register.simple_tag

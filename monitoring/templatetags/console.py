@@ -3,6 +3,7 @@
 import json
 import re
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -16,6 +17,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
+from monitoring.access import seen_in as names_seen_in
 from monitoring.access import shown_in
 from monitoring.diagrams import DiagramState, Drawing, Svg
 from monitoring.diagrams.words import detail_of
@@ -56,7 +58,15 @@ BESIDE_SUB = (
 """What else an address of a process's page says, which stays when a sub-process is opened or closed in it."""
 
 
+@register.filter
+def seen_in(definition: str, request: HttpRequest) -> bool:
+    """Whether the reader of a page may see something of a definition's processes."""
+    names = names_seen_in(request)
+    return names is None or definition in names
+
+
 @register.simple_tag
+@cache
 def icon(name: str) -> SafeString:
     """An icon for the eye; the word beside it says the same."""
     return format_html(
@@ -190,15 +200,26 @@ def countdown(until: datetime | None, remaining: timedelta | None = None) -> Saf
     )
 
 
-@register.inclusion_tag("monitoring/parts/deadline.html")
-def deadline(until: datetime, *, bare: bool = False) -> dict[str, Any]:
+@register.simple_tag
+def deadline(until: datetime, *, bare: bool = False) -> SafeString:
     """The time left until a deadline, and once that is over since when: the page turns from one to the other itself.
 
     Args:
         until: when it is, or was.
         bare: whether the word is left out as long as there is time; it stands above then.
     """
-    return {"until": until, "bare": bare, "overdue": until <= timezone.now()}
+    return format_html(
+        '<span class="deadline{}" data-until="{}"><span class="ahead">{} {}</span> '
+        '<span class="over c-retry">{} {} {} <span class="soft">{}</span></span></span>',
+        " is-overdue" if until <= timezone.now() else "",
+        until.isoformat(),
+        "" if bare else _("Deadline in"),
+        countdown(until),
+        icon("waiting"),
+        _("Overdue since"),
+        clock_time(until),
+        elapsed(until),
+    )
 
 
 def _standing(remaining: timedelta | None) -> SafeString:

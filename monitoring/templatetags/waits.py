@@ -3,19 +3,21 @@
 from typing import Any
 
 from django import template
+from django.utils.safestring import SafeString
 
 from monitoring.buttons import Button, address
 from monitoring.queries.waits.wait import Wait
+from monitoring.templatetags.acts import buttons_of
 from orchestrator.engine.operations import Circumstances, on_processes
 
 register = template.Library()
 
 
-@register.inclusion_tag("monitoring/parts/acts.html")
-def acts_on_wait(wait: Wait, user: Any) -> dict[str, Any]:
+@register.simple_tag
+def acts_on_wait(wait: Wait, user: Any) -> SafeString:
     """What can be done about a wait: its deadline put off, its process escalated or that acknowledged, and assigned."""
     if wait.is_over:
-        return {"buttons": []}
+        return SafeString("")
     process = Circumstances(wait.instance)
     wanted = {
         "extend": wait.has_deadline and not wait.is_passing,
@@ -24,17 +26,15 @@ def acts_on_wait(wait: Wait, user: Any) -> dict[str, Any]:
         "assign": True,
     }
     known = on_processes()
-    return {
-        "buttons": [
-            Button(
-                known[name],
-                f"{name}-{wait.run.pk}",
-                address(known[name], wait.instance, wait.run),
-                known[name].refusal(user, process),
-                f"{wait.instance} · {wait.label}",
-                revision=wait.instance.revision,
-            )
-            for name, is_wanted in wanted.items()
-            if is_wanted
-        ]
-    }
+    return buttons_of(
+        Button(
+            known[name],
+            f"{name}-{wait.run.pk}",
+            address(known[name], wait.instance, wait.run),
+            known[name].refusal(user, process),
+            f"{wait.instance} · {wait.label}",
+            revision=wait.instance.revision,
+        )
+        for name, is_wanted in wanted.items()
+        if is_wanted
+    )

@@ -10,7 +10,6 @@ from django.views.decorators.http import require_POST, require_safe
 from monitoring.access import (
     for_viewers_of_cause,
     for_viewers_of_list,
-    seen_in,
 )
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.buttons import Button, Dialog
@@ -45,13 +44,12 @@ CONTROLS = {
 def index(request: HttpRequest) -> HttpResponse:
     """Everything that has failed, of all definitions or of one; with `show=` what is handled, or resolved."""
     query, definition = request.GET, named(request)
-    # What is handled or resolved is shown of all definitions together.
-    show = query.get("show", "") if seen_in(request) is None else ""
+    show = query.get("show", "")
     context: dict[str, Any] = {"show": show, "definition": definition}
     if show == "handled":
-        return page(request, "failures", handled=handled_groups(), **context)
+        return page(request, "failures", handled=handled_groups(definition), **context)
     if show == "resolved":
-        found = resolved_page(query.get("before", ""))
+        found = resolved_page(query.get("before", ""), definition)
         return page(request, "failures", resolved=found, **context)
     context |= {"show": "", "number": number_open(definition)}
     groups = failure_groups(query.get("order", ""), query.get("before", ""), definition)

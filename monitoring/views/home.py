@@ -1,7 +1,7 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from monitoring.access import EVENTS, for_viewers_of_home
+from monitoring.access import EVENTS, for_viewers_of_what_they_see, seen_in
 from monitoring.mending import headline
 from monitoring.queries.board import board
 from monitoring.queries.health import health
@@ -11,12 +11,12 @@ from monitoring.views.page import page, shown_rows
 
 
 @require_safe
-@for_viewers_of_home
+@for_viewers_of_what_they_see
 @shared
 def index(request: HttpRequest) -> HttpResponse:
     """The attention board: what is wrong and what mends it, then everything by definition, the worst first."""
-    now = health()
-    found = board(now, events=request.user.has_perm(EVENTS))
+    now, seen = health(), seen_in(request)
+    found = board(now, events=request.user.has_perm(EVENTS), seen=seen)
     # What an open page shows stays where it is, whatever has become worse meanwhile: nothing moves under a hand.
     places = {name: place for place, name in enumerate(shown_rows(request))}
     return page(
@@ -27,6 +27,6 @@ def index(request: HttpRequest) -> HttpResponse:
             found.definitions, key=lambda row: places.get(row.name, len(places))
         ),
         headline=headline(found.problems, found.largest, request.user),
-        parts=parts(found, now.machinery),
+        parts=parts(found, now.machinery) if seen is None else [],
         health=now,
     )

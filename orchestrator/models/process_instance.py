@@ -18,6 +18,7 @@ class Status(models.TextChoices):
 
 
 ENDED = (Status.COMPLETED, Status.CANCELLED)
+LIVE = tuple(status for status in Status if status not in ENDED)
 
 
 class ProcessInstanceQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model comes after it
@@ -26,6 +27,10 @@ class ProcessInstanceQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its
     def live(self) -> Self:
         """Those that have not ended."""
         return self.filter(finished_at__isnull=True)
+
+    def live_on(self, definition: int) -> Self:
+        """Those that go on with one stored row of a definition."""
+        return self.live().filter(definition=definition)
 
     def ended(self) -> Self:
         """Those that completed or were cancelled."""
@@ -111,7 +116,7 @@ class ProcessInstance(models.Model):
             ),
             # Whether anything still runs on one version, and which processes those are.
             models.Index(
-                fields=["definition", "-id"],
+                fields=["definition", "status", "-id"],
                 condition=Q(finished_at__isnull=True),
                 name="live_by_definition",
             ),

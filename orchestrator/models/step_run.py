@@ -126,10 +126,11 @@ class StepRun(Work):
                 condition=Q(kind="ask", finished_at__isnull=True),
                 name="open_questions",
             ),
-            # Which processes are at a step now; not the elements of maps, of which there are many.
+            # Which processes are at a step now; not the elements of maps, nor joins that wait, of which there are many.
             models.Index(
                 fields=["node", "-instance"],
-                condition=Q(finished_at__isnull=True, item__isnull=True),
+                condition=Q(finished_at__isnull=True, item__isnull=True)
+                & ~Q(kind="join"),
                 name="open_visits",
             ),
             # What waits: the least time left first, then the longest. Of a map's elements the map tells.

@@ -6,6 +6,7 @@ usage: python -m orchestrator.serving.web FD
 `up` and systemd hand over the socket, by the number of its file descriptor; in a container it is bound here.
 """
 
+import gc
 import http
 import http.client
 import socket
@@ -22,6 +23,7 @@ from orchestrator.serving.port import taken
 
 LARGEST_SOCKET_MESSAGE = 65_536  # bytes a browser may send at once over its WebSocket
 GRACE = 2  # seconds that open requests have at the end
+SELDOM = 100  # collections of garbage that is not old to one of all there is
 SWITCH = 0.001  # seconds after which a thread gives way: what pages fetch must not hold up what they are told
 
 
@@ -67,7 +69,16 @@ def serve(where: str) -> None:
         timeout_graceful_shutdown=GRACE,
     )
     sys.setswitchinterval(SWITCH)
+    _keep_what_is_loaded()
     uvicorn.Server(configuration).run(sockets=[listener(where)])
+
+
+def _keep_what_is_loaded() -> None:
+    """Leaves out of the search for garbage what stays anyway: 130,000 objects, 80 ms in which no page is answered."""
+    gc.collect()
+    gc.freeze()
+    young, middle, _ = gc.get_threshold()
+    gc.set_threshold(young, middle, SELDOM)
 
 
 def answers(site: str) -> bool:

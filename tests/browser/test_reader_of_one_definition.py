@@ -64,6 +64,8 @@ def test_s12_1_they_go_from_the_list_to_a_process_and_see_it_move(
     drain()
     page.goto(live_site.link(ann))
     live(page)
+    page.get_by_role("navigation").get_by_role("link", name="Processes").click()
+    live(page)
     expect(page).to_have_url(f"{live_site.url}/processes/?definition={ORDERS}")
     expect(page.locator("main tbody tr")).to_have_count(1)
     photographed(page, "list")

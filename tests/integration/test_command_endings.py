@@ -16,7 +16,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import OperationalError, connection
 
-from orchestrator.management.table_command import TableCommand
+from orchestrator.management.procession_command import ProcessionCommand
 from orchestrator.missing_tables import MIGRATE
 from orchestrator.models import ProcessInstance
 from tests.apps.process_managers.desk import place, underway
@@ -140,7 +140,7 @@ def test_closed_streams_keep_nothing_from_being_done(closed: str) -> None:
         assert (code, "Traceback" in said) == (0, False), said
 
 
-class Stopped(TableCommand):
+class Stopped(ProcessionCommand):
     """Ends as the test says."""
 
     def __init__(self, error: BaseException | None = None) -> None:

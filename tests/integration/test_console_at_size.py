@@ -71,6 +71,9 @@ LISTS = [
     "/processes/?definition=video-analysis",
     "/processes/?version=1",
     "/processes/?version=9",
+    "/processes/?version=1&status=live",
+    "/processes/?version=1&status=failed&definition=order-listing",
+    "/processes/?version=1&status=live&sort=oldest&step=agent_decides",
     "/processes/?step=agent_decides",
     "/processes/?step=Completed",
     "/processes/?step=nowhere",
@@ -146,6 +149,8 @@ PAGES = [
     "/failures/?definition=order-listing",
     "/failures/?show=handled",
     "/failures/?show=resolved",
+    "/failures/?show=handled&definition=order-listing",
+    "/failures/?show=resolved&definition=order-listing",
     "/operations/",
     "/operations/begin/?action=retry&status=failed",
     "/operations/begin/?action=escalate&status=live",
@@ -249,7 +254,7 @@ def many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         (last_hour, "FAILURES"),
         (definitions, "CAP"),
         (standing, "LOOKED_AT"),
-        (standing, "MANY"),
+        (standing, "CAP"),
         (window, "LOOKED_AT"),
         (window, "VISITS"),
         (preview, "LOOKED_AT"),
@@ -387,13 +392,22 @@ def test_where_none_of_those_looked_at_matches_the_others_can_be_looked_at(
         instances.Filters(q="EVERYBODY", status="live"),
         instances.Filters(step="agent_decides", status="waiting"),
         instances.Filters(version="1", definition="support-inquiry"),
+        instances.Filters(version="1", status="live"),
+        instances.Filters(version="1", status="failed", definition="order-listing"),
+        instances.Filters(version="1", status="live", q="SEED"),
+        instances.Filters(version="1", status="live", step="agent_decides"),
         instances.Filters(status="completed", definition="video-analysis"),
     ],
     ids=lambda filters: "-".join(filters.parameters().values()),
 )
+@pytest.mark.parametrize("graphs", [instances.EACH, 0])
 def test_the_parts_of_a_list_are_the_list(
-    many: None, filters: instances.Filters
+    monkeypatch: pytest.MonkeyPatch,
+    many: None,
+    filters: instances.Filters,
+    graphs: int,
 ) -> None:
+    monkeypatch.setattr(instances, "EACH", graphs)
     there = list(filters.applied().order_by("-pk").values_list("pk", flat=True))
 
     for sort in ("", "oldest"):

@@ -13,6 +13,8 @@ from django.utils import timezone
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
+from monitoring.queries import attention
+from monitoring.queries.health import health
 from orchestrator import start_process
 from orchestrator.engine.drain import drain
 from orchestrator.models import (
@@ -383,3 +385,17 @@ def test_s1_1_what_needs_a_person_comes_first_and_an_open_page_keeps_its_places(
     part = read(f"/?since=&rows={','.join(before)}", **{"HX-Request": "true"})
     assert names(part) == before
     assert "2 failures" in part
+
+
+def test_where_more_are_there_than_are_looked_at_each_definition_may_have_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("one", "two"):
+        place_order(Destination.BOTH, name)
+    drain()
+    monkeypatch.setattr(attention, "CAP", 1)
+
+    found = attention.needs(health(), ["order-listing"])
+
+    assert str(found.by_definition["order-listing"]["failures"].number) == "1+"
+    assert str(found.in_all["failures"].number) == "2"

@@ -8,7 +8,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -283,10 +283,18 @@ def test_s12_2_a_person_is_found_by_the_name_they_sign_in_with(
     assert len(keys(AuditFilters(who="operator"))) == 2
 
 
+@pytest.fixture
+def at_noon() -> Iterator[None]:
+    """Be where it is noon now, so that midnight comes between nothing."""
+    with override_settings(TIME_ZONE=f"Etc/GMT{timezone.now().hour - 12:+d}"):
+        yield
+
+
+@pytest.mark.usefixtures("at_noon")
 def test_s12_2_what_was_done_today_and_yesterday_stands_first_with_links(
     read: Callable[[str], str],
 ) -> None:
-    noon = timezone.localtime().replace(hour=12) - timedelta(days=1)
+    noon = timezone.localtime() - timedelta(days=1)
     done(2, action="cancel", at=noon)
     done(FEW + 5, at=noon)
     done(1, action="prune", at=timezone.now(), actor_name="")

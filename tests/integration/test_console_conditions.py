@@ -167,6 +167,20 @@ def test_s10_2_data_that_is_no_object_of_fields_is_looked_at_too(
     ProcessInstance.objects.filter(pk__in=[row.pk for row in three[:2]]).delete()
 
 
+@pytest.mark.parametrize(
+    "where", ["größe = 7", "数量.a = 3", 'a."größe" = 1 and größe exists']
+)
+def test_s10_2_a_name_may_have_any_letters(where: str) -> None:
+    process = asked("Q-1")
+    data = {**process.data, "größe": 7, "数量": {"a": 3}, "a": {"größe": 1}}
+    ProcessInstance.objects.filter(pk=process.pk).update(data=data)
+
+    assert found(where) == ["Q-1"]
+    assert found("größe = 8") == []
+
+    ProcessInstance.objects.filter(pk=process.pk).update(data=process.data)
+
+
 def test_s10_2_as_many_are_looked_at_as_a_page_may_and_the_next_goes_on(
     show: Show, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -135,10 +135,11 @@ def press(client: Client, process: ProcessInstance, name: str = "escalate") -> A
 
 def button(page: str, id: str) -> tuple[bool, str]:
     """Whether a button can be pressed, and why not."""
-    _before, found, rest = page.partition(f'id="{id}"')
+    before, found, rest = page.partition(f'id="{id}"')
     assert found, f"no {id}"
     why = page.partition(f'id="{id}-why" role="tooltip">')[2].partition("<")[0]
-    return 'aria-disabled="true"' not in rest.partition(">")[0], why
+    tag = before.rpartition("<")[2] + rest.partition(">")[0]
+    return 'aria-disabled="true"' not in tag, why
 
 
 def became(operation: BulkOperation) -> dict[Any, str]:

@@ -12,6 +12,7 @@ from uuid6 import uuid7
 from examples.order_listing.messages import Destination
 from examples.order_listing.models import Order
 from examples.order_listing.orders import place_order
+from monitoring.queries import definitions
 from monitoring.queries.counts import capped, grouped
 from monitoring.queries.definitions import counts_of
 from monitoring.queries.instances.filters import Filters
@@ -152,6 +153,27 @@ def test_counts_agree_with_the_lists_they_lead_to(orders: dict[str, Order]) -> N
     for status, number in counts.by_status():
         listed = Filters(definition="order-listing", status=status).applied().count()
         assert str(number) == str(listed)
+
+
+@pytest.mark.parametrize(("each", "cap"), [(10, 1_000), (0, 1_000), (10, 1), (0, 1)])
+def test_counts_of_stored_rows_are_those_of_their_processes_alone(
+    monkeypatch: pytest.MonkeyPatch, orders: dict[str, Order], each: int, cap: int
+) -> None:
+    """Whether there are few or many rows of a version; and they say where there may be more."""
+    (row,) = Definition.objects.filter(name="order-listing")
+    other = Definition.objects.create(
+        name=row.name, version=9, kind=row.kind, fingerprint="other", graph=row.graph
+    )
+    monkeypatch.setattr(definitions, "EACH", each)
+    monkeypatch.setattr(definitions, "CAP", cap)
+
+    counts = counts_of("order-listing", [row.pk])
+    others = counts_of("order-listing", [other.pk])
+
+    assert dict(counts.statuses) == {Status.FAILED: 1}
+    assert (Status.FAILED in counts.unsure) is (cap == 1)
+    assert Status.PAUSED not in counts.unsure
+    assert not others.statuses
 
 
 def test_counts_stop_at_their_cap(orders: dict[str, Order]) -> None:

@@ -245,7 +245,7 @@ def test_s2_1_the_steps_of_a_large_graph_are_counted_together(
     monkeypatch.setattr(standings, "EACH", 2)
 
     assert numbers(ORDERS) == each
-    monkeypatch.setattr(standings, "MANY", 1)
+    monkeypatch.setattr(standings, "CAP", 1)
     assert numbers(ORDERS)["AwaitingExternalCreation"] == {"failed": "!1+"}
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from monitoring.diagrams import DiagramState
 from monitoring.queries.graphs import graph_of
@@ -19,6 +22,9 @@ from monitoring.queries.instance.past import PastMoment, moment_of, runs_then
 from monitoring.queries.instance.taken import taken_edges
 from monitoring.queries.instance.visits import RunFilters
 from monitoring.queries.instance.workflow import workflow_then, workflow_view
+from orchestrator import start_process
+from orchestrator.definition import Workflow, ask, start
+from orchestrator.engine.drain import drain
 from orchestrator.models import Definition, ProcessInstance
 from orchestrator.signals import Change, committed
 from orchestrator.testing import registered
@@ -253,3 +259,39 @@ def current(svg: str) -> set[str]:
 def parts(answer: str) -> set[str]:
     """Return the ids of the parts that an open page is sent."""
     return set(re.findall(r'hx-target="#([\w-]+)"', answer))
+
+
+class Answer(StrEnum):
+    YES = "yes"
+
+
+class Few(Workflow):
+    """Two questions at once."""
+
+    flow = (start(*(ask(f"q{number}", Answer) for number in range(2))),)
+
+
+class Many(Workflow):
+    """Forty of them."""
+
+    flow = (start(*(ask(f"q{number}", Answer) for number in range(40))),)
+
+
+def queries_of(definition: type[Workflow]) -> int:
+    """Return how many queries it takes to tell how a process stood where all its questions were open."""
+    with registered(definition):
+        receipt = start_process(definition, None)
+        drain()
+        process = ProcessInstance.objects.get(pk=receipt.process_id)
+        moment = moment_of(process, process.revision)
+        assert moment is not None
+        workflow_then(moment)  # the picture is kept
+        with CaptureQueriesContext(connection) as asked:
+            then = workflow_then(moment)
+        process.delete()  # of a definition that is known no longer
+    assert then.number_open == len(definition.graph().nodes)
+    return len(asked)
+
+
+def test_s4_many_open_steps_of_a_moment_cost_no_more_queries() -> None:
+    assert queries_of(Many) <= queries_of(Few)

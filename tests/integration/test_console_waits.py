@@ -14,7 +14,7 @@ from django.utils import timezone
 from monitoring.queries.waits import filters as narrowing
 from monitoring.queries.waits import page as paging
 from monitoring.queries.waits.filters import WaitFilters
-from monitoring.queries.waits.kinds import KINDS, all_waits, kind_of
+from monitoring.queries.waits.kinds import KINDS, all_waits, kind_of, waits_of
 from monitoring.queries.waits.page import WaitPage, same_waits, wait_page
 from orchestrator import start_process
 from orchestrator.engine.drain import drain
@@ -28,6 +28,7 @@ from tests.apps.process_managers.desk import place, underway
 from tests.apps.process_managers.fixtures import known
 from tests.apps.process_managers.messages import Courier
 from tests.services import emptying
+from tests.services.explained import explained
 
 __all__ = ["helpdesk"]
 
@@ -445,3 +446,16 @@ def test_s8_1_a_page_of_many_takes_few_queries(
 
 def test_s8_1_an_empty_page_says_what_would_be_there(read: Callable[..., str]) -> None:
     assert "A process appears here while it waits" in read("/waits/")
+
+
+def test_the_waits_of_some_processes_are_found_without_going_through_all_that_wait() -> (
+    None
+):
+    processes = [underway(f"P-{number}").pk for number in range(3)]
+    with explained() as plans:
+        found = set(waits_of(processes))
+
+    (plan,) = plans
+    assert found == set(all_waits().filter(instance__in=processes))
+    assert len(found) == 3
+    assert "open_waits" not in plan

@@ -36,13 +36,14 @@ from tests.apps.long_work.processes import (
     AT_ONCE,
     Errands,
     ErrandWanted,
+    LongLayer,
     LongMap,
     LongStep,
 )
 from tests.apps.long_work.ways import ACTIONS, entries
-from tests.services.supervised import Supervised
+from tests.services.supervised import Supervised, unhurried
 
-__all__ = ["long_work", "written"]
+__all__ = ["long_work", "unhurried", "written"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -262,15 +263,6 @@ def elements(process: ProcessInstance) -> list[StepRun]:
     return list(process.step_runs.filter(kind=StepKind.ITEM).order_by("item"))
 
 
-@pytest.fixture
-def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let four elements be claimed together, and be quick also on a machine that has much else to do."""
-    monkeypatch.setattr(draining, "FEW", 4)
-    monkeypatch.setattr(draining, "BEGIN_SECONDS", 30)
-    for module in (session, quick_results):
-        monkeypatch.setattr(module, "HOLD_SECONDS", 30)
-
-
 def test_without_a_supervisor_a_result_is_stored_before_the_next_element_begins(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -343,6 +335,31 @@ def test_a_result_that_others_have_stored_is_gone_on_with_by_whoever_comes_next(
     assert process.status == Status.COMPLETED
     assert begun() == list(NAMES)
     assert process.step_runs.get(node="together").result == 4
+
+
+def test_a_process_is_not_over_while_a_result_that_others_have_stored_waits_for_who_goes_on(
+    worker: Supervised, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker that had held it cannot store it, and so must not count it as stored."""
+    monkeypatch.setattr(draining, "FEW", 4)
+    monkeypatch.setattr(draining, "BEGIN_SECONDS", 30)
+    monkeypatch.setattr(session, "HOLD_SECONDS", 0.05)  # b alone is slower
+    monkeypatch.setattr(quick_results, "HOLD_SECONDS", 30)
+    monkeypatch.setattr(quick_results, "TAKE_SECONDS", 30)  # it comes to it just then
+    given = LongLayer.Input(quick=("a", "b", "c"), long=(), how=AT_ONCE)
+    receipt = start_process(LongLayer, given)
+
+    def look() -> None:
+        # Longer than results may be held, and, where the machine lets it, shorter than what is claimed.
+        time.sleep(BEGIN_SECONDS * 0.8)
+        worker.others.look()
+
+    ACTIONS["b"] = look
+    worker.drain("default")
+
+    process = ProcessInstance.objects.get(pk=receipt.process_id)
+    assert process.status == Status.COMPLETED
+    assert {run.status for run in process.step_runs.all()} == {StepStatus.DONE}
 
 
 @pytest.mark.usefixtures("unhurried")

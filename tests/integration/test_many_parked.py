@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 from django.apps import apps
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models.base import ModelState
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -33,6 +33,7 @@ from orchestrator.engine.operations import (
     discard,
     redeliver,
 )
+from orchestrator.engine.storage import idle_limit
 from orchestrator.engine.storage.tables import events
 from orchestrator.models import (
     InboxEvent,
@@ -83,24 +84,24 @@ def park(process: ProcessInstance, event: Event, number: int = MANY) -> None:
     """Have many events of a process parked, as if they had been delivered one by one."""
     now = timezone.now()
     until = now + timedelta(days=1)
-    InboxEvent.objects.bulk_create(
-        [
-            InboxEvent(
-                source="depot",
-                event_id=f"parked {next(numbers)}",
-                type=type(event).__name__,
-                body=encode(event),
-                process=process,
-                verdict=Verdict.PARKED,
-                wake_at=until,
-                patience_until=until,
-                received_at=now,
-                handled_at=now,
-            )
-            for _ in range(number)
-        ],
-        batch_size=1_000,
-    )
+    rows = [
+        InboxEvent(
+            source="depot",
+            event_id=f"parked {next(numbers)}",
+            type=type(event).__name__,
+            body=encode(event),
+            process=process,
+            verdict=Verdict.PARKED,
+            wake_at=until,
+            patience_until=until,
+            received_at=now,
+            handled_at=now,
+        )
+        for _ in range(number)
+    ]
+    with transaction.atomic():
+        idle_limit.allow_rows(number)  # a crowded machine makes them slowly
+        InboxEvent.objects.bulk_create(rows, batch_size=1_000)
     parked = process.events.parked().count()
     ProcessInstance.objects.filter(pk=process.pk).update(parked=parked)
 

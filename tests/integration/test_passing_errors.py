@@ -18,7 +18,8 @@ from django.db import (
 from django.db.transaction import TransactionManagementError
 from django.db.utils import DatabaseErrorWrapper
 
-from orchestrator.engine.storage.passing_errors import passes
+from orchestrator.engine.storage.passing_errors import in_each_others_way, passes
+from orchestrator.management.procession_command import in_a_line
 
 on_postgresql = pytest.mark.skipif(
     "postgresql" not in settings.DATABASES["default"]["ENGINE"],
@@ -47,6 +48,9 @@ PASSING = {
     "57P05": "idle session",
     "58030": "input or output",
 }
+CROWDED = {"40001", "40003", "40P01", "55006", "55P03"}
+"""Of these the codes that say that others were at the same rows."""
+
 STAYING = {
     "0A000": "feature not supported",
     "22012": "division by zero",
@@ -88,7 +92,10 @@ def ask(sql: str) -> Callable[[], object]:
 def test_a_code_of_postgresql_decides(state: str) -> None:
     planted = f"DO $$ BEGIN RAISE EXCEPTION 'planted' USING ERRCODE = '{state}'; END $$"
 
-    assert passes(raised(ask(planted))) is (state in PASSING)
+    error = raised(ask(planted))
+
+    assert passes(error) is (state in PASSING)
+    assert in_each_others_way(error) is (state in CROWDED)
 
 
 @on_postgresql
@@ -179,7 +186,13 @@ def test_a_locked_file_passes(file: Path) -> None:
     other = open_file(file)
     other.execute("BEGIN IMMEDIATE")
 
-    assert passes(of_sqlite(file, "INSERT INTO things VALUES ('two')"))
+    error = of_sqlite(file, "INSERT INTO things VALUES ('two')")
+
+    assert passes(error)
+    assert in_each_others_way(error)
+    assert in_a_line(error) == (
+        "others were in the way, start it again: database is locked"
+    )
     other.close()
 
 
@@ -192,7 +205,10 @@ def test_a_full_disk_passes(file: Path) -> None:
 
 @pytest.mark.once
 def test_a_file_that_cannot_be_opened_or_written_passes(file: Path) -> None:
-    assert passes(of_sqlite(file.parent / "gone" / "db.sqlite3", "SELECT 1"))
+    gone = of_sqlite(file.parent / "gone" / "db.sqlite3", "SELECT 1")
+
+    assert passes(gone)
+    assert not in_each_others_way(gone)
     read_only = f"file:{file}?mode=ro"
     assert passes(of_sqlite(read_only, "DELETE FROM things", uri=True))
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
+from django.db.models import F
 from django.test import Client
 from django.urls import resolve, reverse
 from django.utils import timezone
@@ -18,13 +20,16 @@ from monitoring import sharing
 from monitoring.access import seen_by
 from monitoring.admin.grants import grantable
 from monitoring.consumers import groups_wanted
+from monitoring.queries import resolved
 from monitoring.sharing import SharedAnswers
 from monitoring.views import instances
 from orchestrator import start_process
 from orchestrator.engine.drain import drain
+from orchestrator.engine.operations import ActionRequest, escalate, mark_handled
 from orchestrator.models import (
     BulkOperation,
     DefinitionGrant,
+    Incident,
     ProcessInstance,
     SavedView,
 )
@@ -42,6 +47,7 @@ from tests.integration.test_console_bulk import pressed
 from tests.integration.test_console_sharing import asking
 from tests.services.bulk import begun
 from tests.services.forms_of_actions import failed_order
+from tests.services.hired import hire
 
 pytestmark = pytest.mark.django_db
 
@@ -80,7 +86,7 @@ LISTS = {
 }
 
 
-OF_ALL_SEEN = {"saved-views"}
+OF_ALL_SEEN = {"saved-views", "definitions"}
 """Pages of all that their reader sees, whichever it is."""
 
 
@@ -232,19 +238,115 @@ def test_s12_1_a_process_of_several_definitions_says_of_its_parts_only_that_they
     assert 'id="drawing-sub"' in whole
 
 
+@pytest.mark.parametrize("shown", ["the room, now", "the room, then", "in its house"])
+def test_s12_1_no_part_can_be_opened_whose_definition_is_not_seen(
+    client: Client, shown: str
+) -> None:
+    house = start_process(HouseClearing, House(["hall"]))
+    drain()
+    room = ProcessInstance.objects.get(parent=house.process_id)
+    cupboard = ProcessInstance.objects.get(parent=room)
+    page = {
+        "the room, now": f"/processes/{room.pk}/",
+        "the room, then": f"/processes/{room.pk}/?at={room.revision}",
+        "in its house": f"/processes/{house.process_id}/?sub={room.pk}",
+    }[shown]
+    # So that it had been started by the moment at which its step was open, whatever the clocks say.
+    ProcessInstance.objects.filter(pk=cupboard.pk).update(started_at=room.started_at)
+    carl = let_see(person("carl"), "house-clearing", VIEW, DATA)
+    client.force_login(let_see(carl, "clearing", VIEW, DATA))
+    some = client.get(page)
+    client.force_login(person("dora", VIEW))
+    every = client.get(page)
+
+    assert some.status_code == 200
+    assert str(cupboard.pk) not in some.text
+    assert f'data-sub="{cupboard.pk}"' in every.text
+
+
 def test_s12_1_the_menu_has_the_definitions_and_no_number_of_all(
     signed_in: Client, order: ProcessInstance, parcel: ProcessInstance
 ) -> None:
-    text = signed_in.get("/", follow=True).content.decode()
+    text = signed_in.get("/processes/", follow=True).content.decode()
 
     menu = text[text.index("<nav") : text.index("</nav>")]
     lists = ("instances", "waits", "decisions", "failures")
     assert re.findall(r'href="([^"]+)"', menu) == [
+        "/",
         reverse("monitoring:definition", args=[ORDERS]),
         *(f"{reverse(f'monitoring:{name}')}?definition={ORDERS}" for name in lists),
     ]
     assert 'class="num' not in menu
     assert PARCELS not in text
+
+
+def said(page: str, part: str, end: str) -> str:
+    """A part of the first page as people read it."""
+    found = page.partition(f'id="{part}"')[2].partition(end)[0]
+    return " ".join(re.sub(r"<[^>]+>", " ", found.partition(">")[2]).split())
+
+
+def test_s12_1_the_first_page_says_what_is_wrong_with_that_definition_alone(
+    signed_in: Client, operator: User, order: ProcessInstance, parcel: ProcessInstance
+) -> None:
+    """Nothing of others in the sentence, the numbers, the table or the last hour, nor which queues there are."""
+    escalate(parcel.pk, request=ActionRequest(operator, uuid4(), "late"))
+    text = signed_in.get("/").text
+
+    assert PARCELS not in text
+    assert "No worker lives" in said(text, "headline", "</section>")
+    assert "1 failure" in said(text, "headline", "</section>")
+    assert 'id="running"' not in text
+    tiles = re.findall(r'data-kind="(\w+)">\s*<b[^>]*>([\d,+]+)</b>', text)
+    assert dict(tiles) == {
+        "failures": "1",
+        "stalled": "0",
+        "overdue": "0",
+        "decisions": "0",
+        "retrying": "0",
+    }
+    assert re.findall(r'id="definition-([\w-]+)"', text) == [ORDERS]
+    addresses = set(re.findall(r'href="(/[^"#]*)"', text.partition("<main")[2]))
+    for path in addresses - {"/"}:
+        assert signed_in.get(unescape(path)).status_code == 200, path
+
+
+def test_s12_1_numbers_of_several_definitions_lead_to_the_list_of_each(
+    client: Client, ann: User, order: ProcessInstance, parcel: ProcessInstance
+) -> None:
+    client.force_login(let_see(ann, PARCELS, VIEW))
+
+    text = client.get("/").text
+
+    assert "data-kind" not in text
+    assert sorted(re.findall(r'id="definition-([\w-]+)"', text)) == sorted(
+        [ORDERS, PARCELS]
+    )
+    assert f'href="/failures/?definition={ORDERS}"' in text
+
+
+def test_s12_1_the_first_page_says_that_nothing_that_is_seen_needs_a_person(
+    client: Client, order: ProcessInstance, parcel: ProcessInstance
+) -> None:
+    """Whatever has failed of others."""
+    hire()
+    client.force_login(let_see(person("bob"), PARCELS, VIEW))
+
+    text = client.get("/").text
+
+    assert "Nothing that you may see needs a person" in text
+    assert "has a worker" not in text
+    assert ORDERS not in text
+
+
+@pytest.mark.parametrize("page", ["instances", "waits"])
+def test_s12_1_a_list_offers_no_way_to_all_definitions(
+    signed_in: Client, order: ProcessInstance, page: str
+) -> None:
+    text = signed_in.get(reverse(f"monitoring:{page}"), follow=True).text
+
+    (choice,) = re.findall(r'<select name="definition">(.*?)</select>', text, re.DOTALL)
+    assert re.findall(r"<option[^>]*>([^<]*)", choice) == [ORDERS]
 
 
 def test_s12_1_the_box_finds_what_is_of_that_definition_and_nothing_of_any_other(
@@ -434,6 +536,65 @@ def test_s12_1_what_waits_or_has_failed_is_listed_of_that_definition_alone(
         assert str(parcel.pk) not in text
         assert PARCELS not in text
     assert signed_in.get(f"/{path}definition={PARCELS}").status_code == 403
+
+
+def failure_of(process: ProcessInstance, cause: str, message: str) -> Incident:
+    """Have a process failed for a cause."""
+    found: Incident = Incident.objects.create(
+        kind=Incident.Kind.COMMAND_FAILED,
+        instance=process,
+        message=message,
+        fingerprint=cause,
+        opened_at=timezone.now(),
+    )
+    return found
+
+
+def test_s12_1_what_is_handled_or_resolved_is_listed_of_that_definition_alone(
+    signed_in: Client, order: ProcessInstance, parcel: ProcessInstance, operator: User
+) -> None:
+    """Also where no cause was stored, which failures of all definitions share."""
+    for process, cause in ((order, "a" * 64), (parcel, "b" * 64)):
+        one = failure_of(process, cause, f"handled of {process.name}")
+        request = ActionRequest(operator, uuid4(), "it is known")
+        mark_handled(cause, one.pk, None, request=request)
+        for shared in (cause[:32], ""):
+            two = failure_of(process, shared, f"resolved of {process.name}")
+            two.resolved_at, two.resolution = timezone.now(), "retried"
+            two.save()
+
+    for show in ("handled", "resolved"):
+        text = signed_in.get(f"/failures/?definition={ORDERS}&show={show}").content
+        assert f"{show} of {ORDERS}".encode() in text
+        assert f"{show} of {PARCELS}".encode() not in text
+        assert str(parcel.pk).encode() not in text
+
+
+def test_s12_1_resolved_failures_of_a_definition_are_found_beyond_those_of_others(
+    signed_in: Client,
+    order: ProcessInstance,
+    parcel: ProcessInstance,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A page looks at a part of all; the next goes on from there."""
+    monkeypatch.setattr(resolved, "LOOKED_AT", 3)
+    failure_of(order, "c" * 64, "the one of the order")
+    for number in range(5):
+        failure_of(parcel, f"{number:064}", "one of a parcel")
+    Incident.objects.filter(resolved_at=None, message__contains="of ").update(
+        resolved_at=F("opened_at"), resolution="retried"
+    )
+
+    address, seen = f"/failures/?definition={ORDERS}&show=resolved", []
+    for _ in range(3):
+        page = signed_in.get(address)
+        seen += [group.last.message for group in page.context["resolved"].rows]
+        if older := page.context["resolved"].older:
+            address = (
+                f"/failures/?definition={ORDERS}&show=resolved&before={quote(older)}"
+            )
+    assert "the one of the order" in seen
+    assert "one of a parcel" not in seen
 
 
 def test_s12_1_their_numbers_are_of_that_definition_alone(

@@ -13,7 +13,7 @@ from orchestrator.engine import drain as draining
 from orchestrator.engine.claims.held import TAKE_SECONDS, Unseen
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import cancel
-from orchestrator.engine.steps import quick_results, session
+from orchestrator.engine.steps import quick_results
 from orchestrator.engine.steps.group import ROOM
 from orchestrator.engine.steps.running import StepRunner
 from orchestrator.models import ProcessInstance, Status, StepRun, StepStatus
@@ -33,9 +33,9 @@ from tests.apps.wide_graphs.processes import (
     Tree,
     done,
 )
-from tests.services.supervised import Supervised
+from tests.services.supervised import Supervised, unhurried
 
-__all__ = ["asked"]
+__all__ = ["asked", "unhurried"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -49,14 +49,9 @@ def known() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def unhurried(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let four steps be claimed together, and be quick also on a machine that has much else to do."""
+def noted(unhurried: None) -> Iterator[None]:
+    """Begin with nothing done, on a worker that is not in a hurry."""
     done.clear()
-    monkeypatch.setattr(draining, "FEW", 4)
-    monkeypatch.setattr(draining, "BEGIN_SECONDS", 30)
-    monkeypatch.setattr(draining, "GO_ON_SECONDS", 30)
-    for module in (session, quick_results):
-        monkeypatch.setattr(module, "HOLD_SECONDS", 30)
     yield
     ACTIONS.clear()
 

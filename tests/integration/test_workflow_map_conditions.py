@@ -16,8 +16,9 @@ from orchestrator.testing import registered
 from orchestrator.workers.held import SharedHeld
 from tests.apps.compensation.fixtures import Ask, asked
 from tests.apps.patterns.desk import finished, go_on, launch, statuses
+from tests.services.supervised import unhurried
 
-__all__ = ["asked"]
+__all__ = ["asked", "unhurried"]
 
 pytestmark = pytest.mark.django_db
 
@@ -112,6 +113,7 @@ def test_a_route_is_taken_by_the_results(numbers: list[int], way: str) -> None:
     assert violations() == []
 
 
+@pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize("numbers", [[9, 1, 1, 1], [1, 1, 1, 9]])
 def test_results_that_share_a_commit_are_among_them(numbers: list[int]) -> None:
     process = launch(Routed, numbers)

@@ -199,4 +199,5 @@ def test_a_step_is_begun_in_its_turn_though_there_are_commands(
 
     until(lambda: has_ended(process), workers)
 
-    assert [entry.name for entry in entries("end")].index("step") < COMMANDS
+    # While it waits, the other place has time for more of them the faster the machine is: its end says nothing.
+    assert [entry.name for entry in entries()].index("step") < COMMANDS

@@ -131,9 +131,10 @@ def photographer(site: str, way_in: str) -> Iterator[Photographer]:
     Raises:
         NoChromium: there is no browser, and none could be installed.
     """
+    path = chromium.installed()  # before Playwright runs, which it asks
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=chromium.installed(), args=list(chromium.FLAGS)
+            executable_path=path, args=list(chromium.FLAGS)
         )
         context = browser.new_context(base_url=site)
         context.set_default_timeout(PATIENCE)

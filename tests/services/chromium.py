@@ -49,6 +49,8 @@ def of_playwright() -> Path | None:
 def installed() -> Path:
     """Return the path of Chromium; install one if there is none, once if several runs need it.
 
+    It may start Playwright to ask it, and so is called before Playwright runs in this process.
+
     Raises:
         NoChromium: that did not work.
     """

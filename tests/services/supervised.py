@@ -2,7 +2,11 @@
 
 import time
 
+import pytest
+
+from orchestrator.engine import drain as draining
 from orchestrator.engine.claims.held import BEGIN_SECONDS
+from orchestrator.engine.steps import quick_results, session
 from orchestrator.workers.current import Current
 from orchestrator.workers.held import SharedHeld
 from orchestrator.workers.taking_over import TakingOver
@@ -20,3 +24,13 @@ class Supervised(Current):
         """Let what is held be looked at when it is time."""
         time.sleep(BEGIN_SECONDS + 0.05)
         self.others.look()
+
+
+@pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let four steps be claimed together, and be quick also on a machine that has much else to do."""
+    monkeypatch.setattr(draining, "FEW", 4)
+    monkeypatch.setattr(draining, "BEGIN_SECONDS", 30)
+    monkeypatch.setattr(draining, "GO_ON_SECONDS", 30)
+    for module in (session, quick_results):
+        monkeypatch.setattr(module, "HOLD_SECONDS", 30)

@@ -25,18 +25,20 @@ def test_connections_that_say_nothing_get_all_limits() -> None:
 
     assert options.items() >= POSTGRES_LINE.items()
     assert options["options"] == (
-        "-c idle_in_transaction_session_timeout=5000 -c lock_timeout=5000 -c statement_timeout=300000"
+        "-c idle_in_transaction_session_timeout=5000 -c lock_timeout=5000 -c statement_timeout=300000 -c jit=off"
     )
 
 
 def test_what_a_project_says_itself_holds() -> None:
-    given = {"connect_timeout": 60, "options": "-c lock_timeout=1 -c search_path=a"}
+    said = "-c lock_timeout=1 -c search_path=a -c jit=on"
+    given = {"connect_timeout": 60, "options": said}
     options = limited(given)
 
     assert options["connect_timeout"] == 60
     assert options["tcp_user_timeout"] == POSTGRES_LINE["tcp_user_timeout"]
-    assert options["options"].startswith("-c lock_timeout=1 -c search_path=a -c ")
+    assert options["options"].startswith(f"{said} -c ")
     assert options["options"].count("lock_timeout") == 1
+    assert options["options"].count("jit") == 1
 
 
 def test_worker_processes_of_any_project_have_limits_and_no_pool() -> None:

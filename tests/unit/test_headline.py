@@ -114,9 +114,11 @@ def test_s1_1_of_two_queues_the_one_that_waits_longer_comes_first() -> None:
 
 
 def test_s1_1_failures_say_since_when_and_how_many() -> None:
-    [problem] = problems(replace(WELL, largest=failing()))
-    assert problem.since == ago(4000)
-    assert str(problem.number) == "55"
+    every = needs(failures=203)
+    [problem] = problems(replace(WELL, largest=failing(55), needs=every))
+    assert problem.since == ago(300)
+    assert str(problem.number) == "203"  # and not those of the largest group alone
+    assert problem.address == "/failures/"
     assert problem.alarming
     [waiting] = problems(replace(WELL, needs=needs(decisions=1)))
     assert not waiting.alarming

@@ -9,11 +9,11 @@ from monitoring.diagrams.layout import LayoutFailed
 from orchestrator import registry
 from orchestrator.definition.graph import Graph
 from orchestrator.exceptions import UnknownDefinition
-from orchestrator.management.table_command import TableCommand
+from orchestrator.management.procession_command import ProcessionCommand
 from orchestrator.models import Definition
 
 
-class Command(TableCommand):
+class Command(ProcessionCommand):
     """`draw order-listing --format svg`: the picture, its DOT, or a definition as a table."""
 
     help = "Draws a definition: as SVG, as DOT, or as a table in Markdown."

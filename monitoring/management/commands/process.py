@@ -4,7 +4,7 @@ from django.core.management.base import CommandParser
 
 from monitoring.command_line import acting, carrying, listing, showing, watching
 from monitoring.command_line.terminal import Terminal
-from orchestrator.management.table_command import TableCommand
+from orchestrator.management.procession_command import ProcessionCommand
 
 PARTS: dict[str, tuple[Any, str]] = {
     "list": (listing, "Lists processes, the newest first."),
@@ -23,7 +23,7 @@ SHOWN = ("list", "show")
 """What is over when its reader has seen enough; of the others something is left to be done or to be told."""
 
 
-class Command(TableCommand):
+class Command(ProcessionCommand):
     """`process list --status failed`: the console for terminals and scripts."""
 
     help = "Lists, shows and watches processes, and acts on them as a named user."

@@ -13,6 +13,7 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 from uuid import UUID
 
+from monitoring.queries.among import among
 from orchestrator.definition.graph import Graph
 from orchestrator.models import (
     Checkpoint,
@@ -73,7 +74,7 @@ class Seen:
 def seen(definition: Definition, graph: Graph) -> Seen:
     """Looks at the newest processes of a definition's row, whose graph it is."""
     keys, whole = _newest(definition, len(graph.nodes))
-    visits = StepRun.objects.filter(instance__in=keys, item=None)
+    visits = StepRun.objects.filter(among("instance_id", keys), item=None)
     visits = visits.exclude(status=StepStatus.NOT_TAKEN)
     visits = visits.exclude(kind__in=[StepKind.JOIN, StepKind.UNDO])
     # In no order: what is sorted is read to its end, and a process may have very many.
@@ -117,7 +118,7 @@ def _ways(found: list[Visit], graph: Graph) -> Iterator[tuple[Way, int]]:
 def _edges(keys: list[UUID], graph: Graph) -> Iterator[tuple[str, int]]:
     """The transitions of a workflow that its graph does not have."""
     declared = {edge.id for edge in graph.edges}
-    rows = Checkpoint.objects.filter(instance__in=keys).exclude(edge="")
+    rows = Checkpoint.objects.filter(among("instance_id", keys)).exclude(edge="")
     taken = Counter[str]()
     for text in rows.values_list("edge", flat=True)[:VISITS]:
         taken.update(text.split(","))

@@ -5,17 +5,17 @@ Found by step, along the index of open visits: a step in which a hundred thousan
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from django.db.models import QuerySet
+from django.db.models import F
 
-from monitoring.queries.counts import MANY, grouped
+from monitoring.queries.counts import CAP, MARK, ForEach, grouped
 from monitoring.queries.doing import NOW, doing_now, open_visits
-from orchestrator.models import Definition, StepRun
+from orchestrator.models import Definition
 
-LOOKED_AT = 1_000
+LOOKED_AT = 500
 """Open visits of one step that are looked at."""
 
 EACH = 60
@@ -49,35 +49,23 @@ class StepCounts:
 def standing(definition: Definition, steps: Sequence[str]) -> StepCounts:
     """The processes of a definition's row in these steps, which are those of its graph."""
     together = len(steps) > EACH
-    parts = {"": _visits(steps)} if together else {one: _visits([one]) for one in steps}
-    cap = MANY if together else LOOKED_AT
-    looked_at: dict[str, int] = dict(grouped(parts.values(), "node", cap=cap))
-    found = StepCounts()
+    cap = CAP if together else LOOKED_AT
+    runs = open_visits()
+    if together:
+        runs = runs.filter(node__in=steps).order_by()
+    else:
+        # A range of one, or PostgreSQL would not go by the index for the order alone.
+        runs = runs.filter(node__range=(MARK, MARK)).order_by("node", "-instance_id")
+    # Others may have steps of the same name: which definition each is of is told, and not asked for.
+    told = runs.annotate(of=F("instance__definition"), doing=doing_now())
+    rows = told if together else ForEach(told, steps)
+    found, looked_at = StepCounts(), Counter[str]()
+    for step, of, doing, number in grouped(rows, "node", "of", "doing", cap=cap):
+        looked_at[step] += number
+        if of == definition.pk:
+            found.steps[step][doing] += number
     if not together:
         found.unsure = {step for step, number in looked_at.items() if number >= cap}
-    elif sum(looked_at.values()) >= cap:
+    elif looked_at.total() >= cap:
         found.unsure = set(steps)
-    wanted = [runs for one, runs in parts.items() if together or one in looked_at]
-    mine = (_of_definition(runs, definition, cap) for runs in wanted)
-    for step, doing, number in grouped(mine, "node", "doing", cap=cap):
-        found.steps[step][doing] += number
     return found
-
-
-def _visits(steps: Sequence[str]) -> QuerySet[StepRun]:
-    if len(steps) > 1:
-        return open_visits().filter(node__in=steps).order_by()
-    # A range of one, or PostgreSQL would not go by the index for the order alone.
-    (step,) = steps
-    return (
-        open_visits().filter(node__range=(step, step)).order_by("node", "-instance_id")
-    )
-
-
-def _of_definition(
-    runs: QuerySet[StepRun], definition: Definition, most: int
-) -> QuerySet[StepRun]:
-    """Those of the first so many that are of this definition: others may have steps of the same name."""
-    known = StepRun.objects.filter(pk__in=runs.values("pk")[:most])
-    mine = known.filter(instance__definition=definition.pk)
-    return mine.annotate(doing=doing_now())

@@ -44,13 +44,12 @@ class CurrentStep:
     item: int | None = None
     error: str = ""
     progress: dict[str, Any] = field(default_factory=dict)
-    child: UUID | None = None
+    child: ProcessInstance | None = None
 
     @classmethod
     def now(cls, step: OpenStep) -> CurrentStep:
         run = step.run
         progress = dict(step.progress)
-        child = run.child_id
         return cls(
             step.label,
             step.status,
@@ -58,7 +57,7 @@ class CurrentStep:
             run.item,
             step.error,
             progress,
-            child,
+            run.child,
         )
 
     @classmethod

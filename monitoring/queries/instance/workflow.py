@@ -145,7 +145,7 @@ class OpenThen(NamedTuple):
     label: str
     status: str
     since: datetime | None = None
-    child: UUID | None = None
+    child: ProcessInstance | None = None
 
 
 @dataclass(frozen=True)
@@ -201,15 +201,25 @@ def workflow_then(moment: PastMoment) -> WorkflowThen:
     )
 
 
-def _begun_by(moment: PastMoment) -> dict[str, tuple[datetime, UUID | None]]:
+def _begun_by(
+    moment: PastMoment,
+) -> dict[str, tuple[datetime, ProcessInstance | None]]:
     """Of the steps that were open at a moment: since when, and the sub-processes that they had started."""
     rows = moment.present.step_runs.filter(item=None, entered__lte=moment.revision)
     rows = rows.exclude(left__lte=moment.revision).order_by("pk")
-    named = ("node", "started_at", "child_id", "child__started_at")
+    # With the process, which Django asks each row for.
+    named = ("instance", "node", "started_at", "child__name", "child__started_at")
+    rows = rows.select_related("child").only(*named)
     return {
-        moment.name_then(node): (since, child if begun and begun <= moment.at else None)
-        for node, since, child, begun in rows.values_list(*named)[:MOST]
+        moment.name_then(run.node): (run.started_at, _then_started(run, moment))
+        for run in rows[:MOST]
     }
+
+
+def _then_started(run: StepRun, moment: PastMoment) -> ProcessInstance | None:
+    """The sub-process of a visit, if it had been started by a moment."""
+    child = run.child
+    return child if child is not None and child.started_at <= moment.at else None
 
 
 def workflow_now(instance: ProcessInstance, sketch: Sketch) -> DiagramState:
@@ -266,7 +276,7 @@ def workflow_view(instance: ProcessInstance, filters: RunFilters) -> WorkflowVie
             of_map=filters.step in nodes and nodes[filters.step].kind == "map",
         ),
         _outcomes(instance, graph, labels) if instance.finished_at else [],
-        children_of(instance, [step.run.child_id for step in going_on]),
+        children_of(instance, [step.run.child for step in going_on]),
         _counts(graph, states),
         len(graph.nodes),
         _declined(instance, labels) if instance.status == Status.CANCELLED else None,
@@ -355,7 +365,7 @@ def _declined(instance: ProcessInstance, labels: Mapping[str, str]) -> Declined 
 
 def children_of(
     instance: ProcessInstance,
-    shown: Iterable[UUID | None],
+    shown: Iterable[ProcessInstance | None],
     until: datetime | None = None,
 ) -> list[ProcessInstance]:
     """The newest sub-processes, but for those that are shown elsewhere.
@@ -366,7 +376,7 @@ def children_of(
         until: only those that had been started by then.
     """
     rows = ProcessInstance.objects.filter(parent=instance.pk)
-    rows = rows.exclude(pk__in=[pk for pk in shown if pk])
+    rows = rows.exclude(pk__in=[one.pk for one in shown if one])
     if until is not None:
         rows = rows.filter(pk__lt=_key_after(until), started_at__lte=until)
     rows = rows.only("id", "name", "status", "correlation_key")

@@ -8,6 +8,7 @@ from django.db.models import CharField, Q, QuerySet
 from django.db.models.functions import Cast
 
 from monitoring.conditions import Conditions
+from monitoring.queries.among import among
 from monitoring.queries.data import matching
 from orchestrator.models.process_instance import ProcessInstanceQuerySet
 
@@ -50,10 +51,18 @@ class Arm:
             rows = self.rows.filter(**_span("pk", before, after))
             return self._turned(rows.order_by(*self.order))[:number], None
         keys = self._keys(before, after)
-        found = self.rows.filter(self.looked_for, pk__in=keys[:LOOKED_AT])
-        edge = next(iter(keys[LOOKED_AT - 1 : LOOKED_AT]), None)
+        if self.beside is None:
+            # Not narrowed once more, or PostgreSQL might go through all that the index has.
+            found = self.rows.model._default_manager.filter(pk__in=keys[:LOOKED_AT])
+            edge = next(iter(keys[LOOKED_AT - 1 : LOOKED_AT]), None)
+        else:
+            some = list(keys[:LOOKED_AT])
+            found = self.rows.filter(among("pk", some))
+            edge = some[-1] if len(some) == LOOKED_AT else None
+        found = found.filter(self.looked_for)
         if self.where is not None:
-            found = self.rows.filter(pk__in=matching(found, self.where))
+            matched = sorted(matching(found, self.where), reverse=not self.oldest)
+            found = self.rows.filter(pk__in=matched[:number])
         return self._turned(found.order_by(NOT_BY_INDEX))[:number], edge
 
     def _turned(self, rows: Any) -> Any:

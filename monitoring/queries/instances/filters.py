@@ -39,9 +39,7 @@ from orchestrator.models import (
     Status,
     StepRun,
 )
-from orchestrator.models.process_instance import ENDED, ProcessInstanceQuerySet
-
-LIVE = tuple(status for status in Status if status not in ENDED)
+from orchestrator.models.process_instance import LIVE, ProcessInstanceQuerySet
 
 LOOKS = ("columns", "sort")
 """Parameters that narrow nothing."""
@@ -54,6 +52,11 @@ ORDERS = (
     *(f"{sign}{name}" for name in COLUMNS if name != "started" for sign in ("", "-")),
 )
 """In what order a list can be read beside the newest first: by another column, with "-" the largest first."""
+
+
+EACH = 10
+"""Graphs of one version that are read each for itself; one made from its input has one for each, and others are looked
+for among all."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +163,11 @@ class Filters:
         return [replace(arm, where=where, oldest=oldest) for arm in self._arms()]
 
     @property
+    def _is_live(self) -> bool:
+        """Whether none that has ended matches."""
+        return self.status == "live" or self.status in LIVE
+
+    @property
     def oldest_first(self) -> bool:
         """Whether those stand first that started first."""
         return self.sort == OLDEST
@@ -175,22 +183,23 @@ class Filters:
         return self.sort.startswith("-")
 
     def _arms(self) -> list[Arm]:
-        looked_for, order = self._looked_for(), _newest_first(self.definition)
         parts = self._parts()
         if not self.q:
-            arms = [Arm(part, order, looked_for) for part in parts]
-            return [one for arm in arms for one in self._in(arm)]
+            return [one for arm in parts for one in self._in(arm)]
         found = self._found()
         if capped(ProcessInstance.objects.filter(found), MANY).at_least:
-            named = [Arm(part, order, looked_for & found) for part in parts]
+            named = [replace(arm, looked_for=arm.looked_for & found) for arm in parts]
         else:
             order = (NOT_BY_INDEX,)
-            named = [Arm(part.filter(found), order, looked_for) for part in parts]
+            named = [
+                replace(arm, rows=arm.rows.filter(found), order=order) for arm in parts
+            ]
+        looked_for = self._looked_for()
         if self.status == "live":
             looked_for &= Q(finished_at__isnull=True)
         if self.step:
             looked_for &= self._in_step()
-        called = Arm(self._narrowed(), order, looked_for, self._called())
+        called = Arm(self._narrowed(), (NOT_BY_INDEX,), looked_for, self._called())
         return [*(one for arm in named for one in self._in(arm)), called]
 
     def _named(self, among: Sequence[UUID] | None) -> QuerySet[Any]:
@@ -217,18 +226,37 @@ class Filters:
         if self.doing in (HERE, *NOW):
             looked_for = arm.looked_for & self._in_step()
             return [replace(arm, beside=self._visits(), looked_for=looked_for)]
+        now = replace(arm, beside=self._visits())
+        if self._is_live:
+            return [now]
         ended = Q(finished_at__isnull=False, step=self.step)
-        return [
-            replace(arm, beside=self._visits()),
-            replace(arm, looked_for=arm.looked_for & ended),
-        ]
+        return [now, replace(arm, looked_for=arm.looked_for & ended)]
 
-    def _parts(self) -> list[ProcessInstanceQuerySet]:
-        """The rows that indexes find; of all that go on by status, as the index has them."""
+    def _parts(self) -> list[Arm]:
+        """The rows that indexes find; of those that go on by status, and by each graph of a version."""
+        statuses = LIVE if self.status == "live" else (self.status,)
+        by_visits = self.step and not window_of(self.doing)
+        if self._is_live and not by_visits:
+            graphs = _ids(**stored) if (stored := self._stored()) else []
+            if 0 < len(graphs) <= EACH:
+                rest = replace(self, definition="", version="", graph="")
+                return [
+                    Arm(
+                        rest._narrowed().live_on(graph).filter(status=status),
+                        ("definition", "status", "-pk"),
+                        rest._looked_for(),
+                    )
+                    for graph in graphs
+                    for status in statuses
+                ]
+        looked_for, order = self._looked_for(), _newest_first(self.definition)
         rows = self._narrowed()
         if self.status != "live":
-            return [rows]
-        return [rows.live().filter(status=status) for status in LIVE]
+            return [Arm(rows, order, looked_for)]
+        if by_visits:
+            return [Arm(rows.live(), order, looked_for)]
+        live = [rows.live().filter(status=status) for status in statuses]
+        return [Arm(part, order, looked_for) for part in live]
 
     def _narrowed(self) -> ProcessInstanceQuerySet:
         """What indexes find."""

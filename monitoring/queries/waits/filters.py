@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
+from uuid import UUID
 
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Coalesce, Now
@@ -18,10 +19,10 @@ from monitoring.chips import Chip, address
 from monitoring.queries.counts import MANY, Capped, capped
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.overdue import LATE
-from monitoring.queries.waits.kinds import KINDS, OF_OTHERS, all_waits
+from monitoring.queries.waits.kinds import KINDS, OF_OTHERS, all_waits, waits_of
 from monitoring.queries.waits.wait import read
 from orchestrator.conf import conf
-from orchestrator.models import ProcessInstance, StepRun, StepStatus
+from orchestrator.models import StepRun, StepStatus
 
 LOOKED_AT = 1_000
 """Rows that one page looks at for what no index finds; the page after it goes on from there."""
@@ -148,20 +149,18 @@ class WaitFilters:
 
     def _found(self) -> QuerySet[StepRun]:
         """What indexes find; where the processes are few, all that match."""
-        rows = all_waits()
+        rows = waits_of(self._processes()) if self._of_few else all_waits()
         if self.due == "overdue":
             rows = rows.filter(wake_at__lte=Now() - LATE)
         elif self.due == "soon":
             soon = timedelta(seconds=conf().DUE_SOON_SECONDS)
             rows = rows.filter(wake_at__gt=Now() - LATE, wake_at__lte=Now() + soon)
-        if self._of_few:
-            keys = list(self._processes().values_list("pk", flat=True)[:PROCESSES])
-            rows = rows.filter(self.looked_for(), instance__in=keys)
-        return rows
+        return rows.filter(self.looked_for()) if self._of_few else rows
 
-    def _processes(self) -> QuerySet[ProcessInstance]:
+    def _processes(self) -> list[UUID]:
         few = Filters(escalated=self.escalated, owner=self.owner, reader=self.reader)
-        return few.applied().live().order_by("-pk")
+        rows = few.applied().live().order_by("-pk")
+        return list(rows.values_list("pk", flat=True)[:PROCESSES])
 
     def looked_for(self) -> Q:
         """What must be so of a visit, which no index finds."""

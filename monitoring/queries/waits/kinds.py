@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from django.db.models import Q, QuerySet
+from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_lazy as _
 
+from monitoring.queries.doing import open_visits
 from orchestrator.models import StepKind, StepRun, StepStatus
 
 WAITS = (StepStatus.WAITING, StepStatus.RETRYING)
@@ -71,8 +75,17 @@ def all_waits() -> QuerySet[StepRun]:
     Not a join, which waits for visits of its own process that are here themselves; and not the elements of a map, for
     all of which the map is here.
     """
-    rows = StepRun.objects.filter(finished_at=None, item=None, status__in=WAITS)
-    return rows.exclude(kind=StepKind.JOIN)
+    return open_visits().filter(status__in=WAITS)
+
+
+def waits_of(processes: Sequence[UUID]) -> QuerySet[StepRun]:
+    """The same of some processes.
+
+    In words that the index of all waits does not have: PostgreSQL takes that for short, and goes through all of it
+    instead of the open visits of each process.
+    """
+    rows = open_visits().alias(how=Coalesce("status", "status"))
+    return rows.filter(instance__in=processes, how__in=WAITS)
 
 
 def kind_of(run: StepRun) -> str:

@@ -144,6 +144,8 @@ class _Walk:
 
     def _chosen(self, vertex: Vertex, result: Any) -> list[tuple[Link, bool]]:
         """The ways on that a result takes: at least one, where there are any."""
+        if not vertex.decides:
+            return [(link, True) for link in vertex.regular]
         found = [(one, set(one.taken(result, vertex.name))) for one in vertex.choices]
         if found and not self.past and not any(taken for _, taken in found):
             rows = "; ".join(choice.row for choice in vertex.choices)

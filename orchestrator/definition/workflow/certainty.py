@@ -107,6 +107,8 @@ class Certainty:
         self._taken: dict[str, Condition] = {}
         """Under which condition each link is taken, by its id."""
         self._conditions = Conditions()
+        self._exceptions = any(v.exceptions for v in plan.vertices.values())
+        """Whether anything leaves a step when it fails or is late: most graphs have no such way."""
         for name in plan.order:
             self._visit(plan[name])
 
@@ -184,11 +186,12 @@ class Certainty:
         counted = vertex.join is not None and vertex.needed is not None
         starves = counted and any(way != start for way in ways)
         grouped = any(len(link.group) > 1 for link in vertex.exceptions)
-        closes = self._closed(self.plan.incoming[vertex.name])
-        return starves or grouped or bool(closes)
+        return starves or grouped or bool(self._closed(self.plan.incoming[vertex.name]))
 
     def _closed(self, incoming: Sequence[Link]) -> set[tuple[str, ...]]:
         """The groups that are caught together and come together here."""
+        if not self._exceptions:
+            return set()
         groups = {
             x.group for link in incoming for x in self.plan[link.source].exceptions
         }
@@ -200,10 +203,11 @@ class Certainty:
         `advance` takes back what has arrived before the failure. They must begin together, too: what begins later
         would arrive after it.
         """
-        exceptions = [x for link in incoming for x in self.plan[link.source].exceptions]
         closed = self._closed(incoming)
-        return bool(exceptions) and all(
-            x.group in closed and self._begin_together(x.group) for x in exceptions
+        return bool(closed) and all(
+            x.group in closed and self._begin_together(x.group)
+            for link in incoming
+            for x in self.plan[link.source].exceptions
         )
 
     def _begin_together(self, group: Collection[str]) -> bool:

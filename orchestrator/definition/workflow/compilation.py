@@ -110,8 +110,8 @@ class Compilation:
         self._sequence(row.steps)
 
     def _sequence(self, steps: Sequence[StepLike]) -> None:
-        for one, following in pairwise(steps):
-            self.connect(self.vertex(one), [following])
+        for one, following in pairwise(map(self.vertex, steps)):
+            self.connect(one, [following])
 
     def _needs(self, row: Needs) -> None:
         self._gathering.append(row)
@@ -129,12 +129,12 @@ class Compilation:
     def _gather(self, row: Join | Needs) -> None:
         """The ways to what comes together, but for those that other rows have written: a route's, a loop's."""
         if isinstance(row, Join):
-            target, steps = row.into, row.steps
+            into, steps = row.into, row.steps
         else:
-            target, steps = row.step, row.needed
-        name = self.vertex(target).name
+            into, steps = row.step, row.needed
+        target = self.vertex(into)
         for source in map(self.vertex, steps):
-            if (source.name, name) not in self.ways:
+            if (source.name, target.name) not in self.ways:
                 self.connect(source, [target])
 
     def _fork(self, row: Fork) -> None:
@@ -143,7 +143,8 @@ class Compilation:
             cases = self._by_value(source, row.into)
             self._cases(source, cases, row.on, row.otherwise, exclusive=False)
             return
-        self.connect(source, [one for one in row.into if not isinstance(one, Case)])
+        always = [step for step in row.into if not isinstance(step, Case)]
+        self.connect(source, map(self.vertex, always))
         conditional = [step for step in row.into if isinstance(step, Case)]
         if conditional:
             links = self._by_case(source, conditional)
@@ -189,8 +190,8 @@ class Compilation:
         if done.each is not None:
             self.invalid(f"{done.name} is used by two maps; give one another name")
         done.each = row
-        self.connect(source, [row.do])
-        self.connect(done, [row.into])
+        self.connect(source, [done])
+        self.connect(done, [self.vertex(row.into)])
 
     def _repeat(self, row: Repeat) -> None:
         body = [self.vertex(step) for step in row.steps]
@@ -293,11 +294,11 @@ class Compilation:
     def choose(self, vertex: Vertex, links: Sequence[Link], **more: Any) -> None:
         vertex.choices.append(Choice(tuple(links), row=self.said, **more))
 
-    def connect(self, source: Vertex, targets: Iterable[StepLike]) -> None:
+    def connect(self, source: Vertex, targets: Iterable[Vertex]) -> None:
         """Ways that are always taken. One that another row has written already is the same way."""
         links = [
             self.link(source, target)
-            for target in map(self.vertex, targets)
+            for target in targets
             if not self.ways.get((source.name, target.name))
         ]
         if links:

@@ -101,7 +101,7 @@ class Vertex:
         """The way that is taken when its deadline has passed, if it has one."""
         return next((x for x in self.exceptions if x.kind == "deadline"), None)
 
-    @property
+    @cached_property
     def decides(self) -> bool:
         """Whether it depends on its result which ways are taken."""
         return self.ends_loop or any(choice.conditional for choice in self.choices)

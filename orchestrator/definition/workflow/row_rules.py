@@ -39,13 +39,18 @@ def reasons(row: FlowRow) -> Iterator[str]:
 
 def _steps(row: Any) -> Iterator[Any]:
     """Every step that a row names."""
+    given = vars(row)
     for field in ("step", "steps", "needed", "into", "do", "to", "then", "otherwise"):
-        value = getattr(row, field, None)
-        if isinstance(value, Mapping):
+        value = given.get(field)
+        if value is None:
+            continue
+        if isinstance(value, Step):
+            yield value
+        elif isinstance(value, Mapping):
             yield from value.values()
         elif isinstance(value, Sequence) and not isinstance(value, str):
             yield from (one for one in value if not isinstance(one, Case))
-        elif value is not None:
+        else:
             yield value
     for case in _cases(row):
         yield case.to

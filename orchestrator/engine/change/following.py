@@ -6,7 +6,7 @@ itself when enough have arrived.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from orchestrator.definition.workflow.advance import (
@@ -17,13 +17,13 @@ from orchestrator.definition.workflow.advance import (
 )
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.rows import Each
-from orchestrator.engine.change import joins
+from orchestrator.engine.change import joins, redoing, retrying
 from orchestrator.engine.change.application_code import contained
 from orchestrator.engine.change.visits import elements
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.storage import idle_limit
+from orchestrator.engine.storage import idle_limit, tables
 from orchestrator.exceptions import NoCase
-from orchestrator.models import StepKind, StepRun, StepStatus
+from orchestrator.models import Blocked, StepKind, StepRun, StepStatus
 
 
 def go_on(change: WorkflowChange, settled: Settled) -> None:
@@ -74,19 +74,49 @@ class Following:
 
     def _cancel(self, names: Sequence[str]) -> None:
         """Cancels the open visits of these steps, and carries out what follows; a join that waits has not started."""
-        ended = [
+        if not names:
+            return
+        stored = [
             run for run in self.change.open_visits(names) if run.kind != StepKind.JOIN
         ]
-        for run in ended:
+        for run in stored:
             self.change.close_open(run, StepStatus.CANCELLED)
-        begun = [row for row in self.change.fresh if row.kind != StepKind.JOIN]
-        for row in begun:
-            if row.node in names and row.finished_at is None:
-                self.change.drop(row)
-                ended.append(row)
+        ended = [*stored, *self._for_good(names), *self._dropped(names)]
         for run in ended:
-            if run.kind != StepKind.ITEM:
+            if run.kind != StepKind.ITEM and not run.redo:
                 self.go_on(Settled(run.node, run.visit, "cancelled"))
+        for node in {run.node for run in ended if run.redo}:  # it had settled before
+            redoing.wake_readers(self.change, node)
+        # Nobody will see to those that had failed: what they had others give up goes on.
+        self._revive({run.node for run in stored if run.status == StepStatus.FAILED})
+
+    def _dropped(self, names: Sequence[str]) -> list[StepRun]:
+        """Cancels the visits of these steps that this change has begun."""
+        begun = [row for row in self.change.fresh if row.kind != StepKind.JOIN]
+        found = [row for row in begun if row.node in names and row.finished_at is None]
+        for row in found:
+            self.change.drop(row)
+        return found
+
+    def _revive(self, failed: Collection[str]) -> None:
+        """Brings back what these steps had given up, as it is stored by now."""
+        if failed:
+            self.change.flush()
+        for node in sorted(failed):
+            retrying.revive(self.change, node)
+
+    def _for_good(self, names: Sequence[str]) -> list[StepRun]:
+        """The visits of these steps that a failure has had given up until somebody sees to it: they stay cancelled."""
+        given_up = self.change.instance.step_runs.filter(
+            node__in=names, status=StepStatus.CANCELLED, blocked=Blocked.FAILURE
+        )
+        found = list(given_up.order_by("pk"))
+        over = {"finished_at": self.change.now, "left": self.change.revision}
+        for run in found:
+            values = {**over, "blocked": "", "blocked_on": ""}
+            self.change.mark(tables.step_runs.update(values, {"id": run.pk}))
+            self.change.touch(run, StepStatus.CANCELLED)
+        return found
 
     def look(self, names: Sequence[str]) -> dict[str, Arrivals]:
         """How joins stand, as stored and as this change has made them."""
@@ -104,7 +134,7 @@ class Following:
             return
         self._joins |= dict.fromkeys(unknown)
         if not self.change.new:
-            self._joins |= joins.stored(self.change.instance.pk, unknown)
+            self._joins |= tables.joins.of(self.change.instance.pk, unknown)
 
     def _is_over(self, row: StepRun) -> bool:
         """Whether a join can start no more: it has, or it was cancelled while it waited."""
@@ -118,7 +148,7 @@ class Following:
             row = self._joins[name] = self.change.new_visit(self.change.plan[name])
             row.kind, row.status, row.wake_at = StepKind.JOIN, StepStatus.WAITING, None
             self.change.add(row)
-        elif row.pk is not None:
+        elif _is_stored(row):
             self.change.count(row, counts)
         for column, value in counts.items():
             setattr(row, column, value)
@@ -126,7 +156,7 @@ class Following:
     def _pass_over(self, name: str, arrivals: Arrivals | None) -> None:
         """Marks a step on a branch that was not taken."""
         known = self._joins.get(name)
-        if known is not None and known not in self.change.fresh:
+        if known is not None and _is_stored(known):
             arrived = arrivals.arrived if arrivals else known.arrived
             counts = {"arrived": arrived, "taken": 0}
             self.change.close_open(known, StepStatus.NOT_TAKEN, **counts)
@@ -146,6 +176,8 @@ class Following:
         row.taken = 0
         if known is None:
             self.change.add(row)
+        else:
+            self.change.touch(row, row.status)
 
     def _begin(self, vertex: Vertex, number: int, arrivals: Arrivals | None) -> None:
         """A step starts."""
@@ -157,15 +189,25 @@ class Following:
         if vertex.each is not None:
             self._spread(vertex.each, row)
             return
-        self.change.keep(row)
         if known is None:
+            self.change.keep(row)
             self.change.add(row)
-        elif known in self.change.fresh:
-            self.change.fresh[self.change.fresh.index(known)] = row
-        else:
+        elif _is_stored(known):
+            self.change.keep(row)
             self._fire(known, row)
+        else:
+            row = self._start(known, row)
         if arrivals is not None:
             self._joins[vertex.name] = row
+
+    def _start(self, waiting: StepRun, row: StepRun) -> StepRun:
+        """The row that this change has made for a join becomes the visit itself."""
+        for name in FIRED:
+            setattr(waiting, name, getattr(row, name))
+        self.change.keep(waiting)
+        self.change.touch(waiting, waiting.status)
+        self.change.wake(waiting)
+        return waiting
 
     def _fire(self, waiting: StepRun, row: StepRun) -> None:
         """The stored row of a join that waited becomes the visit itself."""
@@ -189,6 +231,12 @@ class Following:
         self.change.keep(rows[0])
         for row in rows:
             self.change.add(row)
+
+
+def _is_stored(row: StepRun) -> bool:
+    """Whether a join's row is in the database already: this change has not made it."""
+    key: int | None = row.pk
+    return key is not None
 
 
 FIRED = (

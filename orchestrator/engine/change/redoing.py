@@ -7,7 +7,10 @@ cannot be, or a person gave it, the step asks or waits again, and people are tol
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any
+
+from django.db.models import Max
 
 from orchestrator.definition.codec import digest, encode
 from orchestrator.engine import inbox
@@ -27,6 +30,9 @@ from orchestrator.models import (
 )
 
 log = logging.getLogger(__name__)
+
+Visit = tuple[int, int | None, str]
+"""The number of a visit, its element and its kind, as in one_run_per_visit."""
 
 ROUNDS = 4
 """How often a step is done in all before people are asked."""
@@ -83,7 +89,9 @@ def _given_again(
 
 def give(change: WorkflowChange, run: StepRun, body: Any, checksum: str) -> None:
     """Gives a settled visit another result: another round of it, settled as it was. The one before stays as it is."""
-    row = _again(change, run)
+    row = _again(
+        change, run, _last_rounds(change, run.node, visit=run.visit, item=run.item)
+    )
     row.status, row.wake_at, row.finished_at = StepStatus(run.status), None, change.now
     row.left, row.result, row.checksum = change.revision, body, checksum
     change.add(row)
@@ -167,12 +175,13 @@ def begin(
         node=step, redo=True, finished_at=None
     ).exists():
         return  # another reader has found it
+    rounds = _last_rounds(change, step)
     for run in [run for run in latest if not intact(run)] or latest:
         if limit is not None and run.round >= limit:
             raise Permanent(
                 f"{step} was done {run.round} times and its result is still bad: {why}"
             )
-        change.add(_again(change, run))
+        change.add(_again(change, run, rounds))
 
 
 def finished(change: WorkflowChange, run: StepRun) -> None:
@@ -180,16 +189,20 @@ def finished(change: WorkflowChange, run: StepRun) -> None:
     others = change.instance.step_runs.filter(
         node=run.node, redo=True, finished_at=None
     )
-    if others.exclude(pk=run.pk).exists():
-        return
+    if not others.exclude(pk=run.pk).exists():
+        wake_readers(change, run.node)
+
+
+def wake_readers(change: WorkflowChange, step: str) -> None:
+    """Lets go on who waits for a step's redo; if there is still no sound result they find that out themselves."""
     awake = {
         "status": StepStatus.READY,
         "wake_at": change.now,
         "blocked": "",
         "blocked_on": "",
     }
-    mine = {"instance_id": run.instance_id, "finished_at": None}
-    open_ones: dict[str, Any] = {**mine, **_blocked_on(run.node)}
+    mine = {"instance_id": change.instance.pk, "finished_at": None}
+    open_ones: dict[str, Any] = {**mine, **_blocked_on(step)}
     change.mark(step_runs.update(awake, open_ones, rows=None))
     for reader in StepRun.objects.filter(**open_ones).only("queue", "status"):
         change.rings.add(reader.queue)
@@ -204,7 +217,16 @@ def last_results(change: WorkflowChange, step: str) -> list[StepRun]:
     return last_visit(runs) or []
 
 
-def _again(change: WorkflowChange, run: StepRun) -> StepRun:
+def _last_rounds(change: WorkflowChange, step: str, **only: Any) -> dict[Visit, int]:
+    """The highest round of each visit of a step, also of those that were given up: no number is used twice."""
+    runs = change.instance.step_runs.filter(node=step, **only).order_by()
+    visits = runs.values("visit", "item", "kind").annotate(last=Max("round"))
+    return {(row["visit"], row["item"], row["kind"]): row["last"] for row in visits}
+
+
+def _again(
+    change: WorkflowChange, run: StepRun, rounds: Mapping[Visit, int]
+) -> StepRun:
     asleep = run.kind in WAITING  # for somebody else
     return StepRun(
         instance_id=run.instance_id,
@@ -213,7 +235,7 @@ def _again(change: WorkflowChange, run: StepRun) -> StepRun:
         visit=run.visit,
         item=run.item,
         element=run.element,
-        round=run.round + 1,
+        round=rounds[run.visit, run.item, run.kind] + 1,
         redo=True,
         status=StepStatus.WAITING if asleep else StepStatus.READY,
         queue=run.queue,

@@ -10,8 +10,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from django.db import transaction
-
 from orchestrator.engine.change import maps, settling
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.claims import give_back
@@ -25,6 +23,9 @@ log = logging.getLogger(__name__)
 
 Group = Sequence[HeldResult]
 """Some results."""
+
+Following = list[StepRun]
+"""The visits that this worker goes on with; more are added as results are stored."""
 
 ROOM = 32
 """With how many of the steps that start a worker goes on: as many quick ones as it would claim."""
@@ -56,53 +57,57 @@ def store(held: Group, room: int = ROOM) -> list[StepRun]:
 
 
 def _stored(
-    group: Group, together: Callable[[Group, int], list[StepRun]], room: int
-) -> list[StepRun]:
+    group: Group, together: Callable[[Group, int, Following], None], room: int
+) -> Following:
     """Stores results together, or where that cannot be one by one; `room` is for what this worker goes on with."""
+    following = list[StepRun]()  # also of those that are stored before one is refused
     try:
-        return together(group, max(room, 0))
+        together(group, max(room, 0), following)
     except Exception as error:  # noqa: BLE001  # each by itself tells whose it is
-        return _one_by_one(group, error)
-
-
-def _one_by_one(group: Group, refusal: Exception) -> list[StepRun]:
-    """Stores results that were refused together."""
-    log.info("%s results could not be stored together: %s", len(group), refusal)
-    if passes(refusal):
-        give_back.doubt()  # they may have been, and what follows taken up
-    return _singly(still_mine(group))
-
-
-def _singly(group: Group) -> list[StepRun]:
-    following = list[StepRun]()
-    for one in group:
-        one.session.forget()
-        if run := one.session.settle_singly(one.run, one.result, kept=one.kept):
-            following.append(run)
+        _one_by_one(group, error, following)
     return following
 
 
-def _of_one_process(group: Group, room: int) -> list[StepRun]:
+def _one_by_one(group: Group, refusal: Exception, following: Following) -> None:
+    """Stores results that were refused together."""
+    log.info("%s results could not be stored together: %s", len(group), refusal)
+    for one in group:  # also of what others have stored: nothing of this was
+        one.session.forget()
+    if passes(refusal):
+        give_back.doubt()  # they may have been, and what follows taken up
+    _singly(still_mine(group), following)
+
+
+def _singly(group: Group, following: Following) -> None:
+    for one in group:
+        one.session.forget()  # it counts what was left out
+        if run := one.session.settle_singly(one.run, one.result, kept=one.kept):
+            following.append(run)
+
+
+def _of_one_process(group: Group, room: int, following: Following) -> None:
     """Stores them in one transaction: elements of one map in one change, and steps that do not depend on their order.
 
     This worker goes on with all that follows, as far as there is room: two at the quick steps of one process would only
     wait for each other. What it does not come to in a moment others take over.
     """
-    session, following = group[0].session, list[StepRun]()
-    with transaction.atomic(durable=True):
+    session, taken_up = group[0].session, list[StepRun]()
+    with session.committing():
         now = session.lock(group[0].run).now
         for same in _split(group, _change_of):
             change = session.change(same[0].run, now)
-            change.room = room - len(following)
+            change.room = room - len(taken_up)
             _settle(change, same)
             change.write()
+            session.ended |= change.closed
             for one in same:
                 session.learn(one)
-            following += change.mine
-    return following
+            taken_up += change.mine
+    # One that starts may be given up by the next change.
+    following += [run for run in taken_up if run.pk not in session.ended]
 
 
-def _of_many_processes(group: Group, room: int) -> list[StepRun]:
+def _of_many_processes(group: Group, room: int, following: Following) -> None:
     """Stores one result of each process in a group commit, and those alone that it leaves out."""
     changes, writes = list[WorkflowChange](), list[list[Statement]]()
     ready, left_out = list[HeldResult](), list[HeldResult]()
@@ -117,17 +122,19 @@ def _of_many_processes(group: Group, room: int) -> list[StepRun]:
             continue
         changes.append(change)
         ready.append(one)
-    following, committed = list[StepRun](), group_commit.commit(writes)
+    committed = group_commit.commit(writes)
     for one, change, written in zip(ready, changes, committed.written, strict=True):
         if not written:
             left_out.append(one)
             continue
         change.written()
+        one.session.sure = True
         one.session.learn(one)
         following += change.mine
     if committed.refusal is not None:
-        return [*following, *_one_by_one(left_out, committed.refusal)]
-    return [*following, *_singly(left_out)]
+        _one_by_one(left_out, committed.refusal, following)
+    else:
+        _singly(left_out, following)
 
 
 def _settle(change: WorkflowChange, same: Group) -> None:

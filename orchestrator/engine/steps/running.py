@@ -53,6 +53,8 @@ class StepRunner:
             return
         if run.pk in self._taken_up:
             self._taken_up.remove(run.pk)
+            if run.pk in session.ended:  # by what was stored since
+                return
         elif run.kind != StepKind.ITEM:  # live pages are told that it runs
             announce(session.instance, {run.node: StepStatus.RUNNING}, "")
         session.go_through(run, held_at)

@@ -9,7 +9,8 @@ function is held instead of 3., and stored together with others' (`group`). What
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -102,8 +103,10 @@ class Session:
         self.clock = Clock()
         self.held_at = time.monotonic()
         """When the visit that is run was this worker's for sure."""
-        self.troubled = False
-        """Whether something went wrong here, which others have written down: what is known of the process is old."""
+        self.sure = True
+        """Whether what is known of the process was stored so; a change counts before it is written, and may not be."""
+        self.ended: set[int] = set()
+        """The visits that were ended here with others, some of which may have been taken up before."""
 
     @classmethod
     def of(
@@ -193,7 +196,7 @@ class Session:
             DatabaseError: it refused for now, and the result is kept.
         """
         try:
-            with transaction.atomic(durable=True):
+            with self.committing():
                 return self._settle(run, result, skip=skip)
         except Exception as error:
             self._keep_secrets_out(error, run, result)
@@ -219,7 +222,7 @@ class Session:
         self, run: StepRun, vertex: Vertex, policy: Policy
     ) -> StepRun | None:
         if policy.transactional:
-            with transaction.atomic(durable=True):
+            with self.committing():
                 instances.lock(run.instance_id)
                 with application_code.kept_waiting(run.node):
                     result = self._call(run, vertex, policy)
@@ -245,12 +248,22 @@ class Session:
         Raises:
             Exception: no way on fits the result, or the database refused.
         """
+        try:
+            return self._settle_by_itself(run, result)
+        except Exception:
+            self.forget()
+            raise
+
+    def _settle_by_itself(self, run: StepRun, result: Any) -> StepRun | None:
         if self.is_alone(run):
             try:
-                return self._settle(run, result, alone=True)
+                following = self._settle(run, result, alone=True)
             except LeaseLost:
                 pass  # the process was changed meanwhile: now with its lock, which tells
-        with transaction.atomic(durable=True):
+            else:
+                self.sure = True
+                return following
+        with self.committing():
             return self._settle(run, result)
 
     def may_be_held(self, run: StepRun, vertex: Vertex, policy: Policy) -> bool:
@@ -272,6 +285,7 @@ class Session:
         instance = self.instance
         return bool(
             instance.open_steps == 1
+            and self.sure
             and instance.status in (Status.RUNNING, Status.WAITING)
             and run.kind == StepKind.STEP
             and not run.error
@@ -348,14 +362,14 @@ class Session:
             return None
         child = subprocesses.ended(run)
         if child is None or run.status == StepStatus.FAILED:
-            with transaction.atomic(durable=True):
+            with self.committing():
                 what = ("wait", run.attempt, self.instance.revision)
                 change = self.lock(run, *what)
                 retrying.wait_on(change, run)
                 change.write()
             return None
         body = subprocesses.result_of(child)
-        with transaction.atomic(durable=True):
+        with self.committing():
             result = subprocesses.read(run, vertex, body)
             return self._store(self.lock(run), run, result, sealed(body))
 
@@ -365,7 +379,7 @@ class Session:
         given, pk = subprocesses.input_of(definition, arguments), uuid7()
         pin = starting.pinned(definition, given)
         try:
-            with transaction.atomic(durable=True):
+            with self.committing():
                 change = self.lock(run, "child", pk)
                 if change.paused:  # meanwhile: nothing new starts
                     send([give_back.rested(run)])
@@ -408,6 +422,7 @@ class Session:
         change.close(run, status, **given, error=error)
         settling.follow(change, run, result, status)
         change.write()
+        self.ended |= change.closed
         self._learn(run, given)
         return change.mine[0] if change.mine else None
 
@@ -426,13 +441,21 @@ class Session:
     def forget(self) -> None:
         """Reads anew what was stored: something noted of it may have been rolled back."""
         self.results.forget()
-        self.troubled = True
+        self.ended.clear()  # else a step that goes on after all would be left to nobody
+        self.sure = False
 
     @property
     def goes_on(self) -> bool:
         """Whether another visit of the process can be begun by what is known of it."""
         over = self.instance.finished_at is not None
-        return not (over or self.troubled or self.instance.paused_at is not None)
+        return self.sure and not over and self.instance.paused_at is None
+
+    @contextmanager
+    def committing(self) -> Iterator[None]:
+        """A transaction of its own, after which what is known of the process is stored."""
+        with transaction.atomic(durable=True):
+            yield
+        self.sure = True
 
     def lock(self, run: StepRun, *what: object) -> WorkflowChange:
         """A change of the locked process, caused by this visit; `what` tells several changes of one visit apart.
@@ -443,7 +466,7 @@ class Session:
         instance, now = instances.lock(run.instance_id)
         if instance is None or instance.finished_at is not None:
             raise LeaseLost("the process has ended")
-        if instance.revision != self.instance.revision:
+        if not self.sure or instance.revision != self.instance.revision:
             self.results.read_anew()  # one of them may have been edited or done again
         self.instance = self.results.instance = instance
         return self.change(run, now, *what)
@@ -461,6 +484,7 @@ class Session:
 
     def change(self, run: StepRun, now: datetime, *what: object) -> WorkflowChange:
         """A change of the process, as this session knows it, caused by this visit."""
+        self.sure = False  # until it is stored
         return WorkflowChange(
             self.instance,
             Cause.of(CauseKind.STEP, run.pk, *what),

@@ -109,11 +109,10 @@ class JsonRows:
         )
 
     def _column(self, column: RowColumn, values: Sequence[Any]) -> JsonColumn:
-        text = None
-        if values.count(values[0]) == len(values):
-            # 1 and True are equal, but not one text.
-            texts = {plain_text(column.field, one) for one in values}
-            text = texts.pop() if len(texts) == 1 else None
+        first = values[0]
+        # 1 and True are equal, but not one text.
+        alike = values.count(first) == len(values) and len({*map(type, values)}) == 1
+        text = plain_text(column.field, first) if alike else None
         if text is None:
             name, as_json = column.name, column.as_json
             for row, value in zip(self._rows, values, strict=True):

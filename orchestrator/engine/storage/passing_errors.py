@@ -12,19 +12,24 @@ from typing import Any
 from django.db import DatabaseError, InterfaceError, InternalError, OperationalError
 from django.db.transaction import TransactionManagementError
 
-CLASSES = ("08", "40", "53", "57")
+ROLLED_BACK = "40"
+"""The class of what was rolled back for others' sake, such as a deadlock."""
+
+CLASSES = ("08", ROLLED_BACK, "53", "57")
 """Classes of SQLSTATE: the connection, what was rolled back for others' sake, resources, those who run the server."""
 
 STOOD_IDLE = "25P03"
 """The session was ended because its transaction stood idle."""
 
+LOCKED = ("55006", "55P03")
+"""In use, or a lock was not to be had in time."""
+
 STATES = frozenset(
     (
+        *LOCKED,
         STOOD_IDLE,
         "25P04",  # the same, because its transaction took too long
         "25006",  # read only: the server has become a replica, or protects what is left of its disk
-        "55006",  # in use
-        "55P03",  # a lock was not to be had in time
         "58030",  # input or output failed
     )
 )
@@ -36,10 +41,12 @@ QUERY_CANCELED = "57014"
 STALE_PLAN = ("0A000", "RevalidateCachedQuery")
 """A statement that was prepared before its table was changed; a new session knows nothing of it."""
 
+SQLITE_LOCKED = (5, 6)
+"""SQLITE_BUSY and SQLITE_LOCKED."""
+
 SQLITE_CODES = frozenset(
     (
-        5,  # SQLITE_BUSY
-        6,  # SQLITE_LOCKED
+        *SQLITE_LOCKED,
         8,  # SQLITE_READONLY
         10,  # SQLITE_IOERR
         13,  # SQLITE_FULL
@@ -64,8 +71,18 @@ def passes(error: BaseException | None) -> bool:
     if hasattr(said, "sqlstate"):
         return _passes_on_postgresql(error, said)
     if type(said).__module__ == "sqlite3":
-        return getattr(said, "sqlite_errorcode", 0) & 0xFF in SQLITE_CODES
+        return _sqlite_code(said) in SQLITE_CODES
     return isinstance(error, UNTOLD)
+
+
+def in_each_others_way(error: BaseException) -> bool:
+    """Whether what passes has to do with others who were at the same rows."""
+    said = error.__cause__
+    if isinstance(error, TransactionManagementError) and said is not None:
+        return in_each_others_way(said)
+    state = getattr(said, "sqlstate", None) or ""
+    locked = _sqlite_code(said) in SQLITE_LOCKED
+    return locked or state in LOCKED or state[:2] == ROLLED_BACK
 
 
 def stood_idle(error: BaseException) -> bool:
@@ -81,3 +98,9 @@ def _passes_on_postgresql(error: Exception, said: Any) -> bool:
     if state == STALE_PLAN[0]:
         return bool(said.diag.source_function == STALE_PLAN[1])
     return state in STATES or (state[:2] in CLASSES and state != QUERY_CANCELED)
+
+
+def _sqlite_code(said: BaseException | None) -> int:
+    """SQLite's primary result code, without what it adds to tell more; 0 if it is none of its errors."""
+    code: int = getattr(said, "sqlite_errorcode", 0)
+    return code & 0xFF

@@ -8,6 +8,7 @@ from django.db.models import Model
 
 from orchestrator.engine.storage.event_table import EventTable
 from orchestrator.engine.storage.instance_table import InstanceTable
+from orchestrator.engine.storage.join_table import JoinTable
 from orchestrator.engine.storage.outside_id_table import OutsideIdTable
 from orchestrator.engine.storage.table import Table
 from orchestrator.models import (
@@ -24,6 +25,7 @@ from orchestrator.models import (
 instances = InstanceTable()
 outside_ids = OutsideIdTable()
 step_runs = Table(StepRun)
+joins = JoinTable()
 checkpoints = Table(Checkpoint)
 commands = Table(IssuedCommand)
 events = EventTable()

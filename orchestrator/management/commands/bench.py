@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from orchestrator.management.table_command import TableCommand
+from orchestrator.management.procession_command import ProcessionCommand
 
 USUAL = {
     "chain": 500,
@@ -31,7 +31,7 @@ def numbers(text: str) -> list[int]:
         raise ArgumentTypeError(f"write it as 50,1000, not as {text!r}") from None
 
 
-class Command(TableCommand):
+class Command(ProcessionCommand):
     help = (
         "Measures the engine beside raw RQ and the limits of the configured database, in interleaved rounds, "
         "and removes what it wrote."

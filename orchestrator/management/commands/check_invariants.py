@@ -7,10 +7,10 @@ import click
 from django.core.management.base import CommandParser
 
 from orchestrator.engine import invariants
-from orchestrator.management.table_command import TableCommand
+from orchestrator.management.procession_command import ProcessionCommand
 
 
-class Command(TableCommand):
+class Command(ProcessionCommand):
     help = "Checks what must always hold of the stored processes; exit code 1 when something does not."
 
     def add_arguments(self, parser: CommandParser) -> None:

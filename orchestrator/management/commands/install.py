@@ -5,11 +5,11 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from orchestrator.management.table_command import TableCommand
+from orchestrator.management.procession_command import ProcessionCommand
 from orchestrator.serving.programs import lacks_readers
 
 
-class Command(TableCommand):
+class Command(ProcessionCommand):
     """Says that the extra is there."""
 
     help = "Install what the example processes read pictures, speech, films and documents with."

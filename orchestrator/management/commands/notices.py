@@ -5,7 +5,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.management.commands.work import tags_of_workers
-from orchestrator.management.table_command import TableCommand
+from orchestrator.management.procession_command import ProcessionCommand
 from orchestrator.models import Notice
 from orchestrator.notice_settings import Topic, recipients
 from orchestrator.workers import connections
@@ -15,7 +15,7 @@ from orchestrator.workers.sending import attempt
 NOBODY = "Nobody is to be told: PROCESSION_NOTICES is empty."
 
 
-class Command(TableCommand):
+class Command(ProcessionCommand):
     help = (
         "Tells people what the settings say, until SIGTERM or Ctrl-C. Workers do it too; beside the web server this "
         "goes on when all of them are gone."

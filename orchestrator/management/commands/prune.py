@@ -15,12 +15,12 @@ from django.core.management.base import CommandError, CommandParser
 
 from orchestrator import registry
 from orchestrator.engine.pruning import REST, Pruning
-from orchestrator.management.table_command import TableCommand
+from orchestrator.management.procession_command import ProcessionCommand
 from orchestrator.models import Definition
 from orchestrator.retention import ALL_OTHERS, retention
 
 
-class Command(TableCommand):
+class Command(ProcessionCommand):
     """Removes processes that ended long ago."""
 
     help = "Removes processes that ended long ago, with all that belongs to them."

@@ -6,10 +6,10 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import CommandError, CommandParser
 
-from orchestrator.management.table_command import TableCommand
+from orchestrator.management.procession_command import ProcessionCommand
 
 
-class Command(TableCommand):
+class Command(ProcessionCommand):
     """Fills the database with copies of processes that were run for real; a run that was cut off goes on."""
 
     help = (

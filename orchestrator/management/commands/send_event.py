@@ -9,10 +9,10 @@ from django.core.management.base import CommandError, CommandParser
 from orchestrator import registry, strict_json
 from orchestrator.engine.processes import send_event
 from orchestrator.exceptions import InvalidMessage, ProcessionError, UnknownEventType
-from orchestrator.management.table_command import TableCommand
+from orchestrator.management.procession_command import ProcessionCommand
 
 
-class Command(TableCommand):
+class Command(ProcessionCommand):
     help = 'Sends an event: send_event OrderCreated \'{"order_id": "A-1"}\' --id web-1'
 
     requires_system_checks = ()  # they load every page, for a command that only stores

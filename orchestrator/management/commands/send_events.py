@@ -14,12 +14,12 @@ from orchestrator.definition.codec import MAX_BYTES
 from orchestrator.engine.processes import Envelope, send_events
 from orchestrator.engine.storage.receipts import MANY, MUCH
 from orchestrator.exceptions import EventRefused, ProcessionError
-from orchestrator.management.table_command import TableCommand
+from orchestrator.management.procession_command import ProcessionCommand
 from orchestrator.missing_tables import lacks_tables
 from orchestrator.written_events import read_of_many
 
 
-class Command(TableCommand):
+class Command(ProcessionCommand):
     """Sends a set of lines at a time; a run that was cut off is made good by another of the same lines."""
 
     help = 'Sends many events: one {"id": "1", "type": "OrderCreated", "data": {…}} a line, on standard input.'

@@ -3,11 +3,11 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from orchestrator.management.table_command import TableCommand
+from orchestrator.management.procession_command import ProcessionCommand
 from orchestrator.setup_status import MOST, status
 
 
-class Command(TableCommand):
+class Command(ProcessionCommand):
     help = "Shows definitions with their counts, workers, queues and the age of the last sweep."
 
     def add_arguments(self, parser: CommandParser) -> None:

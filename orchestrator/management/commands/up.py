@@ -15,7 +15,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import OperationalError, connection, connections
 
 from orchestrator.engine.storage import definitions
-from orchestrator.management.table_command import TableCommand
+from orchestrator.management.procession_command import ProcessionCommand
 from orchestrator.serving import CannotStart, port, valkey, web
 from orchestrator.serving.administrator import first_administrator, way_in
 from orchestrator.serving.child_process import ChildProcess
@@ -31,7 +31,7 @@ ELSEWHERE = (
 LIGHT = "Demo      media are read by light stand-ins; for the real readers: python3 manage.py install media"
 
 
-class Command(TableCommand):
+class Command(ProcessionCommand):
     """Runs database migrations, Valkey, workers and web server; ends them all on Ctrl-C or SIGTERM."""
 
     help = "Run Procession: prepare its data, then serve it until Ctrl-C."

@@ -7,7 +7,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS
 
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
-from orchestrator.management.table_command import TableCommand
+from orchestrator.management.procession_command import ProcessionCommand
 from orchestrator.queue import in_rq, of_rq
 from orchestrator.workers import connections
 from orchestrator.workers.supervisor import supervise, wait_for_database
@@ -21,7 +21,7 @@ def tags_of_workers() -> list[str]:
     return sorted(registry.tags_available() - OF_THE_SITE)
 
 
-class Command(TableCommand):
+class Command(ProcessionCommand):
     help = "Runs the worker processes of one queue until SIGTERM or Ctrl-C."
     requires_system_checks = ()  # they ask the database, which may not be there yet
 

@@ -99,9 +99,9 @@ def with_one(edits: list[Edit], edit: Edit) -> list[Edit]:
 
 
 def _thing(edit: Edit) -> tuple[str, str]:
-    """What an edit is of: a process is moved to one step."""
-    target = "" if edit.kind == EditKind.MOVE else edit.target
-    return str(edit.kind), target
+    """What an edit is of, however its number is written: a process is moved to one step."""
+    target = "" if edit.kind == EditKind.MOVE else edit.run or edit.target
+    return str(edit.kind), str(target)
 
 
 def _edit(body: object) -> Edit:

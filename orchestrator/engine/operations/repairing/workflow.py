@@ -23,6 +23,7 @@ from orchestrator.engine.operations.repairing.events import add_events
 from orchestrator.engine.operations.repairing.plan import Edited, Effect, RepairPlan
 from orchestrator.engine.operations.skip import check_can_be_skipped, read_result
 from orchestrator.engine.operations.visit import followed, forget_trouble, open_run
+from orchestrator.engine.storage import tables
 from orchestrator.engine.storage.results import GIVEN, sealed
 from orchestrator.exceptions import (
     NoCase,
@@ -159,7 +160,9 @@ def _look_ahead(
 
     def look(names: Sequence[str]) -> dict[str, Arrivals]:
         new = [name for name in names if name not in plan.known]
-        for name, row in joins.stored(change.instance.pk, new).items() if new else ():
+        for name, row in (
+            tables.joins.of(change.instance.pk, new).items() if new else ()
+        ):
             over = row.kind != StepKind.JOIN or row.finished_at is not None
             plan.known[name] = joins.arrivals_of(row, over=over)
         return {name: plan.known[name] for name in names if name in plan.known}
@@ -251,14 +254,10 @@ def carry_out(
 
 def _skip(change: WorkflowChange, skipped: Sequence[Given]) -> None:
     """Settles open visits with what a person gives, in the order in which a history tells them again."""
-    maps: set[tuple[str, int]] = set()
     for run, result, body in skipped:
         if run.pk in change.closed:
             raise OperationRefused(f"{run.node} would be cancelled by another edit")
-        if run.kind == StepKind.ITEM:
-            if (run.node, run.visit) in maps:
-                change.flush()  # the map counts its elements where they are stored
-            maps.add((run.node, run.visit))
+        change.flush()  # what is counted, revived or cancelled is read where it is stored
         forget_trouble(change, run, "skipped by an operator")
         change.close_open(run, StepStatus.SKIPPED, **sealed(body))
         if run.child_id is not None:

@@ -1,4 +1,4 @@
-"""A management command that ends in a line, in any project: without tables, a database, or anybody who reads."""
+"""A command of ours, which ends in a line in any project: without tables, a database, or anybody who reads."""
 
 import codecs
 import errno
@@ -11,7 +11,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, InterfaceError
 
-from orchestrator.engine.storage.passing_errors import passes
+from orchestrator.engine.storage.passing_errors import in_each_others_way, passes
 from orchestrator.missing_tables import MIGRATE, lacks_tables
 
 INTERRUPTED, BROKEN_PIPE = 130, 141
@@ -22,7 +22,7 @@ UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 LOOK = "see whether it is up, and whether the settings say where"
 
 
-class TableCommand(BaseCommand):
+class ProcessionCommand(BaseCommand):
     """Says in one line what to do when there are no tables, no database, or no room for what is written."""
 
     unread = BROKEN_PIPE
@@ -70,6 +70,8 @@ def in_a_line(error: Exception) -> str:
         return MIGRATE
     if passes(error):
         said = " ".join(str(error).split())
+        if in_each_others_way(error):
+            return f"others were in the way, start it again: {said}"
         return f"the database does not answer; {LOOK}: {said}"
     if isinstance(error, OSError) and error.errno in UNWRITABLE:
         return f"cannot write: {error.strerror}"

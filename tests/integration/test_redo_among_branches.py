@@ -1,0 +1,401 @@
+"""Steps that are redone, skipped and passed over while branches beside them are cancelled."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from orchestrator import Permanent
+from orchestrator.definition import Workflow, ask, catch, fork, join, step, then
+from orchestrator.engine.operations import decide, redo, repair, resume, retry
+from orchestrator.exceptions import OperationRefused
+from orchestrator.models import Checkpoint, ProcessInstance, Status, StepStatus
+from tests.apps.compensation import steps as s
+from tests.apps.compensation.fixtures import Ask, asked, known
+from tests.apps.patterns.desk import (
+    finished,
+    go_on,
+    insist,
+    statuses,
+    visit,
+    visits,
+)
+from tests.apps.process_managers.fixtures import known as known_too
+from tests.integration.test_joins_of_one_change import Told, told
+
+__all__ = ["asked", "known", "told"]
+
+pytestmark = pytest.mark.django_db
+
+broken: set[str] = set()
+"""The steps whose next attempts fail."""
+
+
+class Broken(Permanent):
+    """What a step says that does not work."""
+
+
+class Other(Permanent):
+    """What another step says."""
+
+
+@pytest.fixture(autouse=True)
+def whole() -> Iterator[None]:
+    broken.clear()
+    yield
+    broken.clear()
+
+
+def begin() -> str:
+    return "begun"
+
+
+def first(name: str) -> str:
+    if "first" in broken:
+        raise ConnectionError("not now")
+    if "first for good" in broken:
+        raise Broken("it does not work")
+    return name
+
+
+def after(first: str) -> str:
+    return first
+
+
+def fails() -> None:
+    if "fails" in broken:
+        raise Broken("it does not work")
+
+
+def fails_later(mail: str) -> None:
+    raise Broken("it does not work")
+
+
+def handler() -> None: ...
+
+
+def fails_otherwise(phone: s.Answer) -> None:
+    raise Other("it does not work")
+
+
+def fails_otherwise_later(mail: s.Answer) -> None:
+    raise Other("it does not work")
+
+
+def reads(first: str) -> str:
+    return first
+
+
+def end() -> None: ...
+
+
+def last() -> None: ...
+
+
+LONG = step(first, retries=3, backoff=3600)
+
+
+class Caught(Workflow):
+    """A step that is done is cancelled with what is caught beside it."""
+
+    Input = s.Traveller
+    phone, mail = ask("phone", s.Answer), ask("mail", s.Answer)
+    flow = (
+        fork(begin, into=[LONG, mail, phone]),
+        then(mail, fails_later),
+        catch(first, fails_later, error=Broken, to=handler),
+        join(first, phone, into=end),
+    )
+
+
+class Read(Workflow):
+    """Beside what is cancelled the result of a cancelled step is read."""
+
+    Input = s.Traveller
+    phone, mail, fax = (ask(name, s.Answer) for name in ("phone", "mail", "fax"))
+    flow = (
+        fork(LONG, into=[phone, mail, fax]),
+        then(mail, fails_later),
+        catch(first, fails_later, error=Broken, to=handler),
+        then(fax, reads),
+        join(reads, phone, into=end),
+    )
+
+
+class Either(Workflow):
+    """A step that is done is cancelled with the rest of its branch."""
+
+    Input = s.Traveller
+    phone, mail = ask("phone", s.Answer), ask("mail", s.Answer)
+    flow = (
+        fork(begin, into=[LONG, phone]),
+        then(first, mail),
+        join(mail, phone, into=end, wait_for="any", rest="cancel"),
+    )
+
+
+class Asked(Workflow):
+    """A step, and then a question."""
+
+    Input = s.Traveller
+    phone = ask("phone", s.Answer)
+    flow = (then(first, phone), then(phone, end))
+
+
+class Skipped(Workflow):
+    """What one failure has cancelled, another way out cancels for good."""
+
+    Input = s.Traveller
+    phone, mail = ask("phone", s.Answer), ask("mail", s.Answer)
+    flow = (
+        fork(begin, into=[fails, phone, mail]),
+        join(fails, phone, into=last, on_failure="fail_fast"),
+        join(last, mail, into=end, wait_for="any", rest="cancel"),
+    )
+
+
+class Orphaned(Workflow):
+    """A redo that is given up by one failure, and then cancelled with the rest of a branch."""
+
+    Input = s.Traveller
+    phone, mail, fax = (ask(name, s.Answer) for name in ("phone", "mail", "fax"))
+    flow = (
+        fork(begin, into=[LONG, mail, fax]),
+        then(mail, fails_later),
+        then(first, phone, fails_otherwise),
+        catch(fails_otherwise, error=Other, to=reads),
+        join(fails_otherwise, fails_later, into=last, on_failure="fail_fast"),
+        join(last, fax, into=end, wait_for="any", rest="cancel"),
+    )
+
+
+class CaughtFast(Workflow):
+    """The failed step is cancelled, and nobody can retry it any more; what it had given up is not."""
+
+    Input = s.Traveller
+    phone, mail = ask("phone", s.Answer), ask("mail", s.Answer)
+    flow = (
+        fork(begin, into=[fails, phone, mail]),
+        join(fails, phone, into=last, on_failure="fail_fast"),
+        then(mail, fails_otherwise_later),
+        catch(fails, fails_otherwise_later, error=Other, to=handler),
+    )
+
+
+class GivenUpCaught(Workflow):
+    """What one failure has given up is cancelled, and then the failure is retried."""
+
+    Input = s.Traveller
+    phone, mail = ask("phone", s.Answer), ask("mail", s.Answer)
+    flow = (
+        fork(begin, into=[fails, phone, mail]),
+        join(fails, phone, into=last, on_failure="fail_fast"),
+        then(mail, fails_later),
+        catch(phone, fails_later, error=Broken, to=handler),
+    )
+
+
+class PassedOver(Workflow):
+    """A join that is made by the change that gives it up."""
+
+    Input = s.Traveller
+    phone = ask("phone", s.Answer)
+    flow = (
+        fork(begin, into=[fails, phone]),
+        catch(fails, phone, error=Broken, to=handler),
+        join(fails, phone, into=end),
+    )
+
+
+FLOWS = (
+    Asked,
+    Caught,
+    CaughtFast,
+    Either,
+    GivenUpCaught,
+    Orphaned,
+    PassedOver,
+    Read,
+    Skipped,
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def flows() -> Iterator[None]:
+    yield from known_too(*FLOWS)
+
+
+def answer(process: ProcessInstance, node: str, asked: Ask) -> ProcessInstance:
+    decide(process.pk, visits(process, node)[-1].pk, "yes", request=asked())
+    return go_on(process)
+
+
+def rounds(process: ProcessInstance, node: str) -> list[tuple[int, str]]:
+    return [(run.round, run.status) for run in visits(process, node)]
+
+
+def test_a_redo_that_is_cancelled_with_its_branch_arrives_nowhere(asked: Ask) -> None:
+    process = finished(Caught)
+    broken.add("first")
+    redo(process.pk, "first", request=asked())
+    go_on(process)
+    assert rounds(process, "first") == [(1, "done"), (2, "retrying")]
+
+    process = answer(process, "mail", asked)
+
+    assert rounds(process, "first") == [(1, "done"), (2, "cancelled")]
+    assert statuses(process)["end"] == StepStatus.WAITING
+    assert answer(process, "phone", asked).status == Status.COMPLETED
+
+
+def test_a_redo_that_waits_is_cancelled_with_the_rest_of_a_branch(asked: Ask) -> None:
+    process = finished(Either)
+    broken.add("first")
+    redo(process.pk, "first", request=asked())
+
+    process = answer(process, "phone", asked)
+
+    assert process.status == Status.COMPLETED
+    assert rounds(process, "first") == [(1, "done"), (2, "cancelled")]
+    assert rounds(process, "mail") == [(1, "cancelled")]
+
+
+def test_who_waits_for_a_redo_that_is_cancelled_has_it_done_anew(asked: Ask) -> None:
+    process = finished(Read)
+    visits_of_first = process.step_runs.filter(node="first")
+    visits_of_first.update(result="torn")
+    broken.add("first")
+    process = answer(process, "fax", asked)
+    assert visit(process, "reads").blocked_on == "first"
+    broken.clear()
+
+    process = answer(process, "mail", asked)
+
+    assert rounds(process, "first") == [(1, "done"), (2, "cancelled"), (3, "done")]
+    assert visit(process, "reads").result == "Ito"
+    assert answer(process, "phone", asked).status == Status.COMPLETED
+
+
+def test_a_step_is_redone_again_after_its_redo_was_given_up(asked: Ask) -> None:
+    process = finished(Asked)
+    checkpoint = Checkpoint.objects.filter(instance=process).latest("revision")
+    redo(process.pk, "first", request=asked())
+    process = go_on(process)
+    resume(process.pk, checkpoint.revision, request=asked())
+    process = go_on(process)
+
+    redo(process.pk, "first", request=asked())
+
+    process = go_on(process)
+    assert rounds(process, "first") == [(1, "done"), (2, "superseded"), (3, "done")]
+    assert answer(process, "phone", asked).status == Status.COMPLETED
+
+
+def test_what_one_skipped_step_brings_back_another_can_cancel(asked: Ask) -> None:
+    broken.add("fails")
+    process = finished(Skipped)
+    edits: list[Any] = [
+        {"edit": "skip", "target": str(visit(process, "fails").pk), "value": None},
+        {"edit": "skip", "target": str(visit(process, "mail").pk), "value": "yes"},
+    ]
+
+    repair(process.pk, edits, request=asked())
+
+    process = go_on(process)
+    assert rounds(process, "phone") == [(1, "cancelled")]
+    assert process.status == Status.COMPLETED
+
+
+def test_what_a_retried_step_brings_back_a_skipped_one_can_cancel(asked: Ask) -> None:
+    broken.add("fails")
+    process = finished(Skipped)
+    mail = str(visit(process, "mail").pk)
+    skip = {"edit": "skip", "target": mail, "value": "yes"}
+
+    repair(process.pk, [{"edit": "retry"}, skip], request=asked())
+
+    process = go_on(process)
+    assert rounds(process, "phone") == [(1, "cancelled")]
+    assert process.status == Status.COMPLETED
+
+
+def test_what_was_given_up_is_cancelled_for_good_with_its_branch(asked: Ask) -> None:
+    broken.add("fails")
+    process = finished(Skipped)
+    assert visit(process, "phone").blocked_on == "fails"
+
+    process = answer(process, "mail", asked)
+
+    assert visit(process, "phone").blocked_on == ""
+    assert process.status == Status.COMPLETED
+
+
+def test_a_redo_that_was_given_up_and_is_cancelled_holds_nobody_up(asked: Ask) -> None:
+    process = finished(Orphaned)
+    process.step_runs.filter(node="first").update(result="torn")
+    broken.add("first")
+    answer(process, "phone", asked)
+    assert visit(process, "reads").blocked_on == "first"
+    answer(process, "mail", asked)
+    assert rounds(process, "first") == [(1, "done"), (2, "cancelled")]
+    answer(process, "fax", asked)
+    broken.clear()
+
+    assert insist(process).status == Status.COMPLETED
+
+
+def test_what_a_redo_that_failed_gave_up_is_cancelled_with_it(asked: Ask) -> None:
+    process = finished(Orphaned)
+    broken.add("first for good")
+    redo(process.pk, "first", request=asked())
+    go_on(process)
+
+    assert answer(process, "fax", asked).status == Status.COMPLETED
+
+
+def test_what_a_failure_gave_up_goes_on_when_the_failed_step_is_cancelled(
+    asked: Ask,
+) -> None:
+    broken.add("fails")
+    process = finished(CaughtFast)
+    assert visit(process, "phone").status == StepStatus.CANCELLED
+
+    answer(process, "mail", asked)
+
+    assert visit(process, "fails").status == StepStatus.CANCELLED
+    assert answer(process, "phone", asked).status == Status.COMPLETED
+
+
+def test_a_retry_brings_nothing_back_that_was_cancelled_meanwhile(asked: Ask) -> None:
+    broken.add("fails")
+    process = finished(GivenUpCaught)
+    answer(process, "mail", asked)
+    broken.clear()
+
+    retry(process.pk, request=asked())
+
+    assert go_on(process).status == Status.COMPLETED
+    assert rounds(process, "phone") == [(1, "cancelled")]
+
+
+def test_one_visit_is_not_edited_twice_however_its_number_is_written(
+    asked: Ask,
+) -> None:
+    process = finished(Asked)
+    key = visit(process, "first").pk
+    edits = [
+        {"edit": "result", "target": f"{zero}{key}", "value": "x"} for zero in ("", "0")
+    ]
+
+    with pytest.raises(OperationRefused, match="two edits of the same"):
+        repair(process.pk, edits, request=asked())
+
+
+def test_of_a_join_that_is_made_and_given_up_at_once_the_latter_is_told(
+    told: Told, asked: Ask
+) -> None:
+    broken.add("fails")
+    process = finished(PassedOver)
+
+    assert statuses(process)["end"] == StepStatus.NOT_TAKEN
+    assert [how for node, how in told if node == "end"] == [StepStatus.NOT_TAKEN]
