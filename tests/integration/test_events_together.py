@@ -1,5 +1,6 @@
 """Events of several processes are written together; what cannot be goes singly, and nothing is lost or done twice."""
 
+import threading
 import time
 from collections.abc import Iterator
 from uuid import UUID, uuid4
@@ -204,16 +205,19 @@ def test_what_another_has_locked_is_not_waited_for_by_the_others() -> None:
     for pk in pks:
         sent(pk, CardTurned())
     seen: list[list[tuple[str, int]]] = []
+    locked = threading.Event()
 
     def with_one_locked() -> None:
         with transaction.atomic():
             ProcessInstance.objects.select_for_update().get(pk=pks[1])
+            locked.set()
             until = time.monotonic() + 60
             while stand(pks)[2] != ("Down", 1) and time.monotonic() < until:
                 time.sleep(0.01)
             seen.append(stand(pks))
 
     def deliver() -> None:
+        assert locked.wait(60)
         while not ProcessInstance.objects.filter(pk=pks[2], step="Down").exists():
             drain()
             time.sleep(0.01)
