@@ -379,6 +379,7 @@ def test_results_that_their_worker_sees_to_are_left_to_it(
         return usual(quick)
 
     monkeypatch.setattr(QuickResults, "take", take)
+    monkeypatch.setattr(session, "HOLD_SECONDS", 30)  # all are quick
     worker.drain("default")
 
     assert seen

@@ -238,7 +238,7 @@ def test_one_after_which_the_application_decides_goes_alone(worker: Supervised) 
 
 
 def test_results_that_are_held_while_another_step_runs_are_stored_by_others(
-    worker: Supervised,
+    worker: Supervised, unhurried: None
 ) -> None:
     process = beside(*NAMES)
     seen: list[list[tuple[str, object]]] = []

@@ -25,9 +25,9 @@ from orchestrator.engine.storage.tables import events, step_runs
 from orchestrator.models import ProcessInstance, Status, StepRun
 from orchestrator.queue import calls_of
 from orchestrator.testing import registered
-from tests.services.supervised import Supervised, unhurried
+from tests.services.supervised import Supervised, quick, unhurried
 
-__all__ = ["unhurried"]
+__all__ = ["quick", "unhurried"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -177,7 +177,7 @@ def test_a_call_that_was_refused_once_ends_no_process_in_which_another_step_is_o
 
 
 def test_a_refused_commit_and_another_workers_change_make_no_revision_that_matches(
-    monkeypatch: pytest.MonkeyPatch,
+    quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     receipt = start_process(CallBesideTwo, Named("a"))
     [call] = calls(1)
@@ -236,7 +236,7 @@ def test_a_step_that_the_same_commit_has_begun_and_cancelled_is_not_run(
 
 
 def test_a_step_that_this_worker_has_cancelled_before_it_began_is_not_run(
-    monkeypatch: pytest.MonkeyPatch,
+    quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(draining, "UNSEEN", UNSEEN)
     CALLED.clear()

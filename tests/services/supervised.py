@@ -27,10 +27,21 @@ class Supervised(Current):
 
 
 @pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a step count as quick also on a machine that has much else to do."""
+    hold_long(monkeypatch)
+
+
+@pytest.fixture
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let four steps be claimed together, and be quick also on a machine that has much else to do."""
+    """Let four quick steps be claimed together."""
+    hold_long(monkeypatch)
     monkeypatch.setattr(draining, "FEW", 4)
     monkeypatch.setattr(draining, "BEGIN_SECONDS", 30)
     monkeypatch.setattr(draining, "GO_ON_SECONDS", 30)
+
+
+def hold_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let results be held for as long as a test takes."""
     for module in (session, quick_results):
         monkeypatch.setattr(module, "HOLD_SECONDS", 30)
