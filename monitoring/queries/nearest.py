@@ -167,7 +167,8 @@ class LiveData:
 
 def _hashable(value: Any) -> Hashable:
     if isinstance(value, dict | list):
-        return json.dumps(value, sort_keys=True)
+        # Beside the name of its type, for a text may read the same.
+        return type(value).__name__, json.dumps(value, sort_keys=True)
     return cast("Hashable", value)
 
 

@@ -225,6 +225,21 @@ def test_s9_2_the_nearest_processes_have_its_key_or_its_data() -> None:
     assert found[of_nothing.pk] == []
 
 
+def test_s9_2_a_text_that_reads_as_a_list_is_not_that_list() -> None:
+    process, event = parcel("P-1"), lost("P-9", id="a")
+    rows = ProcessInstance.objects.filter(pk=process.pk)
+    event.body = {"place": [1]}
+
+    rows.update(data={"place": "[1]"})
+    as_text = nearest([event])[event.pk]
+    rows.update(data={"place": [1]})
+    as_list = nearest([event])[event.pk]
+    rows.update(data=process.data)  # as its ledger tells
+
+    assert as_text == []
+    assert [near.why for near in as_list] == ["same place"]
+
+
 @pytest.fixture
 def read(client: Client, administrator: User) -> Callable[[str], str]:
     client.force_login(administrator)
