@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -182,11 +181,9 @@ def needs(health: Health, names: Collection[str]) -> AttentionCounts:
         health: what has been counted for the menu.
         names: of the definitions.
     """
-    found: dict[str, dict[str, Attention]] = defaultdict(dict)
+    counts = dict(_counted(health, names))
     in_all = {}
-    for kind, counted in _counted(health, names):
-        for name, number, oldest in counted:
-            found[name or ""][kind] = Attention(kind, number, oldest, name or "")
+    for kind, counted in counts.items():
         every = sum(number.number for _, number, _ in counted)
         first = min((at for _, _, at in counted if at), default=None)
         in_all[kind] = Attention(kind, Capped(min(every, FEW), FEW), first)
@@ -196,11 +193,8 @@ def needs(health: Health, names: Collection[str]) -> AttentionCounts:
         ("decisions", health.decisions),
     ):
         in_all[kind] = Attention(kind, listed, in_all[kind].oldest)
-    by_definition = {
-        name: {kind: found[name].get(kind, _none(kind, name)) for kind in KINDS}
-        for name in names
-    }
-    return AttentionCounts({kind: in_all[kind] for kind in KINDS}, by_definition)
+    every_kind = {kind: in_all[kind] for kind in KINDS}
+    return AttentionCounts(every_kind, _by_definition(counts, KINDS, names))
 
 
 def needs_of(names: Collection[str]) -> AttentionCounts:
@@ -208,24 +202,13 @@ def needs_of(names: Collection[str]) -> AttentionCounts:
 
     What is of one definition is looked for among the first of all, as in its list.
     """
-    found: dict[str, dict[str, Attention]] = defaultdict(dict)
-    for kind, counted in _counted_of(names):
-        for name, number, oldest in counted:
-            found[name or ""][kind] = Attention(kind, number, oldest, name or "")
     kinds = [kind for kind in KINDS if kind != "events"]
-    by_definition = {
-        name: {kind: found[name].get(kind, _none(kind, name)) for kind in kinds}
-        for name in names
-    }
+    by_definition = _by_definition(dict(_counted_of(names)), kinds, names)
     in_all = {
         kind: _summed(kind, [needs[kind] for needs in by_definition.values()])
         for kind in kinds
     }
     return AttentionCounts(in_all, by_definition)
-
-
-def _none(kind: str, definition: str) -> Attention:
-    return Attention(kind, Capped(0, CAP), None, definition)
 
 
 def _summed(kind: str, needs: list[Attention]) -> Attention:
@@ -243,6 +226,21 @@ Counted = list[tuple[str | None, Capped, datetime | None]]
 
 Rows = list[tuple[Any, ...]]
 """The same with plain numbers."""
+
+
+def _by_definition(
+    counts: Mapping[str, Counted], kinds: Iterable[str], names: Iterable[str]
+) -> dict[str, OfKind]:
+    """What was counted by kind, of each definition; also the kinds of which it has none."""
+    found: dict[str, OfKind] = {
+        name: {kind: Attention(kind, Capped(0, CAP), None, name) for kind in kinds}
+        for name in names
+    }
+    for kind, counted in counts.items():
+        for name, number, oldest in counted:
+            if name in found:
+                found[name][kind] = Attention(kind, number, oldest, name)
+    return found
 
 
 def _counted(health: Health, names: Collection[str]) -> Iterator[tuple[str, Counted]]:

@@ -22,9 +22,8 @@ def transitions_since(since: datetime, most: int) -> tuple[QuerySet[Checkpoint],
     rows = Checkpoint.objects.order_by()
     # The same ones whenever they are looked at, so that no number wavers.
     keys = range(first - first % -every, last + 1, every)
-    return rows.filter(among("pk", keys)) if every > 1 else rows.filter(
-        pk__gte=first
-    ), every
+    found = rows.filter(among("pk", keys)) if every > 1 else rows.filter(pk__gte=first)
+    return found, every
 
 
 def events_since(since: datetime, most: int) -> tuple[QuerySet[InboxEvent], int]:
