@@ -17,7 +17,7 @@ from django.utils.translation import ngettext_lazy
 from monitoring.queries.counts import CAP, EACH_FOUND, FEW, Capped, grouped
 from monitoring.queries.decisions import asked
 from monitoring.queries.events import by_verdict
-from monitoring.queries.failures import open_of
+from monitoring.queries.failures import names_of, open_of
 from monitoring.queries.handled import handled_causes, inbox
 from monitoring.queries.health import Health
 from monitoring.queries.instances.filters import Filters
@@ -245,11 +245,11 @@ def _by_definition(
 
 def _counted(health: Health, names: Collection[str]) -> Iterator[tuple[str, Counted]]:
     """Each kind by definition."""
+    # Many failures of one definition must not hide the few of another, which nothing else tells of.
+    yield "failures", _among(_failures() if health.failures else [], CAP)
     for kind, number, rows, at in _in_menu(health):
-        # Many failures of one definition must not hide the few of another, which nothing else tells of.
-        most = CAP if kind == "failures" else EACH_FOUND
-        found = grouped(rows, "of", oldest=at, cap=most) if number else []
-        yield kind, _among(found, most)
+        found = grouped(rows, "of", oldest=at, cap=EACH_FOUND) if number else []
+        yield kind, _among(found, EACH_FOUND)
     stalled = [(row.name, 1, row.changed_at) for row in stalled_processes()]
     yield "stalled", _among(_together(stalled), CAP)
     yield "overdue", _among(_overdue(), CAP)
@@ -312,16 +312,20 @@ def _among(rows: Rows, most: int) -> Counted:
 
 
 def _in_menu(health: Health) -> Iterator[tuple[str, Capped, list[QuerySet[Any]], str]]:
-    """What the menu has counted, with its rows, and the field that says since when."""
+    """What else the menu has counted, with its rows, and the field that says since when."""
     of_visit, of_event = _name_of("instance_id"), _name_of("process_id")
-    failures = [
-        part.order_by("-pk").annotate(of=of_visit) for part in inbox(handled_causes())
-    ]
-    yield "failures", health.failures, failures, "opened_at"
     questions = asked().order_by("pk").annotate(of=of_visit)
     yield "decisions", health.decisions, [questions], "started_at"
     events = [rows.annotate(of=of_event) for rows in by_verdict().values()]
     yield "events", health.events, events, "received_at"
+
+
+def _failures() -> Rows:
+    """The newest open failures, those of one cause together."""
+    parts = [part.order_by("-pk") for part in inbox(handled_causes())]
+    found = grouped(parts, "fingerprint", oldest="opened_at", newest="id", cap=CAP)
+    names = names_of(key for *_, key in found)
+    return _together((names.get(key), number, at) for _, number, at, key in found)
 
 
 def _name_of(process: str) -> Subquery:
@@ -343,9 +347,9 @@ def _late_since() -> Subquery:
     return Subquery(visits.values("wake_at")[:1])
 
 
-def _together(rows: Iterable[tuple[str, int, datetime | None]]) -> Rows:
+def _together(rows: Iterable[tuple[str | None, int, datetime | None]]) -> Rows:
     """Rows of one definition as one, with the oldest of them."""
-    found: dict[str, tuple[int, datetime | None]] = {}
+    found: dict[str | None, tuple[int, datetime | None]] = {}
     for name, number, at in rows:
         before, oldest = found.get(name, (0, at))
         earliest = min((one for one in (oldest, at) if one), default=None)

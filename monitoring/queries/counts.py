@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 CAP = 5_000
 """Rows looked at for one set of counts."""
 
-EACH_FOUND = 2_000
+EACH_FOUND = 1_000
 """Rows looked at for one set of counts for which the process of each is read too."""
 
 MANY = 10_000
@@ -102,14 +102,16 @@ def grouped(
     *fields: str,
     cap: int = CAP,
     oldest: str = "",
+    newest: str = "",
 ) -> list[tuple[Any, ...]]:
-    """Counts by the values of fields: tuples of values with the count last.
+    """Counts by the values of fields: tuples of values, the count, and the ends that are asked for.
 
     Args:
         rows: or several parts; at most `cap` rows of each are looked at, in its order.
         oldest: a field with a time, the first of which follows the count.
+        newest: a field with a key, the last of which follows after that.
     """
-    wanted = (*fields, oldest) if oldest else fields
+    wanted = [name for name in (*fields, oldest, newest) if name]
     values: Sequence[str] = (MARK,)
     if isinstance(rows, ForEach):
         parts, values = [rows.rows], rows.values
@@ -125,20 +127,26 @@ def grouped(
     if not looked_at:
         return []
     connection = connections[parts[0].db]
-    names = ", ".join(
-        connection.ops.quote_name(_column(parts[0], field)) for field in fields
-    )
+
+    def quoted(field: str) -> str:
+        return connection.ops.quote_name(_column(parts[0], field))
+
+    names = ", ".join(map(quoted, fields))
     # Names come from the model and the inner statements from the query compiler, their values as parameters.
     inner = " UNION ALL ".join(f"SELECT * FROM ({sql}) AS part" for sql, _ in looked_at)  # noqa: S608
-    at = connection.ops.quote_name(_column(parts[0], oldest)) if oldest else ""
-    figures = f"COUNT(*), MIN({at})" if oldest else "COUNT(*)"
+    figures = "COUNT(*)"
+    figures += f", MIN({quoted(oldest)})" if oldest else ""
+    figures += f", MAX({quoted(newest)})" if newest else ""
     statement = (
         f"SELECT {names}, {figures} FROM ({inner}) AS looked_at GROUP BY {names}"  # noqa: S608
     )
     with connection.cursor() as cursor:
         cursor.execute(statement, [value for _, given in looked_at for value in given])
         found = list(cursor.fetchall())
-    return [(*row[:-1], moment(row[-1])) for row in found] if oldest else found
+    if not oldest:
+        return found
+    at = len(fields) + 1
+    return [(*row[:at], moment(row[at]), *row[at + 1 :]) for row in found]
 
 
 def moment(stored: Any) -> datetime | None:

@@ -95,6 +95,15 @@ def definition_name() -> Subquery:
     return Subquery(named.values("name"))
 
 
+def names_of(keys: Iterable[int]) -> dict[int, str | None]:
+    """The definitions' names of some failures by their keys; None where it is no process's.
+
+    All of one cause are of one definition: whoever asks for many asks for one of each cause.
+    """
+    rows = Incident.objects.filter(pk__in=list(keys)).annotate(of=definition_name())
+    return dict(rows.values_list("pk", "of"))
+
+
 def number_open(definition: str = "") -> Capped:
     """How many there are that are not handled, of all definitions or of one."""
     if definition:
@@ -217,23 +226,14 @@ def _newest_by_cause(definition: str, before: int | None) -> dict[str, int]:
     """The fingerprints of groups with the key of the newest failure of each: those of what failed last, and others."""
     left_out = [] if definition else handled_causes()
     parts = [open_of(definition)] if definition else inbox(left_out)
-    looked_at = _newest(parts, before)
-    found = dict(reversed(looked_at))
-    if not definition and len(looked_at) >= MANY // len(parts):
+    most = max(MANY // len(parts), 1)
+    rows = [_below(part, before).order_by("-pk") for part in parts]
+    looked_at = grouped(rows, "fingerprint", newest="id", cap=most)
+    found = {cause: key for cause, _number, key in looked_at}
+    if not definition and sum(number for _, number, _ in looked_at) >= most:
         behind = {f: key for f, key in _causes().items() if f not in left_out}
         found |= {f: key for f, key in behind.items() if before is None or key < before}
     return _unseen(found, before) if before is not None else found
-
-
-def _newest(
-    parts: Sequence[QuerySet[Incident]], before: int | None
-) -> list[tuple[str, int]]:
-    """The fingerprints and keys of the newest, of several parts as many of each."""
-    rows = [_below(part, before).order_by("-pk") for part in parts]
-    if len(rows) == 1:
-        return list(rows[0].values_list("fingerprint", "pk")[:MANY])
-    found = grouped(rows, "fingerprint", "id", cap=max(MANY // len(rows), 1))
-    return sorted(((f, key) for f, key, _ in found), key=lambda one: -one[1])
 
 
 def _below(rows: QuerySet[Incident], before: int | None) -> QuerySet[Incident]:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from monitoring.queries.failures import names_of
 from monitoring.queries.lately import transitions_since
 from orchestrator.models import Incident
 from orchestrator.models.process_instance import ENDED
@@ -138,9 +139,13 @@ def _transitions(until: datetime) -> tuple[list[tuple[str, int, bool]], int]:
 def _failures(until: datetime) -> tuple[list[tuple[str, int]], bool]:
     """The newest failures with name and minute, and whether there may be more in the hour."""
     newest = Incident.objects.order_by("-pk")
-    rows = newest.values_list("instance__name", "opened_at")[:FAILURES]
-    found = [(name or "", at) for name, at in rows if at >= until - HOUR]
-    named = [(name, _minute(at, until)) for name, at in found]
+    rows = newest.values_list("fingerprint", "pk", "opened_at")[:FAILURES]
+    found = [row for row in rows if row[2] >= until - HOUR]
+    one_of = {cause: key for cause, key, _ in found}
+    names = names_of(one_of.values())
+    named = [
+        (names.get(one_of[cause]) or "", _minute(at, until)) for cause, _, at in found
+    ]
     return named, len(named) >= FAILURES
 
 
