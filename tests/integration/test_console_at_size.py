@@ -267,7 +267,7 @@ def many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ):
         monkeypatch.setattr(module, name, BOUND)
     monkeypatch.setattr(counts.capped, "__defaults__", (BOUND,))
-    given = {"cap": BOUND, "oldest": ""}
+    given = {"cap": BOUND, "oldest": "", "newest": ""}
     monkeypatch.setattr(counts.grouped, "__kwdefaults__", given)
     seeding.seed(PROCESSES, [livelier(recording) for recording in recorded()])
     audited(PROCESSES * 3)
