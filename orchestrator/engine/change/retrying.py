@@ -187,7 +187,10 @@ def wait_again(
 
 
 def revive(change: WorkflowChange, node: str) -> None:
-    """Brings back the visits that were cancelled because this step had failed; once, however many elements had."""
+    """Brings back the visits that were cancelled because this step had failed; once, however many elements had.
+
+    They are stored at once: what follows from the step may cancel them again, which it must find them for.
+    """
     if node in change.revived:
         return
     change.revived.add(node)
@@ -195,7 +198,8 @@ def revive(change: WorkflowChange, node: str) -> None:
         blocked=Blocked.FAILURE, blocked_on=node, status=StepStatus.CANCELLED
     )
     begun: dict[str, int] = {}
-    for run in cancelled.order_by("item", "pk"):
+    found = list(cancelled.order_by("item", "pk"))
+    for run in found:
         change.instance.open_steps += 1
         values = dict(REVIVED)
         if run.kind == StepKind.ITEM:
@@ -204,6 +208,8 @@ def revive(change: WorkflowChange, node: str) -> None:
         change.mark(step_runs.update(values, {"id": run.pk}))
         change.touch(run, str(values["status"]))
         change.rings.add(run.queue)
+    if found:
+        change.flush()
 
 
 UNHELD: dict[str, Any] = {"wake_at": None, "owner": "", "attempt": 0}

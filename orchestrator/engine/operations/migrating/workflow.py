@@ -43,6 +43,7 @@ from orchestrator.exceptions import (
     UnknownDefinition,
 )
 from orchestrator.models import (
+    Blocked,
     Definition,
     ProcessInstance,
     StepKind,
@@ -323,6 +324,7 @@ def carry_out(press: Press, plan: WorkflowMigration) -> dict[str, Any]:
     _take_open(change, plan)
     _give_up(instance, plan.given_up)
     _rename(instance, renamed)
+    _requeue_given_up(change)
     pinned = plan.pin.row()
     definitions.keep_secrets(pinned, plan.pinned)
     change.pin(pinned)
@@ -368,12 +370,21 @@ def _give_up(instance: ProcessInstance, steps: list[str]) -> None:
     rows.update(status=StepStatus.SUPERSEDED, blocked="", blocked_on="")
 
 
+def _requeue_given_up(change: WorkflowChange) -> None:
+    """Gives what a failure has cancelled, and may bring back, the queues of the other version."""
+    cancelled = {"status": StepStatus.CANCELLED, "blocked": Blocked.FAILURE}
+    rows = change.instance.step_runs.filter(**cancelled)
+    for name in set(rows.values_list("node", flat=True)):
+        queue = queue_of(change.plan[name].step, change.queue)
+        rows.filter(node=name).update(queue=queue)
+
+
 def _rename(instance: ProcessInstance, names: Mapping[str, str]) -> None:
     """Gives the visits the new names of their steps, by way of names that no step has: some may only be exchanged."""
     rows = instance.step_runs
     between = {old: f" {number}" for number, old in enumerate(sorted(names))}
-    for old, name in between.items():
-        rows.filter(node=old).update(node=name)
-    for old, name in between.items():
-        rows.filter(node=name).update(node=names[old])
-        rows.filter(finished_at=None, blocked_on=old).update(blocked_on=names[old])
+    for column in ("node", "blocked_on"):
+        for old, name in between.items():
+            rows.filter(**{column: old}).update(**{column: name})
+        for old, name in between.items():
+            rows.filter(**{column: name}).update(**{column: names[old]})

@@ -1,0 +1,199 @@
+"""Branches that a failure had given up come back when somebody sees to it, unless they are needed no more."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import ClassVar
+
+import pytest
+
+from orchestrator.definition import (
+    Workflow,
+    ask,
+    each,
+    join,
+    migrates_from,
+    start,
+    step,
+)
+from orchestrator.engine.invariants import violations
+from orchestrator.engine.operations import migrate, retry, skip
+from orchestrator.models import ProcessInstance
+from orchestrator.testing import registered
+from tests.apps.compensation.fixtures import Ask, asked
+from tests.apps.patterns.desk import finished, go_on, statuses, visit, visits
+from tests.apps.versions.desk import only
+
+__all__ = ["asked"]
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known")]
+
+ELSEWHERE = "elsewhere"
+"""A queue that nobody works off until a test does."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    numbers: list[int]
+
+
+class Choice(StrEnum):
+    YES = "yes"
+
+
+class Calls:
+    """What was called, and whether it works."""
+
+    made: ClassVar[list[str]] = []
+    broken: ClassVar[bool] = True
+
+
+def given(numbers: list[int]) -> list[int]:
+    return numbers
+
+
+def work(item: int) -> int:
+    raise ConnectionError("no line")
+
+
+def other() -> int:
+    Calls.made.append("other")
+    return 1
+
+
+def pack() -> int:
+    if Calls.broken:
+        raise ConnectionError("no line")
+    return 1
+
+
+def label() -> int:
+    return 2
+
+
+def send() -> int:
+    return 3
+
+
+working = step(work, retries=0)
+others = step(other, queue=ELSEWHERE)
+question = ask("question", Choice)
+either = partial(join, into=send, wait_for="any", on_failure="fail_fast", rest="cancel")
+
+
+class EitherWay(Workflow):
+    """Of a map and another branch the first one is enough; the other is cancelled then, and when one fails."""
+
+    Input = Numbers
+    flow = (
+        each(given, over="", do=working, into=send),
+        start(given, others),
+        either(working, others),
+    )
+
+
+class EitherAsked(Workflow):
+    """The same, where the other branch asks somebody."""
+
+    Input = Numbers
+    flow = (
+        start(given, question),
+        each(given, over="", do=working, into=send),
+        either(working, question),
+    )
+
+
+def packed(*names: str, queue: str) -> tuple[object, ...]:
+    """Return the flow in which these two steps are begun together, of which the first may fail."""
+    packing = step(pack, names[0], retries=0, gives="packed")
+    labelling = step(label, names[1], queue=queue, gives="labelled")
+    return (
+        start(packing, labelling),
+        join(packing, labelling, into=send, on_failure="fail_fast"),
+    )
+
+
+class Parcel(Workflow):
+    name = "parcel"
+    flow = packed("pack", "label", queue=ELSEWHERE)
+
+
+class ParcelRenamed(Workflow):
+    name = "parcel"
+    version = 2
+    migrations = (migrates_from(1, steps={"pack": "wrap"}),)
+    flow = packed("wrap", "label", queue="far away")
+
+
+class ParcelExchanged(Workflow):
+    name = "parcel"
+    version = 3
+    migrations = (migrates_from(1, steps={"pack": "label", "label": "pack"}),)
+    flow = packed("label", "pack", queue="far away")
+
+
+@pytest.fixture(scope="module")
+def known() -> Iterator[None]:
+    with registered(EitherWay, EitherAsked, Parcel, ParcelRenamed, ParcelExchanged):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def calls() -> None:
+    Calls.broken = True
+    Calls.made.clear()
+
+
+def skip_element(process: ProcessInstance, ask_of: Ask) -> None:
+    [element] = [run for run in visits(process, "work") if run.item is not None]
+    skip(process.pk, element.pk, 1, request=ask_of())
+
+
+def test_a_branch_that_is_needed_no_more_once_the_failed_one_is_skipped_stays_cancelled(
+    asked: Ask,
+) -> None:
+    process = finished(EitherWay, [13])
+    assert (process.status, statuses(process)["other"]) == ("failed", "cancelled")
+
+    skip_element(process, asked)
+
+    process = go_on(go_on(process), ELSEWHERE)
+    assert (process.status, process.open_steps) == ("completed", 0)
+    assert (statuses(process)["other"], Calls.made) == ("cancelled", [])
+    assert violations() == []
+
+
+def test_a_question_that_is_needed_no_more_keeps_its_process_from_no_end(
+    asked: Ask,
+) -> None:
+    process = finished(EitherAsked, [13])
+
+    skip_element(process, asked)
+
+    process = go_on(process)
+    assert (process.status, process.open_steps) == ("completed", 0)
+    assert violations() == []
+
+
+@pytest.mark.parametrize(
+    ("version", "failed", "given_up"), [(2, "wrap", "label"), (3, "label", "pack")]
+)
+@pytest.mark.parametrize("remedy", ["retry", "skip"])
+def test_a_branch_comes_back_in_a_version_that_calls_the_steps_otherwise(
+    asked: Ask, remedy: str, version: int, failed: str, given_up: str
+) -> None:
+    with only("parcel", 1):
+        process = finished(Parcel)
+    assert statuses(process)["label"] == "cancelled"
+    Calls.broken = False
+
+    migrate(process.pk, version, {}, request=asked())
+    if remedy == "retry":
+        retry(process.pk, request=asked())
+    else:
+        skip(process.pk, visit(process, failed).pk, 1, request=asked())
+
+    process = go_on(go_on(go_on(process), "far away"))
+    assert (process.status, statuses(process)[given_up]) == ("completed", "done")
+    assert violations() == []
