@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import User
@@ -15,6 +16,7 @@ from orchestrator.definition import Workflow
 from orchestrator.engine.change.child_failure import failure_of
 from orchestrator.engine.claims import leases
 from orchestrator.engine.drain import drain
+from orchestrator.engine.failures import of_step
 from orchestrator.engine.invariants import violations
 from orchestrator.engine.operations import (
     cancel,
@@ -747,3 +749,27 @@ def test_the_button_of_a_child_that_was_left_says_why(
 
     child = child_of(process)
     assert refusals([child], operator)[child.pk]["retry"] == "Its parent went on"
+
+
+@pytest.mark.parametrize("definition", [p.Plain, p.OnlyDeclined])
+def test_one_that_is_restarted_while_a_worker_sees_its_failure_is_waited_for_anew(
+    definition: type[Workflow], asked: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle = of_step._settle_somehow
+    replaced: list[UUID] = []
+
+    def settle_late(run: StepRun, error: Exception, *others: Any) -> None:
+        if run.child_id is not None and not replaced:
+            faults.clear()
+            replaced.append(run.child_id)
+            again = {"town": "Kobe", "errands": 1}
+            restart(run.child_id, again, request=asked())
+        settle(run, error, *others)
+
+    monkeypatch.setattr(of_step, "_settle_somehow", settle_late)
+    process = go_on(broken(definition))
+
+    assert replaced
+    assert standing(process) == ["completed", "completed"]
+    assert not process.incidents.exists()
+    assert statuses(process).get("other") != "done"

@@ -91,10 +91,14 @@ def _read(definition: type[Workflow], input_json: Any) -> Any:
 
 
 def _hand_over(instance: ProcessInstance, new: UUID) -> ProcessInstance | None:
-    """The step of another process that waits for this one waits for the new one instead."""
+    """The step of another process that waits for this one waits for the new one instead.
+
+    A worker that has just taken it, to see how this one has ended, loses it: what it has seen is over.
+    """
     waiting = StepRun.objects.filter(child=instance.pk, finished_at=None)
     runs = list(waiting)
-    send([step_runs.update({"child": new}, {"id": run.pk}) for run in runs])
+    anew = {"child": new, **retrying.UNHELD}
+    send([step_runs.update(anew, {"id": run.pk}) for run in runs])
     return instance.parent if runs else None
 
 
