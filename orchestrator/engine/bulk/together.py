@@ -24,6 +24,7 @@ from orchestrator.engine.operations.circumstances import Processes
 from orchestrator.engine.storage import group_commit
 from orchestrator.engine.storage.batch import Statement
 from orchestrator.engine.storage.tables import instances, operator_actions
+from orchestrator.exceptions import ProcessionError
 from orchestrator.models import (
     BulkItem,
     BulkOperation,
@@ -64,12 +65,17 @@ def press_together(
         if _can(action, one)
     ]
     before = {press.process.pk: shown(press.process) for press in presses}
-    changes = action.together(presses, *operation.given)
     requests = {press.process.pk: press.request for press in presses}
+    changes: list[ProcessChange] = []
     writes: list[list[Statement]] = []
-    for change in changes:
+    for change in action.together(presses, *operation.given):
         pk = change.instance.pk
-        rows = change.prepared()
+        try:
+            rows = change.prepared()
+        except ProcessionError as refusal:  # by itself it is refused, and says why
+            log.info("%s is tried by itself: %s", change.instance, refusal)
+            continue
+        changes.append(change)
         row = row_of(
             action.name,
             requests[pk],

@@ -249,11 +249,17 @@ class ProcessChange:
         return incidents.resolved("cancelled", self.now, **about)
 
     def _check_limit(self) -> None:
-        """Stops a process that goes round for ever; showing that it has failed is still allowed."""
+        """Stops a process that goes round for ever; it may still be shown to have failed, be undone, and end."""
+        if self.instance.status == Status.FAILED or self._comes_to_its_end():
+            return
         limit = conf().TRANSITIONS_LIMIT
-        if self.revision > limit and self.instance.status != Status.FAILED:
+        if self.revision > limit:
             most = f"the process has made {limit:,} transitions, the most it may"
             raise LimitReached(f"{most} (PROCESSION TRANSITIONS_LIMIT)")
+
+    def _comes_to_its_end(self) -> bool:
+        """Whether nothing can follow from this that goes round."""
+        return self.instance.finished_at is not None
 
     def _instance(self) -> Statement:
         instance = self.instance

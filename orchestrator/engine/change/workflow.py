@@ -270,6 +270,9 @@ class WorkflowChange(ProcessChange):
         self._insert_fresh()
         return super().prepared()
 
+    def _comes_to_its_end(self) -> bool:
+        return self.undoing or super()._comes_to_its_end()
+
     def _insert_fresh(self) -> None:
         if mine := [row for row in self.fresh if row.owner]:
             self.writes.append(step_runs.insert_known(*mine))
