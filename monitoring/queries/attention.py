@@ -14,7 +14,15 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
-from monitoring.queries.counts import CAP, EACH_FOUND, FEW, Capped, grouped
+from monitoring.queries.counts import (
+    CAP,
+    EACH_FOUND,
+    FEW,
+    MARK,
+    Capped,
+    ForEach,
+    grouped,
+)
 from monitoring.queries.decisions import asked
 from monitoring.queries.events import by_verdict
 from monitoring.queries.failures import names_of, open_of
@@ -22,7 +30,7 @@ from monitoring.queries.handled import handled_causes, inbox
 from monitoring.queries.health import Health
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.overdue import overdue_visits
-from monitoring.queries.stalled import stalled_processes
+from monitoring.queries.stalled import stalled_by_definition
 from orchestrator.models import ProcessInstance, Status
 
 
@@ -250,8 +258,7 @@ def _counted(health: Health, names: Collection[str]) -> Iterator[tuple[str, Coun
     for kind, number, rows, at in _in_menu(health):
         found = grouped(rows, "of", oldest=at, cap=EACH_FOUND) if number else []
         yield kind, _among(found, EACH_FOUND)
-    stalled = [(row.name, 1, row.changed_at) for row in stalled_processes()]
-    yield "stalled", _among(_together(stalled), CAP)
+    yield "stalled", _among(stalled_by_definition(), CAP)
     yield "overdue", _among(_overdue(), CAP)
     escalated = ProcessInstance.objects.escalated().annotate(of=F("name"))
     found = grouped(escalated, "of", oldest="escalated_at", cap=EACH_FOUND)
@@ -267,8 +274,7 @@ def _counted_of(names: Collection[str]) -> Iterator[tuple[str, Counted]]:
     ):
         each = (grouped(rows_of(name), "kind", oldest=at, cap=CAP) for name in names)
         yield kind, [_one(name, rows) for name, rows in zip(names, each, strict=True)]
-    stalled = [(row.name, 1, row.changed_at) for row in stalled_processes()]
-    yield "stalled", _only(names, _among(_together(stalled), CAP))
+    yield "stalled", _only(names, _among(stalled_by_definition(), CAP))
     yield "overdue", _only(names, _among(_overdue(), CAP))
     escalated = ProcessInstance.objects.escalated().filter(name__in=names)
     found = grouped(escalated, "name", oldest="escalated_at", cap=EACH_FOUND)
@@ -288,18 +294,13 @@ def _only(names: Collection[str], counted: Counted) -> Counted:
 
 def _held_up(names: Collection[str]) -> Iterator[tuple[str, Counted]]:
     """What is tried again, or paused, of each definition."""
-    live, since = ProcessInstance.objects.live(), Coalesce("paused_at", "changed_at")
-    parts = [
-        live.filter(name=name, status=status).annotate(since=since)
-        for status in (Status.RETRYING, Status.PAUSED)
-        for name in sorted(names)
-    ]
-    each = grouped(parts, "status", "name", oldest="since", cap=FEW)
+    live = ProcessInstance.objects.live().filter(name=MARK)
+    since = Coalesce("paused_at", "changed_at")
     for status in (Status.RETRYING, Status.PAUSED):
-        yield (
-            str(status),
-            [(name, Capped(n, FEW), at) for its, name, n, at in each if its == status],
-        )
+        rows = live.filter(status=status).annotate(since=since)
+        each = ForEach(rows, sorted(names))
+        found = grouped(each, "name", oldest="since", cap=FEW)
+        yield str(status), [(name, Capped(n, FEW), at) for name, n, at in found]
 
 
 def _among(rows: Rows, most: int) -> Counted:

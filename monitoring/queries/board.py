@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,7 +17,7 @@ from monitoring.queries.attention import (
     needs_of,
     urgent,
 )
-from monitoring.queries.counts import FEW, Capped, grouped
+from monitoring.queries.counts import FEW, MARK, Capped, ForEach, grouped
 from monitoring.queries.failures import AlikeFailures, largest_group
 from monitoring.queries.health import Health
 from monitoring.queries.last_hour import Hour, LastHour, last_hour
@@ -146,11 +146,10 @@ def board(
 
 
 def _rows(
-    names: Iterable[str], needed: dict[str, OfKind], hour: LastHour
+    names: Sequence[str], needed: dict[str, OfKind], hour: LastHour
 ) -> list[DefinitionRow]:
-    rows = ProcessInstance.objects.live()
-    parts = [rows.filter(name=name) for name in names]
-    live = dict(grouped(parts, "name", cap=FEW))
+    rows = ProcessInstance.objects.live().filter(name=MARK)
+    live = dict(grouped(ForEach(rows, names), "name", cap=FEW))
     return [
         DefinitionRow(
             name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
+from monitoring.queries.counts import MARK, ForEach, grouped
 from monitoring.queries.graphs import labels_of
 from monitoring.statuses import look
 from orchestrator.engine.operations import Circumstances, on_processes, sleeping_work
@@ -35,6 +36,9 @@ STILL = timedelta(minutes=1)
 
 LOOKED_AT = 1_000
 """Processes that one look looks at, of each status."""
+
+SAY_SO = (Status.RUNNING, Status.RETRYING)
+"""The statuses that say that a process goes on."""
 
 
 @dataclass(frozen=True)
@@ -66,19 +70,27 @@ class StalledPage:
 def stalled_processes() -> list[ProcessInstance]:
     """Those that say they go on, and nothing of them will: no wait, nothing that a worker has or will take, no retry.
 
-    They are looked for among the first that say so of each status. Of each there is what the first page needs.
+    They are looked for among the first that say so of each status. Of each there is what its place in a list needs.
     """
-    found: list[ProcessInstance] = []
-    for status in (Status.RUNNING, Status.RETRYING):
-        first = ProcessInstance.objects.live().filter(status=status)
-        keys = first.order_by("status", "pk").values("pk")[:LOOKED_AT]
-        rows = ProcessInstance.objects.filter(pk__in=keys, changed_at__lt=Now() - STILL)
-        still = rows.only("pk", "name", "changed_at").exclude(Exists(_goes_on()))
-        for work, process in ((IssuedCommand, "instance"), (InboxEvent, "process")):
-            waking = work._default_manager.filter(**{process: OuterRef("pk")})
-            still = still.exclude(Exists(waking.filter(wake_at__isnull=False)))
-        found += still
-    return found
+    return [one for status in SAY_SO for one in _still(status)]
+
+
+def stalled_by_definition() -> list[tuple[str, int, datetime | None]]:
+    """The same as the names of definitions, each with how many there are, and since when the first of them."""
+    each = ForEach(_still(MARK), SAY_SO)
+    return grouped(each, "name", oldest="changed_at", cap=LOOKED_AT)
+
+
+def _still(status: str) -> QuerySet[ProcessInstance]:
+    """Those that stand still of the first that have this status."""
+    first = ProcessInstance.objects.live().filter(status=status)
+    keys = first.order_by("status", "pk").values("pk")[:LOOKED_AT]
+    rows = ProcessInstance.objects.filter(pk__in=keys, changed_at__lt=Now() - STILL)
+    still = rows.only("pk", "name", "changed_at").exclude(Exists(_goes_on()))
+    for work, process in ((IssuedCommand, "instance"), (InboxEvent, "process")):
+        waking = work._default_manager.filter(**{process: OuterRef("pk")})
+        still = still.exclude(Exists(waking.filter(wake_at__isnull=False)))
+    return still
 
 
 def _goes_on() -> QuerySet[StepRun]:
