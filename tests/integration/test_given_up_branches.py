@@ -19,6 +19,7 @@ from orchestrator.definition import (
 )
 from orchestrator.engine.invariants import violations
 from orchestrator.engine.operations import migrate, retry, skip
+from orchestrator.engine.storage import idle_limit
 from orchestrator.models import ProcessInstance
 from orchestrator.testing import registered
 from tests.apps.compensation.fixtures import Ask, asked
@@ -55,6 +56,10 @@ def given(numbers: list[int]) -> list[int]:
 
 def work(item: int) -> int:
     raise ConnectionError("no line")
+
+
+def weigh(item: int) -> int:
+    return item
 
 
 def other() -> int:
@@ -104,6 +109,19 @@ class EitherAsked(Workflow):
     )
 
 
+class Wide(Workflow):
+    """A step that fails beside a map has all its elements given up."""
+
+    Input = Numbers
+    packing = step(pack, retries=0, gives="packed")
+    waiting = step(weigh, queue=ELSEWHERE)
+    flow = (
+        each(given, over="", do=waiting, into=send),
+        start(given, packing),
+        join(waiting, packing, into=send, on_failure="fail_fast"),
+    )
+
+
 def packed(*names: str, queue: str) -> tuple[object, ...]:
     """Return the flow in which these two steps are begun together, of which the first may fail."""
     packing = step(pack, names[0], retries=0, gives="packed")
@@ -135,7 +153,9 @@ class ParcelExchanged(Workflow):
 
 @pytest.fixture(scope="module")
 def known() -> Iterator[None]:
-    with registered(EitherWay, EitherAsked, Parcel, ParcelRenamed, ParcelExchanged):
+    with registered(
+        EitherWay, EitherAsked, Wide, Parcel, ParcelRenamed, ParcelExchanged
+    ):
         yield
 
 
@@ -197,3 +217,20 @@ def test_a_branch_comes_back_in_a_version_that_calls_the_steps_otherwise(
     process = go_on(go_on(go_on(process), "far away"))
     assert (process.status, statuses(process)[given_up]) == ("completed", "done")
     assert violations() == []
+
+
+def test_the_idle_limit_grows_with_what_is_given_up_and_comes_back(
+    asked: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed: list[int] = []
+    monkeypatch.setattr(idle_limit, "allow_rows", allowed.append)
+    process = finished(Wide, list(range(300)))
+    assert statuses(process)["weigh"] == "cancelled"
+    assert max(allowed) >= 300
+    Calls.broken = False
+    allowed.clear()
+
+    retry(process.pk, request=asked())
+
+    assert max(allowed) >= 300
+    assert visits(process, "weigh")[-1].status == "ready"

@@ -17,6 +17,7 @@ from orchestrator.engine.change import incidents
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.child_failure import failure_of
 from orchestrator.engine.change.workflow import WorkflowChange, locked_child
+from orchestrator.engine.storage import idle_limit
 from orchestrator.engine.storage.tables import commands, events, instances, step_runs
 from orchestrator.models import (
     Blocked,
@@ -82,7 +83,9 @@ def try_steps_again(change: WorkflowChange, but: Collection[int] = ()) -> None:
         change: the change of the process.
         but: the keys of visits that are left as they are.
     """
-    for run in troubled(change).exclude(pk__in=but):
+    found = list(troubled(change).exclude(pk__in=but))
+    idle_limit.allow_rows(len(found))
+    for run in found:
         if run.status == StepStatus.FAILED:
             revive(change, run.node)
         mark_due(change, run)
@@ -199,6 +202,7 @@ def revive(change: WorkflowChange, node: str) -> None:
     )
     begun: dict[str, int] = {}
     found = list(cancelled.order_by("item", "pk"))
+    idle_limit.allow_rows(len(found))
     for run in found:
         change.instance.open_steps += 1
         values = dict(REVIVED)

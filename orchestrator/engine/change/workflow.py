@@ -167,9 +167,10 @@ class WorkflowChange(ProcessChange):
     def open_visits(self, names: Sequence[str]) -> list[StepRun]:
         if not names:
             return []
-        idle_limit.allow_rows(len(names))
         runs = self.instance.step_runs.filter(node__in=names, finished_at=None)
-        return [run for run in runs if run.pk not in self.closed]
+        found = [run for run in runs if run.pk not in self.closed]
+        idle_limit.allow_rows(len(found))
+        return found
 
     # Joins
 

@@ -40,7 +40,7 @@ from orchestrator.engine.change.workflow import (
 from orchestrator.engine.claims import give_back
 from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.failures import backoff, of_work
-from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage import definitions, idle_limit
 from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.engine.storage.tables import instances, step_runs
@@ -297,10 +297,12 @@ def _close_map(change: WorkflowChange, item: StepRun, error: Exception) -> None:
     """The map of an element whose failure is caught has failed; its other elements are cancelled."""
     head = maps.head_of(change, item)
     change.close_open(head, StepStatus.FAILED, **failed(item, error))
-    others = change.instance.step_runs.filter(
+    rows = change.instance.step_runs.filter(
         node=item.node, kind=StepKind.ITEM, finished_at=None
     )
-    for other in others.exclude(pk=item.pk):
+    others = list(rows.exclude(pk=item.pk))
+    idle_limit.allow_rows(len(others))
+    for other in others:
         change.close_open(other, StepStatus.CANCELLED)
 
 
