@@ -47,6 +47,9 @@ ANSWER_SECONDS = 1
 CALLS = ":calls"
 """What the name of a queue ends with whose work waits outside: a worker has many of its calls in flight at once."""
 
+LONGEST_QUEUE = 50 - len(CALLS)
+"""Characters of the longest name that a queue may have: with that ending it still fits its column."""
+
 _silent = {"until": 0.0}
 _answering: set[str] = set()
 

@@ -25,7 +25,7 @@ from orchestrator.definition import ProcessManager
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
 from orchestrator.notice_settings import mistakes_of_notices, recipients
 from orchestrator.notices.channel import channel_of, without
-from orchestrator.queue import in_rq
+from orchestrator.queue import LONGEST_QUEUE, in_rq
 from orchestrator.site_settings import mistakes_of_site, site_url
 from orchestrator.webhook_settings import mistakes_of_webhooks
 
@@ -91,6 +91,13 @@ def _queues() -> Iterator[CheckMessage]:
             yield Error(
                 f"{named_by} is to run on the queue {queue}, which is what RQ calls the default one.",
                 hint="Leave the name of the queue out.",
+                obj=obj,
+                id="orchestrator.E006",
+            )
+        elif len(queue) > LONGEST_QUEUE:
+            yield Error(
+                f"{named_by} is to run on the queue {queue}, whose name has {len(queue)} characters.",
+                hint=f"Give it one of at most {LONGEST_QUEUE}.",
                 obj=obj,
                 id="orchestrator.E006",
             )

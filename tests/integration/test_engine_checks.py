@@ -22,7 +22,8 @@ from orchestrator.definition import (
     undo,
     when,
 )
-from orchestrator.models import Definition
+from orchestrator.models import Definition, InboxEvent
+from orchestrator.queue import CALLS, LONGEST_QUEUE
 from tests.apps.process_managers.desk import place, tell, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
@@ -282,6 +283,23 @@ def test_a_definition_on_a_queue_that_does_not_exist_is_an_error() -> None:
 
     message = next(m for m in found() if m.id == "orchestrator.E006")
     assert "Cleaning is to run on the queue wet" in message.msg
+
+
+def test_a_queue_whose_name_is_too_long_for_its_column_is_an_error(
+    settings: Settings,
+) -> None:
+    column = InboxEvent._meta.get_field("queue").max_length
+    assert column == LONGEST_QUEUE + len(CALLS)
+    names = ["q" * LONGEST_QUEUE, "q" * (LONGEST_QUEUE + 1)]
+    queues = dict.fromkeys(names, settings.RQ_QUEUES["procession"])
+    settings.RQ_QUEUES = {**settings.RQ_QUEUES, **queues}
+    for version, name in enumerate(names, 2):
+        other = cleaning("shipping")
+        other.version, other.queue = version, name
+        registry.register(other)
+
+    [message] = [one for one in found() if one.id == "orchestrator.E006"]
+    assert message.hint == "Give it one of at most 44."
 
 
 def test_a_handler_on_a_queue_that_does_not_exist_is_an_error(
