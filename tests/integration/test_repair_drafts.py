@@ -214,6 +214,31 @@ def test_s7_4_never_the_same_person(by_two: None, operator: User) -> None:
     assert (parcel.step, Repair.objects.count()) == ("Packing", 1)
 
 
+def test_s7_4_nor_with_a_new_account_of_the_same_name(
+    by_two: None, operator: User
+) -> None:
+    parcel = place()
+    proposal = proposed(parcel, operator, MOVE)
+    name = operator.username
+    operator.delete()
+
+    with pytest.raises(OperationRefused, match="whoever has proposed a repair does"):
+        approve_repair(parcel.pk, proposal, request=asked(person(name, *OPERATOR_MAY)))
+
+
+def test_s7_4_but_two_people_who_are_called_the_same_are_two(
+    by_two: None, operator: User, other: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(User, "__str__", lambda user: "Ann")
+    parcel = place()
+    proposal = proposed(parcel, operator, MOVE)
+
+    approve_repair(parcel.pk, proposal, request=asked(other))
+
+    parcel.refresh_from_db()
+    assert parcel.step == "OnTheWay"
+
+
 def test_s7_4_nor_one_who_may_not(by_two: None, operator: User) -> None:
     parcel = place()
     proposal = proposed(parcel, operator, MOVE)

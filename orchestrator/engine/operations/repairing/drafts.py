@@ -114,6 +114,10 @@ def proposal(instance: ProcessInstance, pk: str) -> Repair | None:
 
 
 def is_own(row: Repair, user: Any) -> str:
-    """Why a person cannot apply a proposal; "" if they can: it is another person's."""
-    own = row.author_id == user.pk or row.author_name == str(user)[:150]
+    """Why a person cannot apply a proposal; "" if they can: it is another person's.
+
+    Where the account is gone that proposed it, another one of that name is taken for the same person.
+    """
+    gone = row.author_id is None
+    own = row.author_name == str(user)[:150] if gone else row.author_id == user.pk
     return "whoever has proposed a repair does not apply it" if own else ""
