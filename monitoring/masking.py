@@ -153,8 +153,8 @@ def _shown_value(row: Any, name: str, value: Any) -> Any:
     return masked(value, names_of(definition))
 
 
-TELLING = ("data", "edits", "input", "skipped")
-"""Where the audit has values of the application's: data, edits of a repair, inputs, the results of skipped steps."""
+TELLING = ("data", "edits", "input", "results", "skipped")
+"""Where the audit has values of the application's: data, edits of a repair, inputs, results that a person has given."""
 
 
 def names_in(told: Any, definition: Definition | None) -> frozenset[str]:
@@ -185,7 +185,7 @@ def tells_data(told: Any) -> bool:
     if not isinstance(told, Mapping):
         return False
     skipped = isinstance(told.get("skipped"), Mapping)
-    return skipped or not {"data", "edits", "input"}.isdisjoint(told)
+    return skipped or not {"data", "edits", "input", "results"}.isdisjoint(told)
 
 
 def locked(

@@ -17,6 +17,7 @@ from django.core.management import CommandError, call_command
 from django.db.models import CharField, TextField
 from django.test import Client
 
+from monitoring.masking import masked, names_of
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import page_of
 from orchestrator import secret_names
@@ -429,6 +430,68 @@ def test_a_repair_keeps_what_is_masked_and_shows_it_to_nobody(
     }
     for path in ("/audit/", "/audit/export.jsonl", f"/processes/{filled.waiting}/"):
         assert not told(content(superuser.get(path)))
+
+
+def repair_of_a_result(filled: Filled, client: Client, action: str) -> Any:
+    """Edits a result as its page shows it, with its secrets masked; the answer."""
+    pk = filled.failed_enrolment
+    process = ProcessInstance.objects.get(pk=pk)
+    run = StepRun.objects.get(instance=pk, node="hash_password")
+    value = {**masked(run.result, names_of(process.definition)), "person": "E-3"}
+    edits = [{"edit": "result", "target": str(run.pk), "value": value}]
+    form = {"key": uuid4().hex, "reason": "typo", "revision": process.revision}
+    place = f"/processes/{pk}/{action}/"
+    return client.post(place, {**form, "edits": json.dumps(edits)})
+
+
+def test_the_audit_of_an_edited_result_has_no_secret(
+    filled: Filled, superuser: Client
+) -> None:
+    done = repair_of_a_result(filled, superuser, "repair")
+
+    assert done.status_code == 302
+    row = OperatorAction.objects.get(action="repair")
+    [[step, before, after]] = row.after["results"]
+    assert (step, after) == ("hash_password", {**before, "person": "E-3"})
+    assert told(json.dumps(after))  # it is stored as it is
+    assert "E-3" in content(superuser.get("/audit/export.jsonl"))
+    for path in (
+        "/audit/",
+        "/audit/export.jsonl",
+        "/audit/export.csv",
+        f"/admin/orchestrator/operatoraction/{row.pk}/change/",
+        f"/processes/{filled.failed_enrolment}/",
+        f"/processes/{filled.failed_enrolment}/ledger.jsonl",
+    ):
+        assert not told(content(superuser.get(path))), path
+
+
+def test_nor_has_that_of_one_that_another_person_has_proposed(
+    filled: Filled, superuser: Client, client: Client, operator: User
+) -> None:
+    may = ("propose_repair_processinstance", "reveal_secrets")
+    operator.user_permissions.add(*Permission.objects.filter(codename__in=may))
+    proposer = Client()
+    proposer.force_login(operator)
+    proposed = repair_of_a_result(filled, proposer, "propose_repair")
+    assert proposed.status_code == 302, content(proposed)
+
+    done = superuser.post(
+        f"/processes/{filled.failed_enrolment}/approve_repair/",
+        {
+            "key": uuid4().hex,
+            "reason": "yes",
+            "repair": str(Repair.objects.get().pk),
+            "revision": ProcessInstance.objects.get(
+                pk=filled.failed_enrolment
+            ).revision,
+        },
+    )
+
+    assert done.status_code == 302
+    assert OperatorAction.objects.get(action="approve_repair").after["results"]
+    for path in ("/audit/", "/audit/export.jsonl", "/audit/export.csv"):
+        assert not told(content(superuser.get(path))), path
 
 
 @pytest.mark.parametrize("guess", [CODE, "another"])
