@@ -242,9 +242,10 @@ def names_of_process(pk: UUID) -> Names:
 
 def names_of_cause(cause: str) -> Names:
     """The definition of the failures of one cause; none where they are of no process, or there is no such cause."""
-    failures = Incident.objects.filter(fingerprint=cause.replace("\0", ""))
+    fingerprint = cause.replace("\0", "")
+    failures = Incident.objects.filter(fingerprint=fingerprint)
     names = failures.order_by().values_list("instance__name", flat=True)[:1]
-    return frozenset(filter(None, names)) if cause else frozenset()
+    return frozenset(filter(None, names)) if fingerprint else frozenset()
 
 
 def names_of_operation(pk: UUID) -> Names:

@@ -570,6 +570,20 @@ def test_s12_1_what_is_handled_or_resolved_is_listed_of_that_definition_alone(
         assert str(parcel.pk).encode() not in text
 
 
+@pytest.mark.parametrize("cause", ["", "%00", "%00%00", "none"])
+def test_s12_1_failures_without_a_cause_are_selected_by_nobody_who_sees_some_alone(
+    cause: str, signed_in: Client, order: ProcessInstance, parcel: ProcessInstance
+) -> None:
+    """However an address says that they have none: failures of all definitions share it."""
+    for process in (order, parcel):
+        failure_of(process, "", f"failed of {process.name}")
+
+    answer = signed_in.get(f"/operations/begin/?action=retry&cause={cause}")
+
+    assert answer.status_code == 403
+    assert "SECRET-PARCEL" not in answer.content.decode()
+
+
 def test_s12_1_resolved_failures_of_a_definition_are_found_beyond_those_of_others(
     signed_in: Client,
     order: ProcessInstance,
