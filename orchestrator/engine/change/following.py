@@ -12,16 +12,17 @@ from typing import Any
 from orchestrator.definition.workflow.advance import (
     Advance,
     Arrivals,
+    ReadJoins,
     Settled,
     advance,
 )
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.rows import Each
-from orchestrator.engine.change import joins, redoing, retrying
+from orchestrator.engine.change import joins, redoing, retrying, secret_values
 from orchestrator.engine.change.application_code import contained
 from orchestrator.engine.change.visits import elements
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.storage import idle_limit, tables
+from orchestrator.engine.storage import definitions, idle_limit, tables
 from orchestrator.exceptions import NoCase
 from orchestrator.models import Blocked, StepKind, StepRun, StepStatus
 
@@ -33,6 +34,26 @@ def go_on(change: WorkflowChange, settled: Settled) -> None:
         NoCase: no way on fits the result.
     """
     Following(change).go_on(settled)
+
+
+def decided(change: WorkflowChange, settled: Settled, look: ReadJoins) -> Advance:
+    """What the pure core says of a settled visit; its predicates may raise anything, and tell what they were asked of.
+
+    Args:
+        change: of the process; it is only asked.
+        settled: the visit.
+        look: how joins stand.
+
+    Raises:
+        NoCase: no way on fits the result.
+    """
+    try:
+        with contained(settled.step, NoCase):
+            return advance(change.plan, settled, look)
+    except Exception as error:
+        names = definitions.workflow_of(change.instance).secrets(change.plan).names
+        secret_values.note(error, names, change.instance.data, settled.result)
+        raise
 
 
 class Following:
@@ -52,9 +73,7 @@ class Following:
             NoCase: no way on fits the result.
         """
         self._result = settled.result
-        with contained(settled.step, NoCase):
-            found = advance(self.change.plan, settled, self.look)
-        self.carry_out(found)
+        self.carry_out(decided(self.change, settled, self.look))
 
     def carry_out(self, found: Advance) -> None:
         """Makes rows of what the pure core has found."""

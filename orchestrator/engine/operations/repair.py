@@ -14,7 +14,11 @@ from orchestrator.engine.operations.circumstances import ENDED, UNDOING, Circums
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.operations.repairing import drafts, edits, manager, workflow
 from orchestrator.engine.operations.repairing.edits import Edit
-from orchestrator.engine.operations.repairing.plan import Mistake, RepairPlan
+from orchestrator.engine.operations.repairing.plan import (
+    Mistake,
+    RepairPlan,
+    asked_of_code,
+)
 from orchestrator.engine.operations.stale import what_changed
 from orchestrator.engine.storage import definitions, idle_limit
 from orchestrator.engine.storage.batch import database_now
@@ -181,11 +185,10 @@ def plan_repair(instance: ProcessInstance, body: object) -> RepairPlan:
     """What edits would come to, asked of a process as it is stored; nothing is locked or changed.
 
     Raises:
-        OperationRefused: the edits cannot be read.
+        OperationRefused: the edits cannot be read, or the application's code raises something.
         UnknownDefinition: the running code no longer has its definition.
-        Exception: whatever the application's code raises.
     """
-    with transaction.atomic():
+    with asked_of_code(instance, body), transaction.atomic():
         plan, _ = _planned(instance, edits.read(body))
         transaction.set_rollback(True)
     return plan

@@ -6,12 +6,22 @@ undone. It is done once for the page, and once more when the repair is applied, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from django.db import Error as DatabaseError
+
+from orchestrator.engine.change import secret_values
+from orchestrator.engine.change.incidents import named
 from orchestrator.engine.operations.repairing.edits import Edit
-from orchestrator.exceptions import InvalidMessage
+from orchestrator.exceptions import (
+    InvalidMessage,
+    OperationRefused,
+    ProcessionError,
+)
+from orchestrator.models import ProcessInstance
 
 
 @dataclass(frozen=True)
@@ -88,3 +98,23 @@ class RepairPlan:
             what = f"{edit.kind} {edit.target}".strip()
             return f"the edit {what} cannot be made: {mistake}"
         return ""
+
+
+@contextmanager
+def asked_of_code(instance: ProcessInstance, *given: Any) -> Iterator[None]:
+    """Has what the application's code raises while a process is looked at be told without secrets.
+
+    Args:
+        instance: the process.
+        given: what the code is asked of besides.
+
+    Raises:
+        OperationRefused: it has raised something.
+    """
+    try:
+        yield
+    except (DatabaseError, ProcessionError):
+        raise
+    except Exception as error:  # noqa: BLE001  # it may raise anything
+        secret_values.note_of_process(error, instance, *given)
+        raise OperationRefused(named(error)) from None

@@ -10,6 +10,7 @@ from orchestrator.definition.codec import canonical
 from orchestrator.engine.change import redoing, retrying
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.operations.repairing.manager import why_not_to
+from orchestrator.engine.operations.repairing.plan import asked_of_code
 from orchestrator.engine.operations.repairing.workflow import why_no_result
 from orchestrator.engine.operations.skip import check_can_be_skipped
 from orchestrator.engine.storage import definitions
@@ -91,7 +92,7 @@ def targets_of(
 
     Raises:
         UnknownDefinition: the running code no longer has its definition.
-        Exception: whatever the application's code raises.
+        OperationRefused: the application's code raises something.
     """
     definition = definitions.definition_of(instance)
     found = Targets(definition.repair_needs_approval)
@@ -104,7 +105,8 @@ def targets_of(
         found.commands = list(instance.commands.failing().order_by("pk")[:SHOWN])
         return found
     now = database_now()
-    change = WorkflowChange.of(instance, Cause.of(CauseKind.OPERATOR), now)
+    with asked_of_code(instance):
+        change = WorkflowChange.of(instance, Cause.of(CauseKind.OPERATOR), now)
     vertices = change.plan.vertices
     waits = [one.step.event for one in vertices.values()]
     found.events = sorted({event.__name__ for event in waits if event is not None})

@@ -12,10 +12,10 @@ from django.db.models import Q
 
 from orchestrator.definition import Event
 from orchestrator.definition.codec import decode, encode_as
-from orchestrator.definition.workflow.advance import Arrivals, Settled, advance
+from orchestrator.definition.workflow.advance import Arrivals, Settled
 from orchestrator.engine import inbox
 from orchestrator.engine.change import joins, redoing, retrying, settling
-from orchestrator.engine.change.application_code import contained
+from orchestrator.engine.change.following import decided
 from orchestrator.engine.change.workflow import WorkflowChange, cancel_child
 from orchestrator.engine.operations.base import Press
 from orchestrator.engine.operations.repairing.edits import OF_MANAGERS, Edit, EditKind
@@ -25,11 +25,7 @@ from orchestrator.engine.operations.skip import check_can_be_skipped, read_resul
 from orchestrator.engine.operations.visit import followed, forget_trouble, open_run
 from orchestrator.engine.storage import tables
 from orchestrator.engine.storage.results import GIVEN, sealed
-from orchestrator.exceptions import (
-    NoCase,
-    OperationRefused,
-    ProcessionError,
-)
+from orchestrator.exceptions import OperationRefused, ProcessionError
 from orchestrator.models import StepKind, StepRun, StepStatus
 
 Given = tuple[StepRun, Any, Any]
@@ -167,8 +163,7 @@ def _look_ahead(
             plan.known[name] = joins.arrivals_of(row, over=over)
         return {name: plan.known[name] for name in names if name in plan.known}
 
-    with contained(run.node, NoCase):
-        found = advance(change.plan, Settled(run.node, run.visit, "done", result), look)
+    found = decided(change, Settled(run.node, run.visit, "done", result), look)
     plan.known |= found.joins
     plan.given_up |= {*found.given_up, *found.caught}
     begun = [name for name, _ in found.entered]
