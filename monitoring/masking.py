@@ -16,6 +16,7 @@ from orchestrator import secret_names
 from orchestrator.definition.secrets import MASK, masked, masked_text
 from orchestrator.grants import definitions_of
 from orchestrator.models import (
+    BulkOperation,
     Checkpoint,
     Definition,
     InboxEvent,
@@ -127,6 +128,7 @@ VALUES: dict[type[Any], tuple[str, ...]] = {
     IssuedCommand: ("body",),
     OperatorAction: ("before", "after"),
     Repair: ("edits",),
+    BulkOperation: ("given",),
 }
 """The columns of tables that hold the application's values."""
 
@@ -136,6 +138,8 @@ def _shown_value(row: Any, name: str, value: Any) -> Any:
         return event_body(row)
     if isinstance(row, IssuedCommand):
         return command_body(row)
+    if isinstance(row, BulkOperation):  # what it is done to may be of any definition
+        return masked(value, secret_names.of_all())
     definition = (
         row.definition
         if isinstance(row, ProcessInstance)

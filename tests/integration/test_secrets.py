@@ -39,10 +39,14 @@ from orchestrator.notices.lines import line
 from tests.apps.kept_secret.fixtures import Filled, filled, secretive
 from tests.apps.kept_secret.processes import (
     CODE,
+    DIGEST,
     HUSH,
     NUMBER,
     CardPayment,
+    Enrolment,
 )
+from tests.conftest import person
+from tests.services.bulk import begun
 
 __all__ = ["filled", "secretive"]
 
@@ -380,6 +384,7 @@ def test_a_condition_on_a_secret_says_why_it_finds_nothing(
         "steprun/?result__digest__contains=x",
         "steprun/?instance__data__password__contains=x",
         "operatoraction/?after__contains=x",
+        "bulkoperation/?given__contains=x",
     ],
 )
 def test_no_address_of_the_admin_narrows_by_values(
@@ -492,6 +497,41 @@ def test_nor_has_that_of_one_that_another_person_has_proposed(
     assert OperatorAction.objects.get(action="approve_repair").after["results"]
     for path in ("/audit/", "/audit/export.jsonl", "/audit/export.csv"):
         assert not told(content(superuser.get(path))), path
+
+
+def test_what_an_operation_on_many_is_given_has_no_secret(
+    filled: Filled, superuser: Client, administrator: User
+) -> None:
+    about = {"definition": Enrolment.name, "status": "failed"}
+    given = {"person": "E-4", "digest": DIGEST, "answers": [HUSH], "salts": []}
+    operation = begun(administrator, about, 1, action="skip_failed", given=[given])
+    in_admin = f"/admin/orchestrator/bulkoperation/{operation.pk}/change/"
+
+    shown = content(superuser.get(in_admin))
+
+    assert "E-4" in shown
+    assert MASK in shown
+    operation.refresh_from_db()
+    assert operation.given == [given]
+    for path in (in_admin, f"/operations/{operation.pk}/", "/operations/", "/audit/"):
+        assert not told(content(superuser.get(path))), path
+
+
+def test_nor_is_it_for_those_who_may_not_see_data(
+    filled: Filled, client: Client, administrator: User
+) -> None:
+    about = {"definition": Enrolment.name, "status": "failed"}
+    given = {"person": "E-4", "digest": DIGEST, "answers": [], "salts": []}
+    operation = begun(administrator, about, 1, action="skip_failed", given=[given])
+    reader = person("cleo", "view_processinstance", "view_bulkoperation")
+    User.objects.filter(pk=reader.pk).update(is_staff=True)
+    client.force_login(reader)
+
+    shown = client.get(f"/admin/orchestrator/bulkoperation/{operation.pk}/change/")
+
+    assert shown.status_code == 200
+    assert "not yours to see" in content(shown)
+    assert "E-4" not in content(shown)
 
 
 @pytest.mark.parametrize("guess", [CODE, "another"])
