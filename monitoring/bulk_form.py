@@ -5,10 +5,10 @@ from typing import Any
 from uuid import uuid4
 
 from django import forms
-from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext_lazy as _
 
 from monitoring.actions import ActionForm, FromProgram
+from monitoring.queries.days import moment_of
 from orchestrator.engine.operations import Operation, Pace, Wanted
 
 USUAL = Pace()
@@ -23,11 +23,8 @@ class MomentField(forms.CharField):
         Raises:
             ValidationError: it is none.
         """
-        try:
-            found = parse_datetime(super().clean(value))
-        except ValueError:
-            found = None
-        if found is None or found.tzinfo is None:
+        found = moment_of(super().clean(value))
+        if found is None:
             raise forms.ValidationError(_("Load this page again."))
         return found
 

@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, Value
-from django.utils.dateparse import parse_datetime
 
 from monitoring.queries.causes import open_of_cause
+from monitoring.queries.days import moment_of
 from monitoring.queries.failures import PAGE, definition_name, with_processes
 from orchestrator.models import Definition, Incident, OperatorAction
 
@@ -116,10 +116,5 @@ def _when(row: Incident) -> Any:
 def _place(text: str) -> tuple[datetime, int] | None:
     """Where a page starts, as an address says it; None where it does not."""
     at, _, pk = text.rpartition("_")
-    try:
-        moment = parse_datetime(at)
-    except ValueError:
-        return None
-    if moment is None or moment.tzinfo is None or not pk.isdecimal():
-        return None
-    return moment, int(pk[:18])
+    moment = moment_of(at)
+    return (moment, int(pk[:18])) if moment and pk.isdecimal() else None

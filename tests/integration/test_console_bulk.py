@@ -266,6 +266,8 @@ def test_s6_2_the_pace_is_what_was_asked_for(
         {"reason": " "},
         {"shown_at": "yesterday"},
         {"shown_at": "2026-11-23T07:00:00"},
+        {"shown_at": "0001-01-01T00:00:00+14:00"},
+        {"shown_at": "9999-12-31T23:59:59-14:00"},
         {"key": "none"},
         {"shown": "-1"},
     ],

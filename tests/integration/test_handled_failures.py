@@ -46,6 +46,8 @@ from tests.services.bulk import begun, worked_on
 
 pytestmark = pytest.mark.django_db
 
+BEYOND = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"]
+
 
 def fail(number: int) -> list[ProcessInstance]:
     """Have so many more orders fail for one cause."""
@@ -481,6 +483,17 @@ def test_s5_4_pages_of_what_was_resolved_follow_each_other(
     assert sorted(seen) == list("abcde")
     assert resolved_page("nonsense").rows
     assert resolved_page("2026-99-99T00:00:00+00:00_1").rows
+
+
+@pytest.mark.parametrize("at", BEYOND)
+def test_s5_4_a_moment_beyond_the_calendar_is_no_place_among_them(
+    at: str, failed: list[ProcessInstance]
+) -> None:
+    """In its own zone the calendar has it, and no database."""
+    other(1, "a")
+    Incident.objects.filter(fingerprint="a").update(resolved_at=timezone.now())
+
+    assert resolved_page(f"{at}_1").rows
 
 
 def test_marks_are_known_for_causes_that_are_asked_for(
