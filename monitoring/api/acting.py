@@ -72,7 +72,8 @@ def change_repair(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
         {name: edit[name] for name in ("edit", "target") if name in edit}
         for edit in (draft.edits if draft else [])
     ]
-    return of_action(answer, {"staged": edits})
+    changed_at = draft.changed_at.isoformat() if draft else None
+    return of_action(answer, {"staged": edits, "changed_at": changed_at})
 
 
 @for_tokens("POST", more=(EVENTS,))

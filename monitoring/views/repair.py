@@ -124,7 +124,8 @@ def _attempt(given: QueryDict, why: str, path: str = "") -> Attempt:
 def _undo(instance: ProcessInstance, request: HttpRequest) -> None:
     place = request.POST.get("place", "")[:3]
     if place.isascii() and place.isdecimal():
-        unstage(instance, request.user, int(place))
+        shown = request.POST.get("changed_at", "")
+        unstage(instance, request.user, int(place), shown)
 
 
 def _discard(instance: ProcessInstance, request: HttpRequest) -> None:

@@ -306,6 +306,27 @@ def test_a_repair_is_staged_and_applied(
     assert done.json()["process"]["step"] == "AwaitingExternalListing"
 
 
+def test_a_call_that_undoes_an_edit_and_is_made_twice_undoes_one(
+    program: Program, order: ProcessInstance
+) -> None:
+    place = f"/api/processes/{order.pk}/repair"
+    retry = {"edit": "retry"}
+    move = {"edit": "move", "target": "AwaitingExternalListing"}
+    for edit in (move, retry):
+        staged = program.post(f"{place}/stage/", edit, content_type="application/json")
+    call = {"place": 0, "changed_at": staged.json()["changed_at"]}
+
+    first, second = (
+        program.post(f"{place}/undo/", call, content_type="application/json").json()
+        for _ in range(2)
+    )
+
+    assert first["staged"] == second["staged"] == [retry]
+    assert first["changed_at"] == second["changed_at"] != call["changed_at"]
+    none = program.post(f"{place}/discard/", {}, content_type="application/json").json()
+    assert (none["staged"], none["changed_at"]) == ([], None)
+
+
 def test_an_operation_on_many_is_looked_at_and_begun(
     program: Program, order: ProcessInstance
 ) -> None:

@@ -110,6 +110,38 @@ def test_s7_1_each_is_undone_by_its_button_and_all_are_discarded(
     assert draft_of(parcel, operator) is None
 
 
+@pytest.mark.parametrize(
+    "staged",
+    [
+        [{"edit": "move", "target": "OnTheWay"}, {"edit": "retry"}],
+        [{"edit": "event", "target": "ParcelPacked", "value": '{"weight": 1}'}] * 2,
+    ],
+    ids=["others", "alike"],
+)
+def test_s7_1_a_button_that_is_pressed_twice_takes_one_edit_out(
+    staged: list[dict[str, str]], signed_in: Client, operator: User
+) -> None:
+    parcel = place()
+    for edit in staged:
+        assert put(signed_in, parcel, **edit).status_code == 302
+    form = undo_of(signed_in, parcel)
+
+    for _ in range(2):
+        signed_in.post(address(parcel, "undo/"), form)
+    assert len(draft_of(parcel, operator).edits) == 1  # type: ignore[union-attr]  # it is there
+    signed_in.post(address(parcel, "undo/"), undo_of(signed_in, parcel))
+    assert draft_of(parcel, operator) is None
+
+
+def undo_of(client: Client, parcel: ProcessInstance) -> dict[str, str]:
+    """Return what the form sends that takes the first edit out."""
+    found = re.search(
+        r'action="[^"]*/undo/">(.*?)</form>', text(client, parcel), re.DOTALL
+    )
+    assert found is not None
+    return dict(re.findall(r'name="(\w+)" value="([^"]*)"', found[1]))
+
+
 def test_s7_2_the_summary_has_the_difference_and_warns_of_what_runs_again(
     signed_in: Client,
 ) -> None:

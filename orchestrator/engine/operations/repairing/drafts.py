@@ -63,10 +63,22 @@ def keep(draft: Repair, edits: list[Edit]) -> None:
     draft.save(update_fields=["edits", "changed_at"])
 
 
-def unstage(instance: ProcessInstance, user: Any, place: int) -> None:
-    """Takes one edit out of a person's draft; one that is not there any more is none to take out."""
+def unstage(
+    instance: ProcessInstance, user: Any, place: int, changed_at: str = ""
+) -> None:
+    """Takes one edit out of a person's draft; one that is not there any more is none to take out.
+
+    Args:
+        instance: the process.
+        user: whose draft it is.
+        place: of the edit among those that are staged.
+        changed_at: when the draft was changed last, as the page shows it: pressed twice, the place would be that of the
+            next edit. "" for the draft as it is now.
+    """
     draft = draft_of(instance, user)
     if draft is None or draft.proposed_at is not None:
+        return
+    if changed_at not in ("", draft.changed_at.isoformat()):
         return
     left = [edit for at, edit in enumerate(draft.edits) if at != place]
     if left:
