@@ -108,7 +108,7 @@ def test_making_and_revoking_are_in_the_audit(operator: User) -> None:
     assert (first.action, first.after["token"]) == ("make_token", "bot")
     assert (last.action, last.after) == (
         "revoke_token",
-        {"token": "bot", "owner": "operator"},
+        {"token": "bot", "owner": "operator", "token_id": token.pk},
     )
 
 
@@ -335,6 +335,18 @@ def test_revoking_pressed_twice_is_once(operator: User) -> None:
 
     assert revoke_token(token.pk, request=press) == first
     assert OperatorAction.objects.filter(action="revoke_token").count() == 1
+
+
+def test_a_key_revokes_one_token_alone(operator: User) -> None:
+    (one, _), (two, _) = made(operator, "one"), made(operator, "two")
+    press = asked(operator)
+    revoke_token(one.pk, request=press)
+
+    with pytest.raises(OperationRefused, match="used for another action"):
+        revoke_token(two.pk, request=press)
+
+    two.refresh_from_db()
+    assert two.revoked_at is None
 
 
 def test_the_administration_shows_all_of_all_but_no_digest_and_revokes(

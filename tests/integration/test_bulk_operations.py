@@ -513,6 +513,20 @@ def test_s6_3_what_failed_is_done_once_more(
         repeat_bulk(again.pk, request=asked(operator))
 
 
+def test_s6_3_a_key_does_one_operation_once_more_alone(
+    fail: Failures, operator: User, handler: SetHandler
+) -> None:
+    fail(1)
+    handler(BookCourier, refuse, after_commit=True)
+    one, two = (worked_on(begun(operator, FAILED, 1)) for _ in range(2))
+    press = asked(operator)
+    again = repeat_bulk(one.pk, request=press)
+
+    with pytest.raises(OperationRefused, match="used for another action"):
+        repeat_bulk(two.pk, request=press)
+    assert repeat_bulk(one.pk, request=press) == again
+
+
 def test_what_is_told_to_the_action_goes_with_it(operator: User) -> None:
     place("P-1")
     a_moment()

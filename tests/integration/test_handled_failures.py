@@ -234,6 +234,26 @@ def test_s5_3_pressed_twice_it_is_marked_once(
     assert row.reason == "the exchange knows of it"
 
 
+def test_s5_3_a_key_is_for_one_group_alone(
+    failed: list[ProcessInstance], operator: User
+) -> None:
+    known, one = cause(), newest().pk
+    other(1, "b" * 64)
+    two = Incident.objects.latest("pk").pk
+    done, refused = asked(operator), asked(operator)
+    mark_handled(known, one, None, request=done)
+    with pytest.raises(StaleRevision):
+        mark_handled(known, one - 1, None, request=refused)
+
+    for used in (done, refused):
+        with pytest.raises(OperationRefused, match="used for another action"):
+            mark_handled("b" * 64, two, None, request=used)
+    with pytest.raises(OperationRefused, match="Another one has failed"):
+        mark_handled(known, one, None, request=refused)
+
+    assert [mark.pk for mark in FailureMark.objects.handled()] == [known]
+
+
 def test_s5_3_it_is_taken_back(failed: list[ProcessInstance], operator: User) -> None:
     mark(operator)
     unmark_handled(cause(), request=asked(operator))

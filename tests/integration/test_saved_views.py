@@ -242,3 +242,17 @@ def test_s10_4_with_an_account_its_views_go_and_the_teams_stay(operator: User) -
     operator.delete()
 
     assert SavedView.objects.get().name == "Ours"
+
+
+def test_s10_4_a_key_is_for_one_view_of_the_team_alone(operator: User) -> None:
+    one, two = (
+        save_view(name, ABOUT, True, request=by(operator)) for name in ("one", "two")
+    )
+    press = by(operator)
+    delete_view(one.pk, request=press)
+
+    with pytest.raises(OperationRefused, match="used for another action"):
+        delete_view(two.pk, request=press)
+    assert delete_view(one.pk, request=press).name == "one"
+
+    assert SavedView.objects.get() == two

@@ -47,7 +47,7 @@ FIELDS = {
 }
 """What a row says before and after, in words."""
 
-UNTOLD = ("way", "revision", "cause", "fingerprint")
+UNTOLD = ("way", "revision", "cause", "fingerprint", "token_id", "view_id")
 """What of it stands elsewhere in the row, or says nothing."""
 
 

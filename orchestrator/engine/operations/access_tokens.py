@@ -127,7 +127,7 @@ class RevokeToken(Operation):
             after = {"token": token.name, "owner": _name_of(token.owner_id)}
             return {"at": token.revoked_at, "after": after}
 
-        return audited(self.name, request, carry_out, {})
+        return audited(self.name, request, carry_out, {}, {"token_id": pk})
 
 
 make_token = register(MakeToken())

@@ -5,8 +5,9 @@ The effect and its row are one transaction. Pressing twice, or sending the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -45,6 +46,7 @@ def audited(
     request: ActionRequest,
     carry_out: Callable[[], dict[str, Any]],
     target: dict[str, Any],
+    named: Mapping[str, Any] = MappingProxyType({}),
 ) -> OperatorAction:
     """Carries an action out once, with its row in the same transaction; a refusal leaves a row of its own.
 
@@ -53,33 +55,41 @@ def audited(
         request: who wants it.
         carry_out: does it, and returns what the row says of it.
         target: the column of the row that names what it is done to.
+        named: what names it in the row's `after`, where no column does.
 
     Raises:
         OperationRefused: it cannot be done, now or at the first press.
     """
-    if known := _answered(action, request, target):
+    done = OperatorAction.Result.DONE
+    if known := _answered(action, request, target, named):
         return known
     try:
         with transaction.atomic():
-            return _record(action, request, OperatorAction.Result.DONE, **carry_out())
+            facts = carry_out()
+            after = {**facts.pop("after", {}), **named}
+            return _record(action, request, done, **facts, after=after)
     except IntegrityError:
-        if known := _answered(action, request, target):
+        if known := _answered(action, request, target, named):
             return known  # the same press, a moment ago
         raise
     except OperationRefused as refusal:
-        if known := _answered(action, request, target):
+        if known := _answered(action, request, target, named):
             return known  # the same press, a moment ago, has changed what this one saw
-        _record_refusal(action, request, refusal, target)
+        _record_refusal(action, request, refusal, target, named)
         raise
 
 
 def _answered(
-    action: str, request: ActionRequest, target: dict[str, Any]
+    action: str,
+    request: ActionRequest,
+    target: dict[str, Any],
+    named: Mapping[str, Any],
 ) -> OperatorAction | None:
     known = OperatorAction.objects.filter(key=request.key).first()
     if known is None:
         return None
-    if known.action != action or any(getattr(known, n) != v for n, v in target.items()):
+    same = all(getattr(known, name) == value for name, value in target.items())
+    if known.action != action or not (same and named.items() <= known.after.items()):
         raise OperationRefused("this key was used for another action; reload the page")
     if known.result == OperatorAction.Result.REFUSED:
         raise OperationRefused(known.detail)
@@ -91,6 +101,7 @@ def _record_refusal(
     request: ActionRequest,
     refusal: OperationRefused,
     target: dict[str, Any],
+    named: Mapping[str, Any],
 ) -> None:
     # A target that does not exist leaves no trace in the row, only in the refusal's text.
     event = InboxEvent.objects.filter(pk__in=_given(target, "event_id")).first()
@@ -109,6 +120,7 @@ def _record_refusal(
                 **about,
                 instance=instance,
                 event=event,
+                after=dict(named),
                 detail=str(refusal),
                 at=database_now(),
             )

@@ -160,7 +160,8 @@ def _created(
             after["definitions"] = operation.definitions
         return {"bulk_id": operation.pk, "at": now, "after": after}
 
-    audited(control.name, request, carry_out, {})
+    named = {"about": dict(wanted.about)} if before is not None else {}
+    audited(control.name, request, carry_out, {}, named)
     return BulkOperation.objects.get(key=request.key)
 
 

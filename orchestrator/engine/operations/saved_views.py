@@ -42,7 +42,11 @@ class ViewOperation(Operation):
         return "share_savedview"
 
     def _do(
-        self, request: ActionRequest, team: bool, carry_out: Callable[[], SavedView]
+        self,
+        request: ActionRequest,
+        team: bool,
+        carry_out: Callable[[], SavedView],
+        **named: int,
     ) -> SavedView:
         """Carries it out: with permission and an audit row where it is the team's, else for oneself alone."""
         if not team:
@@ -57,7 +61,7 @@ class ViewOperation(Operation):
             after = {"view": view.name, "about": view.about}
             return {"at": database_now(), "after": after}
 
-        action = audited(self.name, request, told, {})
+        action = audited(self.name, request, told, {}, named)
         # Pressed twice: it was done at the first press.
         return done[0] if done else SavedView(name=(action.after or {}).get("view", ""))
 
@@ -142,7 +146,7 @@ class ExistingViewOperation(ViewOperation):
             self.effect(view, *given)
             return view
 
-        return self._do(request, team, carry_out)
+        return self._do(request, team, carry_out, view_id=pk)
 
 
 class RenameView(ExistingViewOperation):
