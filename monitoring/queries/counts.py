@@ -1,9 +1,11 @@
 """Counting that stays quick whatever the size of the tables."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import call
 from typing import Any, cast
 
 from django.core.exceptions import EmptyResultSet
@@ -24,6 +26,13 @@ MARK = "\0"
 
 FEW = 1_000
 """Rows looked at for a count that stands beside a link."""
+
+TOGETHER = 100
+"""Parts that one statement has at most: SQLite takes none with more than 500."""
+
+
+Statement = tuple[str, tuple[Any, ...]]
+"""A statement and the values of its parameters."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +72,7 @@ def each_capped(
         caps: of those that do not look at `FEW` rows.
     """
     found = {name: Capped(0, (caps or {}).get(name, FEW)) for name in parts}
-    statements = dict[str, tuple[str, tuple[Any, ...]]]()
+    statements = dict[str, Statement]()
     for name, rows in parts.items():
         with suppress(EmptyResultSet):  # one that nothing can match
             looked_at = rows.values("pk")[: found[name].cap]
@@ -97,8 +106,12 @@ class ForEach:
     values: Sequence[str]
 
 
+Part = QuerySet[Any] | ForEach
+"""Rows of which each query looks at so many."""
+
+
 def grouped(
-    rows: QuerySet[Any] | Iterable[QuerySet[Any]] | ForEach,
+    rows: Part | Iterable[Part],
     *fields: str,
     cap: int = CAP,
     oldest: str = "",
@@ -112,41 +125,61 @@ def grouped(
         newest: a field with a key, the last of which follows after that.
     """
     wanted = [name for name in (*fields, oldest, newest) if name]
-    values: Sequence[str] = (MARK,)
-    if isinstance(rows, ForEach):
-        parts, values = [rows.rows], rows.values
-    else:
-        parts = [rows] if isinstance(rows, QuerySet) else list(rows)
-    looked_at = list[tuple[str, tuple[Any, ...]]]()
-    for part in parts:
-        with suppress(EmptyResultSet):  # one that nothing can match
-            sql, given = part.values(*wanted)[:cap].query.sql_with_params()
-            for value in values:
-                its = tuple(value if one == MARK else one for one in given)
-                looked_at.append((sql, its))
-    if not looked_at:
+    if isinstance(rows, QuerySet | ForEach):
+        rows = [rows]
+    parts = [one if isinstance(one, ForEach) else ForEach(one, [MARK]) for one in rows]
+    statements = [one for part in parts for one in _statements(part, wanted, cap)]
+    if not statements:
         return []
-    connection = connections[parts[0].db]
+    of = parts[0].rows
+    quoted = connections[of.db].ops.quote_name
+    columns = {name: quoted(_column(of, name)) for name in wanted}
+    figures: dict[str, Callable[[Iterable[Any]], Any]] = {"COUNT(*)": sum}
+    if oldest:
+        figures[f"MIN({columns[oldest]})"] = _first
+    if newest:
+        figures[f"MAX({columns[newest]})"] = max
+    names = [columns[name] for name in fields]
+    found = defaultdict[tuple[Any, ...], list[tuple[Any, ...]]](list)
+    for at in range(0, len(statements), TOGETHER):
+        some = statements[at : at + TOGETHER]
+        for row in _asked(of.db, some, names, figures):
+            found[row[: len(names)]].append(row[len(names) :])
+    return [
+        (*values, *map(call, figures.values(), zip(*its, strict=True)))
+        for values, its in found.items()
+    ]
 
-    def quoted(field: str) -> str:
-        return connection.ops.quote_name(_column(parts[0], field))
 
-    names = ", ".join(map(quoted, fields))
+def _statements(part: ForEach, wanted: Sequence[str], cap: int) -> Iterator[Statement]:
+    """What reads the rows of a part that are looked at, for each of its values."""
+    with suppress(EmptyResultSet):  # one that nothing can match
+        sql, given = part.rows.values(*wanted)[:cap].query.sql_with_params()
+        for value in part.values:
+            yield sql, tuple(value if one == MARK else one for one in given)
+
+
+def _asked(
+    database: str,
+    some: Sequence[Statement],
+    names: Iterable[str],
+    figures: Iterable[str],
+) -> list[tuple[Any, ...]]:
+    """The figures of what some statements read, by the values of its columns."""
     # Names come from the model and the inner statements from the query compiler, their values as parameters.
-    inner = " UNION ALL ".join(f"SELECT * FROM ({sql}) AS part" for sql, _ in looked_at)  # noqa: S608
-    figures = "COUNT(*)"
-    figures += f", MIN({quoted(oldest)})" if oldest else ""
-    figures += f", MAX({quoted(newest)})" if newest else ""
+    inner = " UNION ALL ".join(f"SELECT * FROM ({sql}) AS part" for sql, _ in some)  # noqa: S608
+    by = ", ".join(names)
     statement = (
-        f"SELECT {names}, {figures} FROM ({inner}) AS looked_at GROUP BY {names}"  # noqa: S608
+        f"SELECT {by}, {', '.join(figures)} FROM ({inner}) AS looked_at GROUP BY {by}"  # noqa: S608
     )
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [value for _, given in looked_at for value in given])
-        found = list(cursor.fetchall())
-    if not oldest:
-        return found
-    at = len(fields) + 1
-    return [(*row[:at], moment(row[at]), *row[at + 1 :]) for row in found]
+    with connections[database].cursor() as cursor:
+        cursor.execute(statement, [value for _, given in some for value in given])
+        return list(cursor.fetchall())
+
+
+def _first(stored: Iterable[Any]) -> datetime | None:
+    """The first of some times, if there is any."""
+    return min(filter(None, map(moment, stored)), default=None)
 
 
 def moment(stored: Any) -> datetime | None:

@@ -278,11 +278,7 @@ def _numbers(newest: dict[str, int], wanted: Iterable[int]) -> dict[str, int]:
     parts = [
         open_of_cause(fingerprint) for fingerprint, key in newest.items() if key in keys
     ]
-    return dict(
-        part
-        for some in range(0, len(parts), 100)
-        for part in grouped(parts[some : some + 100], "fingerprint", cap=CAP)
-    )
+    return dict(grouped(parts, "fingerprint", cap=CAP))
 
 
 def _groups(keys: list[int], numbers: dict[str, int]) -> list[AlikeFailures]:

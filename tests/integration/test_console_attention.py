@@ -20,6 +20,7 @@ from orchestrator.engine.drain import drain
 from orchestrator.models import (
     BulkOperation,
     BulkStatus,
+    Definition,
     InboxEvent,
     ProcessInstance,
     StepRun,
@@ -399,3 +400,22 @@ def test_where_more_are_there_than_are_looked_at_each_definition_may_have_more(
 
     assert str(found.by_definition["order-listing"]["failures"].number) == "1+"
     assert str(found.in_all["failures"].number) == "2"
+
+
+def test_the_first_page_has_any_number_of_definitions(read: Callable[..., str]) -> None:
+    """SQLite reads no more than 500 parts in one statement."""
+    orders()
+    row = Definition.objects.get(name="order-listing")
+    Definition.objects.bulk_create(
+        Definition(
+            name=f"kind-{number}",
+            version=1,
+            kind=row.kind,
+            fingerprint=f"{number:064x}",
+            graph=row.graph,
+            created_at=row.created_at,
+        )
+        for number in range(501)
+    )
+
+    assert "order-listing" in lines(read("/"))

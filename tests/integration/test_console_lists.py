@@ -12,8 +12,8 @@ from uuid6 import uuid7
 from examples.order_listing.messages import Destination
 from examples.order_listing.models import Order
 from examples.order_listing.orders import place_order
-from monitoring.queries import definitions
-from monitoring.queries.counts import capped, grouped
+from monitoring.queries import counts, definitions
+from monitoring.queries.counts import MARK, ForEach, capped, grouped
 from monitoring.queries.definitions import counts_of
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import page_of, same_rows
@@ -148,9 +148,9 @@ def test_a_row_that_no_longer_matches_stays_and_is_marked(
 
 
 def test_counts_agree_with_the_lists_they_lead_to(orders: dict[str, Order]) -> None:
-    counts = counts_of("order-listing")
+    found = counts_of("order-listing")
 
-    for status, number in counts.by_status():
+    for status, number in found.by_status():
         listed = Filters(definition="order-listing", status=status).applied().count()
         assert str(number) == str(listed)
 
@@ -167,12 +167,12 @@ def test_counts_of_stored_rows_are_those_of_their_processes_alone(
     monkeypatch.setattr(definitions, "EACH", each)
     monkeypatch.setattr(definitions, "CAP", cap)
 
-    counts = counts_of("order-listing", [row.pk])
+    found = counts_of("order-listing", [row.pk])
     others = counts_of("order-listing", [other.pk])
 
-    assert dict(counts.statuses) == {Status.FAILED: 1}
-    assert (Status.FAILED in counts.unsure) is (cap == 1)
-    assert Status.PAUSED not in counts.unsure
+    assert dict(found.statuses) == {Status.FAILED: 1}
+    assert (Status.FAILED in found.unsure) is (cap == 1)
+    assert Status.PAUSED not in found.unsure
     assert not others.statuses
 
 
@@ -182,6 +182,22 @@ def test_counts_stop_at_their_cap(orders: dict[str, Order]) -> None:
     assert grouped(ProcessInstance.objects.all(), "name", cap=1) == [
         ("order-listing", 1)
     ]
+
+
+def test_counts_of_parts_that_are_too_many_for_one_statement_are_added_up(
+    monkeypatch: pytest.MonkeyPatch, orders: dict[str, Order]
+) -> None:
+    monkeypatch.setattr(counts, "TOGETHER", 1)
+    rows = ProcessInstance.objects.all()
+    last, first = (rows.filter(correlation_key=key) for key in ("A-2", "A-1"))
+    each = ForEach(rows.filter(correlation_key=MARK), ["A-2", "A-1", "none"])
+    revision = max(row.revision for row in rows)
+
+    for parts in ([last, first], each):
+        assert grouped(parts, "name") == [("order-listing", 2)]
+        assert grouped(parts, "name", oldest="started_at", newest="revision") == [
+            ("order-listing", 2, first.get().started_at, revision)
+        ]
 
 
 @pytest.mark.parametrize(
