@@ -27,10 +27,10 @@ class Question:
 
 @dataclass(frozen=True)
 class DecisionPage:
-    """Questions, longest waiting first, and the key after which the next page starts."""
+    """Questions, longest waiting first, and where the next page starts; "" where there is none."""
 
     rows: list[Question]
-    later: int | None
+    later: str = ""
 
 
 def asked(definition: str = "") -> QuerySet[StepRun]:
@@ -49,7 +49,7 @@ def decision_page(after: str = "", definition: str = "") -> DecisionPage:
     if after.isdecimal():
         rows = rows.filter(pk__gt=int(after[:18]))
     found = list(rows[: PAGE + 1])
-    later = found[PAGE - 1].pk if len(found) > PAGE else None
+    later = str(found[PAGE - 1].pk) if len(found) > PAGE else ""
     return DecisionPage([_question(run) for run in found[:PAGE]], later)
 
 

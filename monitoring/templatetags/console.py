@@ -124,8 +124,8 @@ def percent(units: float) -> str:
 
 @register.filter
 def unlocalized(number: Any) -> str:
-    """A number that came as JSON, for an attribute; 0 for anything else."""
-    return f"{number:g}" if isinstance(number, int | float) else "0"
+    """A number for an attribute, in no language and all its digits; 0 for anything else, which may come as JSON."""
+    return str(number) if isinstance(number, int | float) else "0"
 
 
 @register.filter

@@ -124,10 +124,10 @@ class RunRow:
 
 @dataclass(frozen=True)
 class RunPage:
-    """Rows newest first, and the key below which the next page starts; of a map's elements in their order."""
+    """Rows newest first, of a map's elements in their order; and where the next page starts, "" where there is none."""
 
     rows: list[RunRow]
-    older: int | str | None
+    older: str
     filters: RunFilters
     group: Part | None = None
     elements: ElementPage | None = None
@@ -179,8 +179,7 @@ def run_page(
             whole = [] if filters.search or filters.state else [elements.head]
             found = [*([] if filters.before else whole), *elements.rows]
             shown = [_row(run, instance, labels, states, now, hidden) for run in found]
-            older = elements.older or None
-            return RunPage(shown, older, filters, elements=elements)
+            return RunPage(shown, elements.older, filters, elements=elements)
     rows = _matching(instance, labels, filters)
     if group is not None:
         rows = rows.filter(node__in=group.members[:MEMBERS])
@@ -191,8 +190,8 @@ def run_page(
         _row(discreet(run, secrets), instance, labels, states, now, hidden)
         for run in found[:PAGE]
     ]
-    last = found[PAGE - 1].pk if len(found) > PAGE else None
-    return RunPage(shown, last, filters, group)
+    older = str(found[PAGE - 1].pk) if len(found) > PAGE else ""
+    return RunPage(shown, older, filters, group)
 
 
 def newest_rows(

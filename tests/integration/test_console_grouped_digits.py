@@ -1,0 +1,212 @@
+"""In a project that groups the digits of numbers people read them so; addresses, forms and scripts have them whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from pytest_django import Settings
+
+from monitoring.queries import decisions, events, failure_group
+from monitoring.queries.instance import history, visits
+from monitoring.templatetags.console import unlocalized
+from orchestrator import send_event, start_process
+from orchestrator.engine.drain import drain
+from orchestrator.models import (
+    Definition,
+    InboxEvent,
+    Incident,
+    OperatorAction,
+    ProcessInstance,
+    SavedView,
+    StepRun,
+)
+from tests.apps.every_construct.fixtures import helpdesk
+from tests.apps.every_construct.processes import Inquiry, Paid
+from tests.services.forms_of_actions import failed_order
+
+__all__ = ["helpdesk"]
+
+pytestmark = pytest.mark.django_db
+
+LARGE = 54_300
+"""Keys, revisions and versions are just above."""
+
+GROUPED = re.compile(r"(?<![\d.,])54\W3\d\d(?!\d)")
+
+READ = {"title", "aria-label", "aria-valuetext", "data-label", "placeholder"}
+"""Attributes that people read."""
+
+
+@pytest.fixture(params=["en", "de"])
+def large_keys(request: pytest.FixtureRequest, settings: Settings) -> None:
+    settings.USE_THOUSAND_SEPARATOR = True
+    settings.LANGUAGE_CODE = request.param
+    for model in (StepRun, InboxEvent, Incident, Definition, OperatorAction, SavedView):
+        table = model._meta.db_table
+        with connection.cursor() as cursor:
+            if connection.vendor == "sqlite":
+                cursor.execute("DELETE FROM sqlite_sequence WHERE name = %s", [table])
+                begin = "INSERT INTO sqlite_sequence (name, seq) VALUES (%s, %s)"
+            else:
+                begin = "SELECT setval(pg_get_serial_sequence(%s, 'id'), %s)"
+            cursor.execute(begin, [table, LARGE])
+
+
+@pytest.fixture
+def pages_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each list has more than one page."""
+    for module in (decisions, events, failure_group, history, visits):
+        monkeypatch.setattr(module, "PAGE", 1)
+
+
+@pytest.fixture
+def order(large_keys: None) -> ProcessInstance:
+    failed_order()
+    return failed_order()
+
+
+@pytest.fixture
+def inquiry(large_keys: None, helpdesk: None) -> ProcessInstance:
+    """The last of two, each with a map and a question; and two events that nobody took."""
+    for ticket in ("T-1", "T-2"):
+        send_event(Paid(f"no-{ticket}"), id=ticket, source="tests")
+        receipt = start_process(Inquiry, Inquiry.Input(ticket))
+    drain()
+    return ProcessInstance.objects.get(pk=receipt.process_id)
+
+
+@pytest.fixture
+def moved_often(order: ProcessInstance, inquiry: ProcessInstance) -> Iterator[None]:
+    """As if each had as many transitions; at the end they have those that are stored."""
+    every = list(ProcessInstance.objects.all())
+    ProcessInstance.objects.update(revision=LARGE + 21)
+    yield
+    ProcessInstance.objects.bulk_update(every, ["revision"])
+
+
+@pytest.fixture
+def signed_in(client: Client, administrator: User) -> Client:
+    client.force_login(administrator)
+    return client
+
+
+def grouped(page: str) -> set[tuple[str, str]]:
+    """The attributes of a page, and texts that a form sends, in which a number is not whole."""
+    found = {
+        (name, value)
+        for tag in re.findall(r"<[^>]*>", page)
+        for name, value in re.findall(r'([\w:-]+)="([^"]*)"', tag)
+        if name not in READ and GROUPED.search(value)
+    }
+    sent = re.findall(r"<option(?![^>]*value=)[^>]*>([^<]*)<", page)
+    return found | {("option", text) for text in sent if GROUPED.search(text)}
+
+
+@pytest.mark.usefixtures("moved_often", "pages_of_one")
+def test_no_attribute_of_a_page_has_a_grouped_number(
+    signed_in: Client, order: ProcessInstance, inquiry: ProcessInstance
+) -> None:
+    other = order.definition
+    other.pk, other.version, other.fingerprint = None, LARGE + 21, "other"
+    other.save()
+    signed_in.post("/views/", {"key": uuid4().hex, "name": "mine", "query": "q=a"})
+    cause = Incident.objects.filter(instance=order).get().fingerprint
+    addresses = [
+        "/",
+        "/processes/",
+        "/failures/",
+        f"/failures/{cause}/",
+        "/waits/",
+        "/decisions/",
+        "/stalled/",
+        "/audit/",
+        "/operations/",
+        "/events/",
+        "/views/",
+        "/tokens/",
+        f"/definitions/{order.name}/",
+        f"/definitions/{order.name}/versions/",
+        f"/definitions/{order.name}/versions/compare/",
+        f"/operations/begin/?definition={order.name}&status=failed",
+        f"/processes/{order.pk}/",
+        f"/processes/{order.pk}/?at=1",
+        f"/processes/{order.pk}/messages/",
+        f"/processes/{order.pk}/repair/",
+        f"/processes/{inquiry.pk}/",
+        f"/processes/{inquiry.pk}/?at=1",
+        f"/processes/{inquiry.pk}/?step=verdict",
+        f"/processes/{inquiry.pk}/?step=read_page",
+        f"/processes/{inquiry.pk}/repair/?step=verdict",
+    ]
+
+    pages = {address: signed_in.get(address) for address in addresses}
+
+    assert {page.status_code for page in pages.values()} == {200}
+    found = {address: grouped(page.text) for address, page in pages.items()}
+    assert not {address: its for address, its in found.items() if its}
+    for address in (
+        "/events/",
+        "/decisions/",
+        f"/failures/{cause}/",
+        f"/processes/{inquiry.pk}/",
+    ):  # each leads to another page
+        assert re.search(r"(before|after|runs)=543\d\d\W", pages[address].text)
+
+
+@pytest.mark.usefixtures("moved_often")
+@pytest.mark.parametrize(
+    ("table", "action"), [("processinstance", "escalate"), ("inboxevent", "discard")]
+)
+def test_the_admin_sends_whole_keys_and_revisions(
+    signed_in: Client, table: str, action: str
+) -> None:
+    rows = ProcessInstance if table == "processinstance" else InboxEvent
+    chosen = {"action": action, "_selected_action": [rows.objects.latest("pk").pk]}
+
+    asked = signed_in.post(f"/admin/orchestrator/{table}/", chosen).text
+
+    assert 'name="reason"' in asked
+    assert not grouped(asked)
+
+
+def test_a_button_says_of_which_transition_its_page_was(
+    signed_in: Client, order: ProcessInstance
+) -> None:
+    now = order.revision
+    ProcessInstance.objects.filter(pk=order.pk).update(revision=LARGE)
+    page = signed_in.get(f"/processes/{order.pk}/").text
+    ProcessInstance.objects.filter(pk=order.pk).update(revision=now)
+    (shown,) = re.findall(r'data-revision="([^"]*)"', page)
+
+    form = {"key": uuid4().hex, "reason": "", "person": "", "revision": shown}
+    answer = signed_in.post(f"/processes/{order.pk}/assign/", form)
+
+    assert (shown, answer.status_code) == (str(LARGE), 409)
+
+
+@pytest.mark.usefixtures("inquiry")
+def test_an_open_page_of_waits_keeps_its_rows(signed_in: Client) -> None:
+    rows = re.findall(r'data-row="([^"]*)"', signed_in.get("/waits/").text)
+    query = {"since": "1", "rows": ",".join(rows)}
+    live = signed_in.get("/waits/", query, headers={"HX-Request": "true"}).text
+
+    assert rows
+    assert re.findall(r'data-row="([^"]*)"', live) == rows
+
+
+def test_the_bar_of_elements_that_all_came_to_the_same_is_full(
+    signed_in: Client, inquiry: ProcessInstance
+) -> None:
+    page = signed_in.get(f"/processes/{inquiry.pk}/?step=read_page").text
+
+    assert 'x="0" width="1000"' in page
+
+
+def test_a_large_number_has_all_its_digits() -> None:
+    assert unlocalized(12_345_678) == "12345678"
