@@ -101,6 +101,8 @@ def export(request: HttpRequest, form: str) -> HttpResponseBase:
     if form not in TYPES:
         raise Http404
     filters = Filters.from_query(request.GET, request.user).by_name()
+    if filters.mistake:
+        return HttpResponse(filters.mistake, "text/plain; charset=utf-8", status=400)
     parts: Iterator[list[Mapping[str, Any]]] = (
         [told(row) for row in part] for part in batches(filters)
     )

@@ -20,6 +20,7 @@ from examples.order_listing.orders import place_order
 from monitoring.exports import BEGINNING
 from monitoring.queries import find
 from monitoring.queries.instances import pages
+from monitoring.queries.instances.filters import Filters
 from orchestrator import send_event
 from orchestrator.engine.drain import drain
 from orchestrator.models import (
@@ -285,6 +286,18 @@ def test_s10_5_it_is_read_in_parts_without_gap_or_repeat(
     assert [row["key"] for row in lines(client, "jsonl", "?status=completed")] == [
         "A-1"
     ]
+
+
+def test_s10_5_conditions_that_cannot_be_understood_are_no_file_and_it_says_why(
+    client: Client, operator: User
+) -> None:
+    client.force_login(operator)
+
+    answer = client.get("/processes/export.csv", {"where": "amount >"})
+
+    said = Filters(where="amount >").mistake
+    assert said
+    assert (answer.status_code, answer.text) == (400, said)
 
 
 def test_s10_5_other_forms_are_not_there(client: Client, operator: User) -> None:
