@@ -46,9 +46,18 @@ class MatchingProcesses(Selection):
 
 
 def filters_of(about: Mapping[str, Any]) -> Filters:
-    """The filters of a stored selection."""
+    """The filters of a stored selection.
+
+    Raises:
+        TypeError: a newer version has stored one that is not known here: without it more would match than was meant.
+    """
     given: dict[str, Any] = {name: str(value) for name, value in about.items()}
     return Filters(**given)
+
+
+def known_filters(about: Mapping[str, Any]) -> Filters:
+    """Those filters of a stored selection that this version knows, to be shown."""
+    return filters_of({name: about[name] for name in Filters.names() if name in about})
 
 
 def unchanged(about: Mapping[str, Any], until: datetime) -> Iterator[Arm]:

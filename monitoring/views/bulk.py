@@ -31,7 +31,7 @@ from monitoring.places import NO_CAUSE
 from monitoring.queries import bulk as queries
 from monitoring.queries.event_search import PARAMETERS, EventFilters
 from monitoring.queries.instances.filters import Filters
-from monitoring.queries.selections import filters_of
+from monitoring.queries.selections import filters_of, known_filters
 from monitoring.spoken import spoken
 from monitoring.views.operations import plain, shown
 from monitoring.views.page import page
@@ -177,8 +177,11 @@ def selected(request: HttpRequest) -> tuple[str, dict[str, str]]:
 
 
 def _chips(selection: str, about: Mapping[str, Any]) -> list[Chip]:
-    """What a selection of events is narrowed to."""
-    return EventFilters.from_query(about).chips() if selection == "events" else []
+    """What a selection of events is narrowed to; of processes what only another version can name, as it is stored."""
+    if selection == "events":
+        return EventFilters.from_query(about).chips()
+    others = about.keys() - Filters.names() if selection == "processes" else ()
+    return [Chip(name, about[name], "") for name in sorted(others)]
 
 
 def _refuse_all_but(given: QueryDict, *names: str) -> None:
@@ -264,7 +267,7 @@ def _context(request: HttpRequest, pk: UUID) -> dict[str, Any]:
         "page": found,
         "operation": operation,
         "action": in_bulk().get(operation.action),
-        "filters": filters_of(operation.about)
+        "filters": known_filters(operation.about)
         if operation.selection == "processes"
         else None,
         "chips": _chips(operation.selection, operation.about),

@@ -373,6 +373,19 @@ def test_s6_3_the_page_shows_who_why_and_each_verdict(
     assert verdicts(operation) == {"failed": 3}
 
 
+def test_s6_3_a_filter_that_only_another_version_knows_is_shown_as_it_is_stored(
+    failed: list[ProcessInstance], operator: User, read: Read
+) -> None:
+    operation = begun(operator, {"status": "failed"}, 3)
+    operation.about["shade"] = "blue"
+    operation.save()
+
+    page = read(f"/operations/{operation.pk}/")
+
+    assert "Status: <b>" in page
+    assert "shade: <b>blue</b>" in page
+
+
 def test_s6_3_items_are_found_by_verdict_and_in_pages(
     operation: BulkOperation, read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
