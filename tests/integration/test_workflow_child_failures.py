@@ -13,6 +13,7 @@ from pytest_django import Settings
 
 from orchestrator import Permanent
 from orchestrator.definition import Workflow
+from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change.child_failure import failure_of
 from orchestrator.engine.claims import leases
 from orchestrator.engine.drain import drain
@@ -33,7 +34,7 @@ from orchestrator.engine.operations import (
 from orchestrator.engine.steps.running import CLAIMED
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import OperationRefused, SubprocessFailed
-from orchestrator.models import Incident, ProcessInstance, StepRun
+from orchestrator.models import Incident, Lost, ProcessInstance, StepRun
 from orchestrator.testing import registered
 from tests.apps.compensation import journal
 from tests.apps.compensation.fixtures import Ask, asked
@@ -687,6 +688,40 @@ def test_a_worker_that_dies_when_it_was_to_hear_that_it_goes_on(asked: Ask) -> N
     claimed = step_runs.claim("default", "dead", 8, 10.0, **CLAIMED)
     assert [one.work.node for one in claimed] == ["errand"]
     leases.end(["dead"])
+
+    assert go_on(process).status == "completed"
+
+
+def test_one_whose_end_kills_whoever_hears_of_it_is_given_up_until_it_is_retried(
+    asked: Ask,
+) -> None:
+    process = launch(p.Plain)
+    while child_status(process) != "completed":
+        drain(stop=once())
+    attempts = Policy().attempts()
+    for _ in range(attempts):
+        [claimed] = step_runs.claim("default", "dead", 8, 10.0, **CLAIMED)
+        assert (claimed.work.node, claimed.work.status) == ("errand", "waiting")
+        work = leases.name_of(step_runs, claimed.work.pk)
+        leases.end(["dead"], in_hand={work: Lost.DIED})
+    process = go_on(process)
+
+    assert standing(process) == ["failed", "completed"]
+    incident = process.incidents.open().get()
+    assert f"died or was killed in each of {attempts} attempts" in incident.message
+    retry(process.pk, request=asked())
+    assert go_on(process).status == "completed"
+
+
+def test_an_end_that_was_claimed_and_not_looked_at_is_heard_however_often(
+    asked: Ask,
+) -> None:
+    process = launch(p.Plain)
+    while child_status(process) != "completed":
+        drain(stop=once())
+    for _ in range(10):
+        assert len(step_runs.claim("default", "dead", 8, 10.0, **CLAIMED)) == 1
+        leases.end(["dead"])
 
     assert go_on(process).status == "completed"
 

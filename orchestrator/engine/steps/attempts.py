@@ -33,10 +33,12 @@ def check_attempts(run: StepRun, policy: Policy) -> None:
     Raises:
         TimedOut, WorkerDied, Interrupted: it is not tried again.
     """
-    if run.attempt == 1 or not run.lost:
+    # One that waits is only looked at, which has no effect, and counts no attempt but those that ended a worker.
+    looked_at = run.status == StepStatus.WAITING
+    if run.attempt == 1 or not (run.lost or looked_at):
         return
     before = run.attempt - 1
-    if not policy.idempotent:
+    if not policy.idempotent and not looked_at:
         raise Interrupted(
             f"the worker died in attempt {before}: whether {run.node} had its effect is not known. "
             "Retry it, or skip it with its result"
