@@ -8,6 +8,7 @@ from django.contrib.auth.models import Permission, User
 
 from orchestrator import Permanent
 from orchestrator.engine.bulk import gathering, running
+from orchestrator.engine.claims import leases
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import (
     Pace,
@@ -32,6 +33,7 @@ from orchestrator.models import (
     BulkStatus,
     BulkVerdict,
     Incident,
+    Lost,
     OperatorAction,
     ProcessInstance,
     Status,
@@ -56,12 +58,37 @@ FAILED = {"status": "failed"}
 Failures = Callable[[int], list[ProcessInstance]]
 
 
+class Killed(BaseException):
+    """As if the worker were killed."""
+
+
+def killed(*given: object) -> None:
+    raise Killed
+
+
 def refuse(command: object) -> None:
     raise Permanent("no line")
 
 
 def accept(command: object) -> None:
     pass
+
+
+def lost_at(operation: BulkOperation) -> bool:
+    """Have a worker die in the middle of a slice that begins items; whether the slice began any."""
+    BulkOperation.objects.filter(pk=operation.pk).update(wake_at=database_now())
+    [claimed] = bulk_operations.claim("default", "killed", 1, 10)
+    slice = running.Slice(claimed.work, 10, lambda: False)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(running, "gather", killed)
+        patched.setattr(running.Slice, "_next", killed)
+        try:
+            slice.run()
+        except Killed:
+            work = leases.name_of(bulk_operations, operation.pk)
+            leases.end(["killed"], in_hand={work: Lost.DIED})
+            return True
+    return False
 
 
 @pytest.fixture
@@ -385,6 +412,48 @@ def test_s6_5_a_slice_of_which_others_took_the_operation_stores_nothing(
     running.run(other.work, 10)
     operation.refresh_from_db()
     assert (operation.tried, verdicts(operation)) == (2, {"tried": 2})
+
+
+def test_one_whose_workers_are_lost_again_and_again_stops_until_it_is_resumed(
+    fail: Failures, operator: User
+) -> None:
+    fail(2)
+    operation = frozen(begun(operator, FAILED, 2))
+    deaths = sum(lost_at(operation) for _ in range(20))
+    assert deaths == running.DEATHS
+
+    operation.refresh_from_db()
+    assert (operation.status, operation.wake_at) == ("stopped", None)
+    assert f"killed in each of the last {deaths} attempts" in operation.detail
+    assert verdicts(operation) == {"waiting": 2}
+    resume_bulk(operation.pk, request=asked(operator))
+    assert worked_on(operation).status == "completed"
+
+
+def test_one_that_gathers_stops_when_its_workers_are_lost_again_and_again(
+    fail: Failures, operator: User
+) -> None:
+    fail(2)
+    operation = begun(operator, FAILED, 2)
+    assert sum(lost_at(operation) for _ in range(20)) == running.DEATHS
+    operation.refresh_from_db()
+    assert (operation.status, operation.frozen_at) == ("stopped", None)
+
+    resume_bulk(operation.pk, request=asked(operator))
+    assert worked_on(operation).status == "completed"
+
+
+def test_lost_workers_do_not_stop_one_that_gets_on_in_between(
+    fail: Failures, operator: User
+) -> None:
+    fail(2 * running.DEATHS)
+    one_by_one = Pace(samples=(), batch=1, stop_above=None)
+    operation = begun(operator, FAILED, 2 * running.DEATHS, pace=one_by_one)
+    frozen(operation)
+    for _ in range(2 * running.DEATHS):
+        assert lost_at(operation)
+        slice_of(operation)
+    assert worked_on(operation).status == "completed"
 
 
 # People

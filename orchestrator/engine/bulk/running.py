@@ -38,6 +38,9 @@ LOOKED_AT = 1_000
 READ = 500
 """Items that are read to be begun in one slice."""
 
+DEATHS = 5
+"""So many workers in a row are lost to an operation; then it stops."""
+
 
 def run(
     operation: BulkOperation, seconds: float, stop: Callable[[], bool] = lambda: False
@@ -82,17 +85,22 @@ class Slice:
         """Why it cannot go on."""
 
     def run(self) -> None:
-        if self.operation.status == BulkStatus.GATHERING:
-            self._gather()
-            return
+        self.halted = _ends_its_workers(self.operation)
+        if not self.halted:
+            if self.operation.status == BulkStatus.GATHERING:
+                self._gather()
+                return
+            self._work()
+        with transaction.atomic():
+            if (operation := self._mine()) is not None:
+                self._store(operation)
+
+    def _work(self) -> None:
         if not self._begins_first():
             self._look()
             self.ends = time.monotonic() + self.seconds
         if self.operation.status == BulkStatus.RUNNING and not self._would_stop():
             self._press()
-        with transaction.atomic():
-            if (operation := self._mine()) is not None:
-                self._store(operation)
 
     def _over(self) -> bool:
         return time.monotonic() >= self.ends or self.stop()
@@ -228,7 +236,7 @@ class Slice:
         _add(operation, self.moved)
         if self.begun:
             operation.paced_at = pace.paced(operation, self.now, self.begun)
-        if self.halted and operation.status == BulkStatus.RUNNING:
+        if self.halted and operation.status in GOING_ON:
             operation.status, operation.detail = BulkStatus.STOPPED, self.halted
         elif operation.status == BulkStatus.RUNNING:
             _end_or_stop(operation)
@@ -247,8 +255,23 @@ class Slice:
         operation.wake_at = wakes if pause is None else self.now + pause
         operation.owner = ""
         operation.revision += 1
+        operation.attempt = operation.revision  # what it is ahead next are deaths
         operation.save()
         announce_bulk(operation)
+
+
+def _ends_its_workers(operation: BulkOperation) -> str:
+    """Why an operation cannot go on to which worker after worker was lost, each in the middle of a slice; "" if it can.
+
+    A claim raises the attempt, and a slice that is stored the revision: the one is ahead by what was begun since.
+    """
+    deaths = operation.attempt - operation.revision - 1
+    if deaths < DEATHS:
+        return ""
+    return (
+        f"the worker died or was killed in each of the last {deaths} attempts. See the workers' log for why, then "
+        "resume it, or cancel the rest"
+    )
 
 
 def _stored(item: BulkItem) -> Statement:
