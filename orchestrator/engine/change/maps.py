@@ -46,6 +46,17 @@ def count(change: WorkflowChange, item: StepRun, given: Given) -> None:
         _start_next(change, item, number)
 
 
+def completes(change: WorkflowChange, item: StepRun, number: int) -> bool:
+    """Whether a map is done when so many more of its elements are settled.
+
+    Raises:
+        LeaseLost: it was settled meanwhile.
+    """
+    head = head_of(change, item)
+    progress = head.progress or {}
+    return bool(progress["done"] + progress["failed"] + number == head.expected)
+
+
 def _result(change: WorkflowChange, head: StepRun, given: Given) -> list[Any] | None:
     """The list of a map's results where it decides on the way; it is not read where it does not."""
     vertex = change.plan[head.node]

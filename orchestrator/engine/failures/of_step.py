@@ -54,6 +54,7 @@ from orchestrator.exceptions import (
     Retry,
     SubprocessFailed,
     TimedOut,
+    WorkerDied,
 )
 from orchestrator.models import (
     Cause,
@@ -89,7 +90,8 @@ def of_step(run: StepRun, error: Exception, plan: Plan | None, policy: Policy) -
             error = error if policy.idempotent else give_back.unknown(run, error)
         missing = object if plan is None else of_work.MISSING
         waits = plan is None and run.kind in (StepKind.WAIT, StepKind.ASK)
-        if waits or is_engines(error, missing):  # what waits for others goes on waiting
+        held = is_engines(error, missing) and not is_engines(error, WorkerDied)
+        if waits or held:  # what waits for others goes on waiting
             with transaction.atomic(durable=True):
                 of_work.hold(run, error)
         elif plan is None:
@@ -146,7 +148,7 @@ def _settle(run: StepRun, error: Exception, plan: Plan, policy: Policy) -> None:
     if _may_try_again(run, error, policy):
         _try_again(change, run, error, policy)
     else:
-        _give_up(change, run, error)
+        _give_up(change, run, error, policy)
 
 
 def _change(run: StepRun, plan: Plan) -> WorkflowChange:
@@ -192,10 +194,12 @@ def _try_again(
     change.write()
 
 
-def _give_up(change: WorkflowChange, run: StepRun, error: Exception) -> None:
+def _give_up(
+    change: WorkflowChange, run: StepRun, error: Exception, policy: Policy
+) -> None:
     """The step has failed for good; whether that stops the process is for the definition to say."""
     undo = run.kind == StepKind.UNDO
-    way = "" if undo or run.redo else _another_way(change, run, error)
+    way = "" if undo or run.redo else _another_way(change, run, error, policy)
     if way:
         log.warning("%s failed, %s: %s", run, way, incidents.named(error))
         change.mark(
@@ -230,7 +234,9 @@ def _undo(change: WorkflowChange, run: StepRun, error: Exception) -> None:
         settling.all_is_undone(change)
 
 
-def _another_way(change: WorkflowChange, run: StepRun, error: Exception) -> str:
+def _another_way(
+    change: WorkflowChange, run: StepRun, error: Exception, policy: Policy
+) -> str:
     """Goes on where an error link catches it, or a map or a join puts up with it; says which, "" if none does."""
     item = run.kind == StepKind.ITEM
     caught = catching(change.plan, run.node, error)
@@ -240,7 +246,7 @@ def _another_way(change: WorkflowChange, run: StepRun, error: Exception) -> str:
             _close_map(change, run, error)
         go_on(change, Settled(run.node, run.visit, "failed", caught=caught))
         return f"{caught.target} catches it"
-    if item and maps.tolerates(change, run, change.plan[run.node]):
+    if item and _is_put_up_with(change, run, error, policy):
         _close(change, run, error)
         maps.count(change, run, {})
         return "its map puts up with it"
@@ -249,6 +255,20 @@ def _another_way(change: WorkflowChange, run: StepRun, error: Exception) -> str:
         go_on(change, Settled(run.node, run.visit, "failed"))
         return "its join puts up with it"
     return ""
+
+
+def _is_put_up_with(
+    change: WorkflowChange, item: StepRun, error: Exception, policy: Policy
+) -> bool:
+    """Whether a map puts up with the failure of an element.
+
+    Not if a worker was lost even in giving that up: the application may have been asked then what follows the map.
+    """
+    vertex = change.plan[item.node]
+    died = is_engines(error, WorkerDied | TimedOut)
+    if vertex.decides and died and item.attempt > policy.attempts(error) + 1:
+        return False
+    return maps.tolerates(change, item, vertex)
 
 
 def _close(

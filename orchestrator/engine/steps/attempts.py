@@ -9,6 +9,9 @@ from orchestrator.exceptions import Interrupted, TimedOut, WorkerDied
 from orchestrator.models import Lost, StepKind, StepRun, StepStatus
 from orchestrator.queue import calls_of, is_of_calls
 
+MOST_STARTS = 50
+"""So many attempts has a visit that ended its worker, if the graph in which its own number stands is to be made."""
+
 
 def policy_of(run: StepRun, vertex: Vertex | None) -> Policy:
     """How a visit is run."""
@@ -33,12 +36,10 @@ def check_attempts(run: StepRun, policy: Policy) -> None:
     Raises:
         TimedOut, WorkerDied, Interrupted: it is not tried again.
     """
-    # One that waits is only looked at, which has no effect, and counts no attempt but those that ended a worker.
-    looked_at = run.status == StepStatus.WAITING
-    if run.attempt == 1 or not (run.lost or looked_at):
+    if run.attempt == 1 or not _ended_its_worker(run):
         return
     before = run.attempt - 1
-    if not policy.idempotent and not looked_at:
+    if not policy.idempotent and run.lost:
         raise Interrupted(
             f"the worker died in attempt {before}: whether {run.node} had its effect is not known. "
             "Retry it, or skip it with its result"
@@ -49,6 +50,23 @@ def check_attempts(run: StepRun, policy: Policy) -> None:
     if late:
         raise TimedOut(f"{TOLD[Lost.TIMED_OUT]}, {before} times")
     raise WorkerDied(f"the worker died or was killed in each of {before} attempts")
+
+
+def _ended_its_worker(run: StepRun) -> bool:
+    """Whether the last attempt did. One that waits is only looked at, and no other attempt of that counts."""
+    return bool(run.lost) or run.status == StepStatus.WAITING
+
+
+def check_start(run: StepRun) -> None:
+    """Stops a visit that ends its workers, though its graph, which tells how often it may, is still to be made.
+
+    Raises:
+        WorkerDied: it is not tried again.
+    """
+    if run.attempt > MOST_STARTS and _ended_its_worker(run):
+        raise WorkerDied(
+            f"the worker died or was killed in attempt {run.attempt - 1}, maybe while it made the graph"
+        )
 
 
 def has_room(run: StepRun, name: str, policy: Policy, mine: int = 0) -> bool:

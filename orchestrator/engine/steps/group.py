@@ -81,7 +81,9 @@ def _one_by_one(group: Group, refusal: Exception, following: Following) -> None:
 def _singly(group: Group, following: Following) -> None:
     for one in group:
         one.session.forget()  # it counts what was left out
-        if run := one.session.settle_singly(one.run, one.result, kept=one.kept):
+        with one.session.watched(one.run):  # the application may decide on the way
+            run = one.session.settle_singly(one.run, one.result, kept=one.kept)
+        if run is not None:
             following.append(run)
 
 
@@ -90,13 +92,20 @@ def _of_one_process(group: Group, room: int, following: Following) -> None:
 
     This worker goes on with all that follows, as far as there is room: two at the quick steps of one process would only
     wait for each other. What it does not come to in a moment others take over.
+
+    A map's last element is left for a transaction of its own where the application decides on what follows the map.
     """
     session, taken_up = group[0].session, list[StepRun]()
+    left_out = list[HeldResult]()
     with session.committing():
         now = session.lock(group[0].run).now
         for same in _split(group, _change_of):
             change = session.change(same[0].run, now)
             change.room = room - len(taken_up)
+            if _is_decided_on(change, same):
+                left_out.append(same.pop())
+            if not same:
+                continue
             _settle(change, same)
             change.write()
             session.ended |= change.closed
@@ -105,6 +114,7 @@ def _of_one_process(group: Group, room: int, following: Following) -> None:
             taken_up += change.mine
     # One that starts may be given up by the next change.
     following += [run for run in taken_up if run.pk not in session.ended]
+    _singly(left_out, following)
 
 
 def _of_many_processes(group: Group, room: int, following: Following) -> None:
@@ -135,6 +145,13 @@ def _of_many_processes(group: Group, room: int, following: Following) -> None:
         _one_by_one(left_out, committed.refusal, following)
     else:
         _singly(left_out, following)
+
+
+def _is_decided_on(change: WorkflowChange, same: Group) -> bool:
+    """Whether these are the last elements of a map whose results the application is asked about."""
+    run = same[0].run
+    asks = run.kind == StepKind.ITEM and change.plan[run.node].decides
+    return asks and maps.completes(change, run, len(same))
 
 
 def _settle(change: WorkflowChange, same: Group) -> None:

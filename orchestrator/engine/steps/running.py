@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from uuid import UUID
 
+from orchestrator.conf import conf
 from orchestrator.engine.change.announcements import announce
+from orchestrator.engine.claims import leases
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.steps import waits
 from orchestrator.engine.steps.group import ROOM, store
 from orchestrator.engine.steps.quick_results import QuickResults
 from orchestrator.engine.steps.session import Session
 from orchestrator.engine.storage.table import Raw
+from orchestrator.engine.storage.tables import step_runs
 from orchestrator.models import Lost, StepKind, StepRun, StepStatus
 
 CLAIMED = {
@@ -46,7 +49,9 @@ class StepRunner:
         held_at = time.monotonic()
         asleep = run.status == StepStatus.WAITING
         if run.kind == StepKind.SLEEP or (asleep and run.kind in waits.OF_OTHERS):
-            waits.run_late(run)
+            name = leases.name_of(step_runs, run.pk)
+            with self.worker_slice.watch(conf().EVENT_TIMEOUT, name):
+                waits.run_late(run)
             return
         session = self._session(run)
         if session is None:

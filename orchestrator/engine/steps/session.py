@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -35,11 +35,12 @@ from orchestrator.engine.change.joins import check_branches
 from orchestrator.engine.change.workflow import WorkflowChange, plan_of
 from orchestrator.engine.claims import give_back, leases
 from orchestrator.engine.claims.held import HOLD_SECONDS
-from orchestrator.engine.claims.worker_slice import WorkerSlice
+from orchestrator.engine.claims.worker_slice import Reporting, WorkerSlice
 from orchestrator.engine.failures import of_step
 from orchestrator.engine.steps import subprocesses
 from orchestrator.engine.steps.attempts import (
     check_attempts,
+    check_start,
     has_room,
     other_queue,
     policy_of,
@@ -121,7 +122,9 @@ class Session:
             _put_to_rest(run)
             return None
         try:
-            session = cls(instance, plan_of(instance), worker_slice, quick)
+            session = cls(
+                instance, _plan_of(run, instance, worker_slice), worker_slice, quick
+            )
             session.clock = clock
             return session
         except Exception as error:  # noqa: BLE001  # the running code may have no such definition
@@ -145,25 +148,35 @@ class Session:
         """Runs one visit to its end, and gives the one that this worker goes on with."""
         vertex = self.plan.vertices.get(run.node)
         policy = policy_of(run, vertex)
-        try:
-            if vertex is None:
-                raise HandlerMissing(f"{self.instance.name} has no step {run.node} now")
-            if queue := other_queue(run, vertex):
-                give_back.to_queue(run, queue)
-                return None
-            check_attempts(run, policy)
-            check_branches(run, vertex)
-            if not has_room(run, self.instance.name, policy):
-                give_back.wait_for_room(run)
-                return None
-            # Until the result is stored, so that neither a predicate that hangs nor a death in between goes unnoticed.
-            most = policy.timeout + conf().EVENT_TIMEOUT
-            with self.worker_slice.watch(most, leases.name_of(step_runs, run.pk)):
-                if vertex.step.definition is not None and run.kind != StepKind.UNDO:
-                    return self._run_subprocess(run, vertex)
-                return self._run_function(run, vertex, policy)
-        except Exception as error:  # noqa: BLE001  # a step may raise anything
-            return self.failed(run, error, policy)
+        # Until what came of it is stored: neither a predicate that hangs nor a death in between goes unnoticed.
+        with self.watched(run, policy.timeout):
+            try:
+                return self._run(run, vertex, policy)
+            except Exception as error:  # noqa: BLE001  # a step may raise anything
+                return self.failed(run, error, policy)
+
+    def _run(
+        self, run: StepRun, vertex: Vertex | None, policy: Policy
+    ) -> StepRun | None:
+        if vertex is None:
+            raise HandlerMissing(f"{self.instance.name} has no step {run.node} now")
+        if queue := other_queue(run, vertex):
+            give_back.to_queue(run, queue)
+            return None
+        check_attempts(run, policy)
+        check_branches(run, vertex)
+        if not has_room(run, self.instance.name, policy):
+            give_back.wait_for_room(run)
+            return None
+        if vertex.step.definition is not None and run.kind != StepKind.UNDO:
+            return self._run_subprocess(run, vertex)
+        return self._run_function(run, vertex, policy)
+
+    def watched(
+        self, run: StepRun, seconds: float = 0
+    ) -> AbstractContextManager[Reporting]:
+        """Watches what is done with a visit: so many seconds of its own, and as long as a transaction may take."""
+        return _watched(run, self.worker_slice, seconds)
 
     def failed(self, run: StepRun, error: Exception, policy: Policy) -> StepRun | None:
         """Stores what a failed attempt leads to, and gives the visit that this worker goes on with."""
@@ -269,14 +282,16 @@ class Session:
     def may_be_held(self, run: StepRun, vertex: Vertex, policy: Policy) -> bool:
         """Whether a result may wait for others: what follows is the engine's alone to decide, and brief.
 
-        What was done must be known to undo it, and what must not be done twice is stored at once.
+        What was done must be known to undo it, and what must not be done twice is stored at once. Of a map's elements
+        the last one is stored by itself if the application decides what follows (`group`); one whose result others had
+        to store may be just that, and have held up its worker.
         """
         if not policy.idempotent or vertex.undo is not None:
             return False
         if run.error or run.redo or run.blocked:
             return False
         if run.kind == StepKind.ITEM:
-            return True
+            return not (vertex.decides and run.checksum)
         spreads = any(self.plan[link.target].each for link in vertex.links)
         return run.kind in HELD and not vertex.decides and not spreads
 
@@ -494,6 +509,29 @@ class Session:
             self._owner(),
             self.worker_slice.queue,
         )
+
+
+def _plan_of(
+    run: StepRun, instance: ProcessInstance, worker_slice: WorkerSlice
+) -> Plan:
+    """The plan of a visit's process, watched where the application makes its graph, which may hang or end the worker.
+
+    Raises:
+        Exception: as `plan_of`.
+        WorkerDied: it has ended worker after worker.
+    """
+    if definitions.is_at_hand(instance):
+        return plan_of(instance)
+    check_start(run)
+    with _watched(run, worker_slice):
+        return plan_of(instance)
+
+
+def _watched(
+    run: StepRun, worker_slice: WorkerSlice, seconds: float = 0
+) -> AbstractContextManager[Reporting]:
+    most = seconds + conf().EVENT_TIMEOUT
+    return worker_slice.watch(most, leases.name_of(step_runs, run.pk))
 
 
 def _has_returned(run: StepRun) -> bool:

@@ -24,11 +24,17 @@ from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.claims.give_back import rested
 from orchestrator.engine.failures import of_step
+from orchestrator.engine.steps.attempts import check_attempts
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.results import Results
 from orchestrator.engine.storage.tables import instances, step_runs
-from orchestrator.exceptions import CorruptInput, InvalidMessage, LeaseLost
+from orchestrator.exceptions import (
+    CorruptInput,
+    InvalidMessage,
+    LeaseLost,
+    WorkerDied,
+)
 from orchestrator.models import (
     Cause,
     CauseKind,
@@ -134,16 +140,20 @@ def _settle(change: WorkflowChange, run: StepRun, result: Any, body: Any) -> Non
 def run_late(run: StepRun) -> None:
     """Carries out a claimed step's deadline; nothing is raised."""
     try:
+        check_attempts(run, Policy())
         with transaction.atomic(durable=True):
             _late(run)
     except Exception as error:  # noqa: BLE001  # the running code may have no such definition
-        plan = _plan_of(run) if run.kind == StepKind.SLEEP else None
+        plan = _plan_of(run, error) if run.kind == StepKind.SLEEP else None
         of_step.of_step(run, error, plan, Policy())
 
 
-def _plan_of(run: StepRun) -> Plan | None:
-    """The plan of a visit's workflow; None when the running code has none for it."""
+def _plan_of(run: StepRun, error: Exception) -> Plan | None:
+    """The plan of a visit's workflow; None when the running code has none for it, or may have died of making it."""
     try:
+        died = isinstance(error, WorkerDied)
+        if died and not definitions.is_at_hand(run.instance):
+            return None
         return definitions.plan_of(run.instance)
     except Exception:  # noqa: BLE001  # it was told before
         return None

@@ -97,6 +97,19 @@ def plan_of(instance: ProcessInstance) -> Plan:
     return _made(definition, checksum, lambda: decode(definition.Input, instance.data))
 
 
+def is_at_hand(instance: ProcessInstance) -> bool:
+    """Whether the plan an instance runs on need not be made by the application's function.
+
+    Raises:
+        UnknownDefinition: the running code no longer has it.
+    """
+    definition = workflow_of(instance)
+    if definition.static is not None:
+        return True
+    checksum = _plans.checksum_of(_began(instance))
+    return checksum is not None and _plans.get((definition, checksum)) is not None
+
+
 def _made(definition: type[Workflow], checksum: str, input: Callable[[], Any]) -> Plan:
     """The plan that a class makes of an input with this checksum."""
     plan = _plans.get((definition, checksum))

@@ -1,0 +1,373 @@
+"""Whatever the application may decide, it is watched: a hang is ended, and what ends its workers is given up."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+import pytest
+
+from orchestrator import start_process
+from orchestrator.definition import (
+    Workflow,
+    ask,
+    case,
+    each,
+    route,
+    sleep,
+    start,
+    step,
+    then,
+)
+from orchestrator.definition.workflow.rows import FlowRow
+from orchestrator.definition.workflow.steps import Policy
+from orchestrator.engine.change import maps
+from orchestrator.engine.claims import leases, take_over
+from orchestrator.engine.operations import retry
+from orchestrator.engine.steps.attempts import MOST_STARTS
+from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.batch import database_now, send
+from orchestrator.engine.storage.tables import step_runs
+from orchestrator.exceptions import Skip
+from orchestrator.models import Lost, ProcessInstance, StepKind, StepRun
+from orchestrator.testing import registered
+from orchestrator.workers.held import results_of
+from tests.apps.compensation.fixtures import Ask, asked
+from tests.apps.patterns.desk import go_on, statuses
+from tests.services.supervised import Supervised, unhurried
+
+__all__ = ["asked", "unhurried"]
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("known", "unhurried"),
+]
+
+looking: list[Callable[[], object]] = []
+"""What is done when the application is asked."""
+
+
+class Killed(BaseException):
+    """As if the worker were killed."""
+
+
+class Asked:
+    """A worker, what it was at, and which results it held whenever it asked the application."""
+
+    def __init__(self, *, deadly: bool = False) -> None:
+        self.worker = Supervised()
+        self.deadly = deadly
+        self.at: list[str] = []
+        self.held = ""
+        looking[:] = [self._look]
+
+    def _look(self) -> None:
+        self.at.append(self.worker.slot.work)
+        self.held = self.worker.shown.results_text()
+        if self.deadly:
+            raise Killed
+
+    def drain(self) -> None:
+        self.worker.drain("default")
+
+
+def look() -> None:
+    for one in looking:
+        one()
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """One that is 13 is passed over, one that is 14 fails."""
+
+    numbers: list[int]
+
+
+def given(numbers: list[int]) -> list[int]:
+    return numbers
+
+
+def double(item: int) -> int:
+    if item == 13:
+        raise Skip("bad luck")
+    if item == 14:
+        raise ConnectionError("no line")
+    return 2 * item
+
+
+def total(double: list[int]) -> int:
+    return sum(double)
+
+
+def many(numbers: list[int]) -> bool:
+    look()
+    return True
+
+
+def yes() -> str:
+    return "yes"
+
+
+def no() -> str:
+    return "no"
+
+
+doubled = step(double, retries=0)
+
+
+class Mapped(Workflow):
+    """The application is asked about the results of a map."""
+
+    Input = Numbers
+    flow = (
+        each(given, over="", do=doubled, into=total, tolerate=1),
+        route(doubled, case(many, to=yes), otherwise=no),
+    )
+
+
+class MappedStrictly(Workflow):
+    """The same; none of its elements may fail."""
+
+    Input = Numbers
+    flow = (
+        each(given, over="", do=doubled, into=total),
+        route(doubled, case(many, to=yes), otherwise=no),
+    )
+
+
+@dataclass(frozen=True)
+class Number:
+    number: int = 1
+
+
+def one(number: int) -> int:
+    if number == 13:
+        raise Skip("bad luck", result=13)
+    return number
+
+
+def odd(number: int) -> bool:
+    look()
+    return True
+
+
+class Routed(Workflow):
+    """The application is asked about the result of a step, also of one that passed itself over."""
+
+    Input = Number
+    flow = (start(one), route(one, case(odd, to=yes), otherwise=no))
+
+
+class Made(Workflow):
+    """The application makes the graph, in which a step comes first."""
+
+    Input = Number
+
+    @staticmethod
+    def flow(input: Number) -> list[FlowRow]:
+        look()
+        return [then(step(one), step(one, "again"))]
+
+
+class Choice(StrEnum):
+    GO = "go"
+
+
+hour = timedelta(hours=1)
+
+
+class MadeAsleep(Workflow):
+    """The application makes the graph; it is asked for it when a sleep is over."""
+
+    Input = Number
+
+    @staticmethod
+    def flow(input: Number) -> list[FlowRow]:
+        look()
+        return [then(sleep(hour, "rest"), step(one))]
+
+
+class MadeToAsk(Workflow):
+    """The application makes the graph; it is asked for it when a deadline has passed."""
+
+    Input = Number
+
+    @staticmethod
+    def flow(input: Number) -> list[FlowRow]:
+        look()
+        return [then(ask("rest", Choice, deadline=hour), step(one))]
+
+
+@pytest.fixture(scope="module")
+def known() -> Iterator[None]:
+    with registered(Mapped, MappedStrictly, Routed, Made, MadeAsleep, MadeToAsk):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def nobody_looks() -> Iterator[None]:
+    """Let the graphs be made anew in each test, and the invariants ask whatever they like after it."""
+    looking.clear()
+    definitions.forget()
+    yield
+    looking.clear()
+
+
+def begun(definition: type[Workflow], given: Any) -> ProcessInstance:
+    """Start a process, and forget its graph as in another worker."""
+    receipt = start_process(definition, given)
+    definitions.forget()
+    return ProcessInstance.objects.get(pk=receipt.process_id)
+
+
+def falls_due(process: ProcessInstance) -> StepRun:
+    """Let the only open visit be due now."""
+    process.step_runs.filter(finished_at=None).update(wake_at=database_now())
+    run: StepRun = process.step_runs.get(finished_at=None)
+    return run
+
+
+def lost() -> Asked | None:
+    """Have a worker die when it asks the application, and its supervisor see that; None if it asks nothing."""
+    definitions.forget()
+    dying = Asked(deadly=True)
+    try:
+        dying.drain()
+    except Killed:
+        owner, work = dying.worker.owner, dying.at[-1]
+        send(take_over.returned(owner, results_of(dying.held)))
+        leases.end([owner], in_hand={work: Lost.DIED} if work else {})
+        return dying
+    return None
+
+
+def work_of(run: StepRun) -> str:
+    return leases.name_of(step_runs, run.pk)
+
+
+# It is watched
+
+
+@pytest.mark.parametrize(
+    "numbers", [[], [1, 2, 3], [1, 2, 13], [1, 2, 14], [*range(60)]]
+)
+def test_a_condition_on_a_maps_results_is_asked_under_watch(numbers: list[int]) -> None:
+    process = begun(Mapped, Numbers(numbers))
+    worker = Asked()
+    worker.drain()
+
+    process.refresh_from_db()
+    assert (process.status, statuses(process)["yes"]) == ("completed", "done")
+    works = {work_of(run) for run in process.step_runs.exclude(kind=StepKind.MAP)}
+    assert worker.at
+    assert set(worker.at) <= works
+
+
+def test_a_maps_elements_share_commits_also_where_a_condition_follows() -> None:
+    process = begun(Mapped, Numbers([*range(100, 160)]))
+    Asked().drain()
+
+    process.refresh_from_db()
+    assert process.status == "completed"
+    assert process.revision < 20
+
+
+@pytest.mark.parametrize("number", [1, 13])
+def test_a_condition_on_a_result_is_asked_under_watch(number: int) -> None:
+    process = begun(Routed, Number(number))
+    worker = Asked()
+    worker.drain()
+
+    process.refresh_from_db()
+    assert (process.status, statuses(process)["yes"]) == ("completed", "done")
+    assert worker.at == [work_of(process.step_runs.get(node="one"))]
+
+
+def test_a_graph_is_made_under_watch() -> None:
+    process = begun(Made, Number())
+    worker = Asked()
+    worker.drain()
+
+    process.refresh_from_db()
+    assert process.status == "completed"
+    assert worker.at == [work_of(process.step_runs.get(node="one"))]
+
+
+@pytest.mark.parametrize("definition", [MadeAsleep, MadeToAsk])
+def test_a_graph_is_made_under_watch_when_a_deadline_has_passed(
+    definition: type[Workflow],
+) -> None:
+    run = falls_due(begun(definition, Number()))
+    worker = Asked()
+    worker.drain()
+
+    assert worker.at == [work_of(run)]
+
+
+# It is given up
+
+
+@pytest.mark.parametrize("definition", [Mapped, MappedStrictly])
+def test_a_map_whose_condition_kills_its_workers_is_given_up_until_it_is_retried(
+    definition: type[Workflow], asked: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = begun(definition, Numbers([1, 2, 3]))
+    with monkeypatch.context() as deadly:  # an exception in a condition ends no worker
+        deadly.setattr(maps, "_result", lambda *_: look())
+        deaths = sum(bool(lost()) for _ in range(20))
+
+    process.refresh_from_db()
+    assert process.status == "failed"
+    assert deaths < 10
+    looking.clear()
+    retry(process.pk, request=asked())
+    assert go_on(process).status == "completed"
+
+
+def test_a_sleep_whose_end_kills_its_workers_is_given_up_until_it_is_retried(
+    asked: Ask,
+) -> None:
+    process = begun(MadeAsleep, Number())
+    falls_due(process)
+    attempts = Policy().attempts()
+    assert [bool(lost()) for _ in range(attempts + 1)] == [True] * attempts + [False]
+
+    process.refresh_from_db()
+    assert process.status == "failed"
+    assert "WorkerDied" in process.incidents.open().get().message
+    looking.clear()
+    retry(process.pk, request=asked())
+    assert go_on(process).status == "completed"
+
+
+def test_a_question_whose_deadline_kills_its_workers_goes_on_waiting_until_retried(
+    asked: Ask,
+) -> None:
+    process = begun(MadeToAsk, Number())
+    run = falls_due(process)
+    attempts = Policy().attempts()
+    assert [bool(lost()) for _ in range(attempts + 1)] == [True] * attempts + [False]
+    falls_due(process)
+    assert lost() is None
+
+    run.refresh_from_db()
+    assert (run.status, run.owner) == ("waiting", "")
+    assert "the worker died" in process.incidents.open().get().message
+    looking.clear()
+    retry(process.pk, request=asked())
+    go_on(process)
+    run.refresh_from_db()
+    assert run.deadlines_fired == 1
+
+
+def test_a_visit_that_kills_its_workers_while_its_graph_is_made_is_given_up() -> None:
+    process = begun(Made, Number())
+    assert lost()
+    process.step_runs.update(attempt=MOST_STARTS - 1)
+    assert lost()
+    assert lost() is None
+
+    process.refresh_from_db()
+    assert process.status == "failed"
+    assert "WorkerDied" in process.incidents.open().get().message
