@@ -77,6 +77,10 @@ SENTENCES = (
         "the worker died in attempt %(number)s: whether %(step)s had its effect is not known. "
         "Retry it, or skip it with its result"
     ),
+    noop(
+        "attempt %(number)s was cut off before its outcome was stored: whether %(step)s had its effect is not known. "
+        "Retry it, or skip it with its result"
+    ),
     noop("the worker died in each of %(number)s attempts"),
     noop("the worker died or was killed in each of %(number)s attempts"),
     noop("%(why)s, %(number)s times"),

@@ -19,7 +19,7 @@ ProcessionError
 ├── TimedOut                a step ran longer than its timeout
 ├── StoodIdle               application code kept its transaction waiting for too long
 ├── ExitRefused             a step raised what ends programs
-├── Interrupted             a worker died in a step that must not run twice
+├── Interrupted             a step that must not run twice was cut off
 ├── ChildCancelled          a sub-process was cancelled
 ├── SubprocessFailed        a sub-process has failed, and nothing in it takes that
 │   └── SubprocessDeclined  a step in it declined; this is a Permanent too
@@ -200,7 +200,7 @@ class ExitRefused(ProcessionError):
 
 
 class Interrupted(ProcessionError):
-    """A worker died in a step that is not idempotent: whether it had its effect is not known."""
+    """A step that is not idempotent was cut off: whether it had its effect is not known."""
 
 
 class ChildCancelled(ProcessionError):

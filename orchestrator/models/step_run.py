@@ -33,13 +33,14 @@ class StepKind(models.TextChoices):
 
 
 class Lost(models.TextChoices):
-    """How the worker of a visit's last attempt was lost."""
+    """How a visit's last attempt was lost: with its worker, or without anything of it stored."""
 
     TIMED_OUT = (
         "timed_out",
         _("it ran longer than it may, or did not report in time"),
     )
     DIED = "died", _("the worker died or was killed")
+    UNSTORED = "unstored", _("it was cut off before its outcome was stored")
 
 
 class Blocked(models.TextChoices):

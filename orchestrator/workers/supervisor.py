@@ -121,21 +121,23 @@ class WorkerProcess:
 
     @property
     def ended(self) -> LostWorker:
-        """It, as a worker that was asked to stop."""
-        return LostWorker(self.worker.owner, returned=self.held.results_text())
+        """It, as a worker that was asked to stop: what it is at did not kill it, but may have had its effect."""
+        return self._gone(Lost.UNSTORED)
 
     @property
     def lost(self) -> LostWorker:
-        """It, as a worker that is gone.
+        """It, as a worker that is gone."""
+        return self._gone(Lost.DIED)
+
+    def _gone(self, how: Lost) -> LostWorker:
+        """It, as a worker that is gone, and how it was lost if it was not killed for its work.
 
         Where it is known which call was to blame for that, the idempotent ones beside it are innocent.
         """
         work, calls = self.worker.slot.work, list(self.calls or ())
-        in_hand = {work: self.killed or Lost.DIED} if work else {}
+        in_hand = {work: self.killed or how} if work else {}
         in_hand |= {
-            call.work: Lost.DIED
-            for call in calls
-            if not (self.guilty and call.idempotent)
+            call.work: how for call in calls if not (self.guilty and call.idempotent)
         }
         in_hand |= self.guilty
         returned = self.held.results_text()

@@ -98,6 +98,21 @@ def test_a_stop_gives_calls_in_flight_back_uncharged(begin: Begin) -> None:
     assert visit(process).attempt == 1
 
 
+def test_a_stop_leaves_calls_in_flight_to_people_that_must_not_be_made_twice(
+    begin: Begin,
+) -> None:
+    workers = begin()
+    process = started(p.OnceOnly, "a", "gate all")
+    until(lambda: begun("a"), workers)
+    assert workers.stop() == 0
+    open_gate("all")
+    others = begin()
+    until(lambda: needs_people(process), others)
+
+    assert len(entries()) == 1
+    assert visit(process).attempt == 1
+
+
 def test_what_a_call_gives_after_its_lease_was_lost_is_not_stored(begin: Begin) -> None:
     workers = begin()
     process = started(p.OneCall, "a", "gate all")

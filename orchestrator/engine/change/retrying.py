@@ -111,6 +111,7 @@ def mark_due(change: WorkflowChange, run: StepRun) -> None:
         try_child_again(change, child)
         return
     again: dict[str, Any] = {"wake_at": change.now, "attempt": 0, "owner": ""}
+    again["lost"] = ""  # whoever tries it again knows what was lost
     if run.status in (StepStatus.FAILED, StepStatus.RETRYING):
         again["status"] = StepStatus.READY
     if run.status == StepStatus.FAILED:

@@ -105,10 +105,12 @@ def end(
     Args:
         owners: their boot ids.
         in_hand: the names of the work that they were at, with how they were lost: it may have killed them,
-            so the attempt counts. What they had only claimed is innocent.
+            so the attempt counts, unless its outcome was only not stored. What they had only claimed is innocent.
         besides: the names of what they go on with.
     """
-    now = database_now()
+    now, in_hand = database_now(), in_hand or {}
+    unstored = [work for work, how in in_hand.items() if how == Lost.UNSTORED]
+    lost = {work: how for work, how in in_hand.items() if how != Lost.UNSTORED}
     sets = "owner = '', wake_at = %s, attempt = attempt - 1"
     free = [
         _held(
@@ -120,7 +122,16 @@ def end(
         )
         for table in TABLES
     ]
-    send([*charged(owners, in_hand or {}, now), *free])
+    send([*charged(owners, lost, now), *_noted(owners, unstored), *free])
+
+
+def _noted(owners: Sequence[str], unstored: Collection[str]) -> Iterator[Statement]:
+    """Notes of steps that they had begun and nothing of that is stored: one that must not run twice is for people."""
+    keys = [pk for table, pk in map(named, unstored) if table is step_runs]
+    for owner in owners if keys else ():
+        running = {"owner": owner, "status": StepStatus.RUNNING}
+        note = {"lost": Lost.UNSTORED}
+        yield step_runs.update(note, running, None, step_runs.keyed(keys))
 
 
 def charged(

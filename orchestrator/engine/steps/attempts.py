@@ -36,14 +36,16 @@ def check_attempts(run: StepRun, policy: Policy) -> None:
     Raises:
         TimedOut, WorkerDied, Interrupted: it is not tried again.
     """
-    if run.attempt == 1 or not _ended_its_worker(run):
+    if not _ended_its_worker(run):
         return
-    before = run.attempt - 1
     if not policy.idempotent and run.lost:
         raise Interrupted(
-            f"the worker died in attempt {before}: whether {run.node} had its effect is not known. "
+            f"{_cut_off(run)}: whether {run.node} had its effect is not known. "
             "Retry it, or skip it with its result"
         )
+    if run.attempt == 1 or run.lost == Lost.UNSTORED:  # that one was given back
+        return
+    before = run.attempt - 1
     late = run.lost == Lost.TIMED_OUT
     if run.attempt <= policy.attempts(TimedOut() if late else WorkerDied()):
         return
@@ -67,6 +69,13 @@ def check_start(run: StepRun) -> None:
         raise WorkerDied(
             f"the worker died or was killed in attempt {run.attempt - 1}, maybe while it made the graph"
         )
+
+
+def _cut_off(run: StepRun) -> str:
+    """How the attempt before this one was lost; one whose outcome was not stored was given back."""
+    if run.lost == Lost.UNSTORED:
+        return f"attempt {run.attempt} was cut off before its outcome was stored"
+    return f"the worker died in attempt {run.attempt - 1}"
 
 
 def has_room(run: StepRun, name: str, policy: Policy, mine: int = 0) -> bool:
