@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, InterfaceError, connections
 
 from orchestrator.conf import conf
 from orchestrator.engine import drain
 from orchestrator.engine.claims import leases
 from orchestrator.engine.claims.held import UNSEEN, Held
+from orchestrator.engine.claims.worker_slice import Reporting
+from orchestrator.models import Lost
 from orchestrator.workers.slot import Slot
 
 log = logging.getLogger(__name__)
@@ -39,14 +42,37 @@ class Current:
         return 0
 
     def _drain(self, queue: str) -> int:
+        self._end_unstored()
         return drain.drain(
             queue,
             owner=self.owner,
             seconds=conf().SLICE_SECONDS,
             stop=self.stopping,
-            watch=self.slot.watch,
+            watch=self._watch,
             held=self.held,
         )
+
+    @contextmanager
+    def _watch(
+        self, seconds: float, work: str, heartbeat: float | None = None
+    ) -> Iterator[Reporting]:
+        """Watches a piece of work. If the database does not take what came of it, the slot goes on naming it.
+
+        So does whoever is left know of it, this worker or its supervisor.
+        """
+        try:
+            with self.slot.watch(seconds, work, heartbeat) as reporting:
+                yield reporting
+        except (DatabaseError, InterfaceError):
+            if not self.slot.work:  # else it is a part of what the worker is still at
+                self.slot.write(0.0, work)
+            raise
+
+    def _end_unstored(self) -> None:
+        """Frees the piece of work of which nothing could be stored, as one that may have had its effect."""
+        if work := self.slot.work:
+            leases.end([self.owner], in_hand={work: Lost.UNSTORED})
+            self.slot.write(0.0, "")
 
 
 _mine: list[Current] = []

@@ -47,7 +47,7 @@ class Slot:
 
     @property
     def work(self) -> str:
-        """The name of the work that the child is at, or was at when it died; "" for none."""
+        """The name of the work that the child is at, or was at when it died, or could store nothing of; "" for none."""
         return self._read()[1]
 
     def _read(self) -> tuple[float, str]:

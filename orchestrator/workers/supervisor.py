@@ -111,9 +111,7 @@ class WorkerProcess:
     @property
     def living(self) -> LivingWorker:
         """It, as a worker that lives."""
-        busy = bool(self.worker.slot.work) or (
-            self.calls is not None and self.calls.any
-        )
+        busy = self.worker.slot.until > 0 or (self.calls is not None and self.calls.any)
         holds = busy and not self.still and not self.killed
         age = time.monotonic() - self.born
         calls = self.calls is not None

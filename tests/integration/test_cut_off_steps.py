@@ -1,9 +1,12 @@
 """Steps that are cut off before their outcome is stored: one that must not be called twice is for people."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
+from django.db import OperationalError, connection
 
 from orchestrator import start_process
 from orchestrator.definition import Workflow, step, then
@@ -19,7 +22,7 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
-from orchestrator.testing import registered
+from orchestrator.testing import pass_time, registered
 from orchestrator.workers.current import Current
 from orchestrator.workers.report import WorkerReport
 from orchestrator.workers.supervisor import WorkerProcess
@@ -44,9 +47,30 @@ CUT_OFF = (
 CALLED: list[str] = []
 
 
+@dataclass
+class Database:
+    """What the database does to whoever asks it: it refuses so many statements once the step was called."""
+
+    goes_away_for: int = 0
+    refuses: int = 0
+    step_fails: bool = False
+
+    def __call__(self, execute: Callable[..., Any], *given: Any) -> Any:
+        if self.refuses:
+            self.refuses -= 1
+            raise OperationalError("server closed the connection unexpectedly")
+        return execute(*given)
+
+
+DATABASE = Database()
+
+
 def pay() -> int:
-    """Takes effect outside."""
+    """Takes effect outside; the database may go away meanwhile."""
     CALLED.append("pay")
+    DATABASE.refuses, DATABASE.goes_away_for = DATABASE.goes_away_for, 0
+    if DATABASE.step_fails:
+        raise ConnectionError("whether it was paid is not known")
     return 1
 
 
@@ -75,6 +99,7 @@ def known(flows: None) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _forgotten() -> None:
     CALLED.clear()
+    vars(DATABASE).update(vars(Database()))
 
 
 def started(definition: type[Workflow]) -> ProcessInstance:
@@ -143,3 +168,77 @@ def test_a_supervisor_that_stops_leaves_no_step_to_be_called_twice(
 
     assert (process.status, noted()) == (Status.FAILED, {"paid": 1})
     assert complaints() == [CUT_OFF]
+
+
+# A database that is away for a moment, when a step has returned or failed
+
+
+def drained_while_away(worker: Current, statements: int) -> None:
+    """Let a worker run what is ready, with a database that goes away for so many statements once a step was called."""
+    DATABASE.goes_away_for = statements
+    with connection.execute_wrapper(DATABASE):
+        for _ in range(9):
+            worker.drain("default")
+
+
+STATEMENTS = pytest.mark.parametrize("statements", [1, 2, 3, 8])
+FAILS = pytest.mark.parametrize("fails", [False, True])
+
+
+@STATEMENTS
+@FAILS
+def test_a_step_whose_outcome_the_database_did_not_take_is_called_once(
+    statements: int, fails: bool
+) -> None:
+    DATABASE.step_fails = fails
+    process = started(PaysOnce)
+    drained_while_away(Current(), statements)
+
+    process.refresh_from_db()
+    assert CALLED == ["pay"]
+    assert process.status == Status.FAILED
+    assert visit(process, "pay").attempt == 1
+    [told] = complaints()
+    assert told.startswith("Interrupted: ")
+
+
+@STATEMENTS
+def test_a_step_that_may_be_called_twice_is_called_again_uncharged(
+    statements: int,
+) -> None:
+    process = started(Pays)
+    drained_while_away(Current(), statements)
+    assert CALLED
+    pass_time(seconds=2)
+
+    process.refresh_from_db()
+    assert (process.status, visit(process, "pay").attempt) == (Status.COMPLETED, 1)
+    assert complaints() == []
+
+
+def test_a_worker_that_stops_while_the_database_is_away_leaves_its_step_to_people() -> (
+    None
+):
+    process = started(PaysOnce)
+    child = WorkerProcess(os.getpid(), Current())
+    DATABASE.goes_away_for = 99
+    with connection.execute_wrapper(DATABASE):
+        child.worker.drain("default")
+    assert not child.living.holds  # its lease is over by itself
+    WorkerReport("supervisor", "default", [], [child.ended]).store()
+    drain()
+
+    process.refresh_from_db()
+    assert (process.status, CALLED) == (Status.FAILED, ["pay"])
+    assert complaints() == [CUT_OFF]
+
+
+def test_a_step_that_was_not_called_yet_is_called_when_the_database_is_back() -> None:
+    process = started(PaysOnce)
+    DATABASE.refuses = 3
+    with connection.execute_wrapper(DATABASE):
+        for _ in range(9):
+            Current().drain("default")
+
+    process.refresh_from_db()
+    assert (process.status, CALLED) == (Status.COMPLETED, ["pay"])
