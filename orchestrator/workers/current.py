@@ -35,7 +35,7 @@ class Current:
         for _ in range(2):  # a connection that was cut is only noticed when it is used
             try:
                 return self._drain(queue)
-            except DatabaseError as error:
+            except (DatabaseError, InterfaceError) as error:
                 log.warning("the database refused, trying again: %s", error)
                 leases.doubt()  # it may have been the answer to a claim that was lost
                 connections.close_all()

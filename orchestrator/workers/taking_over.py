@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
 
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, InterfaceError, connections
 
 from orchestrator.conf import conf
 from orchestrator.engine.claims import take_over
@@ -99,7 +99,7 @@ class TakingOver:
             waker.sleep(self.soonest)
             try:
                 self.look()
-            except DatabaseError as error:
+            except (DatabaseError, InterfaceError) as error:
                 log.warning("what busy workers hold stays with them: %s", error)
                 connections.close_all()
                 time.sleep(AGAIN_SECONDS)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connection
+from django.db import InterfaceError, OperationalError, connection
 
 from orchestrator import start_process
 from orchestrator.definition import Workflow, step, then
@@ -242,3 +242,16 @@ def test_a_step_that_was_not_called_yet_is_called_when_the_database_is_back() ->
 
     process.refresh_from_db()
     assert (process.status, CALLED) == (Status.COMPLETED, ["pay"])
+
+
+def test_a_worker_tries_again_when_its_connection_is_no_longer_usable() -> None:
+    """Drivers say so by an InterfaceError, too."""
+    said = [InterfaceError("connection already closed")]
+
+    def refused(execute: Callable[..., Any], *given: Any) -> Any:
+        if said:
+            raise said.pop()
+        return execute(*given)
+
+    with connection.execute_wrapper(refused):
+        assert Current().drain("default") == 0
