@@ -1,4 +1,4 @@
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -208,15 +208,20 @@ def elements(request: HttpRequest, pk: UUID, form: str) -> HttpResponseBase:
     processes = ProcessInstance.objects.select_related("definition")
     instance = get_object_or_404(processes.defer("definition__graph"), pk=pk)
     filters = RunFilters.from_query(request.GET, request.user).of_elements
-    data = sees_data(request.user)
+    data, seen = sees_data(request.user), seen_in(request)
     parts = (
-        [_told_element(run, data=data) for run in part]
+        [_told_element(run, data=data, seen=seen) for run in part]
         for part in element_batches(instance, filters)
     )
     return download(request, form, f"elements-{pk}", ELEMENT_COLUMNS, parts)
 
 
-def _told_element(run: StepRun, *, data: bool) -> dict[str, Any]:
+def _told_element(
+    run: StepRun, *, data: bool, seen: Collection[str] | None
+) -> dict[str, Any]:
+    child = (
+        run.child if run.child and (seen is None or run.child.name in seen) else None
+    )
     return {
         "element": run.item,
         "key": element_text(run) if data else None,
@@ -225,7 +230,7 @@ def _told_element(run: StepRun, *, data: bool) -> dict[str, Any]:
         "round": run.round,
         "started": run.started_at.isoformat(),
         "finished": run.finished_at and run.finished_at.isoformat(),
-        "process": run.child_id and str(run.child_id),
+        "process": child and str(child.pk),
         "error": getattr(run, "error_text", ""),
     }
 

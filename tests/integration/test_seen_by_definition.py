@@ -238,6 +238,29 @@ def test_s12_1_a_process_of_several_definitions_says_of_its_parts_only_that_they
     assert 'id="drawing-sub"' in whole
 
 
+@pytest.mark.parametrize("where", ["messages/", "elements.csv", "elements.jsonl"])
+def test_s12_1_neither_messages_nor_files_name_a_part_whose_definition_is_not_seen(
+    client: Client, where: str
+) -> None:
+    house = start_process(HouseClearing, House(["hall", "study"], "attic"))
+    drain()
+    child = ProcessInstance.objects.filter(parent=house.process_id).first()
+    assert child is not None
+    carl = let_see(person("carl"), "house-clearing", VIEW, DATA)
+    both = let_see(person("dora"), "house-clearing", VIEW, DATA)
+    step = child.parent_runs.get().node
+
+    def names_it(user: User) -> bool:
+        client.force_login(user)
+        answer = client.get(f"/processes/{house.process_id}/{where}", {"step": step})
+        assert answer.status_code == 200
+        return str(child.pk) in b"".join(answer).decode()
+
+    assert not names_it(carl)
+    assert names_it(let_see(both, child.name, VIEW))
+    assert names_it(person("erin", VIEW))
+
+
 @pytest.mark.parametrize("shown", ["the room, now", "the room, then", "in its house"])
 def test_s12_1_no_part_can_be_opened_whose_definition_is_not_seen(
     client: Client, shown: str
