@@ -83,6 +83,13 @@ SENTENCES = (
     ),
     noop("the worker died in each of %(number)s attempts"),
     noop("the worker died or was killed in each of %(number)s attempts"),
+    noop(
+        "the worker died or was killed in attempt %(number)s, maybe while it made the graph"
+    ),
+    noop(
+        "the worker died or was killed in each of the last %(number)s attempts. See the workers' log for why, then "
+        "resume it, or cancel the rest"
+    ),
     noop("%(why)s, %(number)s times"),
     noop("it ran longer than it may, or did not report in time"),
     noop("the worker died or was killed"),
