@@ -133,7 +133,9 @@ def _discard(instance: ProcessInstance, request: HttpRequest) -> None:
 
 
 def _look_again(instance: ProcessInstance, request: HttpRequest) -> None:
-    look_again(instance, request.user)
+    seen = request.POST.get("revision", "")[:9]
+    number = int(seen) if seen.isascii() and seen.isdecimal() else None
+    look_again(instance, request.user, number)
 
 
 CHANGES: dict[str, Callable[[ProcessInstance, HttpRequest], Attempt | None]] = {

@@ -40,7 +40,7 @@ class Lost(models.TextChoices):
         _("it ran longer than it may, or did not report in time"),
     )
     DIED = "died", _("the worker died or was killed")
-    UNSTORED = "unstored", _("it was cut off before its outcome was stored")
+    CUT_OFF = "cut_off", _("it was cut off before its outcome was stored")
 
 
 class Blocked(models.TextChoices):

@@ -42,7 +42,7 @@ class Current:
         return 0
 
     def _drain(self, queue: str) -> int:
-        self._end_unstored()
+        self._end_cut_off()
         return drain.drain(
             queue,
             owner=self.owner,
@@ -68,10 +68,10 @@ class Current:
                 self.slot.write(0.0, work)
             raise
 
-    def _end_unstored(self) -> None:
+    def _end_cut_off(self) -> None:
         """Frees the piece of work of which nothing could be stored, as one that may have had its effect."""
         if work := self.slot.work:
-            leases.end([self.owner], in_hand={work: Lost.UNSTORED})
+            leases.end([self.owner], in_hand={work: Lost.CUT_OFF})
             self.slot.write(0.0, "")
 
 

@@ -120,7 +120,7 @@ class WorkerProcess:
     @property
     def ended(self) -> LostWorker:
         """It, as a worker that was asked to stop: what it is at did not kill it, but may have had its effect."""
-        return self._gone(Lost.UNSTORED)
+        return self._gone(Lost.CUT_OFF)
 
     @property
     def lost(self) -> LostWorker:

@@ -21,7 +21,11 @@ from tests.apps.compensation.journal import faults
 from tests.apps.patterns.desk import finished, visits
 from tests.apps.process_managers.desk import place, tell, underway
 from tests.apps.process_managers.fixtures import known
-from tests.apps.process_managers.messages import ParcelPacked, ParcelScanned
+from tests.apps.process_managers.messages import (
+    ParcelDelivered,
+    ParcelPacked,
+    ParcelScanned,
+)
 from tests.apps.process_managers.processes import Shipping
 from tests.conftest import OPERATOR_MAY, person
 from tests.integration.test_repair_drafts import MOVE, RETRY, asked
@@ -191,8 +195,23 @@ def test_s7_3_a_process_that_has_moved_is_told_of_and_not_repaired(
     assert "ParcelPacked" in answer.content.decode()
     shown = text(signed_in, parcel)
     assert "The process has moved since you began" in shown
-    assert signed_in.post(address(parcel, "look-again/")).status_code == 302
+    seen = form_of(shown, "look-again")
+    assert signed_in.post(address(parcel, "look-again/"), seen).status_code == 302
     assert "The process has moved since you began" not in text(signed_in, parcel)
+
+
+def test_s7_3_who_has_looked_at_a_page_that_is_over_is_asked_to_look_again(
+    signed_in: Client, operator: User
+) -> None:
+    parcel = place()
+    stage(parcel, operator, {"edit": "move", "target": "Missing"})
+    tell(parcel, ParcelPacked(3))
+    seen = form_of(text(signed_in, parcel), "look-again")
+    tell(parcel, ParcelDelivered(parcel.correlation_key))
+
+    assert signed_in.post(address(parcel, "look-again/"), seen).status_code == 302
+
+    assert "The process has moved since you began" in text(signed_in, parcel)
 
 
 def test_s7_3_a_viewer_sees_the_buttons_with_the_reason_why_not(

@@ -163,7 +163,7 @@ def test_a_supervisor_that_stops_leaves_no_step_to_be_called_twice(
     wait_for(lambda: noted()["paid"] == 1, 15, lambda: said(workers))
     assert workers.stop() == 0
     run = visit(process, "pay")
-    assert (run.status, run.attempt, run.lost) == ("ready", 0, Lost.UNSTORED)
+    assert (run.status, run.attempt, run.lost) == ("ready", 0, Lost.CUT_OFF)
     go_on(process)
 
     assert (process.status, noted()) == (Status.FAILED, {"paid": 1})

@@ -109,8 +109,8 @@ def end(
         besides: the names of what they go on with.
     """
     now, in_hand = database_now(), in_hand or {}
-    unstored = [work for work, how in in_hand.items() if how == Lost.UNSTORED]
-    lost = {work: how for work, how in in_hand.items() if how != Lost.UNSTORED}
+    cut_off = [work for work, how in in_hand.items() if how == Lost.CUT_OFF]
+    lost = {work: how for work, how in in_hand.items() if how != Lost.CUT_OFF}
     sets = "owner = '', wake_at = %s, attempt = attempt - 1"
     free = [
         _held(
@@ -122,15 +122,15 @@ def end(
         )
         for table in TABLES
     ]
-    send([*charged(owners, lost, now), *_noted(owners, unstored), *free])
+    send([*charged(owners, lost, now), *_noted(owners, cut_off), *free])
 
 
-def _noted(owners: Sequence[str], unstored: Collection[str]) -> Iterator[Statement]:
+def _noted(owners: Sequence[str], cut_off: Collection[str]) -> Iterator[Statement]:
     """Notes of steps that they had begun and nothing of that is stored: one that must not run twice is for people."""
-    keys = [pk for table, pk in map(named, unstored) if table is step_runs]
+    keys = [pk for table, pk in map(named, cut_off) if table is step_runs]
     for owner in owners if keys else ():
         running = {"owner": owner, "status": StepStatus.RUNNING}
-        note = {"lost": Lost.UNSTORED}
+        note = {"lost": Lost.CUT_OFF}
         yield step_runs.update(note, running, None, step_runs.keyed(keys))
 
 

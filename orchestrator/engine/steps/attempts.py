@@ -43,7 +43,7 @@ def check_attempts(run: StepRun, policy: Policy) -> None:
             f"{_cut_off(run)}: whether {run.node} had its effect is not known. "
             "Retry it, or skip it with its result"
         )
-    if run.attempt == 1 or run.lost == Lost.UNSTORED:  # that one was given back
+    if run.attempt == 1 or run.lost == Lost.CUT_OFF:  # that one was given back
         return
     before = run.attempt - 1
     late = run.lost == Lost.TIMED_OUT
@@ -73,7 +73,7 @@ def check_start(run: StepRun) -> None:
 
 def _cut_off(run: StepRun) -> str:
     """How the attempt before this one was lost; one whose outcome was not stored was given back."""
-    if run.lost == Lost.UNSTORED:
+    if run.lost == Lost.CUT_OFF:
         return f"attempt {run.attempt} was cut off before its outcome was stored"
     return f"the worker died in attempt {run.attempt - 1}"
 

@@ -94,10 +94,17 @@ def discard(instance: ProcessInstance, user: Any) -> None:
     rows.filter(proposed_at=None).delete()
 
 
-def look_again(instance: ProcessInstance, user: Any) -> None:
-    """Takes what is staged as staged for the process as it is now, which the person has looked at."""
+def look_again(instance: ProcessInstance, user: Any, seen: int | None = None) -> None:
+    """Takes what is staged as staged for the process as the person has looked at it.
+
+    Args:
+        instance: the process.
+        user: whose draft it is.
+        seen: its revision on their page, which it may have left meanwhile; None for the one it has now.
+    """
+    revision = instance.revision if seen is None else min(seen, instance.revision)
     rows = Repair.objects.filter(instance=instance, author=user.pk, proposed_at=None)
-    rows.update(revision=instance.revision, changed_at=database_now())
+    rows.update(revision=revision, changed_at=database_now())
 
 
 def propose(press: Press, edits: list[Edit]) -> Repair:

@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
                         "it ran longer than it may, or did not report in time",
                     ),
                     ("died", "the worker died or was killed"),
-                    ("unstored", "it was cut off before its outcome was stored"),
+                    ("cut_off", "it was cut off before its outcome was stored"),
                 ],
                 default="",
                 max_length=10,
