@@ -14,6 +14,7 @@ from orchestrator.engine.change import maps, settling
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.claims import give_back
 from orchestrator.engine.steps.quick_results import HeldResult, still_mine
+from orchestrator.engine.steps.watching import watched
 from orchestrator.engine.storage import group_commit
 from orchestrator.engine.storage.batch import Statement
 from orchestrator.engine.storage.passing_errors import passes
@@ -81,7 +82,8 @@ def _one_by_one(group: Group, refusal: Exception, following: Following) -> None:
 def _singly(group: Group, following: Following) -> None:
     for one in group:
         one.session.forget()  # it counts what was left out
-        with one.session.watched(one.run):  # the application may decide on the way
+        # The application may decide on the way.
+        with watched(one.run, one.session.worker_slice):
             run = one.session.settle_singly(one.run, one.result, kept=one.kept)
         if run is not None:
             following.append(run)

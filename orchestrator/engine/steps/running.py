@@ -5,16 +5,14 @@ from __future__ import annotations
 import time
 from uuid import UUID
 
-from orchestrator.conf import conf
 from orchestrator.engine.change.announcements import announce
-from orchestrator.engine.claims import leases
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.steps import waits
 from orchestrator.engine.steps.group import ROOM, store
 from orchestrator.engine.steps.quick_results import QuickResults
 from orchestrator.engine.steps.session import Session
+from orchestrator.engine.steps.watching import watched
 from orchestrator.engine.storage.table import Raw
-from orchestrator.engine.storage.tables import step_runs
 from orchestrator.models import Lost, StepKind, StepRun, StepStatus
 
 CLAIMED = {
@@ -49,8 +47,7 @@ class StepRunner:
         held_at = time.monotonic()
         asleep = run.status == StepStatus.WAITING
         if run.kind == StepKind.SLEEP or (asleep and run.kind in waits.OF_OTHERS):
-            name = leases.name_of(step_runs, run.pk)
-            with self.worker_slice.watch(conf().EVENT_TIMEOUT, name):
+            with watched(run, self.worker_slice):
                 waits.run_late(run)
             return
         session = self._session(run)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +18,6 @@ from asgiref.sync import sync_to_async
 from django.db import IntegrityError, transaction
 from uuid6 import uuid7
 
-from orchestrator.conf import conf
 from orchestrator.definition.codec import decode
 from orchestrator.definition.invalid import is_asynchronous
 from orchestrator.definition.workflow.plan import Plan, Vertex
@@ -35,7 +34,7 @@ from orchestrator.engine.change.joins import check_branches
 from orchestrator.engine.change.workflow import WorkflowChange, plan_of
 from orchestrator.engine.claims import give_back, leases
 from orchestrator.engine.claims.held import HOLD_SECONDS
-from orchestrator.engine.claims.worker_slice import Reporting, WorkerSlice
+from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.failures import of_step
 from orchestrator.engine.steps import subprocesses
 from orchestrator.engine.steps.attempts import (
@@ -54,6 +53,7 @@ from orchestrator.engine.steps.context import (
     waited_for,
 )
 from orchestrator.engine.steps.quick_results import HeldResult, QuickResults
+from orchestrator.engine.steps.watching import watched
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.passing_errors import passes
@@ -149,7 +149,7 @@ class Session:
         vertex = self.plan.vertices.get(run.node)
         policy = policy_of(run, vertex)
         # Until what came of it is stored: neither a predicate that hangs nor a death in between goes unnoticed.
-        with self.watched(run, policy.timeout):
+        with watched(run, self.worker_slice, policy.timeout):
             try:
                 return self._run(run, vertex, policy)
             except Exception as error:  # noqa: BLE001  # a step may raise anything
@@ -171,12 +171,6 @@ class Session:
         if vertex.step.definition is not None and run.kind != StepKind.UNDO:
             return self._run_subprocess(run, vertex)
         return self._run_function(run, vertex, policy)
-
-    def watched(
-        self, run: StepRun, seconds: float = 0
-    ) -> AbstractContextManager[Reporting]:
-        """Watches what is done with a visit: so many seconds of its own, and as long as a transaction may take."""
-        return _watched(run, self.worker_slice, seconds)
 
     def failed(self, run: StepRun, error: Exception, policy: Policy) -> StepRun | None:
         """Stores what a failed attempt leads to, and gives the visit that this worker goes on with."""
@@ -523,15 +517,8 @@ def _plan_of(
     if definitions.is_at_hand(instance):
         return plan_of(instance)
     check_start(run)
-    with _watched(run, worker_slice):
+    with watched(run, worker_slice):
         return plan_of(instance)
-
-
-def _watched(
-    run: StepRun, worker_slice: WorkerSlice, seconds: float = 0
-) -> AbstractContextManager[Reporting]:
-    most = seconds + conf().EVENT_TIMEOUT
-    return worker_slice.watch(most, leases.name_of(step_runs, run.pk))
 
 
 def _has_returned(run: StepRun) -> bool:

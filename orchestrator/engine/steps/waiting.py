@@ -27,6 +27,7 @@ from orchestrator.engine.steps.attempts import check_attempts, has_room, policy_
 from orchestrator.engine.steps.context import RunningStep
 from orchestrator.engine.steps.quick_results import HeldResult, QuickResults
 from orchestrator.engine.steps.session import Session
+from orchestrator.engine.steps.watching import watched
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.engine.storage.results import result_columns
 from orchestrator.engine.storage.tables import step_runs
@@ -161,7 +162,7 @@ def begin(
         room: for more calls of each kind.
         before: what was prepared of the same claim just before: the elements of one map share what is read for them.
     """
-    with worker_slice.watch(conf().EVENT_TIMEOUT, leases.name_of(step_runs, run.pk)):
+    with watched(run, worker_slice):
         session = None
         if isinstance(before, StepCall) and run.kind == StepKind.ITEM:
             same = before.run.instance_id == run.instance_id
