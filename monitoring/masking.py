@@ -157,7 +157,7 @@ def _shown_value(row: Any, name: str, value: Any) -> Any:
     return masked(value, names_of(definition))
 
 
-TELLING = ("data", "edits", "input", "results", "skipped")
+TELLING = frozenset({"data", "edits", "input", "results", "skipped"})
 """Where the audit has values of the application's: data, edits of a repair, inputs, results that a person has given."""
 
 
@@ -189,7 +189,7 @@ def tells_data(told: Any) -> bool:
     if not isinstance(told, Mapping):
         return False
     skipped = isinstance(told.get("skipped"), Mapping)
-    return skipped or not {"data", "edits", "input", "results"}.isdisjoint(told)
+    return skipped or not (TELLING - {"skipped"}).isdisjoint(told)
 
 
 def locked(
