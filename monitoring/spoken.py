@@ -90,6 +90,9 @@ SENTENCES = (
         "the worker died or was killed in each of the last %(number)s attempts. See the workers' log for why, then "
         "resume it, or cancel the rest"
     ),
+    noop(
+        "not begun again: in each of the last %(number)s attempts the worker that came to it died or was killed"
+    ),
     noop("%(why)s, %(number)s times"),
     noop("it ran longer than it may, or did not report in time"),
     noop("the worker died or was killed"),

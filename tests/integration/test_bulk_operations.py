@@ -1,6 +1,7 @@
 """S6, one action on many: what was shown is frozen, done at a pace, and counted when it has really had its effect."""
 
 from collections.abc import Callable
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -81,7 +82,7 @@ def lost_at(operation: BulkOperation) -> bool:
     slice = running.Slice(claimed.work, 10, lambda: False)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(running, "gather", killed)
-        patched.setattr(running.Slice, "_next", killed)
+        patched.setattr(running.Slice, "_press", killed)
         try:
             slice.run()
         except Killed:
@@ -425,9 +426,45 @@ def test_one_whose_workers_are_lost_again_and_again_stops_until_it_is_resumed(
     operation.refresh_from_db()
     assert (operation.status, operation.wake_at) == ("stopped", None)
     assert f"killed in each of the last {deaths} attempts" in operation.detail
-    assert verdicts(operation) == {"waiting": 2}
+    first, _ = operation.items.order_by("pk")
+    assert (first.verdict, verdicts(operation)) == (
+        "refused",
+        {"refused": 1, "waiting": 1},
+    )
+    assert f"not begun again: in each of the last {deaths} attempts" in first.detail
     resume_bulk(operation.pk, request=asked(operator))
     assert worked_on(operation).status == "completed"
+    assert verdicts(operation) == {"refused": 1, "done": 1}
+    assert (operation.refused, operation.done, operation.waiting) == (1, 1, 0)
+
+
+def test_one_that_ends_its_workers_is_left_out_and_the_others_are_begun(
+    fail: Failures, operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail(5)
+    operation = frozen(begun(operator, FAILED, 5, pace=AT_ONCE))
+    deadly = operation.items.order_by("pk")[2]
+    press_some = running.Slice._press_some
+
+    def deadly_in_between(mine: running.Slice, items: list[BulkItem], by: Any) -> None:
+        if deadly.pk in [item.pk for item in items]:
+            raise Killed
+        press_some(mine, items, by)
+
+    monkeypatch.setattr(running.Slice, "_press_some", deadly_in_between)
+    for _ in range(2 * running.DEATHS):
+        try:
+            slice_of(operation)
+        except Killed:
+            work = leases.name_of(bulk_operations, operation.pk)
+            leases.end(["one"], in_hand={work: Lost.DIED})
+    operation.refresh_from_db()
+    assert (operation.status, operation.refused) == ("stopped", 1)
+    assert operation.items.get(verdict="refused").pk == deadly.pk
+
+    resume_bulk(operation.pk, request=asked(operator))
+    assert worked_on(operation).status == "completed"
+    assert verdicts(operation) == {"refused": 1, "done": 4}
 
 
 def test_one_that_gathers_stops_when_its_workers_are_lost_again_and_again(

@@ -39,7 +39,14 @@ READ = 500
 """Items that are read to be begun in one slice."""
 
 DEATHS = 5
-"""So many workers in a row are lost to an operation; then it stops."""
+"""So many workers in a row are lost to an operation; then it stops, and the item that was next is not begun again."""
+
+LOST = (
+    "the worker died or was killed in each of the last {deaths} attempts. See the workers' log for why, then resume "
+    "it, or cancel the rest"
+)
+
+LEFT_OUT = "not begun again: in each of the last {deaths} attempts the worker that came to it died or was killed"
 
 
 def run(
@@ -74,6 +81,9 @@ class Slice:
         self.ends = time.monotonic() + seconds
         self.stop = stop
         self.now = database_now()
+        self.deaths = operation.attempt - operation.revision - 1
+        """Workers in a row that were lost, each in the middle of a slice: a claim raises the attempt, and a slice that
+        is stored the revision, so the one is ahead by what was begun since."""
         self.changed: list[BulkItem] = []
         """Items with their new verdicts."""
         self.moved: Counter[str] = Counter()
@@ -85,11 +95,14 @@ class Slice:
         """Why it cannot go on."""
 
     def run(self) -> None:
-        self.halted = _ends_its_workers(self.operation)
-        if not self.halted:
-            if self.operation.status == BulkStatus.GATHERING:
-                self._gather()
-                return
+        if self.deaths >= DEATHS:
+            self.halted = LOST.format(deaths=self.deaths)
+            if self.operation.status == BulkStatus.RUNNING:
+                self._leave_out()
+        elif self.operation.status == BulkStatus.GATHERING:
+            self._gather()
+            return
+        else:
             self._work()
         with transaction.atomic():
             if (operation := self._mine()) is not None:
@@ -194,17 +207,28 @@ class Slice:
             press(self.operation, item, actor)
             self._begun(item)
 
+    def _leave_out(self) -> None:
+        """Gives the item its verdict with which every attempt of the last ones ended: resumed, it goes on behind it."""
+        for item in self._next():
+            item.verdict = BulkVerdict.REFUSED
+            item.detail = LEFT_OUT.format(deaths=self.deaths)
+            item.at = self.now
+            self._note(item)
+
     def _begun(self, item: BulkItem) -> None:
         item.at = None if item.verdict == BulkVerdict.TRIED else self.now
         self.begun += 1
         self._note(item)
 
     def _next(self) -> list[BulkItem]:
-        """The next ones that the pace allows, in the order in which they were frozen."""
+        """The next ones that the pace allows, in the order in which they were frozen.
+
+        After two workers in a row were lost it is one alone, so that it shows which one it is that ends them.
+        """
         operation = _after(self.operation, self.moved)
         allowed = pace.due(operation, self.now)
-        number = pace.room(operation)
-        number = min(number, READ if allowed is None else min(allowed, READ))
+        number = min(pace.room(operation), 1 if self.deaths > 1 else READ)
+        number = number if allowed is None else min(allowed, number)
         waiting = operation.items.filter(verdict=BulkVerdict.WAITING).order_by("pk")
         if operation.per_key is None or not number:
             return list(waiting[:number])
@@ -258,20 +282,6 @@ class Slice:
         operation.attempt = operation.revision  # what it is ahead next are deaths
         operation.save()
         announce_bulk(operation)
-
-
-def _ends_its_workers(operation: BulkOperation) -> str:
-    """Why an operation cannot go on to which worker after worker was lost, each in the middle of a slice; "" if it can.
-
-    A claim raises the attempt, and a slice that is stored the revision: the one is ahead by what was begun since.
-    """
-    deaths = operation.attempt - operation.revision - 1
-    if deaths < DEATHS:
-        return ""
-    return (
-        f"the worker died or was killed in each of the last {deaths} attempts. See the workers' log for why, then "
-        "resume it, or cancel the rest"
-    )
 
 
 def _stored(item: BulkItem) -> Statement:
