@@ -91,7 +91,8 @@ SENTENCES = (
         "resume it, or cancel the rest"
     ),
     noop(
-        "not begun again: in each of the last %(number)s attempts the worker that came to it died or was killed"
+        "not begun again: in each of the last %(number)s attempts the worker died or was killed, the last time "
+        "with this one"
     ),
     noop("%(why)s, %(number)s times"),
     noop("it ran longer than it may, or did not report in time"),

@@ -39,14 +39,16 @@ READ = 500
 """Items that are read to be begun in one slice."""
 
 DEATHS = 5
-"""So many workers in a row are lost to an operation; then it stops, and the item that was next is not begun again."""
+"""So many workers in a row are lost to an operation; then it stops, and leaves out the item with which that happened."""
 
 LOST = (
     "the worker died or was killed in each of the last {deaths} attempts. See the workers' log for why, then resume "
     "it, or cancel the rest"
 )
 
-LEFT_OUT = "not begun again: in each of the last {deaths} attempts the worker that came to it died or was killed"
+LEFT_OUT = (
+    "not begun again: in each of the last {deaths} attempts the worker died or was killed, the last time with this one"
+)
 
 
 def run(
@@ -97,8 +99,7 @@ class Slice:
     def run(self) -> None:
         if self.deaths >= DEATHS:
             self.halted = LOST.format(deaths=self.deaths)
-            if self.operation.status == BulkStatus.RUNNING:
-                self._leave_out()
+            self._leave_out()
         elif self.operation.status == BulkStatus.GATHERING:
             self._gather()
             return
@@ -191,25 +192,36 @@ class Slice:
                 return  # what is known is stored; the database is asked again with the next slice
 
     def _press_some(self, items: list[BulkItem], actor: Any) -> None:
-        """Does it to some: together where that can be, to the others one by one.
+        """Does it to some: together where that can be, to the others one by one, as to all after a worker was lost.
 
         Raises:
             DatabaseError: it refused for now; those without a verdict keep their turn.
         """
         permitted = refuse_forbidden(self.operation, items, actor)
-        left = press_together(self.operation, permitted, actor)
+        careful = self.deaths > 0
+        left = (
+            permitted if careful else press_together(self.operation, permitted, actor)
+        )
         for item in items:
             if item.verdict != BulkVerdict.WAITING:
                 self._begun(item)
         for item in left:
             if self._over():
                 return
+            if careful:
+                self._mark(item)
             press(self.operation, item, actor)
             self._begun(item)
 
+    def _mark(self, item: BulkItem) -> None:
+        """Keeps that the item is begun, so that it is known with which one a worker ended."""
+        send([bulk_items.update({"tried_at": self.now}, {"id": item.pk})])
+
     def _leave_out(self) -> None:
-        """Gives the item its verdict with which every attempt of the last ones ended: resumed, it goes on behind it."""
-        for item in self._next():
+        """Gives its verdict to the item with which the workers ended: resumed, the operation goes on behind it."""
+        waiting = self.operation.items.filter(verdict=BulkVerdict.WAITING)
+        begun = waiting.filter(tried_at__isnull=False)
+        if (item := begun.order_by("tried_at", "pk").last()) is not None:
             item.verdict = BulkVerdict.REFUSED
             item.detail = LEFT_OUT.format(deaths=self.deaths)
             item.at = self.now
@@ -221,14 +233,11 @@ class Slice:
         self._note(item)
 
     def _next(self) -> list[BulkItem]:
-        """The next ones that the pace allows, in the order in which they were frozen.
-
-        After two workers in a row were lost it is one alone, so that it shows which one it is that ends them.
-        """
+        """The next ones that the pace allows, in the order in which they were frozen."""
         operation = _after(self.operation, self.moved)
         allowed = pace.due(operation, self.now)
-        number = min(pace.room(operation), 1 if self.deaths > 1 else READ)
-        number = number if allowed is None else min(allowed, number)
+        number = pace.room(operation)
+        number = min(number, READ if allowed is None else min(allowed, READ))
         waiting = operation.items.filter(verdict=BulkVerdict.WAITING).order_by("pk")
         if operation.per_key is None or not number:
             return list(waiting[:number])
