@@ -19,7 +19,8 @@ from typing import Any, BinaryIO, TypeVar
 from uuid import UUID, uuid4
 
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db import DatabaseError, transaction
+from django.db import Error as DatabaseError
+from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 
 from orchestrator.engine.pruning_items import prune_items

@@ -16,7 +16,8 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
-from django.db import DatabaseError, connection, connections, transaction
+from django.db import Error as DatabaseError
+from django.db import connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 

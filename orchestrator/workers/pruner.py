@@ -11,7 +11,8 @@ import random
 import signal
 import time
 
-from django.db import DatabaseError, connections
+from django.db import Error as DatabaseError
+from django.db import connections
 
 from orchestrator.conf import conf
 from orchestrator.engine.pruning import Pruning

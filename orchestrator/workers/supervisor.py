@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from django.db import DatabaseError, connections
+from django.db import Error as DatabaseError
+from django.db import connections
 
 from orchestrator.conf import conf
 from orchestrator.engine.storage import definitions

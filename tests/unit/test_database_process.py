@@ -5,8 +5,9 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from django.db import InterfaceError
 
-from orchestrator.workers import group
+from orchestrator.workers import database_process, group
 from orchestrator.workers.database_process import DatabaseProcess
 from orchestrator.workers.report import WorkerReport
 from tests.services.patience import wait_for
@@ -47,3 +48,13 @@ def test_one_that_is_stopped_while_it_has_nothing_to_do_is_replaced(
 
     assert stored(process, LONG)
     assert process._pid != first
+
+
+def test_a_connection_that_was_closed_is_a_refusal_and_does_not_end_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def closed(report: WorkerReport) -> bool:
+        raise InterfaceError("the connection is closed")
+
+    monkeypatch.setattr(WorkerReport, "store", closed)
+    assert database_process._stored(NOTHING) == database_process.REFUSED

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.db import DatabaseError
+from django.db import Error as DatabaseError
 
 from orchestrator.engine.bulk.request import request_of
 from orchestrator.engine.change.incidents import named

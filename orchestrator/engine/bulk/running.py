@@ -13,7 +13,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import DatabaseError, transaction
+from django.db import Error as DatabaseError
+from django.db import transaction
 
 from orchestrator.engine.bulk import pace
 from orchestrator.engine.bulk.gathering import gather
@@ -39,7 +40,7 @@ READ = 500
 """Items that are read to be begun in one slice."""
 
 DEATHS = 5
-"""So many workers in a row are lost to an operation; then it stops, and leaves out the item with which that happened."""
+"""So many workers in a row are lost to an operation; then it stops, and leaves out the one with which that happened."""
 
 LOST = (
     "the worker died or was killed in each of the last {deaths} attempts. See the workers' log for why, then resume "
@@ -47,7 +48,8 @@ LOST = (
 )
 
 LEFT_OUT = (
-    "not begun again: in each of the last {deaths} attempts the worker died or was killed, the last time with this one"
+    "not begun again: in each of the last {deaths} attempts the worker died or was killed, the last time with this "
+    "one"
 )
 
 

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 
 import click
 from django.core.management.base import CommandError, CommandParser
-from django.db import DatabaseError
+from django.db import Error as DatabaseError
 
 from orchestrator import strict_json
 from orchestrator.definition.codec import MAX_BYTES
