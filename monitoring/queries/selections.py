@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from monitoring.queries.causes import open_of_cause
-from monitoring.queries.event_search import EventFilters
+from monitoring.queries.event_search import PARAMETERS, EventFilters
 from monitoring.queries.instances.arm import Arm
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.kept_events import look
@@ -106,10 +106,21 @@ class MatchingEvents(Selection):
     def chunk(
         self, about: Mapping[str, Any], until: datetime, after: str, size: int
     ) -> Chunk:
-        filters = EventFilters.from_query(about)
+        filters = event_filters_of(about)
         seen = look(filters, until, int(after or 0), size)
         found = [Found(one.pk, None, one.key) for one in seen.found]
         return Chunk(found, "" if seen.after is None else str(seen.after))
+
+
+def event_filters_of(about: Mapping[str, Any]) -> EventFilters:
+    """The filters of a stored selection of events.
+
+    Raises:
+        TypeError: a newer version has stored one that is not known here: without it more would match than was meant.
+    """
+    if unknown := set(about) - set(PARAMETERS.values()):
+        raise TypeError(f"events are not filtered by {', '.join(sorted(unknown))}")
+    return EventFilters.from_query(about)
 
 
 SELECTIONS = (MatchingProcesses(), FailuresOfCause(), MatchingEvents())

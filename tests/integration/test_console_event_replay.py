@@ -255,6 +255,22 @@ def test_s9_3_a_set_is_discarded_with_a_reason(signed_in: Client) -> None:
     assert other.verdict == Verdict.UNROUTED
 
 
+def test_s9_3_a_filter_of_a_newer_version_freezes_nothing(administrator: User) -> None:
+    lost("a")
+    about = {"type": "ParcelScanned"}
+    operation = begun(administrator, about, 1, action="discard", selection="events")
+    operation.about = {**about, "place": "Kyoto"}
+    operation.save()
+    with pytest.raises(TypeError, match="events are not filtered by place"):
+        frozen(operation)
+    operation.refresh_from_db()
+    assert (operation.frozen_at, operation.total, operation.status) == (
+        None,
+        0,
+        "gathering",
+    )
+
+
 def test_s9_3_what_comes_later_is_left_alone(administrator: User) -> None:
     lost("a")
     a_moment()
