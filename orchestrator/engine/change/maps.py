@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.db.models import QuerySet
+
 from orchestrator.definition.typing import takes_none
 from orchestrator.definition.workflow.advance import Settled
 from orchestrator.definition.workflow.plan import Vertex
@@ -43,7 +45,7 @@ def count(change: WorkflowChange, item: StepRun, given: Given) -> None:
     each = change.plan[item.node].each
     begun = item.status != StepStatus.WAITING or item.blocked or item.child_id
     if each is not None and each.window is not None and begun:
-        _start_next(change, item, number)
+        _start(change, _asleep(change, item.node), number)
 
 
 def completes(change: WorkflowChange, item: StepRun, number: int) -> bool:
@@ -95,21 +97,41 @@ def head_of(change: WorkflowChange, item: StepRun) -> StepRun:
     return head
 
 
-def _start_next(change: WorkflowChange, item: StepRun, number: int) -> None:
-    """Starts the next elements that wait outside the window."""
-    waiting = change.instance.step_runs.filter(
-        node=item.node,
+def fill_windows(change: WorkflowChange) -> None:
+    """Starts the elements that a window held back which is wider now, or is no more: no end of another one would."""
+    rows = change.instance.step_runs
+    heads = rows.filter(kind=StepKind.MAP, finished_at=None)
+    for node in heads.values_list("node", flat=True):
+        each = change.plan[node].each
+        window = each.window if each is not None else None
+        asleep = _asleep(change, node)
+        number = asleep.count()
+        if number and window is not None:
+            items = rows.filter(node=node, kind=StepKind.ITEM, finished_at=None)
+            number = min(number, window - (items.count() - number))
+        if number > 0:
+            _start(change, asleep, number)
+
+
+def _asleep(change: WorkflowChange, node: str) -> QuerySet[StepRun]:
+    """The elements of a map that wait outside the window."""
+    return change.instance.step_runs.filter(
+        node=node,
         kind=StepKind.ITEM,
         status=StepStatus.WAITING,
         blocked="",
         child=None,
     )
+
+
+def _start(change: WorkflowChange, asleep: QuerySet[StepRun], number: int) -> None:
+    """Starts the next ones of those that wait outside the window."""
     ready = {
         "status": StepStatus.READY,
         "wake_at": change.now,
         "started_at": change.now,
     }
-    for row in waiting.order_by("item")[:number]:
+    for row in asleep.order_by("item")[:number]:
         change.mark(
             step_runs.update(ready, {"id": row.pk, "status": StepStatus.WAITING})
         )

@@ -19,7 +19,7 @@ from orchestrator.definition.workflow.carrying import (
 )
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.replay import replayed
-from orchestrator.engine.change import secret_values
+from orchestrator.engine.change import maps, secret_values
 from orchestrator.engine.change.application_code import applications
 from orchestrator.engine.change.incidents import said
 from orchestrator.engine.change.visits import queue_of
@@ -325,6 +325,7 @@ def carry_out(press: Press, plan: WorkflowMigration) -> dict[str, Any]:
     _give_up(instance, plan.given_up)
     _rename(instance, renamed)
     _requeue_given_up(change)
+    maps.fill_windows(change)
     pinned = plan.pin.row()
     definitions.keep_secrets(pinned, plan.pinned)
     change.pin(pinned)

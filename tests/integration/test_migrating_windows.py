@@ -1,0 +1,138 @@
+"""A map goes over to a version with another window. The invariants are asked after each test."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+
+from orchestrator import Retry, registry, start_process
+from orchestrator.definition import Workflow, each, start
+from orchestrator.engine.drain import drain
+from orchestrator.engine.operations import ActionRequest, migrate, pause, unpause
+from orchestrator.models import ProcessInstance, StepRun
+from orchestrator.testing import pass_time, registered
+from tests.apps.versions.desk import now, only
+
+pytestmark = pytest.mark.django_db
+
+NAME = "postman-round"
+shut: set[int] = set()
+"""The houses where nobody is at home."""
+
+
+@dataclass(frozen=True)
+class Street:
+    houses: list[int]
+
+
+def leave(houses: list[int]) -> Street:
+    return Street(houses)
+
+
+def ring(item: int) -> int:
+    if item in shut:
+        raise Retry(timedelta(hours=1), "nobody is at home")
+    return item
+
+
+def home(ring: list[int]) -> int:
+    return len(ring)
+
+
+def round_of(number: int, window: int | None) -> type[Workflow]:
+    """Make a version."""
+
+    class Round(Workflow):
+        Input = Street
+        name = NAME
+        version = number
+        flow = (
+            start(leave),
+            each(leave, over="houses", do=ring, into=home, window=window),
+        )
+
+    return Round
+
+
+NARROW, WITHOUT, WIDE, NARROWER = 1, 2, 3, 4
+
+
+@pytest.fixture(scope="module", autouse=True)
+def versions() -> Iterator[None]:
+    """Let the running code have all of them."""
+    with registered(
+        round_of(NARROW, 2),
+        round_of(WITHOUT, None),
+        round_of(WIDE, 4),
+        round_of(NARROWER, 1),
+    ):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def everybody_is_out() -> Iterator[None]:
+    shut.update(range(6))
+    yield
+    shut.clear()
+
+
+def under_way() -> ProcessInstance:
+    """Return a round of six houses: two were tried, and are again in an hour; four wait outside the window."""
+    definition = registry.definition(NAME, NARROW)
+    assert issubclass(definition, Workflow)
+    with only(NAME, NARROW):
+        receipt = start_process(definition, Street(list(range(6))))
+        drain()
+    process = ProcessInstance.objects.get(pk=receipt.process_id)
+    assert tried(process) == [0, 1]
+    return process
+
+
+def tried(process: ProcessInstance) -> list[int | None]:
+    rows = StepRun.objects.filter(instance=process, kind="item")
+    found = rows.filter(started_at__isnull=False).order_by("item")
+    return list(found.exclude(attempt=0).values_list("item", flat=True))
+
+
+def request(operator: User) -> ActionRequest:
+    return ActionRequest(actor=operator, key=uuid4(), reason="why")
+
+
+def ends(process: ProcessInstance) -> None:
+    shut.clear()
+    pass_time(hours=2)
+    ended = now(process)
+    assert ended.status == "completed"
+    assert StepRun.objects.get(instance=process, node="home").result == 6
+
+
+@pytest.mark.parametrize(
+    ("version", "begun"), [(WITHOUT, 6), (WIDE, 4), (NARROWER, 2), (NARROW, 2)]
+)
+def test_the_window_of_the_other_version_counts_at_once(
+    version: int, begun: int, operator: User
+) -> None:
+    process = under_way()
+    if version != NARROW:
+        migrate(process.pk, version, {}, request=request(operator))
+    drain()
+    assert tried(process) == list(range(begun))
+    ends(process)
+
+
+def test_elements_that_its_window_holds_back_no_more_begin_when_the_process_goes_on(
+    operator: User,
+) -> None:
+    process = under_way()
+    pause(process.pk, request=request(operator))
+    migrate(process.pk, WITHOUT, {}, request=request(operator))
+    drain()
+    assert tried(process) == [0, 1]
+
+    unpause(process.pk, request=request(operator))
+    drain()
+    assert tried(process) == list(range(6))
+    ends(process)
