@@ -21,17 +21,20 @@ from monitoring.queries.counts import (
     MARK,
     Capped,
     ForEach,
+    Part,
     grouped,
+    once,
 )
 from monitoring.queries.decisions import asked
-from monitoring.queries.events import by_verdict
+from monitoring.queries.events import overdue_events, with_verdict
 from monitoring.queries.failures import names_of, open_of
 from monitoring.queries.handled import handled_causes, inbox
 from monitoring.queries.health import Health
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.overdue import overdue_visits
 from monitoring.queries.stalled import stalled_by_definition
-from orchestrator.models import ProcessInstance, Status
+from orchestrator.models import InboxEvent, ProcessInstance, Status, StepRun
+from orchestrator.models.inbox_event import PROBLEMS
 
 
 @dataclass(frozen=True)
@@ -260,8 +263,7 @@ def _counted(health: Health, names: Collection[str]) -> Iterator[tuple[str, Coun
         yield kind, _among(found, EACH_FOUND)
     yield "stalled", _among(stalled_by_definition(), CAP)
     yield "overdue", _among(_overdue(), CAP)
-    escalated = ProcessInstance.objects.escalated().annotate(of=F("name"))
-    found = grouped(escalated, "of", oldest="escalated_at", cap=EACH_FOUND)
+    found = grouped(once(_escalated), "of", oldest="escalated_at", cap=EACH_FOUND)
     yield "escalated", _among(found, EACH_FOUND)
     yield from _held_up(names)
 
@@ -294,13 +296,27 @@ def _only(names: Collection[str], counted: Counted) -> Counted:
 
 def _held_up(names: Collection[str]) -> Iterator[tuple[str, Counted]]:
     """What is tried again, or paused, of each definition."""
-    live = ProcessInstance.objects.live().filter(name=MARK)
-    since = Coalesce("paused_at", "changed_at")
-    for status in (Status.RETRYING, Status.PAUSED):
-        rows = live.filter(status=status).annotate(since=since)
+    for status, rows in ((Status.RETRYING, _tried_again), (Status.PAUSED, _paused)):
         each = ForEach(rows, sorted(names))
         found = grouped(each, "name", oldest="since", cap=FEW)
         yield str(status), [(name, Capped(n, FEW), at) for name, n, at in found]
+
+
+def _tried_again() -> QuerySet[ProcessInstance]:
+    return _live_and(Status.RETRYING)
+
+
+def _paused() -> QuerySet[ProcessInstance]:
+    return _live_and(Status.PAUSED)
+
+
+def _live_and(status: Status) -> QuerySet[ProcessInstance]:
+    """Those of a definition that go on and have that status, with since when."""
+    rows = ProcessInstance.objects.live().filter(name=MARK, status=status)
+    found: QuerySet[ProcessInstance] = rows.annotate(
+        since=Coalesce("paused_at", "changed_at")
+    )
+    return found
 
 
 def _among(rows: Rows, most: int) -> Counted:
@@ -312,13 +328,29 @@ def _among(rows: Rows, most: int) -> Counted:
     ]
 
 
-def _in_menu(health: Health) -> Iterator[tuple[str, Capped, list[QuerySet[Any]], str]]:
+def _in_menu(health: Health) -> Iterator[tuple[str, Capped, list[Part], str]]:
     """What else the menu has counted, with its rows, and the field that says since when."""
-    of_visit, of_event = _name_of("instance_id"), _name_of("process_id")
-    questions = asked().order_by("pk").annotate(of=of_visit)
-    yield "decisions", health.decisions, [questions], "started_at"
-    events = [rows.annotate(of=of_event) for rows in by_verdict().values()]
+    yield "decisions", health.decisions, [once(_questions)], "started_at"
+    events: list[Part] = [ForEach(_of_verdict, PROBLEMS), once(_overdue_events)]
     yield "events", health.events, events, "received_at"
+
+
+def _questions() -> QuerySet[StepRun]:
+    return asked().order_by("pk").annotate(of=_name_of("instance_id"))
+
+
+def _of_verdict() -> QuerySet[InboxEvent]:
+    return with_verdict(MARK).annotate(of=_name_of("process_id"))
+
+
+def _overdue_events() -> QuerySet[InboxEvent]:
+    return overdue_events().annotate(of=_name_of("process_id"))
+
+
+def _escalated() -> QuerySet[ProcessInstance]:
+    rows = ProcessInstance.objects.escalated()
+    found: QuerySet[ProcessInstance] = rows.annotate(of=F("name"))
+    return found
 
 
 def _failures() -> Rows:

@@ -6,6 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import QuerySet
+
 from monitoring import pulse
 from monitoring.headline import Facts, Problem, problems
 from monitoring.pulse import Beat
@@ -145,11 +147,15 @@ def board(
     )
 
 
+def _live() -> QuerySet[ProcessInstance]:
+    """Those of a definition that go on."""
+    return ProcessInstance.objects.live().filter(name=MARK)
+
+
 def _rows(
     names: Sequence[str], needed: dict[str, OfKind], hour: LastHour
 ) -> list[DefinitionRow]:
-    rows = ProcessInstance.objects.live().filter(name=MARK)
-    live = dict(grouped(ForEach(rows, names), "name", cap=FEW))
+    live = dict(grouped(ForEach(_live, names), "name", cap=FEW))
     return [
         DefinitionRow(
             name,

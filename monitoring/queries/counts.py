@@ -1,10 +1,11 @@
 """Counting that stays quick whatever the size of the tables."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from operator import call
 from typing import Any, cast
 
@@ -95,19 +96,24 @@ def each_capped(
 
 @dataclass(frozen=True)
 class ForEach:
-    """A query for each of some values: composing it so often takes longer than asking it.
+    """A query for each of some values. It is composed once for good: that takes longer than asking it.
 
     Args:
-        rows: the query, with `MARK` where a value belongs.
+        rows: gives the query, with `MARK` where a value belongs; always the same function, and always the same query.
         values: what stands there instead.
     """
 
-    rows: QuerySet[Any]
+    rows: Callable[[], QuerySet[Any]]
     values: Sequence[str]
 
 
 Part = QuerySet[Any] | ForEach
 """Rows of which each query looks at so many."""
+
+
+def once(rows: Callable[[], QuerySet[Any]]) -> ForEach:
+    """A query that is always the same, and composed once for good."""
+    return ForEach(rows, [MARK])
 
 
 def grouped(
@@ -125,13 +131,12 @@ def grouped(
         newest: a field with a key, the last of which follows after that.
     """
     wanted = [name for name in (*fields, oldest, newest) if name]
-    if isinstance(rows, QuerySet | ForEach):
-        rows = [rows]
-    parts = [one if isinstance(one, ForEach) else ForEach(one, [MARK]) for one in rows]
-    statements = [one for part in parts for one in _statements(part, wanted, cap)]
+    parts = [rows] if isinstance(rows, QuerySet | ForEach) else list(rows)
+    read = [_read(part, (*wanted,), cap) for part in parts]
+    statements = [one for _, its in read for one in its]
     if not statements:
         return []
-    of = parts[0].rows
+    of = read[0][0]
     quoted = connections[of.db].ops.quote_name
     columns = {name: quoted(_column(of, name)) for name in wanted}
     figures: dict[str, Callable[[Iterable[Any]], Any]] = {"COUNT(*)": sum}
@@ -151,12 +156,34 @@ def grouped(
     ]
 
 
-def _statements(part: ForEach, wanted: Sequence[str], cap: int) -> Iterator[Statement]:
-    """What reads the rows of a part that are looked at, for each of its values."""
-    with suppress(EmptyResultSet):  # one that nothing can match
-        sql, given = part.rows.values(*wanted)[:cap].query.sql_with_params()
-        for value in part.values:
-            yield sql, tuple(value if one == MARK else one for one in given)
+def _read(
+    part: Part, wanted: tuple[str, ...], cap: int
+) -> tuple[QuerySet[Any], list[Statement]]:
+    """A part's rows, and the statements that read those of them that are looked at."""
+    if isinstance(part, QuerySet):
+        return part, _composed(part, wanted, cap)
+    rows, composed = _composed_once(part.rows, wanted, cap)
+    return rows, [
+        (sql, tuple(value if one == MARK else one for one in given))
+        for sql, given in composed
+        for value in part.values
+    ]
+
+
+@cache
+def _composed_once(
+    rows: Callable[[], QuerySet[Any]], wanted: tuple[str, ...], cap: int
+) -> tuple[QuerySet[Any], list[Statement]]:
+    return (found := rows()), _composed(found, wanted, cap)
+
+
+def _composed(
+    rows: QuerySet[Any], wanted: tuple[str, ...], cap: int
+) -> list[Statement]:
+    """The statement that reads so many rows; none if nothing can match."""
+    with suppress(EmptyResultSet):
+        return [rows.values(*wanted)[:cap].query.sql_with_params()]
+    return []
 
 
 def _asked(

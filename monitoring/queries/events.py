@@ -47,12 +47,18 @@ def event_page(
 
 def by_verdict() -> dict[str, QuerySet[InboxEvent]]:
     """What needs a person, in parts that an index finds from the newest to the oldest; of those parked, the overdue."""
-    problems = {
-        name: InboxEvent.objects.filter(verdict=name).order_by("-pk")
-        for name in PROBLEMS
-    }
-    overdue = InboxEvent.objects.overdue().order_by("patience_until")
-    return {**problems, "parked": overdue}
+    problems = {name: with_verdict(name) for name in PROBLEMS}
+    return {**problems, "parked": overdue_events()}
+
+
+def with_verdict(name: str) -> QuerySet[InboxEvent]:
+    """The events with a verdict, the newest first."""
+    return InboxEvent.objects.filter(verdict=name).order_by("-pk")
+
+
+def overdue_events() -> QuerySet[InboxEvent]:
+    """Those parked whose patience is over, the longest first."""
+    return InboxEvent.objects.overdue().order_by("patience_until")
 
 
 def _tabs(definition: str) -> list[tuple[str, Capped]]:

@@ -17,7 +17,16 @@ from django.db.models import (
 )
 
 from monitoring.queries.causes import open_of_cause
-from monitoring.queries.counts import CAP, FEW, MANY, Capped, capped, grouped
+from monitoring.queries.counts import (
+    CAP,
+    FEW,
+    MANY,
+    MARK,
+    Capped,
+    ForEach,
+    capped,
+    grouped,
+)
 from monitoring.queries.handled import Marking, handled_causes, handling_of, inbox
 from monitoring.queries.trends import Trend, trends
 from orchestrator.models import Definition, Incident, ProcessInstance
@@ -163,8 +172,7 @@ def failure_groups(
 def handled_groups(definition: str = "") -> list[AlikeFailures]:
     """The groups that people have marked as handled, of all or one definition, those of the newest failure first."""
     causes = handled_causes()
-    firsts = [open_of_cause(cause)[:1] for cause in causes]
-    newest = {f: key for f, key, _ in grouped(firsts, "fingerprint", "id", cap=1)}
+    newest = _newest_of(causes)
     if definition:
         known = _of_some(Incident.objects.filter(pk__in=newest.values()), [definition])
         newest = dict(known.values_list("fingerprint", "pk"))
@@ -267,18 +275,24 @@ def _causes() -> dict[str, int]:
         found = [fingerprint for (fingerprint,) in cursor.fetchall()]
     if not found:
         return {}
-    firsts = [open_of_cause(fingerprint)[:1] for fingerprint in found]
-    newest = grouped(firsts, "fingerprint", "id", cap=1)
-    return {fingerprint: key for fingerprint, key, _ in newest}
+    return _newest_of(found)
+
+
+def _newest_of(causes: Sequence[str]) -> dict[str, int]:
+    """The key of the newest open failure of each cause that has any."""
+    each = grouped(ForEach(_of_cause, causes), "fingerprint", "id", cap=1)
+    return {fingerprint: key for fingerprint, key, _ in each}
+
+
+def _of_cause() -> QuerySet[Incident]:
+    return open_of_cause(MARK)
 
 
 def _numbers(newest: dict[str, int], wanted: Iterable[int]) -> dict[str, int]:
     """How many are in each of the groups whose newest failures are wanted."""
     keys = set(wanted)
-    parts = [
-        open_of_cause(fingerprint) for fingerprint, key in newest.items() if key in keys
-    ]
-    return dict(grouped(parts, "fingerprint", cap=CAP))
+    causes = [fingerprint for fingerprint, key in newest.items() if key in keys]
+    return dict(grouped(ForEach(_of_cause, causes), "fingerprint", cap=CAP))
 
 
 def _groups(keys: list[int], numbers: dict[str, int]) -> list[AlikeFailures]:

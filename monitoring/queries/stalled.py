@@ -77,8 +77,12 @@ def stalled_processes() -> list[ProcessInstance]:
 
 def stalled_by_definition() -> list[tuple[str, int, datetime | None]]:
     """The same as the names of definitions, each with how many there are, and since when the first of them."""
-    each = ForEach(_still(MARK), SAY_SO)
+    each = ForEach(_still_of_each, SAY_SO)
     return grouped(each, "name", oldest="changed_at", cap=LOOKED_AT)
+
+
+def _still_of_each() -> QuerySet[ProcessInstance]:
+    return _still(MARK)
 
 
 def _still(status: str) -> QuerySet[ProcessInstance]:

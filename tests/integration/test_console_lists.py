@@ -190,7 +190,7 @@ def test_counts_of_parts_that_are_too_many_for_one_statement_are_added_up(
     monkeypatch.setattr(counts, "TOGETHER", 1)
     rows = ProcessInstance.objects.all()
     last, first = (rows.filter(correlation_key=key) for key in ("A-2", "A-1"))
-    each = ForEach(rows.filter(correlation_key=MARK), ["A-2", "A-1", "none"])
+    each = ForEach(lambda: rows.filter(correlation_key=MARK), ["A-2", "A-1", "none"])
     revision = max(row.revision for row in rows)
 
     for parts in ([last, first], each):

@@ -9,11 +9,11 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from django.db.models import F
+from django.db.models import F, QuerySet
 
-from monitoring.queries.counts import CAP, MARK, ForEach, grouped
+from monitoring.queries.counts import CAP, MARK, ForEach, Part, grouped
 from monitoring.queries.doing import NOW, doing_now, open_visits
-from orchestrator.models import Definition
+from orchestrator.models import Definition, StepRun
 
 LOOKED_AT = 500
 """Open visits of one step that are looked at."""
@@ -46,19 +46,26 @@ class StepCounts:
         return found.get(doing, 0) if doing else sum(found.values())
 
 
+def _in_each() -> QuerySet[StepRun]:
+    """The open visits of a step."""
+    # A range of one, or PostgreSQL would not go by the index for the order alone.
+    rows = open_visits().filter(node__range=(MARK, MARK))
+    return _told(rows.order_by("node", "-instance_id"))
+
+
+def _told(runs: QuerySet[StepRun]) -> QuerySet[StepRun]:
+    """The same with what each does, and of which definition: others may have steps of the same name."""
+    return runs.annotate(of=F("instance__definition"), doing=doing_now())
+
+
 def standing(definition: Definition, steps: Sequence[str]) -> StepCounts:
     """The processes of a definition's row in these steps, which are those of its graph."""
     together = len(steps) > EACH
     cap = CAP if together else LOOKED_AT
-    runs = open_visits()
     if together:
-        runs = runs.filter(node__in=steps).order_by()
+        rows: Part = _told(open_visits().filter(node__in=steps).order_by())
     else:
-        # A range of one, or PostgreSQL would not go by the index for the order alone.
-        runs = runs.filter(node__range=(MARK, MARK)).order_by("node", "-instance_id")
-    # Others may have steps of the same name: which definition each is of is told, and not asked for.
-    told = runs.annotate(of=F("instance__definition"), doing=doing_now())
-    rows = told if together else ForEach(told, steps)
+        rows = ForEach(_in_each, steps)
     found, looked_at = StepCounts(), Counter[str]()
     for step, of, doing, number in grouped(rows, "node", "of", "doing", cap=cap):
         looked_at[step] += number
