@@ -57,7 +57,7 @@ def test_an_order_for_both_markets_walks_all_steps_without_a_reload(
     assert signed_in.evaluate("window.loadedOnce") is True
 
 
-@pytest.mark.full_size("within 300 ms, by 12 orders", seconds=120)
+@pytest.mark.full_size("within 300 ms, by 12 orders", seconds=240)
 def test_s3_4_the_highlight_moves_soon_after_the_commit(
     exchange: ExchangeProcess,
     workers: Workers,

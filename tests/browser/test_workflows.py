@@ -220,7 +220,7 @@ def coloured(
 
 
 @pytest.mark.once
-@pytest.mark.full_size("8 pages, one of 1,200 steps", seconds=60)
+@pytest.mark.full_size("8 pages, one of 1,200 steps", seconds=240)
 def test_axe_finds_nothing(coloured: Page) -> None:
     found = {}
     for address in addresses():
@@ -257,7 +257,7 @@ def test_axe_finds_nothing_in_an_open_dialog(
 
 
 @pytest.mark.once
-@pytest.mark.full_size("8 pages, one of 1,200 steps", seconds=60)
+@pytest.mark.full_size("8 pages, one of 1,200 steps", seconds=240)
 @pytest.mark.parametrize("language", ["en", "ja"])
 def test_nothing_scrolls_sideways(signed_in: Page, language: str) -> None:
     signed_in.set_extra_http_headers({"Accept-Language": language})

@@ -182,7 +182,7 @@ def told_of(said: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.full_size("10,000 parked", seconds=60)
+@pytest.mark.full_size("10,000 parked", seconds=120)
 def test_a_transition_costs_the_same_with_many_parked(handler: SetHandler) -> None:
     handler(CountScan, lambda command: None)
     parcel = underway()
@@ -195,7 +195,7 @@ def test_a_transition_costs_the_same_with_many_parked(handler: SetHandler) -> No
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.full_size("10,000 processes with one parked", seconds=120)
+@pytest.mark.full_size("10,000 processes with one parked", seconds=300)
 def test_a_transition_costs_the_same_beside_many_with_one_parked(
     handler: SetHandler,
 ) -> None:

@@ -185,7 +185,7 @@ def keys(made: list[Call]) -> dict[tuple[str, str], set[str]]:
     return found
 
 
-@pytest.mark.full_size("600 books", seconds=240)
+@pytest.mark.full_size("600 books", seconds=600)
 def test_what_was_done_after_the_backup_is_done_again_under_the_same_keys(
     workers: Workers, follower: Follower
 ) -> None:

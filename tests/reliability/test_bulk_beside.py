@@ -84,7 +84,7 @@ def has_settled(operation: BulkOperation) -> bool:
 
 
 @pytest.mark.crowds
-@pytest.mark.full_size("20,000 items beside 1,000 orders", seconds=300)
+@pytest.mark.full_size("20,000 items beside 1,000 orders", seconds=800)
 def test_s6_5_other_work_goes_on_beside_a_bulk_operation(
     failed: str,
     valkey: ValkeyServer,

@@ -436,7 +436,7 @@ def test_what_the_lost_answer_to_an_elements_commit_left_is_gone_on_with_at_once
     assert [entry.name for entry in entries()] == ["a"]
 
 
-@pytest.mark.full_size("a lease of 10 s", seconds=60)
+@pytest.mark.full_size("a lease of 10 s", seconds=150)
 def test_a_worker_that_is_cut_off_at_its_claim_takes_the_work_up_within_a_lease(
     line: CutLine, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

@@ -52,7 +52,7 @@ def unfinished(workers: Workers) -> str:
     return f"{found}; workers alive: {workers.supervisor.alive}; they said: {said}"
 
 
-@pytest.mark.full_size("500 orders", seconds=150)
+@pytest.mark.full_size("500 orders", seconds=400)
 def test_all_orders_complete_and_never_disagree_with_their_processes(
     valkey: ValkeyServer, exchange: ExchangeProcess, workers: Workers
 ) -> None:

@@ -79,7 +79,7 @@ def unfinished(workers: Workers) -> str:
     return f"{dict(statuses)}; {list(incidents)}; workers: {said}"
 
 
-@pytest.mark.full_size("24 inquiries and 18 films", seconds=120)
+@pytest.mark.full_size("24 inquiries and 18 films", seconds=300)
 def test_media_are_read_to_the_end_while_workers_are_killed(
     readers: Workers, administrator: User
 ) -> None:

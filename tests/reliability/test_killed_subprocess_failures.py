@@ -144,7 +144,7 @@ def results_of(definition: type[Workflow], node: str) -> list[object]:
     return list(done.values_list("result", flat=True))
 
 
-@pytest.mark.full_size("20 of each of 5 workflows", seconds=240)
+@pytest.mark.full_size("20 of each of 5 workflows", seconds=600)
 def test_each_failure_of_a_part_is_taken_once_though_workers_are_killed(
     hands: Workers, administrator: User
 ) -> None:

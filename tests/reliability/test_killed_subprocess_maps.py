@@ -63,7 +63,7 @@ def unfinished(workers: Workers) -> str:
     return f"{dict(statuses)}; {list(incidents)}; workers: {said}"
 
 
-@pytest.mark.full_size("12 fleets of 10 ships", seconds=60)
+@pytest.mark.full_size("12 fleets of 10 ships", seconds=240)
 def test_each_element_has_one_sub_process_though_workers_are_killed(
     hands: Workers, administrator: User
 ) -> None:

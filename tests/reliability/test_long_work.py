@@ -59,7 +59,7 @@ def lasted() -> float:
     return entries("end")[-1].at - entries()[0].at
 
 
-@pytest.mark.full_size("six of 5 s, and of 4 s", seconds=50)
+@pytest.mark.full_size("six of 5 s, and of 4 s", seconds=150)
 @pytest.mark.parametrize(
     ("send", "way", "seconds", "most"),
     [

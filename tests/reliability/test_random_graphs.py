@@ -123,7 +123,7 @@ def assert_nothing_was_run_again(ledger: Path) -> None:
     assert all(steps.is_done(UUID(key[0]), *key[1:]) for key in list(done)[:20])
 
 
-@pytest.mark.full_size("60 graphs", seconds=120)
+@pytest.mark.full_size("60 graphs", seconds=240)
 def test_one_worker_leads_every_graph_to_its_end(ledger: Path) -> None:
     number = size(20, full=60)
     plant(number)
@@ -133,7 +133,7 @@ def test_one_worker_leads_every_graph_to_its_end(ledger: Path) -> None:
     assert not Incident.objects.open().exists()
 
 
-@pytest.mark.full_size("200 graphs", seconds=240)
+@pytest.mark.full_size("200 graphs", seconds=800)
 def test_all_graphs_complete_while_workers_are_killed(
     valkey: ValkeyServer, gardeners: Workers, ledger: Path, administrator: User
 ) -> None:
@@ -155,7 +155,7 @@ def test_all_graphs_complete_while_workers_are_killed(
     assert violations() == []
 
 
-@pytest.mark.full_size("40 graphs", seconds=120)
+@pytest.mark.full_size("40 graphs", seconds=240)
 def test_graphs_complete_without_valkey(
     valkey: ValkeyServer, gardeners: Workers, ledger: Path
 ) -> None:

@@ -171,7 +171,7 @@ def test_work_goes_on_when_a_host_is_cut_off_and_nothing_is_done_twice(
     assert violations() == []
 
 
-@pytest.mark.full_size("300 books, cut off four times", seconds=120)
+@pytest.mark.full_size("300 books, cut off four times", seconds=240)
 def test_commands_are_carried_out_once_but_for_those_that_a_cut_has_met(
     begin: Begin, both: list[Host]
 ) -> None:

@@ -58,7 +58,7 @@ def finished(process: ProcessInstance) -> list[str]:
     ]
 
 
-@pytest.mark.full_size("40 voyages", seconds=120)
+@pytest.mark.full_size("40 voyages", seconds=300)
 def test_every_finished_step_is_undone_once_and_in_reverse_order(
     hands: Workers, administrator: User
 ) -> None:
