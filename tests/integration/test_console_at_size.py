@@ -269,11 +269,13 @@ def many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(counts.capped, "__defaults__", (BOUND,))
     given = {"cap": BOUND, "oldest": "", "newest": ""}
     monkeypatch.setattr(counts.grouped, "__kwdefaults__", given)
+    counts._composed_once.cache_clear()  # what was composed before has the usual bounds
     seeding.seed(PROCESSES, [livelier(recording) for recording in recorded()])
     audited(PROCESSES * 3)
     called("EVERYBODY")
     seeding.tidy()
     yield
+    counts._composed_once.cache_clear()
     emptying.empty(connection)
 
 
