@@ -25,9 +25,9 @@ KEEPERS = ("dbos", "procrastinate")
 def measurement(size: Size) -> Measurement:
     """The limits, RQ, whatever is installed of the others, and the engine."""
     there = [peer for peer in (*BROKERS, *KEEPERS) if not reason_against(peer)]
-    ours, best = chain(size), rq_game.chains(size, LENGTH)[0]
+    ours, rq = chain(size), rq_game.chains(size, LENGTH)[0]
     one = replace(size, count=1)
-    chains = [best, *(PeerGame(size, peer, LENGTH) for peer in there)]
+    chains = [rq, *(PeerGame(size, peer, LENGTH) for peer in there)]
     return Measurement(
         "peers",
         [
@@ -37,7 +37,7 @@ def measurement(size: Size) -> Measurement:
             *fibonacci(one, there),
         ],
         [
-            Ratio("of RQ", "per_second", [ours.name], best.name),
+            Ratio("of RQ", "per_second", [ours.name], rq.name),
             Ratio("of the limit", "per_second", [ours.name], LIMIT),
             Ratio("of ours", "per_second", [one.name for one in chains], ours.name),
         ],

@@ -113,7 +113,7 @@ class RqOneByOne(RqGame):
 
 
 def chains(size: Size, length: int) -> list[RqGame]:
-    """RQ's best way, in which each job enqueues the next, and its plain one, by `depends_on`."""
+    """RQ in its two ways: each job enqueues the next, and by `depends_on`; which is quicker differs by the machine."""
     return [
         RqGame(size, "RQ, enqueues the next", length, lambda _: _chain(length)),
         RqGame(size, "RQ, depends_on", length, lambda _: rq_jobs.chain_plainly(length)),
@@ -121,7 +121,7 @@ def chains(size: Size, length: int) -> list[RqGame]:
 
 
 def fanouts(size: Size, width: int) -> list[RqGame]:
-    """RQ's best way, in which elements count down, and its plain one, by `depends_on`."""
+    """RQ in its two ways: elements count down, and by `depends_on`."""
     return [
         RqGame(size, "RQ, countdown", width + 2, lambda n: _spread(n, width)),
         RqGame(size, "RQ, depends_on", width + 2, lambda _: _spread_plainly(width)),
@@ -129,12 +129,12 @@ def fanouts(size: Size, width: int) -> list[RqGame]:
 
 
 def one_chain(size: Size, length: int) -> RqGame:
-    """One chain at a time, in RQ's best way."""
+    """One chain at a time, as each job enqueues the next."""
     return RqOneByOne(size, "RQ, one chain at a time", length, lambda _: _chain(length))
 
 
 def one_fanout(size: Size, width: int) -> RqGame:
-    """One fan-out at a time, in RQ's best way."""
+    """One fan-out at a time, as elements count down."""
     return RqOneByOne(
         size, "RQ, one fan-out at a time", width + 2, lambda n: _spread(n, width)
     )
