@@ -147,7 +147,7 @@ def board(
     )
 
 
-def _live() -> QuerySet[ProcessInstance]:
+def _of_definition() -> QuerySet[ProcessInstance]:
     """Those of a definition that go on."""
     return ProcessInstance.objects.live().filter(name=MARK)
 
@@ -155,7 +155,7 @@ def _live() -> QuerySet[ProcessInstance]:
 def _rows(
     names: Sequence[str], needed: dict[str, OfKind], hour: LastHour
 ) -> list[DefinitionRow]:
-    live = dict(grouped(ForEach(_live, names), "name", cap=FEW))
+    live = dict(grouped(ForEach(_of_definition, names), "name", cap=FEW))
     return [
         DefinitionRow(
             name,

@@ -132,7 +132,7 @@ def grouped(
     """
     wanted = [name for name in (*fields, oldest, newest) if name]
     parts = [rows] if isinstance(rows, QuerySet | ForEach) else list(rows)
-    read = [_read(part, (*wanted,), cap) for part in parts]
+    read = [_statements_of(part, (*wanted,), cap) for part in parts]
     statements = [one for _, its in read for one in its]
     if not statements:
         return []
@@ -156,7 +156,7 @@ def grouped(
     ]
 
 
-def _read(
+def _statements_of(
     part: Part, wanted: tuple[str, ...], cap: int
 ) -> tuple[QuerySet[Any], list[Statement]]:
     """A part's rows, and the statements that read those of them that are looked at."""

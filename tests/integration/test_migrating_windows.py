@@ -79,12 +79,12 @@ def everybody_is_out() -> Iterator[None]:
     shut.clear()
 
 
-def under_way() -> ProcessInstance:
-    """Return a round of six houses: two were tried, and are again in an hour; four wait outside the window."""
+def under_way(houses: int = 6) -> ProcessInstance:
+    """Return a round: of its houses two were tried, and are again in an hour; the others wait outside the window."""
     definition = registry.definition(NAME, NARROW)
     assert issubclass(definition, Workflow)
     with only(NAME, NARROW):
-        receipt = start_process(definition, Street(list(range(6))))
+        receipt = start_process(definition, Street(list(range(houses))))
         drain()
     process = ProcessInstance.objects.get(pk=receipt.process_id)
     assert tried(process) == [0, 1]
@@ -136,3 +136,12 @@ def test_elements_that_its_window_holds_back_no_more_begin_when_the_process_goes
     drain()
     assert tried(process) == list(range(6))
     ends(process)
+
+
+def test_ten_thousand_that_its_window_holds_back_no_more_begin_together(
+    operator: User,
+) -> None:
+    process = under_way(10_000)
+    migrate(process.pk, WITHOUT, {}, request=request(operator))
+    rows = StepRun.objects.filter(instance=process, kind="item")
+    assert rows.filter(status="ready", wake_at__isnull=False).count() == 9_998

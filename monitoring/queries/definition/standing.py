@@ -46,14 +46,14 @@ class StepCounts:
         return found.get(doing, 0) if doing else sum(found.values())
 
 
-def _in_each() -> QuerySet[StepRun]:
+def _in_each_step() -> QuerySet[StepRun]:
     """The open visits of a step."""
     # A range of one, or PostgreSQL would not go by the index for the order alone.
     rows = open_visits().filter(node__range=(MARK, MARK))
-    return _told(rows.order_by("node", "-instance_id"))
+    return _with_what_is_done(rows.order_by("node", "-instance_id"))
 
 
-def _told(runs: QuerySet[StepRun]) -> QuerySet[StepRun]:
+def _with_what_is_done(runs: QuerySet[StepRun]) -> QuerySet[StepRun]:
     """The same with what each does, and of which definition: others may have steps of the same name."""
     return runs.annotate(of=F("instance__definition"), doing=doing_now())
 
@@ -63,9 +63,9 @@ def standing(definition: Definition, steps: Sequence[str]) -> StepCounts:
     together = len(steps) > EACH
     cap = CAP if together else LOOKED_AT
     if together:
-        rows: Part = _told(open_visits().filter(node__in=steps).order_by())
+        rows: Part = _with_what_is_done(open_visits().filter(node__in=steps).order_by())
     else:
-        rows = ForEach(_in_each, steps)
+        rows = ForEach(_in_each_step, steps)
     found, looked_at = StepCounts(), Counter[str]()
     for step, of, doing, number in grouped(rows, "node", "of", "doing", cap=cap):
         looked_at[step] += number

@@ -42,7 +42,7 @@ READ = 500
 DEATHS = 5
 """So many workers in a row are lost to an operation; then it stops, and leaves out the one with which that happened."""
 
-LOST = (
+ENDS_ITS_WORKERS = (
     "the worker died or was killed in each of the last {deaths} attempts. See the workers' log for why, then resume "
     "it, or cancel the rest"
 )
@@ -100,7 +100,7 @@ class Slice:
 
     def run(self) -> None:
         if self.deaths >= DEATHS:
-            self.halted = LOST.format(deaths=self.deaths)
+            self.halted = ENDS_ITS_WORKERS.format(deaths=self.deaths)
             self._leave_out()
         elif self.operation.status == BulkStatus.GATHERING:
             self._gather()
