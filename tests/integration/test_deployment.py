@@ -1,9 +1,11 @@
 """What compose.yaml and the units of systemd start, started as it is written there, from what the image holds."""
 
+import asyncio
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -220,3 +222,30 @@ def test_an_address_that_somebody_has_is_told_in_a_line() -> None:
         where = f"127.0.0.1:{other.getsockname()[1]}"
         with pytest.raises(CannotStart, match=r"^Port \d+ is in use: "):
             listener(where)
+
+
+@pytest.mark.once
+def test_the_end_of_an_answer_does_not_wait_for_word_of_its_beginning() -> None:
+    """Whichever way the server came by its socket: it would be 40 ms for every page."""
+    with port.taken(0) as bound, listener(str(os.dup(bound.fileno()))) as handed_over:
+        assert asyncio.run(_sends_at_once(bound))
+        assert asyncio.run(_sends_at_once(handed_over))
+
+
+async def _sends_at_once(listening: socket.socket) -> bool:
+    """Whether asyncio's connections on it send small packets at once (TCP_NODELAY)."""
+    told: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def met(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = writer.get_extra_info("socket")
+        told.set_result(
+            bool(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        )
+        writer.close()
+
+    server = await asyncio.start_server(met, sock=listening.dup())
+    async with server:
+        _, writer = await asyncio.open_connection(*listening.getsockname())
+        at_once = await told
+        writer.close()
+    return at_once
