@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.urls import reverse
-
+from monitoring.addresses import address_of
 from monitoring.keys import OF_ACTIONS
 from monitoring.masking import masked, names_of, sees_data
 from orchestrator.engine.operations import (
@@ -86,10 +85,8 @@ class Dialog:
 def address(operation: ProcessOperation, instance: ProcessInstance, run: Any) -> str:
     """Where the form of an action on a process, or on one of its visits, is sent to."""
     if operation.on_step:
-        return reverse(
-            "monitoring:act-on-step", args=[instance.pk, run.pk, operation.name]
-        )
-    return reverse("monitoring:act", args=[instance.pk, operation.name])
+        return address_of("monitoring:act-on-step", instance.pk, run.pk, operation.name)
+    return address_of("monitoring:act", instance.pk, operation.name)
 
 
 def header_buttons(
@@ -176,7 +173,7 @@ def event_buttons(event: InboxEvent, user: Any) -> list[Button]:
         Button(
             operation,
             f"{operation.name}-{event.pk}",
-            reverse("monitoring:act-on-event", args=[event.pk, operation.name]),
+            address_of("monitoring:act-on-event", event.pk, operation.name),
             operation.refusal(user, event),
             f"{event.type} {event.event_id}",
             tone=operation.tone,
@@ -192,7 +189,7 @@ def deliver_button(event: InboxEvent, process: ProcessInstance, user: Any) -> Bu
     return Button(
         operation,
         f"deliver-{event.pk}-{process.pk.hex}",
-        reverse("monitoring:act-on-event", args=[event.pk, operation.name]),
+        address_of("monitoring:act-on-event", event.pk, operation.name),
         operation.refusal(user, event, process),
         f"{event.type} {event.event_id} → {process}",
         given=str(process.pk),

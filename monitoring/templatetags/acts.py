@@ -6,7 +6,7 @@ from typing import Any
 
 from django import template
 from django.template import Context
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from monitoring.buttons import Button, address, deliver_button, event_buttons
@@ -39,20 +39,18 @@ def button_of(button: Button, *, with_icon: bool = False) -> SafeString:
         "aria-describedby": why,
     }
     # By hand: a list has hundreds, and a template for each is most of what its page costs.
-    return format_html(
-        '<span class="act"><button type="button"{}>{}{}</button>{}</span>',
-        _written(attributes),
-        icon(button.operation.icon) if with_icon else "",
-        button.label,
-        _why(why, button.why) if why else "",
+    before = icon(button.operation.icon) if with_icon else ""
+    label = html.escape(str(button.label))
+    after = _why(why, button.why) if why else ""
+    return SafeString(
+        f'<span class="act"><button type="button"{_written(attributes)}>{before}{label}</button>{after}</span>'
     )
 
 
-def _written(attributes: Mapping[str, Any]) -> SafeString:
+def _written(attributes: Mapping[str, Any]) -> str:
     """Those of the attributes that have a value; at once, for a list has thousands."""
-    given = {name: value for name, value in attributes.items() if value is not None}
-    written = (f' {name}="{html.escape(str(one))}"' for name, one in given.items())
-    return SafeString("".join(written))
+    given = ((name, value) for name, value in attributes.items() if value is not None)
+    return "".join(f' {name}="{html.escape(str(value))}"' for name, value in given)
 
 
 def _why(name: str, why: str) -> SafeString:
@@ -63,7 +61,7 @@ def _why(name: str, why: str) -> SafeString:
 
 def buttons_of(buttons: Iterable[Button]) -> SafeString:
     """The buttons of one row, one after the other."""
-    return format_html_join(" ", "{}", ((button_of(one),) for one in buttons))
+    return SafeString(" ".join(button_of(one) for one in buttons))
 
 
 @register.simple_tag

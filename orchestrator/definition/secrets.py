@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from typing import Any, get_args, get_type_hints
 from urllib.parse import quote, quote_plus
+from weakref import WeakKeyDictionary
 
 MASK = "••••••"
 """What stands in the place of a secret, whatever it is and however long."""
@@ -138,11 +139,17 @@ def _fields(forms: Iterable[Any]) -> Iterator[dataclasses.Field[Any]]:
             waiting += [getattr(form, name)] if hasattr(form, name) else []
 
 
+_known: WeakKeyDictionary[type[Any], list[Any]] = WeakKeyDictionary()
+"""The annotations of classes, once all their names can be found: a list asks for those of a message in each row."""
+
+
 def _hints(form: type[Any]) -> list[Any]:
-    try:
-        return list(get_type_hints(form).values())
-    except (NameError, TypeError):  # what cannot be found cannot be looked into
-        return [one.type for one in fields(form)]
+    if form not in _known:
+        try:
+            _known[form] = list(get_type_hints(form).values())
+        except (NameError, TypeError):  # what cannot be found cannot be looked into
+            return [one.type for one in fields(form)]
+    return _known[form]
 
 
 def of_process_manager(

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from monitoring.chips import Chip, address
+from monitoring.queries.among import among
 from monitoring.queries.counts import MANY, Capped, capped
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.overdue import LATE
@@ -115,8 +116,8 @@ class WaitFilters:
             return StepRun.objects.none()
         rows = self._found()
         if not self._of_few and self.looked_for():
-            among = rows.order_by(*ORDER).values("pk")[:MANY]
-            rows = StepRun.objects.filter(self.looked_for(), pk__in=among)
+            looked_at = rows.order_by(*ORDER).values("pk")[:MANY]
+            rows = StepRun.objects.filter(self.looked_for(), pk__in=looked_at)
         # Without an order a whole table might be looked through for the first that match.
         return rows.order_by() if self._of_few else rows.order_by(*ORDER)
 
@@ -205,11 +206,14 @@ class WaitPart:
         rows = self.rows.order_by(*self.order)
         if not self.looked_for:
             return list(read(rows)[:number]), None
-        among = rows.values("pk")[:LOOKED_AT]
-        found = StepRun.objects.filter(self.looked_for, pk__in=among)
+        looked_at = rows.values("pk")[:LOOKED_AT]
+        found = StepRun.objects.filter(self.looked_for, pk__in=looked_at)
         last = rows.values_list("wake_at", "started_at", "pk")
         edge = next(iter(last[LOOKED_AT - 1 : LOOKED_AT]), None)
-        return list(read(found.order_by(*NOT_BY_INDEX))[:number]), edge
+        # Their keys first: else all that is looked at is read with its process, to be left out again.
+        first = found.order_by(*NOT_BY_INDEX).values_list("pk", flat=True)
+        shown = StepRun.objects.filter(among("pk", first[:number]))
+        return list(read(shown).order_by(*NOT_BY_INDEX)), edge
 
 
 def place_of(run: StepRun) -> Place:

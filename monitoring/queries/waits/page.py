@@ -10,7 +10,7 @@ from typing import Any
 from django.utils import timezone
 
 from monitoring.chips import address
-from monitoring.queries.counts import Capped
+from monitoring.queries.counts import Capped, each_capped
 from monitoring.queries.waits.filters import (
     DUES,
     LABELS,
@@ -102,11 +102,12 @@ def tallies(shown: WaitFilters, within: str = "") -> list[WaitTally]:
         *((name, word, replace(every, due=name)) for name, word in DUES.items()),
         ("escalated", LABELS["escalated"], replace(every, escalated="1")),
     ]
+    numbers = each_capped({name: one.counted() for name, _word, one in narrowed})
     return [
         WaitTally(
             name,
             word,
-            filters.number,
+            numbers[name],
             address(filters.parameters()),
             filters.parameters() == shown.parameters(),
         )
