@@ -64,36 +64,6 @@ def capped(rows: QuerySet[Any], cap: int = FEW) -> Capped:
     return Capped(rows[:cap].count(), cap)
 
 
-def each_capped(
-    parts: Mapping[str, QuerySet[Any]], caps: Mapping[str, int] | None = None
-) -> dict[str, Capped]:
-    """Several such counts in one statement, by their names.
-
-    Args:
-        caps: of those that do not look at `FEW` rows.
-    """
-    found = {name: Capped(0, (caps or {}).get(name, FEW)) for name in parts}
-    statements = dict[str, Statement]()
-    for name, rows in parts.items():
-        with suppress(EmptyResultSet):  # one that nothing can match
-            looked_at = rows.values("pk")[: found[name].cap]
-            statements[name] = looked_at.query.sql_with_params()
-    if not statements:
-        return found
-    # The inner statements come from the query compiler, their values as parameters.
-    counts = ", ".join(
-        f"(SELECT COUNT(*) FROM ({sql}) AS looked_at)"  # noqa: S608
-        for sql, _ in statements.values()
-    )
-    given = [value for _, values in statements.values() for value in values]
-    with connections[next(iter(parts.values())).db].cursor() as cursor:
-        cursor.execute(f"SELECT {counts}", given)
-        numbers = cursor.fetchone()
-    for name, number in zip(statements, numbers, strict=True):
-        found[name] = Capped(number, found[name].cap)
-    return found
-
-
 @dataclass(frozen=True)
 class ForEach:
     """A query for each of some values. It is composed once for good: that takes longer than asking it.
@@ -114,6 +84,39 @@ Part = QuerySet[Any] | ForEach
 def once(rows: Callable[[], QuerySet[Any]]) -> ForEach:
     """A query that is always the same, and composed once for good."""
     return ForEach(rows, [MARK])
+
+
+def each_capped(
+    parts: Mapping[str, Part], caps: Mapping[str, int] | None = None
+) -> dict[str, Capped]:
+    """Several such counts in one statement, by their names.
+
+    Args:
+        parts: one query each.
+        caps: of those that do not look at `FEW` rows.
+    """
+    found = {name: Capped(0, (caps or {}).get(name, FEW)) for name in parts}
+    read = {
+        name: _statements_of(part, ("pk",), found[name].cap)
+        for name, part in parts.items()
+    }
+    # Those that nothing can match have none.
+    statements = {name: one for name, (_, its) in read.items() for one in its}
+    if not statements:
+        return found
+    # The inner statements come from the query compiler, their values as parameters.
+    counts = ", ".join(
+        f"(SELECT COUNT(*) FROM ({sql}) AS looked_at)"  # noqa: S608
+        for sql, _ in statements.values()
+    )
+    given = [value for _, values in statements.values() for value in values]
+    of = next(rows for rows, _ in read.values())
+    with connections[of.db].cursor() as cursor:
+        cursor.execute(f"SELECT {counts}", given)
+        numbers = cursor.fetchone()
+    for name, number in zip(statements, numbers, strict=True):
+        found[name] = Capped(number, found[name].cap)
+    return found
 
 
 def grouped(

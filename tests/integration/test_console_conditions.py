@@ -207,13 +207,19 @@ def test_s10_2_as_many_are_looked_at_as_a_page_may_and_the_next_goes_on(
     assert "Among the next 4." in show(where="amount = 7", before=last)
 
 
+@pytest.mark.parametrize("sort", ["", "oldest"])
+@pytest.mark.parametrize("sparse", [1, 2, 4])
+@pytest.mark.parametrize("looked_at", [5, 9, 16])
 def test_s10_2_each_page_and_the_file_have_every_match_once(
-    monkeypatch: pytest.MonkeyPatch,
+    looked_at: int, sparse: int, sort: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """However many are looked at, and at first for each that is wanted: some stand close together, and some alone."""
+    matching = [0, 1, 2, 3, 10, 17, 18, 19]
     for number in range(20):
-        asked(f"Q-{number}", amount=number % 3)
-    monkeypatch.setattr(arm, "LOOKED_AT", 5)
-    filters = Filters(where="amount = 1")
+        asked(f"Q-{number}", amount=1 if number in matching else 2)
+    monkeypatch.setattr(arm, "LOOKED_AT", looked_at)
+    monkeypatch.setattr(arm, "SPARSE", sparse)
+    filters = Filters(where="amount = 1", sort=sort)
 
     seen, before = list[str](), ""
     for _ in range(30):
@@ -222,7 +228,7 @@ def test_s10_2_each_page_and_the_file_have_every_match_once(
         if not (before := part.older):
             break
 
-    there = [f"Q-{number}" for number in reversed(range(20)) if number % 3 == 1]
+    there = [f"Q-{number}" for number in (matching if sort else reversed(matching))]
     assert seen == there
     filed = [row.correlation_key for part in batches(filters) for row in part]
     assert filed == there

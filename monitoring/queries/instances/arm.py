@@ -16,6 +16,9 @@ LOOKED_AT = 1_000
 """Rows that one page looks at for what no index finds; the page after it goes on from there."""
 
 
+SPARSE = 4
+"""Rows that are looked at first for each that is wanted."""
+
 NOT_BY_INDEX = Cast("pk", CharField()).desc()
 """The order of the keys, in words that no index has."""
 
@@ -50,20 +53,38 @@ class Arm:
         if self.beside is None and not self.looked_for and self.where is None:
             rows = self.rows.filter(**_span("pk", before, after))
             return self._turned(rows.order_by(*self.order))[:number], None
-        keys = self._keys(before, after)
-        if self.beside is None:
-            # Not narrowed once more, or PostgreSQL might go through all that the index has.
-            found = self.rows.model._default_manager.filter(pk__in=keys[:LOOKED_AT])
-            edge = next(iter(keys[LOOKED_AT - 1 : LOOKED_AT]), None)
-        else:
-            some = list(keys[:LOOKED_AT])
-            found = self.rows.filter(among("pk", some))
-            edge = some[-1] if len(some) == LOOKED_AT else None
-        found = found.filter(self.looked_for)
+        found: list[UUID] = []
+        edge: UUID | None = None
+        # Where many match, the first few show enough of them.
+        soon = min(number * SPARSE, LOOKED_AT)
+        for many in filter(None, (soon, LOOKED_AT - soon)):
+            looked_at = list(self._keys(before, after)[:many])
+            found += self._matching(looked_at, number - len(found))
+            edge = looked_at[-1] if len(looked_at) == many else None
+            if edge is None or len(found) >= number:
+                break
+            before, after = (before, edge) if self.oldest else (edge, after)
+        rows = self._all.filter(among("pk", found))
+        return self._turned(rows.order_by(NOT_BY_INDEX)), edge
+
+    @property
+    def _all(self) -> ProcessInstanceQuerySet:
+        """Any processes. Rows that keys were found for are not narrowed once more by what an index has.
+
+        PostgreSQL might go through all of that.
+        """
+        found: ProcessInstanceQuerySet = self.rows.model._default_manager.all()
+        return found
+
+    def _matching(self, keys: list[UUID], number: int) -> list[UUID]:
+        """The first of some processes of which all is true."""
+        rows = self._all if self.beside is None else self.rows
+        found = rows.filter(self.looked_for, among("pk", keys))
         if self.where is not None:
-            matched = sorted(matching(found, self.where), reverse=not self.oldest)
-            found = self.rows.filter(pk__in=matched[:number])
-        return self._turned(found.order_by(NOT_BY_INDEX))[:number], edge
+            matched = matching(found, self.where)
+            return sorted(matched, reverse=not self.oldest)[:number]
+        first = self._turned(found.order_by(NOT_BY_INDEX))
+        return list(first.values_list("pk", flat=True)[:number])
 
     def _turned(self, rows: Any) -> Any:
         return rows.reverse() if self.oldest else rows
