@@ -133,6 +133,7 @@ def _newest(about: Mapping[str, Any], at: datetime) -> list[ProcessInstance]:
         rows, _edge = arm.newest(LOOKED_AT)
         keys.update(rows.values_list("pk", flat=True))
     wanted = sorted(keys, reverse=True)[:LOOKED_AT]
-    rows = ProcessInstance.objects.select_related("definition")
-    known = rows.defer("definition__graph").in_bulk(wanted)
+    # One definition for all that are on it: its graph, which a plan needs, may be large.
+    rows = ProcessInstance.objects.prefetch_related("definition")
+    known = rows.in_bulk(wanted)
     return [known[key] for key in wanted if key in known]

@@ -77,7 +77,7 @@ def target_of(instance: ProcessInstance, wanted: WantedMigration) -> MigrationTa
         UnknownDefinition: the running code does not have that version.
     """
     found = registry.definition(instance.name, wanted.version)
-    pinned = Definition.objects.get(pk=instance.definition_id)
+    pinned = instance.definition
     if found.kind != pinned.kind:
         raise NotCarried(
             f"version {wanted.version} of {instance.name} is of another kind"
