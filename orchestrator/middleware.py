@@ -1,5 +1,6 @@
 """What every response brings, and what a request that nobody has signed in for gets."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib.auth.middleware import LoginRequiredMiddleware
@@ -64,3 +65,19 @@ class SignInRequiredMiddleware(LoginRequiredMiddleware):
         answer = super().process_view(request, view_func, *arguments)
         by_script = "HX-Request" in request.headers
         return HttpResponse(status=401) if answer is not None and by_script else answer
+
+
+class InOneThreadMiddleware:
+    """Has those before it run where the page is computed: by itself each would change threads twice for each request.
+
+    It stands last. Django calls a middleware that can be asynchronous in that way until one behind it cannot.
+    """
+
+    sync_capable = True
+    async_capable = False
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self._get_response(request)

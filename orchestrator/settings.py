@@ -61,6 +61,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "axes.middleware.AxesMiddleware",
+    "orchestrator.middleware.InOneThreadMiddleware",
 ]
 
 ROOT_URLCONF = "orchestrator.urls"
