@@ -17,9 +17,10 @@ from django.utils.translation import gettext_lazy
 from monitoring.chips import Chip, address
 from monitoring.queries.among import among
 from monitoring.queries.days import day_of, midnight
-from monitoring.queries.events import received_as
+from monitoring.queries.events import received_as, shown
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.keys_by_time import first_since
+from monitoring.queries.looks import looks
 from monitoring.statuses import look
 from orchestrator.models import Checkpoint, InboxEvent, ProcessInstance, Verdict
 from orchestrator.models.inbox_event import PROBLEMS
@@ -163,21 +164,27 @@ class FoundEvents:
 
 def search(filters: EventFilters, before: str = "") -> FoundEvents:
     """A page of the events that match; fewer than there are where they lie far apart."""
-    rows = filters.found()
-    if before.isdecimal():
-        rows = rows.filter(pk__lt=int(before[:18]))
-    keys = rows.order_by("-pk").values_list("pk", flat=True)
-    looked_for = filters.looked_for()
-    # As values: of a statement within it a plan may look for the type first, among all there are.
-    looked_at = list(keys[:LOOKED_AT] if looked_for else keys[: PAGE + 1])
-    found = InboxEvent.objects.filter(looked_for, pk__in=looked_at)
-    shown = found.select_related("process__definition", "caused_by")
-    shown = shown.defer("process__definition__graph", "process__data")
-    events = list(shown.order_by("-pk")[: PAGE + 1])
-    if len(events) > PAGE:
-        return FoundEvents(events[:PAGE], events[PAGE - 1].pk)
-    more = len(looked_at) == LOOKED_AT
-    return FoundEvents(events, looked_at[-1] if more else None)
+    keys = filters.found().order_by("-pk").values_list("pk", flat=True)
+    edge = int(before[:18]) if before.isdecimal() else None
+    looked_for, wanted = filters.looked_for(), PAGE + 1
+    found: list[int] = []
+    for many in looks(wanted, LOOKED_AT if looked_for else wanted):
+        # As values: of a statement within it a plan may look for the type first, among all there are.
+        looked_at = list((keys if edge is None else keys.filter(pk__lt=edge))[:many])
+        found += _matching(looked_at, looked_for, wanted - len(found))
+        edge = looked_at[-1] if len(looked_at) == many else None
+        if edge is None or len(found) >= wanted:
+            break
+    rows = shown(found[:PAGE])
+    return FoundEvents(rows, found[PAGE - 1] if len(found) > PAGE else edge)
+
+
+def _matching(keys: list[int], looked_for: Q, number: int) -> list[int]:
+    """The newest of some events of which all is true."""
+    if not looked_for:
+        return keys
+    rows = InboxEvent.objects.filter(looked_for, among("pk", keys)).order_by("-pk")
+    return list(rows.values_list("pk", flat=True)[:number])
 
 
 def outcomes(events: Iterable[InboxEvent]) -> dict[int, str]:

@@ -6,14 +6,16 @@ Three looks along keys, for the last hour, day and week: each event while there 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db.models import TextField
+from django.db.models.functions import Cast
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from monitoring.queries.counts import Capped, capped, short
+from monitoring.queries.counts import Capped, capped, moment, short
 from monitoring.queries.doing import WINDOWS, window_word
 from monitoring.queries.lately import events_since
 from orchestrator import registry
@@ -33,8 +35,8 @@ NAMES = 3
 PARTS = {"hour": 30, "day": 24, "week": 28}
 """Into how many parts the line over a window is cut."""
 
-Seen = list[tuple[str, str, datetime]]
-"""Type, verdict, and when it was received."""
+Seen = list[tuple[str, str, str]]
+"""Type, verdict, and when it was received, as the database writes it."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,9 @@ def event_volume(window: str = "") -> EventVolume:
     for name, length in WINDOWS.items():
         rows, every[name] = events_since(now - length, LOOKED_AT)
         if name == window:
-            seen = list(rows.values_list("type", "verdict", "received_at")[:LOOKED_AT])
+            # As text, which is read in a tenth of the time.
+            columns = "type", "verdict", Cast("received_at", TextField())
+            seen = list(rows.values_list(*columns)[:LOOKED_AT])
             numbers[name] = Counter(one for one, _v, _a in seen)
         else:
             numbers[name] = Counter(rows.values_list("type", flat=True)[:LOOKED_AT])
@@ -141,7 +145,7 @@ Parts = tuple[Counter[str], list[int], list[int]]
 
 
 def _in_parts(
-    seen: Iterable[tuple[str, str, datetime]],
+    seen: Seen,
     types: set[str],
     window: str,
     until: datetime,
@@ -153,7 +157,8 @@ def _in_parts(
         if type_ in types:
             verdicts, each, problems = found[type_]
             verdicts[verdict] += 1
-            ago = int((until - at) / length * parts)
+            received_at = moment(at) or until
+            ago = int((until - received_at) / length * parts)
             place = parts - 1 - min(max(ago, 0), parts - 1)
             each[place] += 1
             problems[place] += verdict in PROBLEMS

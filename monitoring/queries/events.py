@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 
+from monitoring.queries.among import among
 from monitoring.queries.counts import CAP, FEW, Capped, each_capped
 from orchestrator.models import InboxEvent, ProcessInstance
 from orchestrator.models.inbox_event import PROBLEMS
@@ -31,18 +32,24 @@ def event_page(
 
     Those for processes of one definition are looked for among the newest.
     """
-    found: dict[int, InboxEvent] = {}
+    found: set[int] = set()
     for rows in _parts(tab, definition):
         if q:
             rows = rows.filter(Q(event_id=q) | Q(correlation_key=q) | Q(type=q))
         if before.isdecimal():
             rows = rows.filter(pk__lt=int(before[:18]))
-        shown = rows.select_related("process__definition")
-        shown = shown.defer("process__definition__graph").order_by("-pk")[: PAGE + 1]
-        found |= {event.pk: event for event in shown}
-    ordered = [found[pk] for pk in sorted(found, reverse=True)]
-    older = ordered[PAGE - 1].pk if len(ordered) > PAGE else None
-    return EventPage(tab, ordered[:PAGE], older, _tabs(definition))
+        keys = rows.order_by("-pk").values_list("pk", flat=True)
+        found.update(keys[: PAGE + 1])
+    ordered = sorted(found, reverse=True)
+    older = ordered[PAGE - 1] if len(ordered) > PAGE else None
+    return EventPage(tab, shown(ordered[:PAGE]), older, tabs(definition))
+
+
+def shown(keys: list[int]) -> list[InboxEvent]:
+    """Events with all that a list tells of them, the newest first."""
+    rows = InboxEvent.objects.select_related("process__definition", "caused_by")
+    rows = rows.defer("process__definition__graph", "process__data")
+    return list(rows.filter(among("pk", keys)).order_by("-pk"))
 
 
 def by_verdict() -> dict[str, QuerySet[InboxEvent]]:
@@ -61,15 +68,15 @@ def overdue_events() -> QuerySet[InboxEvent]:
     return InboxEvent.objects.overdue().order_by("patience_until")
 
 
-def _tabs(definition: str) -> list[tuple[str, Capped]]:
+def tabs(definition: str) -> list[tuple[str, Capped]]:
     """The number on each tab."""
     [parked] = _parts("parked", definition)
     needed = dict(zip(by_verdict(), _parts("all", definition), strict=True))
     overdue = needed.pop("parked")
     counted = each_capped({**needed, "parked": parked, "overdue": overdue})
     in_all = sum(each.number for name, each in counted.items() if name != "parked")
-    tabs = [(name, counted[name]) for name in TABS]
-    return [("all", Capped(min(in_all, FEW), FEW)), *tabs]
+    each = [(name, counted[name]) for name in TABS]
+    return [("all", Capped(min(in_all, FEW), FEW)), *each]
 
 
 def _parts(tab: str, definition: str) -> list[QuerySet[InboxEvent]]:

@@ -8,7 +8,7 @@ from monitoring.buttons import event_dialogs
 from monitoring.open_pages import is_live
 from monitoring.queries.event_search import KEPT, EventFilters, outcomes, search
 from monitoring.queries.event_volume import event_volume
-from monitoring.queries.events import TABS, EventPage, event_page
+from monitoring.queries.events import TABS, EventPage, event_page, tabs
 from monitoring.queries.nearest import nearest
 from monitoring.sharing import shared
 from monitoring.views.page import named, page
@@ -39,10 +39,11 @@ def events_context(request: HttpRequest, definition: str = "") -> dict[str, Any]
     """What the templates of the list need."""
     query, filters = request.GET, EventFilters.from_query(request.GET)
     before, looking = query.get("before", ""), bool(filters) and "tab" not in query
-    shown = event_page(query.get("tab", "all"), before, filters.q, definition)
     if looking:
         found = search(filters, before)
-        shown = EventPage("", found.rows, found.older, shown.tabs)
+        shown = EventPage("", found.rows, found.older, tabs(definition))
+    else:
+        shown = event_page(query.get("tab", "all"), before, filters.q, definition)
     return {
         "page": shown,
         "filters": filters,

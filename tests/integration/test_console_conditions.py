@@ -18,6 +18,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from monitoring.queries import looks
 from monitoring.queries.instances import arm, pages
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import batches, page_of, same_rows
@@ -218,7 +219,7 @@ def test_s10_2_each_page_and_the_file_have_every_match_once(
     for number in range(20):
         asked(f"Q-{number}", amount=1 if number in matching else 2)
     monkeypatch.setattr(arm, "LOOKED_AT", looked_at)
-    monkeypatch.setattr(arm, "SPARSE", sparse)
+    monkeypatch.setattr(looks, "SPARSE", sparse)
     filters = Filters(where="amount = 1", sort=sort)
 
     seen, before = list[str](), ""

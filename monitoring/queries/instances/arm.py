@@ -10,14 +10,12 @@ from django.db.models.functions import Cast
 from monitoring.conditions import Conditions
 from monitoring.queries.among import among
 from monitoring.queries.data import matching
+from monitoring.queries.looks import looks
 from orchestrator.models.process_instance import ProcessInstanceQuerySet
 
 LOOKED_AT = 1_000
 """Rows that one page looks at for what no index finds; the page after it goes on from there."""
 
-
-SPARSE = 4
-"""Rows that are looked at first for each that is wanted."""
 
 NOT_BY_INDEX = Cast("pk", CharField()).desc()
 """The order of the keys, in words that no index has."""
@@ -55,9 +53,7 @@ class Arm:
             return self._turned(rows.order_by(*self.order))[:number], None
         found: list[UUID] = []
         edge: UUID | None = None
-        # Where many match, the first few show enough of them.
-        soon = min(number * SPARSE, LOOKED_AT)
-        for many in filter(None, (soon, LOOKED_AT - soon)):
+        for many in looks(number, LOOKED_AT):
             looked_at = list(self._keys(before, after)[:many])
             found += self._matching(looked_at, number - len(found))
             edge = looked_at[-1] if len(looked_at) == many else None
