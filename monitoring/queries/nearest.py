@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 from uuid import UUID
 
@@ -13,12 +14,13 @@ from django.utils.translation import gettext as _
 
 from monitoring.masking import names_of
 from monitoring.queries.among import among
+from monitoring.queries.counts import MARK, ForEach, grouped
 from monitoring.queries.graphs import labels_of
 from orchestrator import registry, secret_names
 from orchestrator.engine.operations import Preview, preview
-from orchestrator.models import Definition, InboxEvent, ProcessInstance
+from orchestrator.models import Definition, InboxEvent, ProcessInstance, Status
 from orchestrator.models.inbox_event import PROBLEMS
-from orchestrator.models.process_instance import LIVE
+from orchestrator.models.process_instance import LIVE, ProcessInstanceQuerySet
 
 LOOKED_AT = 200
 """Processes whose data is compared with an event's: the newest that go on."""
@@ -28,6 +30,8 @@ SHOWN = 3
 
 VALUES = 20
 """Values of one event that are taken for keys."""
+
+COLUMNS = ("pk", "name", "definition_id", "data")
 
 KEYS = 1_000
 """Keys that are looked for at once."""
@@ -140,12 +144,11 @@ class LiveData:
         self._having = defaultdict[tuple[str, str, Hashable], list[UUID]](list)
         self._of: dict[UUID, int] = {}
         number = LOOKED_AT // max(len(names), 1) or 1
-        for name in names:
-            some = ProcessInstance.objects.filter(among("pk", _newest(name, number)))
-            for pk, of, data in some.values_list("pk", "definition_id", "data"):
-                self._of[pk] = of
-                for field, value in data.items() if isinstance(data, dict) else ():
-                    self._having[name, field, _hashable(value)].append(pk)
+        some = ProcessInstance.objects.filter(among("pk", _newest(names, number)))
+        for pk, name, of, data in some.values_list(*COLUMNS):
+            self._of[pk] = of
+            for field, value in data.items() if isinstance(data, dict) else ():
+                self._having[name, field, _hashable(value)].append(pk)
         stored = Definition.objects.defer("graph").in_bulk(set(self._of.values()))
         self._hidden = {of: names_of(one) for of, one in stored.items()}
 
@@ -192,15 +195,23 @@ def _by_key(keys: set[str]) -> dict[str, list[ProcessInstance]]:
     return found
 
 
-def _newest(name: str, number: int) -> list[UUID]:
-    """The keys of the newest processes of a definition that go on: those of each status, as their index has them."""
-    found: list[UUID] = []
-    for status in LIVE:
-        # A range of one, or PostgreSQL would go through all processes, newest first.
-        rows = ProcessInstance.objects.live().filter(name__range=(name, name))
-        rows = rows.filter(status=status).order_by("name", "status", "-pk")
-        found += rows.values_list("pk", flat=True)[:number]
-    return sorted(found, reverse=True)[:number]
+def _of_status(status: Status) -> ProcessInstanceQuerySet:
+    """The processes of a definition that go on in a status, newest first: as the index has them."""
+    # A range of one, or PostgreSQL would go through all processes, newest first.
+    rows = ProcessInstance.objects.live().filter(name__range=(MARK, MARK))
+    return rows.filter(status=status).order_by("name", "status", "-pk")
+
+
+EACH_STATUS = [partial(_of_status, status) for status in LIVE]
+
+
+def _newest(names: Collection[str], number: int) -> list[UUID]:
+    """The keys of the newest processes of some definitions that go on, so many of each, in one statement."""
+    parts = [ForEach(rows, sorted(names)) for rows in EACH_STATUS]
+    found = defaultdict[str, list[UUID]](list)
+    for name, key, _count in grouped(parts, "name", "id", cap=number) if names else ():
+        found[name].append(key if isinstance(key, UUID) else UUID(key))
+    return [key for keys in found.values() for key in sorted(keys)[-number:]]
 
 
 def _with_definitions(rows: Any) -> Any:
