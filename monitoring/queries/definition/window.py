@@ -12,7 +12,7 @@ from datetime import datetime
 from math import ceil
 from uuid import UUID
 
-from django.db.models import BooleanField, ExpressionWrapper, TextField
+from django.db.models import BooleanField, ExpressionWrapper, QuerySet, TextField
 from django.db.models.functions import Cast
 from django.utils import timezone
 
@@ -97,8 +97,14 @@ class Window:
         return f"{about}{short(number * self.every)}{'+' if self.at_least else ''}"
 
 
-def window(definition: Definition, name: str) -> Window:
-    """What was in the last hour, day or week."""
+def window(definition: Definition, name: str, step: str = "") -> Window:
+    """What was in the last hour, day or week.
+
+    Args:
+        definition: of the processes.
+        name: hour, day or week.
+        step: the only one that is told of; "" for all.
+    """
     since = timezone.now() - WINDOWS[name]
     rows, every = transitions_since(since, LOOKED_AT)
     mine = rows.filter(instance__definition=definition.pk)
@@ -108,31 +114,40 @@ def window(definition: Definition, name: str) -> Window:
     steps: dict[str, Passed] = defaultdict(Passed)
     processes = {process for process, _ in moments}
     counted = None if every == 1 else moments
-    at_least = _finished(steps, definition, name, processes, counted)
-    at_least |= _failed(steps, since, processes, counted)
+    visits = _visits(definition, processes)
+    told = Incident.objects.filter(
+        among("instance_id", processes), opened_at__gte=since
+    )
+    if step:
+        visits, told = visits.filter(node=step), told.filter(step=step)
+    at_least = _finished(steps, visits, name, counted)
+    at_least |= _failed(steps, told, counted)
     return Window(name, every, len(moments), at_least, dict(steps))
 
 
-def _finished(
-    steps: dict[str, Passed],
-    definition: Definition,
-    name: str,
-    processes: set[UUID],
-    counted: set[Moment] | None,
-) -> bool:
-    """Notes the visits of these processes that ended, at the counted moments or at all; whether there may be more."""
+def _visits(definition: Definition, processes: set[UUID]) -> QuerySet[StepRun]:
+    """The visits of some processes, but for those of elements of maps."""
     theirs = StepRun.objects.filter(
         among("instance_id", processes), item=None
     ).order_by()
     # Along the index of visits that are no elements of maps, of which there may be very many.
     of_kind = {"kind": ""}
     manager = definition.kind == Definition.Kind.PROCESS_MANAGER
-    theirs = theirs.filter(**of_kind) if manager else theirs.exclude(**of_kind)
+    return theirs.filter(**of_kind) if manager else theirs.exclude(**of_kind)
+
+
+def _finished(
+    steps: dict[str, Passed],
+    visits: QuerySet[StepRun],
+    name: str,
+    counted: set[Moment] | None,
+) -> bool:
+    """Notes the visits that ended, at the counted moments or at all; whether there may be more."""
     over = ExpressionWrapper(came_to_its_end(WINDOWS[name]), BooleanField())
     times = _written("started_at"), _written("finished_at")
     columns = "instance_id", "node", *times, "over"
     # What is not over is left out only here: the database would look for others in its place.
-    rows = list(theirs.annotate(over=over).values_list(*columns)[:VISITS])
+    rows = list(visits.annotate(over=over).values_list(*columns)[:VISITS])
     for process, node, began, ended, is_over in rows:
         if is_over and (counted is None or (process, ended) in counted):
             took = datetime.fromisoformat(ended) - datetime.fromisoformat(began)
@@ -142,15 +157,9 @@ def _finished(
 
 
 def _failed(
-    steps: dict[str, Passed],
-    since: datetime,
-    processes: set[UUID],
-    counted: set[Moment] | None,
+    steps: dict[str, Passed], told: QuerySet[Incident], counted: set[Moment] | None
 ) -> bool:
-    """Notes their failures that people were told of, at the counted moments or at all; whether there may be more."""
-    told = Incident.objects.filter(
-        among("instance_id", processes), opened_at__gte=since
-    )
+    """Notes the failures that people were told of, at the counted moments or at all; whether there may be more."""
     columns = "instance_id", "step", _written("opened_at")
     rows = list(
         told.exclude(step="")

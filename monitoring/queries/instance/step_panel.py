@@ -184,7 +184,7 @@ def step_panel(
     plan = running_plan(instance.definition)
     vertex = plan.vertices.get(step) if plan else None
     rows = newest_rows(instance, labels, step, VISITS)
-    usual = _usual(window(instance.definition, OVER), step)
+    usual = _usual(window(instance.definition, OVER, step), step)
     bindings = vertex.bindings if vertex is not None else ()
     return StepPanel(
         step,
