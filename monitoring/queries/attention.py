@@ -297,7 +297,7 @@ def _only(names: Collection[str], counted: Counted) -> Counted:
 def _held_up(names: Collection[str]) -> Iterator[tuple[str, Counted]]:
     """What is tried again, or paused, of each definition."""
     for status, rows in ((Status.RETRYING, _tried_again), (Status.PAUSED, _paused)):
-        each = ForEach(rows, sorted(names))
+        each = ForEach(rows, sorted(names), alike=True)
         found = grouped(each, "name", oldest="since", cap=FEW)
         yield str(status), [(name, Capped(n, FEW), at) for name, n, at in found]
 

@@ -155,7 +155,7 @@ def _of_definition() -> QuerySet[ProcessInstance]:
 def _rows(
     names: Sequence[str], needed: dict[str, OfKind], hour: LastHour
 ) -> list[DefinitionRow]:
-    live = dict(grouped(ForEach(_of_definition, names), "name", cap=FEW))
+    live = dict(grouped(ForEach(_of_definition, names, alike=True), "name", cap=FEW))
     return [
         DefinitionRow(
             name,

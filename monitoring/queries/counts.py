@@ -1,5 +1,6 @@
 """Counting that stays quick whatever the size of the tables."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -31,6 +32,9 @@ FEW = 1_000
 TOGETHER = 100
 """Parts that one statement has at most: SQLite takes none with more than 500."""
 
+
+PLACE = re.compile("%.")
+"""A parameter in a statement, or a percent sign of its own."""
 
 Statement = tuple[str, tuple[Any, ...]]
 """A statement and the values of its parameters."""
@@ -71,10 +75,12 @@ class ForEach:
     Args:
         rows: gives the query, with `MARK` where a value belongs; always the same function, and always the same query.
         values: what stands there instead.
+        alike: whether PostgreSQL may plan it but once, whatever the values: not where an index has rows of some alone.
     """
 
     rows: Callable[[], QuerySet[Any]]
     values: Sequence[str]
+    alike: bool = False
 
 
 Part = QuerySet[Any] | ForEach
@@ -166,11 +172,39 @@ def _statements_of(
     if isinstance(part, QuerySet):
         return part, _composed(part, wanted, cap)
     rows, composed = _composed_once(part.rows, wanted, cap)
-    return rows, [
-        (sql, tuple(value if one == MARK else one for one in given))
-        for sql, given in composed
-        for value in part.values
+    can_be_one = part.alike and connections[rows.db].vendor == "postgresql"
+    read = _for_all if can_be_one else _for_each
+    return rows, [one for statement in composed for one in read(statement, part.values)]
+
+
+def _for_each(statement: Statement, values: Sequence[str]) -> list[Statement]:
+    """The statement for each value."""
+    sql, given = statement
+    return [
+        (sql, tuple(value if one == MARK else one for one in given)) for value in values
     ]
+
+
+def _for_all(statement: Statement, values: Sequence[str]) -> list[Statement]:
+    """The statement once, which is run for each value: it is planned but once, however many there are."""
+    sql, given = statement
+    if MARK not in given:
+        return _for_each(statement, values)
+    left = list(given)
+    marked = PLACE.sub(lambda found: _in_place(found[0], left), sql)
+    rest = tuple(one for one in given if one != MARK)
+    # What is written into it comes from the query compiler.
+    return [
+        (
+            f"SELECT part.* FROM unnest(%s::text[]) AS given (value) CROSS JOIN LATERAL ({marked}) AS part",  # noqa: S608
+            (list(values), *rest),
+        )
+    ]
+
+
+def _in_place(place: str, left: list[Any]) -> str:
+    """What stands in a place of a statement: a parameter stays one, where it is no `MARK`."""
+    return "given.value" if place == "%s" and left.pop(0) == MARK else place
 
 
 @cache

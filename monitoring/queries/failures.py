@@ -280,7 +280,7 @@ def _causes() -> dict[str, int]:
 
 def _newest_of(causes: Sequence[str]) -> dict[str, int]:
     """The key of the newest open failure of each cause that has any."""
-    each = grouped(ForEach(_of_cause, causes), "fingerprint", "id", cap=1)
+    each = grouped(ForEach(_of_cause, causes, alike=True), "fingerprint", "id", cap=1)
     return {fingerprint: key for fingerprint, key, _ in each}
 
 
@@ -292,7 +292,7 @@ def _numbers(newest: dict[str, int], wanted: Iterable[int]) -> dict[str, int]:
     """How many are in each of the groups whose newest failures are wanted."""
     keys = set(wanted)
     causes = [fingerprint for fingerprint, key in newest.items() if key in keys]
-    return dict(grouped(ForEach(_of_cause, causes), "fingerprint", cap=CAP))
+    return dict(grouped(ForEach(_of_cause, causes, alike=True), "fingerprint", cap=CAP))
 
 
 def _groups(keys: list[int], numbers: dict[str, int]) -> list[AlikeFailures]:

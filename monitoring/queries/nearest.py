@@ -207,7 +207,7 @@ EACH_STATUS = [partial(_of_status, status) for status in LIVE]
 
 def _newest(names: Collection[str], number: int) -> list[UUID]:
     """The keys of the newest processes of some definitions that go on, so many of each, in one statement."""
-    parts = [ForEach(rows, sorted(names)) for rows in EACH_STATUS]
+    parts = [ForEach(rows, sorted(names), alike=True) for rows in EACH_STATUS]
     found = defaultdict[str, list[UUID]](list)
     for name, key, _count in grouped(parts, "name", "id", cap=number) if names else ():
         found[name].append(key if isinstance(key, UUID) else UUID(key))

@@ -65,7 +65,7 @@ def standing(definition: Definition, steps: Sequence[str]) -> StepCounts:
     if together:
         rows: Part = _with_what_is_done(open_visits().filter(node__in=steps).order_by())
     else:
-        rows = ForEach(_in_each_step, steps)
+        rows = ForEach(_in_each_step, steps, alike=True)
     found, looked_at = StepCounts(), Counter[str]()
     for step, of, doing, number in grouped(rows, "node", "of", "doing", cap=cap):
         looked_at[step] += number

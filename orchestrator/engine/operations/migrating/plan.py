@@ -101,11 +101,13 @@ def check_commands(instance: ProcessInstance) -> None:
     Raises:
         NotCarried: one is.
     """
-    rows = instance.commands.filter(revision__gt=instance.revision - LATELY)
-    under_way = rows.filter(status__in=IssuedCommand.UNDER_WAY).first()
-    if under_way is not None:
+    under_way = instance.commands.filter(
+        revision__gt=instance.revision - LATELY, status__in=IssuedCommand.UNDER_WAY
+    )
+    command = under_way.values_list("type", flat=True).first()
+    if command is not None:
         raise NotCarried(
-            f"the command {under_way.type} is under way: wait until it is carried out, or skip it"
+            f"the command {command} is under way: wait until it is carried out, or skip it"
         )
 
 
