@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, QuerySet
 
 from monitoring.queries.causes import open_of_cause
-from monitoring.queries.counts import CAP, Capped, capped, grouped
+from monitoring.queries.counts import CAP, Capped, capped, grouped, uuid_of
 from monitoring.queries.event_search import EventFilters
 from monitoring.queries.graphs import running_plan
 from monitoring.queries.kept_events import LOOKED_AT, KeptEvent, look
@@ -179,15 +179,15 @@ def _of_list(
     user: Any,
     definitions: Definitions,
 ) -> BulkPreview:
-    first: dict[UUID, str] = {}
     looks = SHOWN if definitions is None else SHOWN * LIMITED
-    exact, parts = True, list[QuerySet[Any]]()
+    exact, parts, newest = True, list[QuerySet[Any]](), list[QuerySet[Any]]()
     for arm in unchanged(about, at):
         rows, edge = arm.newest(CAP)
         exact = exact and edge is None
         parts.append(rows)
-        newest, _edge = arm.newest(looks)
-        first |= dict(newest.values_list("pk", "name"))
+        newest.append(arm.newest(looks)[0])
+    named = grouped(newest, "id", "name", cap=looks)
+    first = {uuid_of(stored): name for stored, name, _count in named}
     counted = grouped(parts, "name", "status", "step", cap=CAP)
     kept, left = _parted((Standing(*row) for row in counted), definitions)
     number = sum(one.number for one in kept)

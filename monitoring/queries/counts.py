@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import cache
 from operator import call
 from typing import Any, cast
+from uuid import UUID
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connections
@@ -252,6 +253,11 @@ def moment(stored: Any) -> datetime | None:
     if isinstance(found, datetime) and found.tzinfo is None:
         return found.replace(tzinfo=UTC)
     return cast(datetime | None, found)
+
+
+def uuid_of(stored: Any) -> UUID:
+    """A process id from a statement of our own: SQLite gives it as text."""
+    return stored if isinstance(stored, UUID) else UUID(stored)
 
 
 def short(number: int) -> str:

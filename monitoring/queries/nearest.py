@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from monitoring.masking import names_of
 from monitoring.queries.among import among
-from monitoring.queries.counts import MARK, ForEach, grouped
+from monitoring.queries.counts import MARK, ForEach, grouped, uuid_of
 from monitoring.queries.graphs import labels_of
 from orchestrator import registry, secret_names
 from orchestrator.engine.operations import Preview, preview
@@ -209,9 +209,9 @@ def _newest(names: Collection[str], number: int) -> list[UUID]:
     """The keys of the newest processes of some definitions that go on, so many of each, in one statement."""
     parts = [ForEach(rows, sorted(names), alike=True) for rows in EACH_STATUS]
     found = defaultdict[str, list[UUID]](list)
-    for name, key, _count in grouped(parts, "name", "id", cap=number) if names else ():
-        found[name].append(key if isinstance(key, UUID) else UUID(key))
-    return [key for keys in found.values() for key in sorted(keys)[-number:]]
+    for name, stored, _count in grouped(parts, "name", "id", cap=number):
+        found[name].append(uuid_of(stored))
+    return [one for keys in found.values() for one in sorted(keys)[-number:]]
 
 
 def _with_definitions(rows: Any) -> Any:

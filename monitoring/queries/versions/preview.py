@@ -11,6 +11,7 @@ from uuid import UUID
 
 from monitoring.queries.bulk import BulkPreview
 from monitoring.queries.bulk import preview as bulk_preview
+from monitoring.queries.counts import grouped, uuid_of
 from monitoring.queries.selections import unchanged
 from monitoring.queries.versions.compared import picture_of
 from monitoring.spoken import spoken
@@ -128,12 +129,10 @@ def migration_preview(
 
 def _newest(about: Mapping[str, Any], at: datetime) -> list[ProcessInstance]:
     """The newest of what matches."""
-    keys: set[UUID] = set()
-    for arm in unchanged(about, at):
-        rows, _edge = arm.newest(LOOKED_AT)
-        keys.update(rows.values_list("pk", flat=True))
+    parts = [arm.newest(LOOKED_AT)[0] for arm in unchanged(about, at)]
+    keys = {uuid_of(stored) for stored, _count in grouped(parts, "id", cap=LOOKED_AT)}
     wanted = sorted(keys, reverse=True)[:LOOKED_AT]
     # One definition for all that are on it: its graph, which a plan needs, may be large.
     rows = ProcessInstance.objects.prefetch_related("definition")
     known = rows.in_bulk(wanted)
-    return [known[key] for key in wanted if key in known]
+    return [known[one] for one in wanted if one in known]
