@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
+from monitoring.queries.among import among
 from monitoring.queries.columns import with_times
+from monitoring.queries.counts import grouped, uuid_of
 from monitoring.queries.instances.arm import LOOKED_AT
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.ranking import ranked
@@ -62,16 +65,17 @@ def page_of(filters: Filters, before: str = "", size: int = PAGE) -> ListPage:
     if order is not None:
         return _page_in(order, before, size)
     key = _uuid(before)
-    found: dict[UUID, ProcessInstance] = {}
+    parts: list[ProcessInstanceQuerySet] = []
     edges: list[UUID] = []
     turned = filters.oldest_first
     for arm in filters.arms():
         below, above = (None, key) if turned else (key, None)
         rows, edge = arm.newest(size + 1, below, above)
-        found |= {row.pk: row for row in _told(rows)}
+        parts.append(rows)
         edges += [edge] if edge is not None else []
     edge = min(edges, default=None) if turned else max(edges, default=None)
-    ordered = [found[pk] for pk in sorted(found, reverse=not turned)]
+    first = _first_of(parts, size + 1, oldest=turned)
+    ordered = sorted(_told(first), key=attrgetter("pk"), reverse=not turned)
     known = [
         row
         for row in ordered
@@ -86,6 +90,17 @@ def page_of(filters: Filters, before: str = "", size: int = PAGE) -> ListPage:
         looked_at=LOOKED_AT if stopped else 0,
         unsorted=bool(filters.column),
     )
+
+
+def _first_of(
+    parts: Sequence[ProcessInstanceQuerySet], number: int, *, oldest: bool
+) -> ProcessInstanceQuerySet:
+    """The first rows of several parts of a list: their keys are read at once, and only then what a list tells."""
+    if len(parts) == 1:
+        return parts[0]
+    keys = {uuid_of(stored) for stored, _count in grouped(parts, "id", cap=number)}
+    first = sorted(keys, reverse=not oldest)[:number]
+    return ProcessInstance.objects.filter(among("pk", first))
 
 
 def _page_in(order: Sequence[UUID], before: str, size: int) -> ListPage:
