@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from django.db.models import F
 
-from monitoring.queries.counts import CAP, Capped, capped, each_capped, grouped, none
+from monitoring.queries.counts import CAP, Capped, each_capped, grouped, none
 from orchestrator.models import ProcessInstance, Status
 from orchestrator.models.process_instance import LIVE, ProcessInstanceQuerySet
 
@@ -49,14 +49,16 @@ def counts_of(name: str, of: Collection[int] | None = None) -> Counts:
     """Counts of one definition; or of some of its stored rows, given by their keys."""
     rows, counts = ProcessInstance.objects.filter(name=name), Counts()
     counts.statuses, counts.unsure = _by_status(rows, of)
-    completed = _completed(name)
-    number = _of(completed, of)[:CAP].count()
-    more = of is not None and completed[:CAP].count() >= CAP
-    counts.completed = Capped(number, number if more else CAP)
-    escalated = rows.escalated()
+    every, escalated = _completed(name), rows.escalated()
+    parts = {"completed": every, "escalated": escalated}
     if of is not None:
-        escalated = escalated.filter(definition__in=of)
-    counts.escalated = capped(escalated)
+        mine = escalated.filter(definition__in=of)
+        parts = {"completed": _of(every, of), "escalated": mine, "every": every}
+    found = each_capped(parts, {"completed": CAP, "every": CAP})
+    number = found["completed"].number
+    more = of is not None and found["every"].at_least
+    counts.completed = Capped(number, number if more else CAP)
+    counts.escalated = found["escalated"]
     return counts
 
 

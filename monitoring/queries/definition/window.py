@@ -34,8 +34,8 @@ FAILURES = 2_000
 OF_EVENTS = (Incident.Kind.UNEXPECTED_EVENT, Incident.Kind.REJECTED_EVENT)
 """What people are told of that is no failure of the step in which it happened."""
 
-Moment = tuple[UUID, str]
-"""A process, and when it was changed as the database writes it: thousands are read, which costs more than the rest."""
+Moment = tuple[str, str]
+"""A process, and when it was changed, as the database writes them: to read thousands costs more than all else."""
 
 
 @dataclass
@@ -43,8 +43,8 @@ class Passed:
     """What one step was like: seconds that visits of it took, which processes finished it, and which failed in it."""
 
     seconds: list[float] = field(default_factory=list)
-    finished: set[UUID] = field(default_factory=set)
-    failed: set[UUID] = field(default_factory=set)
+    finished: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
 
     def join(self, other: Passed) -> None:
         """Takes over what another step was like, where both are drawn as one."""
@@ -109,10 +109,10 @@ def window(definition: Definition, name: str, step: str = "") -> Window:
     rows, every = transitions_since(since, LOOKED_AT)
     mine = rows.filter(instance__definition=definition.pk)
     moments: set[Moment] = set(
-        mine.values_list("instance_id", _written("at"))[:LOOKED_AT]
+        mine.values_list(_written("instance_id"), _written("at"))[:LOOKED_AT]
     )
     steps: dict[str, Passed] = defaultdict(Passed)
-    processes = {process for process, _ in moments}
+    processes = {UUID(process) for process, _ in moments}
     counted = None if every == 1 else moments
     visits = _visits(definition, processes)
     told = Incident.objects.filter(
@@ -145,7 +145,7 @@ def _finished(
     """Notes the visits that ended, at the counted moments or at all; whether there may be more."""
     over = ExpressionWrapper(came_to_its_end(WINDOWS[name]), BooleanField())
     times = _written("started_at"), _written("finished_at")
-    columns = "instance_id", "node", *times, "over"
+    columns = _written("instance_id"), "node", *times, "over"
     # What is not over is left out only here: the database would look for others in its place.
     rows = list(visits.annotate(over=over).values_list(*columns)[:VISITS])
     for process, node, began, ended, is_over in rows:
@@ -160,7 +160,7 @@ def _failed(
     steps: dict[str, Passed], told: QuerySet[Incident], counted: set[Moment] | None
 ) -> bool:
     """Notes the failures that people were told of, at the counted moments or at all; whether there may be more."""
-    columns = "instance_id", "step", _written("opened_at")
+    columns = _written("instance_id"), "step", _written("opened_at")
     rows = list(
         told.exclude(step="")
         .exclude(kind__in=OF_EVENTS)
@@ -173,5 +173,5 @@ def _failed(
 
 
 def _written(column: str) -> Cast:
-    """A time as the database writes it, the same for the same time."""
+    """A value as the database writes it, the same for the same."""
     return Cast(column, TextField())
