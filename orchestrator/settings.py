@@ -50,6 +50,7 @@ if has_examples(DATA_DIR, asked=given.DEMO):
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "orchestrator.middleware.ContentSecurityPolicyMiddleware",
+    "orchestrator.middleware.CompressedFilesMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
     "orchestrator.middleware.NulMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
