@@ -26,6 +26,7 @@ from monitoring.queries.counts import (
     once,
 )
 from monitoring.queries.decisions import asked
+from monitoring.queries.definition_name import definition_name
 from monitoring.queries.events import overdue_events, with_verdict
 from monitoring.queries.failures import names_of, open_of
 from monitoring.queries.handled import handled_causes, inbox
@@ -336,15 +337,15 @@ def _in_menu(health: Health) -> Iterator[tuple[str, Capped, list[Part], str]]:
 
 
 def _questions() -> QuerySet[StepRun]:
-    return asked().order_by("pk").annotate(of=_name_of("instance_id"))
+    return asked().order_by("pk").annotate(of=definition_name())
 
 
 def _of_verdict() -> QuerySet[InboxEvent]:
-    return with_verdict(MARK).annotate(of=_name_of("process_id"))
+    return with_verdict(MARK).annotate(of=definition_name("process_id"))
 
 
 def _overdue_events() -> QuerySet[InboxEvent]:
-    return overdue_events().annotate(of=_name_of("process_id"))
+    return overdue_events().annotate(of=definition_name("process_id"))
 
 
 def _escalated() -> QuerySet[ProcessInstance]:
@@ -359,12 +360,6 @@ def _failures() -> Rows:
     found = grouped(parts, "fingerprint", oldest="opened_at", newest="id", cap=CAP)
     names = names_of(key for *_, key in found)
     return _together((names.get(key), number, at) for _, number, at, key in found)
-
-
-def _name_of(process: str) -> Subquery:
-    """The definition's name of each row's process: a join may be planned as a look at every process."""
-    found = ProcessInstance.objects.filter(pk=OuterRef(process))
-    return Subquery(found.values("name")[:1])
 
 
 def _overdue() -> Rows:

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
-from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models import Q, QuerySet
 
 from monitoring.queries.among import among
 from monitoring.queries.counts import CAP, FEW, Capped, each_capped
-from orchestrator.models import InboxEvent, ProcessInstance
+from monitoring.queries.definition_name import definition_name
+from orchestrator.models import InboxEvent
 from orchestrator.models.inbox_event import PROBLEMS
 
 PAGE = 50
@@ -89,9 +90,8 @@ def _parts(tab: str, definition: str) -> list[QuerySet[InboxEvent]]:
 def _narrowed(rows: QuerySet[InboxEvent], definition: str) -> QuerySet[InboxEvent]:
     """Those whose process is one of the definition's, among the first in their order."""
     newest = rows.values("pk")[:CAP]
-    # Asked of each row: a join may be planned as a look at every process of the definition.
-    named = ProcessInstance.objects.filter(pk=OuterRef("process_id")).values("name")
-    some = InboxEvent.objects.filter(pk__in=newest).alias(named=Subquery(named))
+    named = definition_name("process_id")
+    some = InboxEvent.objects.filter(pk__in=newest).alias(named=named)
     found: QuerySet[InboxEvent] = some.filter(named=definition)
     return found
 

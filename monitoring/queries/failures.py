@@ -27,9 +27,10 @@ from monitoring.queries.counts import (
     capped,
     grouped,
 )
+from monitoring.queries.definition_name import definition_name
 from monitoring.queries.handled import Marking, handled_causes, handling_of, inbox
 from monitoring.queries.trends import Trend, trends
-from orchestrator.models import Definition, Incident, ProcessInstance
+from orchestrator.models import Definition, Incident
 
 PAGE = 50
 """Groups, or failures of one group, on a page."""
@@ -96,12 +97,6 @@ def _of_some(rows: QuerySet[Incident], names: Collection[str]) -> QuerySet[Incid
         named__in=names
     )
     return found
-
-
-def definition_name() -> Subquery:
-    """The definition's name of a failure's process."""
-    named = ProcessInstance.objects.filter(pk=OuterRef("instance_id"))
-    return Subquery(named.values("name"))
 
 
 def names_of(keys: Iterable[int]) -> dict[int, str | None]:

@@ -12,7 +12,8 @@ from django.db.models import Exists, OuterRef, Q, Value
 
 from monitoring.queries.causes import open_of_cause
 from monitoring.queries.days import moment_of
-from monitoring.queries.failures import PAGE, definition_name, with_processes
+from monitoring.queries.definition_name import definition_name
+from monitoring.queries.failures import PAGE, with_processes
 from orchestrator.models import Definition, Incident, OperatorAction
 
 LOOKED_AT = 1_000
