@@ -20,7 +20,7 @@ from monitoring.queries.days import day_of, midnight
 from monitoring.queries.events import received_as, shown
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.keys_by_time import first_since
-from monitoring.queries.looks import looks
+from monitoring.queries.looks import first_matching
 from monitoring.statuses import look
 from orchestrator.models import Checkpoint, InboxEvent, ProcessInstance, Verdict
 from orchestrator.models.inbox_event import PROBLEMS
@@ -165,16 +165,19 @@ class FoundEvents:
 def search(filters: EventFilters, before: str = "") -> FoundEvents:
     """A page of the events that match; fewer than there are where they lie far apart."""
     keys = filters.found().order_by("-pk").values_list("pk", flat=True)
-    edge = int(before[:18]) if before.isdecimal() else None
+    if before.isdecimal():
+        keys = keys.filter(pk__lt=int(before[:18]))
     looked_for, wanted = filters.looked_for(), PAGE + 1
-    found: list[int] = []
-    for many in looks(wanted, LOOKED_AT if looked_for else wanted):
+
+    def keys_behind(edge: int | None, many: int) -> list[int]:
         # As values: of a statement within it a plan may look for the type first, among all there are.
-        looked_at = list((keys if edge is None else keys.filter(pk__lt=edge))[:many])
-        found += _matching(looked_at, looked_for, wanted - len(found))
-        edge = looked_at[-1] if len(looked_at) == many else None
-        if edge is None or len(found) >= wanted:
-            break
+        return list((keys if edge is None else keys.filter(pk__lt=edge))[:many])
+
+    def matching(some: list[int], number: int) -> list[int]:
+        return _matching(some, looked_for, number)
+
+    most = LOOKED_AT if looked_for else wanted
+    found, edge = first_matching(wanted, most, keys_behind, matching)
     rows = shown(found[:PAGE])
     return FoundEvents(rows, found[PAGE - 1] if len(found) > PAGE else edge)
 

@@ -1,14 +1,35 @@
 """Looking for what no index finds: at a few rows first, and at the rest only where those show too few."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import TypeVar
 
 SPARSE = 4
 """Rows that are looked at first for each that is wanted."""
 
+Key = TypeVar("Key")
 
-def looks(wanted: int, most: int) -> Iterator[int]:
-    """How many rows are looked at, and how many after those, to find so many; `most` in all."""
+
+def first_matching(
+    wanted: int,
+    most: int,
+    keys_behind: Callable[[Key | None, int], list[Key]],
+    matching: Callable[[list[Key], int], list[Key]],
+) -> tuple[list[Key], Key | None]:
+    """The keys of the first rows that match, and the key at which the looking stopped; None when all were looked at.
+
+    Args:
+        wanted: how many are looked for.
+        most: at how many rows is looked.
+        keys_behind: gives so many keys of the list that follow a key of it, or that begin it.
+        matching: gives those among some keys that match, in the order of the list and no more than so many.
+    """
+    found: list[Key] = []
+    edge: Key | None = None
     soon = min(wanted * SPARSE, most)
-    yield soon
-    if most > soon:
-        yield most - soon
+    for many in (soon, most - soon):
+        keys = keys_behind(edge, many)
+        found += matching(keys, wanted - len(found))
+        edge = keys[-1] if len(keys) == many else None
+        if edge is None or len(found) >= wanted or soon == most:
+            break
+    return found, edge

@@ -10,7 +10,7 @@ from django.db.models.functions import Cast
 from monitoring.conditions import Conditions
 from monitoring.queries.among import among
 from monitoring.queries.data import matching
-from monitoring.queries.looks import looks
+from monitoring.queries.looks import first_matching
 from orchestrator.models.process_instance import ProcessInstanceQuerySet
 
 LOOKED_AT = 1_000
@@ -51,15 +51,12 @@ class Arm:
         if self.beside is None and not self.looked_for and self.where is None:
             rows = self.rows.filter(**_span("pk", before, after))
             return self._turned(rows.order_by(*self.order))[:number], None
-        found: list[UUID] = []
-        edge: UUID | None = None
-        for many in looks(number, LOOKED_AT):
-            looked_at = list(self._keys(before, after)[:many])
-            found += self._matching(looked_at, number - len(found))
-            edge = looked_at[-1] if len(looked_at) == many else None
-            if edge is None or len(found) >= number:
-                break
-            before, after = (before, edge) if self.oldest else (edge, after)
+
+        def keys_behind(edge: UUID | None, many: int) -> list[UUID]:
+            ends = (before, edge or after) if self.oldest else (edge or before, after)
+            return list(self._keys(*ends)[:many])
+
+        found, edge = first_matching(number, LOOKED_AT, keys_behind, self._matching)
         rows = self._all.filter(among("pk", found))
         return self._turned(rows.order_by(NOT_BY_INDEX)), edge
 
