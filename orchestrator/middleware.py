@@ -80,7 +80,7 @@ TAKES_GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))")
 WEAK = "W/"
 """Before a tag that says the same of a file and of what it is compressed to."""
 
-PACKED = ("text/", "image/svg")
+COMPRESSIBLE = ("text/", "image/svg")
 """How the types of files begin that become smaller."""
 
 
@@ -115,7 +115,7 @@ class CompressedFilesMiddleware:
         pieces: Any = response
         content = b"".join([piece async for piece in pieces])
         response.close()
-        packed = HttpResponse(_packed(content), headers=dict(response.headers))
+        packed = HttpResponse(_compressed(content), headers=dict(response.headers))
         packed.headers["Content-Encoding"] = "gzip"
         packed.headers["Content-Length"] = str(len(packed.content))
         if tag := packed.headers.get("ETag"):
@@ -134,12 +134,12 @@ def _is_file(request: HttpRequest, response: HttpResponseBase) -> bool:
         and _in_files(request)
         and response.status_code == HTTPStatus.OK
         and response.streaming
-        and response.headers.get("Content-Type", "").startswith(PACKED)
+        and response.headers.get("Content-Type", "").startswith(COMPRESSIBLE)
     )
 
 
 @lru_cache(200)
-def _packed(content: bytes) -> bytes:
+def _compressed(content: bytes) -> bytes:
     return gzip.compress(content, mtime=0)
 
 

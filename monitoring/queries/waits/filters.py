@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy
 
 from monitoring.chips import Chip, address
 from monitoring.queries.among import among
-from monitoring.queries.counts import MANY, Capped, capped
+from monitoring.queries.counts import MANY
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.overdue import LATE
 from monitoring.queries.waits.kinds import KINDS, OF_OTHERS, all_waits, waits_of
@@ -104,11 +104,6 @@ class WaitFilters:
         if self.due and self.due not in DUES:
             return _("What is due is looked for as soon or overdue.")
         return ""
-
-    @property
-    def number(self) -> Capped:
-        """How many match, as far as that can be known from few rows."""
-        return capped(self.counted())
 
     def counted(self) -> QuerySet[StepRun]:
         """Those that are counted."""
