@@ -35,7 +35,7 @@ def test_every_page_is_photographed_and_none_is_wrong(tmp_path: Path) -> None:
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
-    sheets = {file.stem for file in tmp_path.glob("*.jpg")}
+    sheets = {file.stem for file in tmp_path.glob("*.webp")}
     assert {"home", "process-long-names"} <= sheets
     for name in sheets:
         taken = {file.stem for file in (tmp_path / name).glob("*.png")}

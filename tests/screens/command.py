@@ -63,7 +63,7 @@ def _photographed(given: argparse.Namespace) -> list[str]:
                 _say(f"{number} of {len(chosen)}  {place.name}")
                 folder = given.to / place.name
                 camera.take(place, folder)
-                sheet(camera.browser, place.name, folder, folder.with_suffix(".jpg"))
+                sheet(camera.browser, place.name, folder, folder.with_suffix(".webp"))
             _say(f"{len(chosen)} pages are in {given.to}")
             return camera.complaints
 
