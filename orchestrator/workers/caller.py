@@ -64,6 +64,8 @@ class Caller:
     def __init__(self, queue: str, worker: Current, shared: SharedCalls) -> None:
         self.queue, self.worker, self.shared = queue, worker, shared
         self.flights: dict[Call, Flight] = {}
+        self.unneeded: set[Call] = set()
+        """Calls that others have taken over, or nobody needs any more, and whose threads go on all the same."""
         self.again: list[tuple[float, Act]] = []
         """What the database has refused, and when it is tried again."""
         self.leaving = False
@@ -74,7 +76,7 @@ class Caller:
         self._looked_at = time.monotonic()
         self._claim_at = 0.0
         worker_slice = WorkerSlice(queue, worker.owner, self._over, worker.slot.watch)
-        self.room = Room(lambda: self.flights, lambda: shared.room)
+        self.room = Room(lambda: [*self.flights, *self.unneeded], lambda: shared.room)
         self.to_make = CallsToMake(worker_slice, self.room)
         self.loop = EventLoop(self._tell, shared.turn, shared.turned)
 
@@ -224,6 +226,9 @@ class Caller:
             if one.goes_on and not self.leaving:
                 log.error("%s does not end: the worker is replaced", one.call.name)
                 self.leaving = True
+            if one.call in self.unneeded:
+                self.unneeded.remove(one.call)
+                self.to_make.more |= self.room.note_end(one.call)
         came = [one for one in came if one.call in self.flights]  # else others have it
         flights = [self.flights[one.call] for one in came]
         for flight in flights:
@@ -278,6 +283,8 @@ class Caller:
             flight = self.flights[call]
             self.loop.cancel(flight)
             self._let_go(flight)
+            if call.threads is not None:
+                self.unneeded.add(call)
 
     # Bells
 

@@ -90,9 +90,15 @@ class EventLoop:
             if flight.call.threads is None:
                 self._loop.call_soon(self._await, flight)
                 continue
-            self._look(flight)
-            name = flight.call.name
-            threading.Thread(None, self._call, name, [flight], daemon=True).start()
+            thread = threading.Thread(
+                None, self._call, flight.call.name, [flight], daemon=True
+            )
+            try:
+                thread.start()
+            except RuntimeError as error:  # the machine has no more threads for now
+                self._over(flight, error=error)
+            else:
+                self._look(flight)
 
     def cancel(self, flight: Flight) -> None:
         """Ends a call of which nobody needs the result any more, if it can be ended."""
@@ -114,8 +120,15 @@ class EventLoop:
     # In its thread
 
     def _run(self) -> None:
+        """Runs the loop again whenever a callback that a call has left in it ends it: others are in it too."""
         asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
+        while not self._loop.is_closed():
+            try:
+                self._loop.run_forever()
+            except BaseException:
+                log.exception("what a step has left in the event loop ended it")
+            else:
+                log.error("a step has stopped the event loop")
 
     def _await(self, flight: Flight) -> None:
         _flight.set(flight)  # the context is this callback's own

@@ -3,6 +3,8 @@
 import asyncio
 import inspect
 import os
+import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -76,6 +78,28 @@ async def leave_in_a_task(given: str) -> None:
     await asyncio.gather(asyncio.create_task(leave(given)))
 
 
+async def end_the_loop(how: str) -> None:
+    """Leave something in the event loop that ends it, the first time only."""
+    if is_open("ended"):
+        return
+    open_gate("ended")
+    loop = asyncio.get_running_loop()
+    loop.call_soon(loop.stop if how == "stop" else sys.exit)
+    await asyncio.sleep(0.2)
+
+
+async def have_no_threads(given: str) -> None:
+    """Have the machine start no thread for a call as long as a gate is open."""
+    start = threading.Thread.start
+
+    def refused(thread: threading.Thread) -> None:
+        if is_open(given) and thread.name.startswith("steprun"):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    threading.Thread.start = refused  # type: ignore[method-assign]
+
+
 async def look(given: str) -> None:
     """Look at the tasks that it has begun, as libraries do before they cancel one."""
     task = asyncio.create_task(asyncio.sleep(300))
@@ -99,6 +123,8 @@ WAYS: dict[str, Callable[[str], Awaitable[None]]] = {
     "leave": leave,
     "look": look,
     "leave_in_a_task": leave_in_a_task,
+    "end_the_loop": end_the_loop,
+    "have_no_threads": have_no_threads,
 }
 
 

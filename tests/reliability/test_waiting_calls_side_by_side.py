@@ -1,0 +1,85 @@
+"""Calls in flight in one worker: what one does to the worker's threads or event loop harms no other."""
+
+import pytest
+
+from orchestrator.engine import operations
+from orchestrator.models import ProcessInstance, StepRun
+from tests.apps.waiting_calls import processes as p
+from tests.apps.waiting_calls.desk import all_ended, started, until
+from tests.apps.waiting_calls.fixtures import (
+    Begin,
+    begin,
+    forgotten,
+    said,
+    waiting_calls,
+)
+from tests.apps.waiting_calls.ways import entries, gate_file, open_gate
+from tests.reliability.test_waiting_calls_in_trouble import begun, request
+
+__all__ = ["begin", "forgotten", "waiting_calls"]
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("waiting_calls"),
+    pytest.mark.timeout(300),
+]
+
+
+def attempts() -> dict[str, int]:
+    """Return how many attempts each process's call has had."""
+    rows = StepRun.objects.values_list("instance__data__name", "attempt")
+    return dict(rows)
+
+
+def test_a_thread_that_cannot_be_started_fails_its_own_call_alone(begin: Begin) -> None:
+    workers = begin()
+    started(p.OneCall, "makes none", "have_no_threads none")
+    until(all_ended, workers)
+    open_gate("none")
+    blocking = [started(p.InThread, f"thread {number}") for number in range(2)]
+    others = [started(p.OneCall, f"other {number}") for number in range(4)]
+
+    ended = ProcessInstance.objects.exclude(finished_at=None)
+    until(lambda: ended.filter(pk__in=[one.pk for one in others]).count() == 4, workers)
+    runs = StepRun.objects.filter(instance__in=blocking)
+    until(lambda: all("new thread" in run.error for run in runs.all()), workers)
+    gate_file("none").unlink()
+    until(all_ended, workers)
+    assert {attempts()[f"other {number}"] for number in range(4)} == {1}
+    assert "is killed" not in said(workers)
+
+
+@pytest.mark.parametrize("how", ["stop", "exit"])
+def test_what_ends_the_event_loop_ends_no_call(begin: Begin, how: str) -> None:
+    workers = begin()
+    started(p.OneCall, "before", "gate all")
+    until(lambda: begun("before"), workers)
+    started(p.OneCall, "guilty", f"end_the_loop {how}")
+    until(lambda: begun("guilty"), workers)
+    started(p.OneCall, "after")
+    open_gate("all")
+    until(all_ended, workers)
+
+    assert set(attempts().values()) == {1}
+    assert "the event loop" in said(workers)
+
+
+def test_a_step_has_no_more_threads_than_it_may_though_processes_are_cancelled(
+    begin: Begin,
+) -> None:
+    """A thread cannot be ended: it keeps its place until it ends by itself."""
+    workers = begin()
+    cancelled = [started(p.InThread, f"a{number}", "gate a") for number in range(2)]
+    until(lambda: begun("a0", "a1"), workers)
+    for process in cancelled:
+        operations.cancel(process.pk, request=request())
+    until(lambda: said(workers).count("settled by somebody else") == 2, workers)
+    for number in range(2):
+        started(p.InThread, f"b{number}")
+    started(p.OneCall, "other")
+    until(lambda: begun("other"), workers)
+    assert len(entries()) == 3
+
+    open_gate("a")
+    until(all_ended, workers)
+    assert begun("b0", "b1")
