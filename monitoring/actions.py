@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Any, Self
 
 from django import forms
@@ -128,9 +129,18 @@ class ActionForm(forms.Form):
             key=self.cleaned_data["key"],
             reason=self.cleaned_data["reason"],
             expected_revision=self.cleaned_data["revision"],
-            address=request.META.get("REMOTE_ADDR") or None,
+            address=address_of(request),
             way=getattr(request, "way", ""),
         )
+
+
+def address_of(request: HttpRequest) -> str | None:
+    """Where a request comes from, for the audit; None where a socket of Unix or a proxy gives no address."""
+    given = request.META.get("REMOTE_ADDR") or ""
+    try:
+        return str(ip_address(given.partition("%")[0]))  # the database knows no zones
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True)

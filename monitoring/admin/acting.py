@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
-from monitoring.actions import MOST_REVISION
+from monitoring.actions import MOST_REVISION, address_of
 from monitoring.admin.lists import MOST, OfProcessesAdmin, ReadOnlyAdmin
 from monitoring.spoken import spoken
 from orchestrator.engine.operations import OPERATIONS, ActionRequest, Operation
@@ -57,7 +57,7 @@ def _carry_out(
                 expected_revision=min(int(seen), MOST_REVISION)
                 if seen.isdecimal()
                 else None,
-                address=request.META.get("REMOTE_ADDR") or None,
+                address=address_of(request),
             )
             operation(row.pk, request=asked)
         except (OperationRefused, ValueError) as refused:

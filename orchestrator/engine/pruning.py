@@ -136,11 +136,14 @@ class Pruning:
 
     def _prune_all(self, roots: list[UUID]) -> None:
         """Removes what may go of some trees, by halves where the database refuses to let one of them go."""
+        end = self.export.seek(0, os.SEEK_END) if self.export else 0
         try:
             self._prune(roots)
         except DatabaseError as refusal:
             if passes(refusal):
-                raise
+                raise  # it may have been committed for all that
+            if self.export:
+                self.export.truncate(end)
             if len(roots) == 1:
                 said = str(refusal).strip()
                 log.warning("process %s stays, with its tree: %s", roots[0], said)

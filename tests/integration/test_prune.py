@@ -1,13 +1,16 @@
 """Processes that ended long ago are removed, whole, and nothing else is."""
 
+import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -16,7 +19,9 @@ from django.db.models import Model
 
 from orchestrator import send_event, start_process
 from orchestrator.definition import Workflow
-from orchestrator.engine import pruning
+from orchestrator.engine import operations, pruning
+from orchestrator.engine.operations import ActionRequest
+from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (
     Checkpoint,
     Definition,
@@ -31,6 +36,7 @@ from orchestrator.models import (
 from orchestrator.retention import ALL_OTHERS, retention
 from orchestrator.testing import registered, run
 from orchestrator.testing.clock import age
+from orchestrator.testing.process import Anybody
 from tests.apps.process_managers.desk import place, tell, underway
 from tests.apps.process_managers.fixtures import known
 from tests.apps.process_managers.messages import (
@@ -263,6 +269,24 @@ def test_an_export_into_what_keeps_nothing_is_refused(tmp_path: Path) -> None:
     assert rows() == before
 
 
+def test_an_export_without_a_name_is_refused() -> None:
+    delivered()
+    with pytest.raises(CommandError, match="cannot write to ''"):
+        prune("--keep", "30", "--export", "")
+    assert ProcessInstance.objects.exists()
+
+
+def test_two_runs_do_not_write_to_one_export(tmp_path: Path) -> None:
+    delivered()
+    file = tmp_path / "removed.jsonl"
+    with file.open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(CommandError, match="another run writes to"):
+            prune("--keep", "30", "--export", str(file))
+    assert ProcessInstance.objects.exists()
+    assert "1 processes removed" in prune("--keep", "30", "--export", str(file))
+
+
 def test_a_definition_that_there_is_not_is_refused_with_those_there_are() -> None:
     delivered("P-1")
 
@@ -298,6 +322,14 @@ def test_how_long_is_said_in_whole_days(keep: str) -> None:
         prune("--keep", keep)
 
 
+def test_a_name_that_is_empty_is_not_taken_for_all() -> None:
+    """As where a script's variable is not set."""
+    delivered()
+    with pytest.raises(CommandError, match="names no definition"):
+        prune("--keep", "=30")
+    assert ProcessInstance.objects.exists()
+
+
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite locks it all")
 def test_nobody_is_waited_for() -> None:
@@ -324,9 +356,65 @@ def test_nobody_is_waited_for() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_the_projects_own_tables_refer_to_stays_and_holds_up_nothing(
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite locks it all")
+@pytest.mark.parametrize("name", ["assign", "reveal", "export"])
+def test_a_press_on_what_is_being_removed_is_refused(
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    parcel = delivered()
+    removing, go_on = Event(), Event()
+    remove = pruning._delete
+
+    def slowly(ids: list[Any]) -> Any:
+        found = remove(ids)
+        removing.set()
+        go_on.wait(20)
+        return found
+
+    def press() -> None:
+        given = {"assign": ["somebody"], "export": [lambda text: None]}
+        action = getattr(operations, name)
+        action(parcel.pk, *given.get(name, []), request=request)
+
+    monkeypatch.setattr(pruning, "_delete", slowly)
+    request = ActionRequest(Anybody(), uuid4(), "it is asked for")
+    with ThreadPoolExecutor(2) as pool:
+        pruned = pool.submit(closing(prune), "--keep", "30")
+        assert removing.wait(20)
+        pressed = pool.submit(closing(press))
+        wait_for(waits_for_a_lock, 10)
+        go_on.set()
+        pruned.result(20)
+        refusal = pressed.exception(20)
+
+    assert isinstance(refusal, OperationRefused), repr(refusal)
+    assert str(refusal) == f"there is no process {parcel.pk}"
+
+
+def closing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function for a thread that does not keep its connection."""
+
+    def called(*given: Any) -> Any:
+        try:
+            return function(*given)
+        finally:
+            connections.close_all()
+
+    return called
+
+
+def waits_for_a_lock() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM pg_locks WHERE NOT granted")
+        return cursor.fetchone() is not None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_the_projects_own_tables_refer_to_stays_and_holds_up_nothing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The export has what was removed, each once, and nothing that stays."""
+    file = tmp_path / "removed.jsonl"
     parcels = [delivered(f"P-{number}") for number in range(7)]
     processes, key = ProcessInstance._meta.db_table, ProcessInstance._meta.pk
     kept = key.get_db_prep_value(parcels[3].pk, connection)
@@ -337,13 +425,16 @@ def test_what_the_projects_own_tables_refer_to_stays_and_holds_up_nothing(
         )
         cursor.execute("INSERT INTO bill VALUES (%s)", [kept])
     try:
-        assert "6 processes removed" in prune("--keep", "30")
+        assert "6 processes removed" in prune("--keep", "30", "--export", str(file))
         assert ProcessInstance.objects.get().pk == parcels[3].pk
         assert f"{parcels[3].pk} stays" in capsys.readouterr().err
         assert OperatorAction.objects.get().after == {"processes": {"shipping": 6}}
     finally:
         with connection.cursor() as cursor:
             cursor.execute("DROP TABLE bill")
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    there = sorted(line["process"]["id"] for line in lines)
+    assert there == sorted(str(one.pk) for one in parcels if one.pk != parcels[3].pk)
     assert "1 processes removed" in prune("--keep", "30")
 
 

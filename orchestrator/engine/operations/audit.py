@@ -89,11 +89,23 @@ def _answered(
     if known is None:
         return None
     same = all(getattr(known, name) == value for name, value in target.items())
-    if known.action != action or not (same and named.items() <= known.after.items()):
+    same = same and known.action == action and named.items() <= known.after.items()
+    if not (same and _is_of(known, request.actor)):
         raise OperationRefused("this key was used for another action; reload the page")
     if known.result == OperatorAction.Result.REFUSED:
         raise OperationRefused(known.detail)
     return known
+
+
+def _is_of(known: OperatorAction, actor: Any) -> bool:
+    """Whether a row is of this person; who has no account, as on the command line, is known by name."""
+    if actor.pk is not None:
+        return bool(known.actor_id == actor.pk)
+    return known.actor_id is None and known.actor_name == _name_of(actor)
+
+
+def _name_of(actor: Any) -> str:
+    return str(actor)[:150]
 
 
 def _record_refusal(
@@ -160,7 +172,7 @@ def row_of(
         key=request.key,
         action=action,
         actor=actor,
-        actor_name=str(request.actor)[:150],
+        actor_name=_name_of(request.actor),
         address=request.address,
         reason=incidents.storable(request.reason),
         expected_revision=request.expected_revision,

@@ -12,7 +12,7 @@ from orchestrator.engine.operations.audit import ActionRequest, audited
 from orchestrator.engine.operations.base import Operation
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.operations.reveal_secrets import reveal
-from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.storage.tables import instances
 from orchestrator.engine.transfer.writing import Expect, Write, written
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import OperatorAction, ProcessInstance
@@ -67,8 +67,10 @@ class ExportProcess(Operation):
         def carry_out() -> dict[str, Any]:
             if refusal is not None:
                 raise refusal
-            instance = ProcessInstance.objects.get(pk=instance_id)
-            return {"instance": instance, "at": database_now(), "after": told}
+            instance, now = instances.lock(instance_id)
+            if instance is None:  # it was removed meanwhile
+                raise OperationRefused(f"there is no process {instance_id}")
+            return {"instance": instance, "at": now, "after": told}
 
         try:
             return audited(self.name, request, carry_out, {"instance_id": instance_id})

@@ -1,4 +1,5 @@
 import errno
+import fcntl
 import getpass
 import os
 import stat
@@ -58,7 +59,7 @@ class Command(ProcessionCommand):
             )
         with ExitStack() as stack:
             export = None
-            if options["export"] and not options["dry_run"]:
+            if options["export"] is not None and not options["dry_run"]:
                 export = stack.enter_context(_opened(options["export"]))
             rest = 0 if options["hurry"] else REST
             pruning = Pruning(keep, _account(), export, rest)
@@ -114,6 +115,10 @@ def _opened(path: str) -> BinaryIO:
             file.seek(-1, os.SEEK_END)
             if file.read(1) != b"\n":
                 file.write(b"\n")
+    except BlockingIOError:
+        raise CommandError(
+            f"another run writes to {path!r}: wait for its end, or give this one a file of its own"
+        ) from None
     except (OSError, ValueError) as error:
         told = getattr(error, "strerror", None) or error
         raise CommandError(f"cannot write to {path!r}: {told}") from None
@@ -124,12 +129,17 @@ def _private(path: str, flags: int) -> int:
     """Opens a file that nobody else may read: secret fields are in it.
 
     Raises:
+        BlockingIOError: another run has it open.
         OSError: it cannot be opened, or is a pipe or a device, which keep nothing of what is then removed.
     """
     number = os.open(path, flags, 0o600)
-    if not stat.S_ISREG(os.fstat(number).st_mode):
+    try:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise OSError(errno.EINVAL, "it is no file that keeps what is added to it")
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
         os.close(number)
-        raise OSError(errno.EINVAL, "it is no file that keeps what is added to it")
+        raise
     with suppress(PermissionError):  # it is another account's
         os.fchmod(number, 0o600)
     return number
@@ -141,7 +151,11 @@ def kept(text: str) -> tuple[str, timedelta]:
     Raises:
         ArgumentTypeError: it is none.
     """
-    name, _, days = text.rpartition("=")
+    name, named, days = text.rpartition("=")
+    if named and not name:
+        raise ArgumentTypeError(
+            f"{text!r} names no definition: order-listing=90, or 90 for all that are not named"
+        )
     if not days.isdecimal() or not 1 <= int(days) <= 36_500:
         raise ArgumentTypeError(
             f"{text!r} does not say how long: 90 or order-listing=90, in days from 1 to 36500"
