@@ -215,6 +215,10 @@ def send_all_events(envelopes: Sequence[Envelope]) -> list[Receipt]:
 
 
 def _arrival(envelope: Envelope) -> Arrival:
+    if not isinstance(envelope, Envelope):
+        raise InvalidMessage(
+            f"{type(envelope).__name__} is no Envelope: put each event into an Envelope, with its id"
+        )
     event = envelope.event
     if isinstance(event, str):
         happened = inbox.read(event, envelope.data or {})

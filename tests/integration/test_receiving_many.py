@@ -244,6 +244,34 @@ def test_an_id_that_comes_twice_among_many_is_a_repeat_of_itself() -> None:
     assert found[0].number == found[2].number
 
 
+@by_postgresql
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("send", [send_events, send_all_events])
+def test_ids_that_come_again_and_again_cost_hardly_more(send: Any) -> None:
+    parcel = underway()
+    places = [str(number // 3) for number in range(299)]
+    with CaptureQueriesContext(connection) as asked:
+        found = send(scans(parcel, *places))
+
+    assert len(asked) <= 7  # two of them count: one for each number of repeats
+    assert [one.repeated for one in found] == [number % 3 > 0 for number in range(299)]
+    repeats = InboxEvent.objects.filter(source="van").order_by("id")
+    assert list(repeats.values_list("repeats", flat=True)) == [2] * 99 + [1]
+    assert sent() == [str(number) for number in range(100)]
+
+
+def test_ids_that_come_again_and_again_and_before_are_counted_each_time() -> None:
+    parcel = underway()
+    send_events(scans(parcel, "a"))
+    found = send_events(scans(parcel, *"abaab"))
+
+    assert [one.repeated for one in found] == [True, False, True, True, True]
+    counted = dict(
+        InboxEvent.objects.filter(source="van").values_list("event_id", "repeats")
+    )
+    assert counted == {"a": 3, "b": 1}
+
+
 def test_a_repeat_runs_no_handler_of_its_event_again() -> None:
     opened = [Envelope(DepotOpened("east"), id=id) for id in "ab"]
     send_events(opened)
@@ -465,6 +493,17 @@ def test_what_is_no_event_is_refused(event: Any) -> None:
     with pytest.raises(InvalidMessage, match="an event is an instance of a class"):
         send_event(event, id="1")
     assert not InboxEvent.objects.exists()
+
+
+@pytest.mark.parametrize("envelope", [ORDERED, None, {"event": "ParcelOrdered"}])
+def test_what_is_no_envelope_is_refused_and_those_before_it_stay(envelope: Any) -> None:
+    parcel = underway()
+    with pytest.raises(
+        EventRefused, match="put each event into an Envelope"
+    ) as refused:
+        send_events([*scans(parcel, "a"), envelope])
+    assert len(refused.value.receipts) == 1
+    assert sent() == ["a"]
 
 
 def test_data_beside_a_whole_event_is_refused() -> None:

@@ -6,9 +6,9 @@ handlers; only a repeat is looked up. Several are stored by one statement in a t
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from django.db import OperationalError, connection, transaction
@@ -157,7 +157,9 @@ class Storing:
         self.receipts: list[Receipt] = []
         self.arrivals: list[Arrival] = []
         self._whole = whole
-        self._waiting: dict[Name, Arrival] = {}
+        self._waiting: list[Arrival] = []
+        self._first: dict[Name, Arrival] = {}
+        """Of those that wait, the first of each name; others of it are the same."""
         self._size = 0
 
     def add(self, arrival: Arrival) -> None:
@@ -167,12 +169,19 @@ class Storing:
             EventRefused: one of them cannot be stored.
         """
         many = len(self._waiting) == MANY or self._size + arrival.size > MUCH
-        if many or arrival.name in self._waiting:
+        if many or not self._is_same(arrival):
             self.finish()
-        self._waiting[arrival.name] = arrival
-        if self._whole:
-            self.arrivals.append(arrival)
-        self._size += arrival.size
+        self._waiting.append(arrival)
+        if arrival.name not in self._first:
+            self._first[arrival.name] = arrival
+            self._size += arrival.size
+            if self._whole:
+                self.arrivals.append(arrival)
+
+    def _is_same(self, arrival: Arrival) -> bool:
+        """Whether it is the same as the one of its name that waits, if one does."""
+        known = self._first.get(arrival.name, arrival)
+        return known.rows[0].body_hash == arrival.rows[0].body_hash
 
     def finish(self) -> None:
         """Stores those that wait.
@@ -180,8 +189,8 @@ class Storing:
         Raises:
             EventRefused: one of them cannot be stored.
         """
-        arrivals = list(self._waiting.values())
-        self._waiting, self._size = {}, 0
+        arrivals = self._waiting
+        self._waiting, self._first, self._size = [], {}, 0
         if len(arrivals) > 1:
             try:
                 stored = _stored_together if self._whole else _stored_in_turn
@@ -198,7 +207,7 @@ class Storing:
 
 
 def _stored_in_turn(arrivals: Sequence[Arrival]) -> list[Receipt]:
-    """Stores events of different ids together; after those who store the same ones in another order.
+    """Stores events together; after those who store the same ones in another order.
 
     Two who wait for each other are a deadlock, of which the database undoes one.
 
@@ -229,20 +238,23 @@ def wait_for_others(arrival: Arrival) -> None:
 
 
 def _stored_together(arrivals: Sequence[Arrival]) -> list[Receipt]:
-    """Stores events of different ids by one statement, all or none; none of them starts a process by its id.
+    """Stores events by one statement, all or none; none starts a process by its id, and those of one id are the same.
 
     Raises:
         ConflictingEvent: one of the ids was used before for something else, or is so at this moment.
     """
-    rows = [row for arrival in arrivals for row in arrival.rows]
+    first: dict[Name, Arrival] = {}
+    for arrival in arrivals:
+        first.setdefault(arrival.name, arrival)
+    new = list(first.values())
+    rows = [row for arrival in new for row in arrival.rows]
     numbers: list[int] = []
     with transaction.atomic():
         send([events.insert_if(rows, NOT_KNOWN, numbers)])
-        new = list(arrivals)
         receipts: dict[Name, Receipt] = {}
         if len(numbers) < len(rows):
-            receipts = _repeats(arrivals, _before(arrivals, set(numbers)))
-            new = [arrival for arrival in arrivals if arrival.name not in receipts]
+            receipts = _repeats(new, _before(new, set(numbers)))
+            new = [arrival for arrival in new if arrival.name not in receipts]
         left = iter(sorted(numbers))
         for arrival in new:
             receipts[arrival.name] = arrival.receipt(
@@ -250,8 +262,26 @@ def _stored_together(arrivals: Sequence[Arrival]) -> list[Receipt]:
             )
         if reactions := [row for arrival in new for row in arrival.reactions]:
             send([commands.insert_if(reactions, ALL, [])])
+        if len(first) < len(arrivals):
+            _count_again(arrivals)
         _ring(new)
-    return [receipts[arrival.name] for arrival in arrivals]
+    return [
+        receipts[arrival.name]
+        if arrival is first[arrival.name]
+        else replace(receipts[arrival.name], repeated=True)
+        for arrival in arrivals
+    ]
+
+
+def _count_again(arrivals: Iterable[Arrival]) -> None:
+    """Counts the repeats among events that come together; their rows are new, or locked."""
+    again: dict[int, list[Name]] = defaultdict(list)
+    for name, times in Counter(arrival.name for arrival in arrivals).items():
+        again[times - 1].append(name)
+    for number, names in again.items():
+        if number:
+            rows = InboxEvent.objects.filter(_of(names))
+            rows.update(repeats=F("repeats") + number)
 
 
 def _ring(arrivals: Iterable[Arrival]) -> None:
@@ -275,16 +305,21 @@ def _before(arrivals: Sequence[Arrival], new: Collection[int]) -> Known:
 
 def _known(names: Iterable[Name]) -> Known:
     """The rows of events, the first of each first."""
+    found: dict[Name, list[InboxEvent]] = {}
+    for row in InboxEvent.objects.filter(_of(names)).defer("body").order_by("id"):
+        found.setdefault((row.source, row.event_id), []).append(row)
+    return found
+
+
+def _of(names: Iterable[Name]) -> Q:
+    """The condition of being the row of one of these events."""
     ids: dict[str, list[str]] = defaultdict(list)
     for source, id in names:
         ids[source].append(id)
     wanted = Q()
     for source, of_source in ids.items():
         wanted |= Q(source=source, event_id__in=of_source)
-    found: dict[Name, list[InboxEvent]] = {}
-    for row in InboxEvent.objects.filter(wanted).defer("body").order_by("id"):
-        found.setdefault((row.source, row.event_id), []).append(row)
-    return found
+    return wanted
 
 
 def _repeats(arrivals: Iterable[Arrival], known: Known) -> dict[Name, Receipt]:
