@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -68,6 +68,11 @@ def drawn(steps: int, edges: int) -> Drawn:
     return replace(graph, notes=[NOTE] * max(room // (len(NOTE) + 3), 0))
 
 
+def most_edges(steps: int) -> int:
+    """Of so many steps: those of the first layer need none, the others all of the layer before at most."""
+    return max(steps - WIDTH, 0) * WIDTH
+
+
 def graph(size: Size, steps: int, edges: int) -> WorkflowGame:
     """Processes of one such graph, one after the other or side by side, as the workers like."""
     copies = replace(size, count=max(1, LEAST_STEPS // steps) * size.count)
@@ -76,10 +81,10 @@ def graph(size: Size, steps: int, edges: int) -> WorkflowGame:
     return WorkflowGame(copies, name, Layered, steps, given, warm)
 
 
-def measurement(size: Size, steps: list[int] | None = None) -> Measurement:
-    """The chain and the graphs, or those of so many steps."""
-    shapes = [(n, SHAPES.get(n, 4 * n)) for n in steps or SHAPES]
-    shapes += [(n, DENSE[n]) for n in steps or DENSE if n in DENSE]
+def measurement(size: Size, steps: Sequence[int] = tuple(SHAPES)) -> Measurement:
+    """The chain and the graphs of so many steps."""
+    shapes = [(n, SHAPES.get(n, min(4 * n, most_edges(n)))) for n in steps]
+    shapes += [(n, DENSE[n]) for n in steps if n in DENSE]
     base = chain(replace(size, count=100 * size.count))
     graphs = [graph(size, n, edges) for n, edges in shapes]
     names = [one.name for one in graphs]

@@ -224,14 +224,13 @@ def next_after(at: float, times: Sequence[float]) -> float | None:
     return times[place] - at if place < len(times) else None
 
 
-def measurement(size: Size, changes: int | None = None) -> Measurement:
+def measurement(size: Size, changes: int = CHANGES) -> Measurement:
     """Sockets that each watch a process, and sockets that all watch the list."""
-    pace = changes or CHANGES
     return Measurement(
         "live",
         [
-            *(LiveGame(size, pace, on_list=where) for where in (False, True)),
-            PagesGame(size, pace),
+            *(LiveGame(size, changes, on_list=where) for where in (False, True)),
+            PagesGame(size, changes),
         ],
         note=f"For {SECONDS} s. From the commit to the receipt of a hint by the socket; on the list of the next hint, "
         "as one tells of all changes before it. The last is the slowest socket of a change, in the median of changes.",

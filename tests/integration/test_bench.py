@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from django.core.management import CommandError, call_command
 
-from bench import checks, report
+from bench import checks, graph, report
 from bench.chain import LENGTH, Chain
 from bench.game import BenchFailed, Size
 from bench.measurement import Measurement
@@ -107,6 +108,37 @@ def test_a_table_says_how_busy_the_machine_was_before() -> None:
 
     assert "load before: 3.5" in table
     assert "| ours (steps) | 1,234 (1,234-1,234) |" in table
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("chain --rounds 0", "--rounds: write a whole number of 1 or more, not '0'"),
+        ("chain --rounds many", "--rounds: write a whole number of 1 or more"),
+        ("chain --count -5", "--count: write a whole number of 1 or more, not '-5'"),
+        ("chain --count 0", "--count: write a whole number of 1 or more, not '0'"),
+        ("chain --processes 0", "--processes: write a whole number of 1 or more"),
+        ("chain --patience nan", "--patience: write a number of seconds above 0"),
+        ("chain --patience 1e12", "--patience: write a number of seconds above 0"),
+        ("graph --steps 0", "--steps: write whole numbers of 1 or more, as 50,1000"),
+        ("graph --steps 50,", "--steps: write whole numbers of 1 or more, as 50,1000"),
+        ("live --changes 0", "--changes: write a whole number of 2 or more, not '0'"),
+        ("paint --count 1", "bench paint needs a --count of 2 or more"),
+        ("events --count 7", "bench events needs a --count of 8 or more"),
+    ],
+)
+def test_a_number_that_measures_nothing_is_refused(words: str, said: str) -> None:
+    with pytest.raises(CommandError, match=said):
+        call_command("bench", *words.split())
+
+
+def test_a_graph_has_no_more_edges_than_its_layers() -> None:
+    for steps in (1, 20, 21, 30):
+        [_, game] = graph.measurement(Size(1), [steps]).games
+
+        assert isinstance(game, WorkflowGame)
+        edges = [set(needed) for needed in game.given.needed]
+        assert f"{sum(map(len, edges))} edges" in game.name
 
 
 @pytest.mark.skipif(not PROC.exists(), reason="memory is read from /proc")

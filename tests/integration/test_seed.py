@@ -1,18 +1,23 @@
 """Databases filled by `manage.py seed`: what is in them, and how that goes on after it was cut off."""
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from io import StringIO
+from threading import Barrier
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 
-from bench.seed import copies, seeding
+from bench.seed import copies, recording, seeding
 from bench.seed.recording import record
 from bench.seed.scenarios import SCENARIOS
 from examples.order_listing.models import Order
 from examples.order_listing.promise import disagreements
 from examples.support_inquiry.models import Ticket
 from orchestrator.definition.codec import digest
+from orchestrator.engine.pruning import Pruning
 from orchestrator.models import (
     Checkpoint,
     InboxEvent,
@@ -24,6 +29,7 @@ from orchestrator.models import (
     StepRun,
     Verdict,
 )
+from orchestrator.retention import ALL_OTHERS
 from tests.services.seeds import recorded
 
 # After each of them the invariants are asked of all that was seeded.
@@ -106,6 +112,76 @@ def test_it_may_grow_later() -> None:
     assert all(model.objects.count() > number for model, number in before.items())
 
 
+def test_what_was_pruned_is_filled_up_under_new_numbers() -> None:
+    seeding.seed(3 * KINDS, recorded())
+    left = _pruned()
+    last = ProcessInstance.objects.latest("correlation_key").correlation_key
+    assert last < copies.key_of(3 * KINDS)
+
+    seeding.seed(3 * KINDS, recorded())
+
+    assert seeding.seeded() == ProcessInstance.objects.count() == 3 * KINDS
+    newest = copies.key_of(6 * KINDS - left)
+    assert ProcessInstance.objects.filter(correlation_key=newest).exists()
+
+
+def test_one_of_two_that_begin_at_once_fills_the_database(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    both, begun = Barrier(2, timeout=60), seeding._begun
+
+    def begun_together() -> object:
+        found = begun()
+        both.wait()
+        return found
+
+    def seeds(number: int) -> str:
+        try:
+            seeding.seed(number, recorded())
+        except seeding.SeededBeside:
+            return "is told"
+        finally:
+            connection.close()
+        return "fills it"
+
+    monkeypatch.setattr(seeding, "BATCH", 20)
+    monkeypatch.setattr(seeding, "_begun", begun_together)
+    recorded()
+    with ThreadPoolExecutor(2) as pool:
+        ended = sorted(pool.map(seeds, [60, 60]))
+
+    assert ended == ["fills it", "is told"]
+    assert seeding.seeded() == ProcessInstance.objects.count() == 60
+
+
+def test_the_command_says_that_another_one_is_at_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def beside_another(number: int, copied: object, told: object) -> None:
+        seed(number, recorded(), lambda done: seed(number, recorded()))
+
+    seed = seeding.seed
+    monkeypatch.setattr(seeding, "BATCH", 20)
+    monkeypatch.setattr(seeding, "seed", beside_another)
+    monkeypatch.setattr(recording, "recordings", recorded)
+
+    with pytest.raises(CommandError, match="let it end, then start this one again"):
+        _said("--instances=50")
+    assert _said("--instances=50") == "There are 50 seeded processes.\n"
+
+
+def test_the_command_counts_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "recordings", recorded)
+    seeding.seed(KINDS, recorded())
+    left = _pruned()
+
+    assert _said(f"--instances={left}") == f"There are {left} seeded processes.\n"
+    assert _said(f"--instances={KINDS}").endswith(
+        f"There are {KINDS} seeded processes.\n"
+    )
+    assert ProcessInstance.objects.count() == KINDS
+
+
 def test_the_command_says_what_it_does_and_then_that_nothing_is_left() -> None:
     said = _said("--instances=40")
 
@@ -150,6 +226,12 @@ def test_checksums_are_those_of_what_a_copy_has() -> None:
 
     for data, checksum in Checkpoint.objects.values_list("data", "checksum"):
         assert digest(data) == checksum
+
+
+def _pruned() -> int:
+    """Prune what has ended; return how many are left."""
+    Pruning({ALL_OTHERS: timedelta(0)}, "somebody", None, rest=0).run()
+    return ProcessInstance.objects.count()
 
 
 def _said(*words: str) -> str:

@@ -52,10 +52,13 @@ class Command(ProcessionCommand):
             label = "Seeding"
             with click.progressbar(length=number, label=label, show_pos=True) as bar:
                 bar.update(there)
-                seeding.seed(number, copied, bar.update)
+                try:
+                    seeding.seed(number, copied, bar.update)
+                except seeding.SeededBeside as error:
+                    raise CommandError(str(error)) from None
             self.stdout.write("Letting the database look at what it has now ...")
             seeding.tidy()
-        self.stdout.write(f"There are {number:,} seeded processes.")
+        self.stdout.write(f"There are {seeding.seeded():,} seeded processes.")
 
 
 def _recordings(recording: Any) -> Any:
