@@ -78,6 +78,12 @@ def test_empty_lines_and_a_last_line_without_an_end_are_fine(given: Given) -> No
     assert stored() == ["a", "b"]
 
 
+def test_a_file_may_begin_with_the_mark_that_some_editors_write(given: Given) -> None:
+    given(f"\ufeff{line('a')}{line('b')}")
+
+    assert stored() == ["a", "b"]
+
+
 def test_nothing_is_sent_of_nothing(given: Given) -> None:
     assert "sent 0" in given("")
 

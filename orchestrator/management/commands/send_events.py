@@ -1,6 +1,7 @@
 import os
 import stat
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from itertools import repeat
 from typing import Any, BinaryIO
@@ -83,8 +84,11 @@ def _sets(
     number = size = 0
     while line := given.readline(MAX_BYTES + 2):
         number, size = number + 1, size + len(line)
-        if line.strip():
-            found.append((number, line.strip()))
+        text = line.strip()
+        if number == 1:
+            text = text.removeprefix(BOM_UTF8)  # some editors begin a file with it
+        if text:
+            found.append((number, text))
         if len(found) == MANY or size >= MUCH:
             yield found
             read(size)
