@@ -11,7 +11,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from monitoring.access import DATA, REVEAL
+from monitoring.access import DATA, EVENTS, REVEAL
 from orchestrator import secret_names
 from orchestrator.definition.secrets import MASK, masked, masked_text
 from orchestrator.grants import definitions_of
@@ -30,6 +30,7 @@ from orchestrator.models import (
 __all__ = [
     "MASK",
     "TELLING",
+    "about_told",
     "action_told",
     "command_body",
     "data_of",
@@ -128,7 +129,7 @@ VALUES: dict[type[Any], tuple[str, ...]] = {
     IssuedCommand: ("body",),
     OperatorAction: ("before", "after"),
     Repair: ("edits",),
-    BulkOperation: ("given",),
+    BulkOperation: ("given", "about"),
 }
 """The columns of tables that hold the application's values."""
 
@@ -139,7 +140,7 @@ def _shown_value(row: Any, name: str, value: Any) -> Any:
     if isinstance(row, IssuedCommand):
         return command_body(row)
     if isinstance(row, BulkOperation):  # what it is done to may be of any definition
-        return masked(value, secret_names.of_all())
+        return value if name == "about" else masked(value, secret_names.of_all())
     definition = (
         row.definition
         if isinstance(row, ProcessInstance)
@@ -155,6 +156,16 @@ def _shown_value(row: Any, name: str, value: Any) -> Any:
     ):
         return MASK
     return masked(value, names_of(definition))
+
+
+def about_told(operation: BulkOperation, reader: Any) -> dict[str, Any]:
+    """What an operation on many was begun on, as a reader may know it: None stands for what is not theirs to see."""
+    about: dict[str, Any] = operation.about
+    if operation.selection == "events" and not reader.has_perm(EVENTS):
+        return dict.fromkeys(about)
+    if "where" in about and not sees_data(reader):
+        return {**about, "where": None}
+    return about
 
 
 TELLING = frozenset({"data", "edits", "input", "results", "skipped"})
@@ -188,8 +199,12 @@ def tells_data(told: Any) -> bool:
     """Whether what the audit says has values of the application's in it."""
     if not isinstance(told, Mapping):
         return False
-    skipped = isinstance(told.get("skipped"), Mapping)
-    return skipped or not (TELLING - {"skipped"}).isdisjoint(told)
+    skipped, about = told.get("skipped"), told.get("about")
+    if isinstance(skipped, Mapping) or (
+        isinstance(about, Mapping) and "where" in about
+    ):
+        return True
+    return not (TELLING - {"skipped"}).isdisjoint(told)
 
 
 def locked(

@@ -12,6 +12,7 @@ from orchestrator.models import (
     BulkItem,
     BulkOperation,
     Checkpoint,
+    CommandStatus,
     Definition,
     InboxEvent,
     Incident,
@@ -92,7 +93,18 @@ def _list_of(row: Any) -> str:
     if isinstance(row, InboxEvent):
         query = urlencode({"tab": row.verdict, "q": row.event_id})
         return f"{reverse('monitoring:events')}?{query}"
+    if isinstance(row, IssuedCommand):
+        return _failures_of(row)
     return reverse("monitoring:failures") if isinstance(row, Incident) else ""
+
+
+def _failures_of(row: IssuedCommand) -> str:
+    """The failures of its cause, where a reaction to an event is shown that has failed; "" of others."""
+    if row.status != CommandStatus.FAILED:
+        return ""
+    failure = Incident.objects.open().filter(command=row.pk).last()
+    cause = failure.fingerprint or NO_CAUSE if failure else ""
+    return reverse("monitoring:failure-group", args=[cause]) if cause else ""
 
 
 def below_api(address: str) -> str:

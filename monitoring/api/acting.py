@@ -123,7 +123,7 @@ def act_on_bulk(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
     """Pauses, resumes or cancels an operation, or does it once more for what failed."""
     answer = bulk.pressed(request, name, pk)
     row = BulkOperation.objects.get(pk=pk)
-    return of_action(answer, {"operation": bulk_facts(row)})
+    return of_action(answer, {"operation": bulk_facts(row, request.user)})
 
 
 @for_tokens("POST")

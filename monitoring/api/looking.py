@@ -14,6 +14,7 @@ from monitoring.access import EVENTS
 from monitoring.api.access import for_tokens
 from monitoring.api.answers import NotAnswered, answered
 from monitoring.api.described import described
+from monitoring.masking import about_told
 from monitoring.places import NO_CAUSE
 from monitoring.queries import bulk as queries
 from monitoring.queries.causes import open_of_cause
@@ -196,7 +197,7 @@ def operations(request: HttpRequest) -> HttpResponse:
     """A page of the operations on many; with `going_on=1` of those that go on or are halted."""
     going_on = request.GET.get("going_on") == "1"
     found = queries.operations_page(request.GET.get("before", ""), going_on=going_on)
-    rows = [bulk_facts(row) for row in found.rows]
+    rows = [bulk_facts(row, request.user) for row in found.rows]
     return _page(request, "operations", rows, before=found.older)
 
 
@@ -208,20 +209,22 @@ def operation(request: HttpRequest, pk: UUID) -> HttpResponse:
     found = queries.operation_page(
         row, query.get("verdict", ""), query.get("after", "")
     )
+    events = request.user.has_perm(EVENTS)
     items = [
         {
             "process": item.process_id and str(item.process_id),
             "event": item.event_id,
             "verdict": item.verdict,
-            "detail": item.detail,
+            "detail": item.detail if item.process_id or events else None,
         }
         for item, _target in found.items
     ]
-    return _page(request, "items", items, bulk_facts(row), after=found.older)
+    facts = bulk_facts(row, request.user)
+    return _page(request, "items", items, facts, after=found.older)
 
 
-def bulk_facts(row: BulkOperation) -> dict[str, Any]:
-    """An operation, and how far it is."""
+def bulk_facts(row: BulkOperation, reader: Any) -> dict[str, Any]:
+    """An operation as a reader may know it, and how far it is."""
     return {
         "operation": str(row.pk),
         "action": row.action,
@@ -229,7 +232,7 @@ def bulk_facts(row: BulkOperation) -> dict[str, Any]:
         "revision": row.revision,
         "by": row.actor_name,
         "reason": row.reason,
-        "about": row.about,
+        "about": about_told(row, reader),
         "begun": row.created_at.isoformat(),
         "ended": row.finished_at and row.finished_at.isoformat(),
         "total": row.total,

@@ -125,9 +125,9 @@ class Search:
         yield Finds(
             _("Commands"),
             shown=[
-                Find(place_of(row), row.type, str(row.instance), row.status)
+                Find(place, row.type, str(row.instance or ""), row.status)
                 for row in commands.defer("instance__data")
-                if self._shows([row.instance.name])
+                if self._shows_work(row) and (place := place_of(row))
             ],
         )
         yield Finds(

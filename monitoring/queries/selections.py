@@ -56,8 +56,9 @@ def filters_of(about: Mapping[str, Any]) -> Filters:
 
 
 def known_filters(about: Mapping[str, Any]) -> Filters:
-    """Those filters of a stored selection that this version knows, to be shown."""
-    return filters_of({name: about[name] for name in Filters.names() if name in about})
+    """Those filters of a stored selection that this version knows and its reader may, to be shown."""
+    known = {name: about.get(name) for name in Filters.names()}
+    return filters_of({name: one for name, one in known.items() if one is not None})
 
 
 def unchanged(about: Mapping[str, Any], until: datetime) -> Iterator[Arm]:

@@ -79,7 +79,7 @@ def _told(entry: AuditEntry, *, events: bool, data: bool) -> dict[str, Any]:
     """A row for programs: names and texts as they are stored, times in UTC."""
     row, process = entry.row, entry.row.instance
     event = row.event if events else None
-    tells = data or not entry.tells_data
+    tells = (data or not entry.tells_data) and (events or not entry.tells_events)
     return {
         "at": row.at.isoformat(),
         "who": row.actor_name,

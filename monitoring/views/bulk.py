@@ -9,6 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import (
     require_http_methods,
     require_POST,
@@ -25,11 +26,11 @@ from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.bulk_form import BulkForm
 from monitoring.buttons import Button, Dialog
 from monitoring.chips import Chip
-from monitoring.masking import sees_data
+from monitoring.masking import about_told, sees_data
 from monitoring.open_pages import by_script
 from monitoring.places import NO_CAUSE
 from monitoring.queries import bulk as queries
-from monitoring.queries.event_search import PARAMETERS, EventFilters
+from monitoring.queries.event_search import LABELS, PARAMETERS, EventFilters
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.selections import filters_of, known_filters
 from monitoring.spoken import spoken
@@ -177,11 +178,21 @@ def selected(request: HttpRequest) -> tuple[str, dict[str, str]]:
 
 
 def _chips(selection: str, about: Mapping[str, Any]) -> list[Chip]:
-    """What a selection of events is narrowed to; of processes what only another version can name, as it is stored."""
+    """What a selection of events is narrowed to; of processes what only another version can name, as it is stored.
+
+    What its reader may not see is named without its value.
+    """
+    told = {name: value for name, value in about.items() if value is not None}
+    labels = {**LABELS, "where": _("Data")}
+    untold = [
+        Chip(labels.get(name, name), _("not yours to see"), "")
+        for name in about
+        if name not in told
+    ]
     if selection == "events":
-        return EventFilters.from_query(about).chips()
-    others = about.keys() - Filters.names() if selection == "processes" else ()
-    return [Chip(name, about[name], "") for name in sorted(others)]
+        return EventFilters.from_query(told).chips() + untold
+    others = told.keys() - Filters.names() if selection == "processes" else ()
+    return [Chip(name, told[name], "") for name in sorted(others)] + untold
 
 
 def _refuse_all_but(given: QueryDict, *names: str) -> None:
@@ -263,15 +274,14 @@ def _context(request: HttpRequest, pk: UUID) -> dict[str, Any]:
     found = queries.operation_page(
         operation, request.GET.get("verdict", ""), request.GET.get("after", "")
     )
+    about = about_told(operation, request.user)
     return {
         "page": found,
         "operation": operation,
         "action": in_bulk().get(operation.action),
-        "filters": known_filters(operation.about)
-        if operation.selection == "processes"
-        else None,
-        "chips": _chips(operation.selection, operation.about),
-        "same": same_again(operation),
+        "filters": known_filters(about) if operation.selection == "processes" else None,
+        "chips": _chips(operation.selection, about),
+        "same": same_again(operation.selection, about),
         "again": operation.again.order_by("pk").first(),
         "buttons": [
             Button(
@@ -289,13 +299,14 @@ def _context(request: HttpRequest, pk: UUID) -> dict[str, Any]:
     }
 
 
-def same_again(operation: BulkOperation) -> str:
-    """The address of the list that an operation was begun on, as it is now; "" where it has none."""
-    if operation.selection == "processes":
-        return f"{reverse('monitoring:instances')}?{urlencode(operation.about)}"
-    if operation.selection == "failures":
-        cause = operation.about["cause"] or NO_CAUSE
-        return reverse("monitoring:failure-group", args=[cause])
-    if operation.selection == "events":
-        return f"{reverse('monitoring:events')}?{urlencode(operation.about)}"
+def same_again(selection: str, about: Mapping[str, Any]) -> str:
+    """The address of the list that an operation was begun on, as it is now; "" where its reader has none."""
+    if None in about.values():
+        return ""
+    if selection == "processes":
+        return f"{reverse('monitoring:instances')}?{urlencode(about)}"
+    if selection == "failures":
+        return reverse("monitoring:failure-group", args=[about["cause"] or NO_CAUSE])
+    if selection == "events":
+        return f"{reverse('monitoring:events')}?{urlencode(about)}"
     return ""

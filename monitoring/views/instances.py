@@ -18,6 +18,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_safe
 
 from monitoring.access import (
@@ -246,8 +247,8 @@ def result(request: HttpRequest, pk: UUID, run: int) -> HttpResponse:
     answer = JsonResponse(value, safe=False, json_dumps_params={"ensure_ascii": False})
     answer["Cache-Control"] = "no-store"
     name = "".join(char if char.isalnum() else "-" for char in visit.node)
-    answer["Content-Disposition"] = (
-        f'attachment; filename="{name.encode("ascii", "ignore").decode()}.json"'
+    answer.headers["Content-Disposition"] = content_disposition_header(
+        as_attachment=True, filename=f"{name}.json"
     )
     return answer
 

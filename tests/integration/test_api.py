@@ -34,6 +34,8 @@ from orchestrator.models import (
     StepRun,
 )
 from tests.apps.every_construct.fixtures import helpdesk
+from tests.conftest import person
+from tests.services.bulk import begun, frozen
 from tests.services.forms_of_actions import (
     PLACES,
     failed_order,
@@ -413,6 +415,42 @@ def test_who_may_not_look_at_events_is_told_nothing_of_them(
         assert program.get(place).status_code == 403
     assert program.say("/api/events/1/discard/").status_code == 403
     assert program.get("/api/operations/begin/?of=events&type=X").status_code == 404
+
+
+def test_s12_1_an_operation_tells_no_condition_on_data_to_who_may_not_see_data(
+    order: ProcessInstance, operator: User
+) -> None:
+    about = {"definition": "order-listing", "where": "destination = both"}
+    operation = begun(operator, about, 1, action="escalate")
+    place = f"/api/operations/{operation.pk}/"
+    guard = Program(person("guard", "view_processinstance", "use_accesstoken"))
+
+    [listed] = guard.get("/api/operations/").json()["operations"]
+    paused = Program(operator).say(f"{place}pause_bulk/", revision=operation.revision)
+
+    told = {**about, "where": None}
+    assert listed["about"] == guard.get(place).json()["about"] == told
+    assert paused.json()["operation"]["about"] == about
+
+
+def test_s12_1_an_operation_tells_no_event_to_who_may_not_see_events(
+    order: ProcessInstance, operator: User
+) -> None:
+    InboxEvent.objects.update(verdict="unrouted")
+    event = InboxEvent.objects.latest("pk")
+    about = {"type": event.type}
+    operation = begun(operator, about, 1, action="redeliver", selection="events")
+    frozen(operation).items.update(detail="nothing takes it")
+    place = f"/api/operations/{operation.pk}/"
+    guard = Program(person("guard", "view_processinstance", "use_accesstoken"))
+
+    told, whole = guard.get(place).json(), Program(operator).get(place).json()
+
+    assert told["about"] == {"type": None}
+    assert {item["detail"] for item in told["items"]} == {None}
+    assert whole["about"] == about
+    assert {item["detail"] for item in whole["items"]} == {"nothing takes it"}
+    InboxEvent.objects.update(verdict="started")
 
 
 # Bodies

@@ -42,6 +42,7 @@ from orchestrator.engine.operations import (
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance
 from tests.browser.samples import HARMFUL
+from tests.services.bulk import begun
 
 pytestmark = pytest.mark.django_db
 
@@ -204,6 +205,41 @@ def test_s12_2_who_may_not_see_events_is_not_told_of_them(
         text = content(client.get(place))
         assert "wrong" in text
         assert "ListedOnInternal" not in text
+
+
+@pytest.mark.parametrize(
+    ("permission", "action", "selection", "about"),
+    [
+        (
+            "view_data_processinstance",
+            "escalate",
+            "processes",
+            {"definition": "order-listing", "where": "destination = external"},
+        ),
+        ("view_inboxevent", "redeliver", "events", {"type": "OrderCreated"}),
+    ],
+)
+def test_s12_1_what_an_operation_was_begun_on_is_told_to_who_may_see_it(
+    permission: str,
+    action: str,
+    selection: str,
+    about: dict[str, str],
+    order: ProcessInstance,
+    operator: User,
+    client: Client,
+) -> None:
+    InboxEvent.objects.update(verdict="unrouted")
+    begun(operator, about, 1, action=action, selection=selection)
+    InboxEvent.objects.update(verdict="started")
+    client.force_login(operator)
+    places = ("/audit/?action=start_bulk", "/audit/export.jsonl?action=start_bulk")
+    secret = list(about.values())[-1]
+
+    before = [secret in content(client.get(place)) for place in places]
+    operator.user_permissions.remove(Permission.objects.get(codename=permission))
+    after = [secret in content(client.get(place)) for place in places]
+
+    assert (before, after) == ([True, True], [False, False])
 
 
 def test_s12_2_days_are_those_of_the_pages_zone(db: None) -> None:

@@ -12,7 +12,7 @@ from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
-from examples.order_listing.messages import Destination
+from examples.order_listing.messages import Destination, ListedOnInternal
 from examples.order_listing.orders import place_order
 from monitoring.queries import bulk as pages
 from orchestrator import send_event
@@ -25,6 +25,7 @@ from orchestrator.models import (
     ProcessInstance,
 )
 from tests.browser.samples import HARMFUL
+from tests.conftest import person
 from tests.services.bulk import a_moment, begun, frozen, verdicts, worked_on
 
 pytestmark = pytest.mark.django_db
@@ -384,6 +385,81 @@ def test_s6_3_a_filter_that_only_another_version_knows_is_shown_as_it_is_stored(
 
     assert "Status: <b>" in page
     assert "shade: <b>blue</b>" in page
+
+
+CONDITION = "destination = both"
+
+
+@pytest.fixture
+def conditional(failed: list[ProcessInstance], operator: User) -> BulkOperation:
+    """One on what a condition on data finds."""
+    about = {"definition": "order-listing", "where": CONDITION}
+    return frozen(begun(operator, about, 3, action="escalate"))
+
+
+def test_s12_1_who_may_not_see_data_sees_no_condition_on_it(
+    conditional: BulkOperation, failed: list[ProcessInstance], client: Client
+) -> None:
+    client.force_login(person("guard", "view_processinstance"))
+
+    page = client.get(f"/operations/{conditional.pk}/").content.decode()
+
+    assert "both" not in page
+    assert "Definition: <b>order-listing</b>" in page
+    assert "Data: <b>not yours to see</b>" in page
+    assert "The list as it is now" not in page  # it would have others too
+    for process in failed:
+        assert f'href="/processes/{process.pk}/"' in page
+
+
+def test_s12_1_who_may_see_data_sees_the_condition_on_it(
+    conditional: BulkOperation, read: Read
+) -> None:
+    page = read(f"/operations/{conditional.pk}/")
+
+    assert f"Data: <b>{CONDITION}</b>" in page
+    assert "where=destination+%3D+both" in page
+    assert "not yours to see" not in page
+
+
+@pytest.fixture
+def redelivered(operator: User) -> BulkOperation:
+    """One on an event that nothing took, and takes."""
+    event = ListedOnInternal("A-9")
+    send_event(event, id="lost-1", source="exchange", correlation_key="A-9")
+    drain()
+    InboxEvent.objects.update(verdict="unrouted")
+    a_moment()
+    about = {"type": "ListedOnInternal", "verdict": "unrouted"}
+    return worked_on(begun(operator, about, 1, action="redeliver", selection="events"))
+
+
+def test_s12_1_who_may_not_see_events_sees_none_in_an_operation_on_them(
+    redelivered: BulkOperation, client: Client
+) -> None:
+    error = redelivered.items.get().detail
+    client.force_login(
+        person("guard", "view_processinstance", "view_data_processinstance")
+    )
+
+    page = client.get(f"/operations/{redelivered.pk}/").content.decode()
+
+    for told in ("ListedOnInternal", "lost-1", "Unrouted", error):
+        assert told
+        assert told not in page
+    assert "an event" in page
+    assert "Type: <b>not yours to see</b>" in page
+    assert 'href="/events/' not in page
+
+
+def test_s12_1_who_may_see_events_sees_those_of_an_operation(
+    redelivered: BulkOperation, read: Read
+) -> None:
+    page = read(f"/operations/{redelivered.pk}/")
+
+    assert "ListedOnInternal <code>lost-1</code>" in page
+    assert "Type: <b>ListedOnInternal</b>" in page
+    assert redelivered.items.get().detail in page
 
 
 def test_s6_3_items_are_found_by_verdict_and_in_pages(

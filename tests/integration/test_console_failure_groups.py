@@ -10,13 +10,13 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from examples.order_listing.messages import Destination
+from examples.order_listing.messages import Destination, ListedOnInternal
 from examples.order_listing.orders import place_order
 from monitoring.queries import failures as lists
 from monitoring.queries.failure_group import alike, members_page
 from monitoring.queries.failures import failure_groups
 from monitoring.templatetags.failures import body_of
-from orchestrator import start_process
+from orchestrator import send_event, start_process
 from orchestrator.engine.drain import drain
 from orchestrator.models import Incident, IssuedCommand, ProcessInstance
 from orchestrator.testing import failing, pass_time
@@ -206,6 +206,21 @@ def test_s5_2_who_may_not_see_data_sees_no_body(
     assert page.count('<tr id="incident-') == 3
     assert "<summary>body</summary>" not in page
     assert "MWh" not in page
+
+
+def test_s12_1_who_may_not_see_events_sees_no_body_of_one_without_a_process(
+    client: Client, operator: User
+) -> None:
+    event = ListedOnInternal("B-9")
+    send_event(event, id="lost-1", source="exchange", correlation_key="B-9")
+    pass_time(days=2)
+    guard = person("guard", "view_processinstance", "view_data_processinstance")
+    shown = []
+    for reader in (operator, guard):
+        client.force_login(reader)
+        shown.append(client.get(f"/failures/{cause()}/").content.decode())
+
+    assert ["<summary>body</summary>" in page for page in shown] == [True, False]
 
 
 def test_pages_of_a_group_follow_each_other(

@@ -23,6 +23,7 @@ from monitoring.queries.instances import pages
 from monitoring.queries.instances.filters import Filters
 from orchestrator import send_event
 from orchestrator.engine.drain import drain
+from orchestrator.exceptions import Permanent
 from orchestrator.models import (
     BulkOperation,
     InboxEvent,
@@ -30,8 +31,14 @@ from orchestrator.models import (
     IssuedCommand,
     ProcessInstance,
 )
+from orchestrator.testing import failing
+from tests.apps.process_managers.fixtures import parcels
+from tests.apps.process_managers.handlers import greet_depot
+from tests.apps.process_managers.messages import DepotOpened
 from tests.browser.samples import HARMFUL
 from tests.services.bulk import begun
+
+__all__ = ["parcels"]
 
 pytestmark = pytest.mark.django_db
 
@@ -133,6 +140,30 @@ def test_s10_1_a_command_id_leads_to_the_transition_that_issued_it(
 
     revision = command.revision
     assert place.startswith(f"/processes/{orders['A-2'].pk}/?before={revision + 1}")
+
+
+@pytest.mark.parametrize("name", ["{}", "issuedcommand:{}"])
+def test_s10_1_a_command_of_an_event_handler_leads_to_its_failure(
+    name: str, parcels: None, ask: Ask
+) -> None:
+    with failing(greet_depot, Permanent("no room")):
+        send_event(DepotOpened("east"), id="1", source="depot")
+        drain()
+    command = IssuedCommand.objects.get(instance=None)
+
+    there = ask(name.format(command.pk))
+
+    assert there == f"/failures/{Incident.objects.get(command=command).fingerprint}/"
+
+
+def test_s10_1_a_command_of_an_event_handler_that_did_not_fail_has_no_page(
+    parcels: None, ask: Ask
+) -> None:
+    send_event(DepotOpened("east"), id="1", source="depot")
+    drain()
+    command = IssuedCommand.objects.get(instance=None)
+
+    assert "Nothing is called so." in ask(str(command.pk))
 
 
 def test_s10_1_an_operation_id_leads_to_its_page(

@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
@@ -190,6 +191,20 @@ def test_a_long_result_is_cut_and_can_be_had_whole(
     assert "PAGE 500" not in text
     assert "PAGE 500" in json.loads(whole.content)
     assert "attachment" in whole["Content-Disposition"]
+
+
+def test_the_file_of_a_result_is_called_as_its_step_in_any_script(
+    signed_in: Client,
+) -> None:
+    instance = inquiry()
+    run = StepRun.objects.get(instance=instance, node="classify")
+    StepRun.objects.filter(pk=run.pk).update(node="分類")
+
+    answer = signed_in.get(f"/processes/{instance.pk}/steps/{run.pk}/result.json")
+
+    name = quote("分類.json")
+    assert answer["Content-Disposition"] == f"attachment; filename*=utf-8''{name}"
+    StepRun.objects.filter(pk=run.pk).update(node="classify")
 
 
 def test_a_sub_process_is_linked_both_ways(

@@ -1,12 +1,16 @@
 """The key of a press is good for one person and one action, and it is kept where the press came from."""
 
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from orchestrator.models import OperatorAction, ProcessInstance
+from orchestrator.engine import operations
+from orchestrator.engine.operations import ActionRequest, EventToSend
+from orchestrator.exceptions import OperationRefused
+from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance
 from tests.conftest import person
 from tests.services.forms_of_actions import failed_order
 
@@ -44,6 +48,33 @@ def test_a_refusal_of_another_person_is_not_told_as_ones_own(
     assert pressed(person("reader", "view_processinstance"), order, key) == 403
     assert pressed(operator, order, key) == 409
     assert pressed(operator, order, str(uuid4())) == 302
+
+
+def test_a_key_is_good_for_what_was_asked_with_it_alone(
+    order: ProcessInstance, operator: User
+) -> None:
+    request = ActionRequest(operator, uuid4(), "on holiday")
+    operations.assign(order.pk, operator.username, request=request)
+    operations.assign(order.pk, operator.username, request=request)
+    with pytest.raises(OperationRefused, match="used for another action"):
+        operations.assign(order.pk, "", request=request)
+
+    order.refresh_from_db()
+    assert order.owner == operator
+    assert "given" in OperatorAction.objects.get().after
+
+
+def test_an_event_that_is_another_is_not_said_to_be_sent(
+    order: ProcessInstance, operator: User
+) -> None:
+    body = {"order_id": order.correlation_key, "external_id": "X-1"}
+    event = EventToSend("ExternalOrderCreated", body, "e-1", order.pk)
+    request = ActionRequest(operator, uuid4(), "they rang up")
+    operations.send(event, request=request)
+    operations.send(event, request=request)
+    with pytest.raises(OperationRefused, match="used for another action"):
+        operations.send(replace(event, id="e-2"), request=request)
+    assert InboxEvent.objects.filter(source="console").count() == 1
 
 
 @pytest.mark.parametrize(

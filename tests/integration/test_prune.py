@@ -372,7 +372,10 @@ def test_a_press_on_what_is_being_removed_is_refused(
         return found
 
     def press() -> None:
-        given = {"assign": ["somebody"], "export": [lambda text: None]}
+        given: dict[str, list[Any]] = {
+            "assign": ["somebody"],
+            "export": [lambda text: None],
+        }
         action = getattr(operations, name)
         action(parcel.pk, *given.get(name, []), request=request)
 

@@ -14,8 +14,10 @@ from monitoring.queries.graphs import labels_of
 from monitoring.queries.instance.entries import FieldChange, differences
 from monitoring.spoken import spoken
 from monitoring.statuses import look
+from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import (
     Definition,
+    InboxEvent,
     OperatorAction,
     ProcessInstance,
 )
@@ -47,7 +49,7 @@ FIELDS = {
 }
 """What a row says before and after, in words."""
 
-UNTOLD = ("way", "revision", "cause", "fingerprint", "token_id", "view_id")
+UNTOLD = ("way", "given", "revision", "cause", "fingerprint", "token_id", "view_id")
 """What of it stands elsewhere in the row, or says nothing."""
 
 
@@ -105,6 +107,13 @@ class AuditEntry:
     def tells_data(self) -> bool:
         """Whether it says values of data."""
         return tells_data(self.row.before) or tells_data(self.row.after)
+
+    @property
+    def tells_events(self) -> bool:
+        """Whether it says on which events an operation was begun."""
+        after = self.row.after or {}
+        action = OPERATIONS.get(after.get("action", "")) if "about" in after else None
+        return action is not None and action.model is InboxEvent
 
     @property
     def before(self) -> Any:

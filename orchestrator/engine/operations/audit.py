@@ -5,7 +5,8 @@ The effect and its row are one transaction. Pressing twice, or sending the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +14,7 @@ from uuid import UUID
 
 from django.contrib.auth.models import AnonymousUser
 from django.db import IntegrityError, transaction
+from django.utils.crypto import salted_hmac
 
 from orchestrator.engine.change import incidents
 from orchestrator.engine.storage.batch import database_now
@@ -47,6 +49,7 @@ def audited(
     carry_out: Callable[[], dict[str, Any]],
     target: dict[str, Any],
     named: Mapping[str, Any] = MappingProxyType({}),
+    given: Sequence[Any] = (),
 ) -> OperatorAction:
     """Carries an action out once, with its row in the same transaction; a refusal leaves a row of its own.
 
@@ -56,10 +59,13 @@ def audited(
         carry_out: does it, and returns what the row says of it.
         target: the column of the row that names what it is done to.
         named: what names it in the row's `after`, where no column does.
+        given: what it is told besides, of which the row keeps a digest.
 
     Raises:
         OperationRefused: it cannot be done, now or at the first press.
     """
+    if given:
+        named = {**named, "given": _digest(given)}
     done = OperatorAction.Result.DONE
     if known := _answered(action, request, target, named):
         return known
@@ -95,6 +101,12 @@ def _answered(
     if known.result == OperatorAction.Result.REFUSED:
         raise OperationRefused(known.detail)
     return known
+
+
+def _digest(given: Sequence[Any]) -> str:
+    """By what the same values are known again; nobody who has no key of ours can find out what they were."""
+    text = json.dumps(given, sort_keys=True, default=str)
+    return salted_hmac("orchestrator.audit", text, algorithm="sha256").hexdigest()
 
 
 def _is_of(known: OperatorAction, actor: Any) -> bool:

@@ -301,7 +301,8 @@ class ProcessOperation(Operation):
             after = {**shown(instance), **told}
             return {"instance": instance, "at": now, "before": before, "after": after}
 
-        return audited(self.name, request, carry_out, {"instance_id": instance_id})
+        target = {"instance_id": instance_id}
+        return audited(self.name, request, carry_out, target, given=given)
 
     def _check(self, instance: ProcessInstance, request: ActionRequest) -> None:
         """Refuses what is stale or impossible.
@@ -423,7 +424,8 @@ class EventOperation(Operation):
             }
             return {**about, "before": before, "after": _shown_event(settled)}
 
-        return audited(self.name, request, carry_out, {"event_id": event_pk})
+        target = {"event_id": event_pk}
+        return audited(self.name, request, carry_out, target, given=given)
 
 
 def _lock_parents(instance_id: UUID) -> None:

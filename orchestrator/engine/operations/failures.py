@@ -94,7 +94,7 @@ class FailuresOperation(Operation):
             announce_failures(newest.instance.name if newest.instance else "")
             return {"at": now, "before": before, "after": _told(mark)}
 
-        return audited(self.name, request, carry_out, {}, {"cause": cause})
+        return audited(self.name, request, carry_out, {}, {"cause": cause}, given)
 
 
 class MarkHandled(FailuresOperation):

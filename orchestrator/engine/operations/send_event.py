@@ -100,7 +100,9 @@ class SendEvent(Operation):
                     raise OperationRefused(named(error)) from None
                 raise
 
-        return audited(self.name, request, carry_out, {})
+        about = wanted.process_id, wanted.definition, wanted.key
+        given = wanted.type, dict(wanted.body), wanted.id, *about
+        return audited(self.name, request, carry_out, {}, given=given)
 
     def forbidden_to(
         self, user: Any, kind: str, definition: str = "", process: Any = None
