@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from django.db.models import Q, QuerySet
 from django.urls import reverse
 
+from monitoring.masking import sees_data
 from monitoring.queries.instances.filters import Filters
 from orchestrator.models import SavedView
 
@@ -16,7 +17,7 @@ from orchestrator.models import SavedView
 def views_for(
     user: Any, definitions: Collection[str] | None = None
 ) -> QuerySet[SavedView]:
-    """Those of the team and of a user, in the order of their names.
+    """Those of the team and of a user, in the order of their names; on data only for who may see it.
 
     Args:
         user: whose.
@@ -24,6 +25,8 @@ def views_for(
     """
     mine = Q(owner=None) | Q(owner=user.pk)
     found = SavedView.objects.filter(mine).order_by("name", "pk")
+    if not sees_data(user):
+        found = found.exclude(about__has_key="where")
     if definitions is None:
         return found
     return found.filter(about__definition__in=sorted(definitions))

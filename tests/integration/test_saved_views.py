@@ -21,6 +21,7 @@ from orchestrator.engine.operations import (
 from orchestrator.exceptions import OperationRefused, PermissionMissing, StaleRevision
 from orchestrator.models import OperatorAction, SavedView
 from tests.browser.samples import HARMFUL
+from tests.conftest import person
 
 pytestmark = pytest.mark.django_db
 
@@ -46,6 +47,20 @@ def page(client: Client, path: str = "/views/") -> str:
     answer = client.get(path)
     assert answer.status_code == 200
     return unescape(answer.content.decode())
+
+
+def test_s10_4_a_view_on_data_is_for_those_who_see_data(
+    client: Client, operator: User
+) -> None:
+    save_view("On data", ABOUT, True, request=by(operator))
+    save_view("Failed", {"status": "failed"}, True, request=by(operator))
+    client.force_login(person("outsider", "view_processinstance"))
+
+    assert "Failed" in page(client)
+    assert "On data" not in page(client)
+    assert "On data" not in page(client, "/processes/")
+    view = SavedView.objects.get(name="On data")
+    assert client.get(f"/views/{view.pk}/").status_code == 404
 
 
 def test_s10_4_a_list_is_saved_and_opened_from_a_link(
