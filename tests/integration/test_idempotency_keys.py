@@ -64,6 +64,18 @@ def test_a_key_is_good_for_what_was_asked_with_it_alone(
     assert "given" in OperatorAction.objects.get().after
 
 
+def test_a_row_without_a_digest_answers_as_it_did(
+    order: ProcessInstance, operator: User
+) -> None:
+    """As one that an earlier version has written while this one was rolled out."""
+    request = ActionRequest(operator, uuid4(), "on holiday")
+    done = operations.assign(order.pk, operator.username, request=request)
+    del done.after["given"]
+    done.save()
+
+    assert operations.assign(order.pk, operator.username, request=request) == done
+
+
 def test_an_event_that_is_another_is_not_said_to_be_sent(
     order: ProcessInstance, operator: User
 ) -> None:
