@@ -31,6 +31,12 @@ def attempts() -> dict[str, int]:
     return dict(rows)
 
 
+def ended(*processes: ProcessInstance) -> bool:
+    """Whether all of these processes have ended."""
+    live = ProcessInstance.objects.filter(finished_at=None)
+    return not live.filter(pk__in=[process.pk for process in processes]).exists()
+
+
 def test_a_thread_that_cannot_be_started_fails_its_own_call_alone(begin: Begin) -> None:
     workers = begin()
     started(p.OneCall, "makes none", "have_no_threads none")
@@ -39,12 +45,12 @@ def test_a_thread_that_cannot_be_started_fails_its_own_call_alone(begin: Begin) 
     blocking = [started(p.InThread, f"thread {number}") for number in range(2)]
     others = [started(p.OneCall, f"other {number}") for number in range(4)]
 
-    ended = ProcessInstance.objects.exclude(finished_at=None)
-    until(lambda: ended.filter(pk__in=[one.pk for one in others]).count() == 4, workers)
+    until(lambda: ended(*others), workers)
     runs = StepRun.objects.filter(instance__in=blocking)
     until(lambda: all("new thread" in run.error for run in runs.all()), workers)
     gate_file("none").unlink()
-    until(all_ended, workers)
+    afterwards = started(p.InThread, "afterwards")
+    until(lambda: ended(afterwards), workers)
     assert {attempts()[f"other {number}"] for number in range(4)} == {1}
     assert "is killed" not in said(workers)
 
@@ -73,7 +79,8 @@ def test_a_step_has_no_more_threads_than_it_may_though_processes_are_cancelled(
     until(lambda: begun("a0", "a1"), workers)
     for process in cancelled:
         operations.cancel(process.pk, request=request())
-    until(lambda: said(workers).count("settled by somebody else") == 2, workers)
+    log = workers.supervisor.log
+    until(lambda: log.read_text().count("settled by somebody else") == 2, workers)
     for number in range(2):
         started(p.InThread, f"b{number}")
     started(p.OneCall, "other")
