@@ -6,9 +6,11 @@ Django's own way truncates every table and makes permissions and content types a
 from functools import lru_cache
 from typing import Any
 
-from django.db import connections, transaction
+from django.db import OperationalError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import TransactionTestCase
+
+from orchestrator.engine.storage.receipts import TURNS, was_deadlock
 
 KEPT = {"django_migrations", "django_content_type", "auth_permission"}
 """Tables that migrations fill and tests only read."""
@@ -28,7 +30,20 @@ def _empty_all(case: TransactionTestCase) -> None:
 
 
 def empty(connection: BaseDatabaseWrapper) -> None:
-    """Removes every row but those of the tables that are kept, once nobody is writing any more."""
+    """Removes every row but those of the tables that are kept, once nobody is at them any more.
+
+    A page that is still being read takes its tables in another order: where the two wait for each other, again.
+    """
+    for _ in range(TURNS):
+        try:
+            return _empty(connection)
+        except OperationalError as error:
+            if not was_deadlock(error):
+                raise
+    return _empty(connection)
+
+
+def _empty(connection: BaseDatabaseWrapper) -> None:
     tables = _tables(connection.alias)
     quoted = ", ".join(connection.ops.quote_name(table) for table in tables)
     with transaction.atomic(connection.alias), connection.cursor() as cursor:
