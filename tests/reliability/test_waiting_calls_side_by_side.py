@@ -1,5 +1,7 @@
 """Calls in flight in one worker: what one does to the worker's threads or event loop harms no other."""
 
+from collections.abc import Callable
+
 import pytest
 
 from orchestrator.engine import operations
@@ -10,11 +12,11 @@ from tests.apps.waiting_calls.fixtures import (
     Begin,
     begin,
     forgotten,
-    said,
     waiting_calls,
 )
 from tests.apps.waiting_calls.ways import entries, gate_file, open_gate
 from tests.reliability.test_waiting_calls_in_trouble import begun, request
+from tests.services.workers import Workers
 
 __all__ = ["begin", "forgotten", "waiting_calls"]
 
@@ -23,6 +25,13 @@ pytestmark = [
     pytest.mark.usefixtures("waiting_calls"),
     pytest.mark.timeout(300),
 ]
+
+
+def log_of(workers: Workers) -> Callable[[], str]:
+    """Return a function that gives what they have logged since; before they may have worked for other tests."""
+    log = workers.supervisor.log
+    before = len(log.read_text())
+    return lambda: log.read_text()[before:]
 
 
 def attempts() -> dict[str, int]:
@@ -37,8 +46,11 @@ def ended(*processes: ProcessInstance) -> bool:
     return not live.filter(pk__in=[process.pk for process in processes]).exists()
 
 
-def test_a_thread_that_cannot_be_started_fails_its_own_call_alone(begin: Begin) -> None:
+def test_a_thread_that_cannot_be_started_fails_its_own_call_alone(
+    begin: Begin,
+) -> None:
     workers = begin()
+    logged = log_of(workers)
     started(p.OneCall, "makes none", "have_no_threads none")
     until(all_ended, workers)
     open_gate("none")
@@ -52,12 +64,13 @@ def test_a_thread_that_cannot_be_started_fails_its_own_call_alone(begin: Begin) 
     afterwards = started(p.InThread, "afterwards")
     until(lambda: ended(afterwards), workers)
     assert {attempts()[f"other {number}"] for number in range(4)} == {1}
-    assert "is killed" not in said(workers)
+    assert "is killed" not in logged()
 
 
 @pytest.mark.parametrize("how", ["stop", "exit"])
 def test_what_ends_the_event_loop_ends_no_call(begin: Begin, how: str) -> None:
     workers = begin()
+    logged = log_of(workers)
     started(p.OneCall, "before", "gate all")
     until(lambda: begun("before"), workers)
     started(p.OneCall, "guilty", f"end_the_loop {how}")
@@ -67,7 +80,7 @@ def test_what_ends_the_event_loop_ends_no_call(begin: Begin, how: str) -> None:
     until(all_ended, workers)
 
     assert set(attempts().values()) == {1}
-    assert "the event loop" in said(workers)
+    assert "the event loop" in logged()
 
 
 def test_a_step_has_no_more_threads_than_it_may_though_processes_are_cancelled(
@@ -75,12 +88,12 @@ def test_a_step_has_no_more_threads_than_it_may_though_processes_are_cancelled(
 ) -> None:
     """A thread cannot be ended: it keeps its place until it ends by itself."""
     workers = begin()
+    logged = log_of(workers)
     cancelled = [started(p.InThread, f"a{number}", "gate a") for number in range(2)]
     until(lambda: begun("a0", "a1"), workers)
     for process in cancelled:
         operations.cancel(process.pk, request=request())
-    log = workers.supervisor.log
-    until(lambda: log.read_text().count("settled by somebody else") == 2, workers)
+    until(lambda: logged().count("settled by somebody else") == 2, workers)
     for number in range(2):
         started(p.InThread, f"b{number}")
     started(p.OneCall, "other")
