@@ -55,9 +55,8 @@ class RevealSecrets(Operation):
 
         def carry_out() -> dict[str, Any]:
             self._check_somewhere(request)
-            if (
-                instances.lock(instance_id)[0] is None
-            ):  # else it may be removed meanwhile
+            locked, _ = instances.lock(instance_id)  # else it may be removed meanwhile
+            if locked is None:
                 raise OperationRefused(f"there is no process {instance_id}")
             rows = ProcessInstance.objects.select_related("definition")
             instance = rows.defer("data", "definition__graph").get(pk=instance_id)

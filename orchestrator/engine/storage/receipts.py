@@ -280,7 +280,7 @@ def _count_again(arrivals: Iterable[Arrival]) -> None:
         again[times - 1].append(name)
     for number, names in again.items():
         if number:
-            rows = InboxEvent.objects.filter(_of(names))
+            rows = InboxEvent.objects.filter(_is_row_of(names))
             rows.update(repeats=F("repeats") + number)
 
 
@@ -306,12 +306,14 @@ def _before(arrivals: Sequence[Arrival], new: Collection[int]) -> Known:
 def _known(names: Iterable[Name]) -> Known:
     """The rows of events, the first of each first."""
     found: dict[Name, list[InboxEvent]] = {}
-    for row in InboxEvent.objects.filter(_of(names)).defer("body").order_by("id"):
+    for row in (
+        InboxEvent.objects.filter(_is_row_of(names)).defer("body").order_by("id")
+    ):
         found.setdefault((row.source, row.event_id), []).append(row)
     return found
 
 
-def _of(names: Iterable[Name]) -> Q:
+def _is_row_of(names: Iterable[Name]) -> Q:
     """The condition of being the row of one of these events."""
     ids: dict[str, list[str]] = defaultdict(list)
     for source, id in names:
