@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery, UUIDField, Value
+from django.db.models.functions import Coalesce, Now
 from django.utils.translation import gettext as _
 
 from monitoring.queries.counts import MARK, ForEach, grouped
@@ -36,6 +36,9 @@ STILL = timedelta(minutes=1)
 
 LOOKED_AT = 1_000
 """Processes that one look looks at, of each status."""
+
+NONE_BEHIND = Value(UUID(int=(1 << 128) - 1), output_field=UUIDField())
+"""The greatest key."""
 
 SAY_SO = (Status.RUNNING, Status.RETRYING)
 """The statuses that say that a process goes on."""
@@ -87,9 +90,11 @@ def _still_of_each() -> QuerySet[ProcessInstance]:
 
 def _still(status: str) -> QuerySet[ProcessInstance]:
     """Those that stand still of the first that have this status."""
-    first = ProcessInstance.objects.live().filter(status=status)
-    keys = first.order_by("status", "pk").values("pk")[:LOOKED_AT]
-    rows = ProcessInstance.objects.filter(pk__in=keys, changed_at__lt=Now() - STILL)
+    rows = ProcessInstance.objects.live().filter(status=status)
+    # Up to that key, and not by the keys of the first ones: each of these would have to be found once more.
+    keys = rows.order_by("status", "pk").values("pk")
+    last_of_these = Coalesce(Subquery(keys[LOOKED_AT - 1 : LOOKED_AT]), NONE_BEHIND)
+    rows = rows.filter(pk__lte=last_of_these, changed_at__lt=Now() - STILL)
     still = rows.only("pk", "name", "changed_at").exclude(Exists(_goes_on()))
     for work, process in ((IssuedCommand, "instance"), (InboxEvent, "process")):
         waking = work._default_manager.filter(**{process: OuterRef("pk")})

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from monitoring.queries.instance import diagram, past, taken, timeline
+from monitoring.queries.instance import diagram, past, taken, timeline, transitions
 from orchestrator.engine.drain import drain
 from tests.services import emptying
 from tests.services.long_history import lengthen
@@ -45,14 +45,15 @@ LOOKS = [
 @pytest.fixture
 def processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[int, UUID]]:
     """Return two processes by the number of their transitions, the newer events of the longer one."""
-    for module, name in (
-        (taken, "LOOKED_AT"),
-        (past, "VISITS"),
-        (diagram, "VISITS"),
-        (timeline, "BARS"),
-        (timeline, "KNOTS"),
+    for module, name, most in (
+        (taken, "LOOKED_AT", FEW),
+        (past, "VISITS", FEW),
+        (diagram, "VISITS", FEW),
+        (timeline, "BARS", FEW // 2),
+        (timeline, "KNOTS", FEW),
+        (transitions, "SHORT", FEW),
     ):
-        monkeypatch.setattr(module, name, FEW)
+        monkeypatch.setattr(module, name, most)
     now = timezone.now()
     ends = {SHORT: now - timedelta(seconds=LONG + 60), LONG: now}
     found = {}

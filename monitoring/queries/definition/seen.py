@@ -7,13 +7,14 @@ steps. The more steps a graph has, the fewer processes are looked at; how many i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import itemgetter
 from uuid import UUID
 
 from monitoring.queries.among import among
+from monitoring.queries.counts import grouped
 from orchestrator.definition.graph import Graph
 from orchestrator.models import (
     Checkpoint,
@@ -78,19 +79,28 @@ def seen(definition: Definition, graph: Graph) -> Seen:
     visits = visits.exclude(status=StepStatus.NOT_TAKEN)
     visits = visits.exclude(kind__in=[StepKind.JOIN, StepKind.UNDO])
     # In no order: what is sorted is read to its end, and a process may have very many.
-    rows = visits.order_by().values_list("instance_id", "pk", "node")
-    found = sorted(rows[: 2 * VISITS])
-    in_full = len(found) < 2 * VISITS
-    visited = frozenset(node for _, _, node in found)
+    visits = visits.order_by()
+    ways: Iterable[tuple[Way, int]] = ()
+    edges: Iterable[tuple[str, int]] = ()
+    if definition.kind == Definition.Kind.PROCESS_MANAGER:
+        rows = visits.values_list("instance_id", "pk", "node")
+        found = sorted(rows[: 2 * VISITS])
+        number, visited = len(found), frozenset(node for _, _, node in found)
+        if number < 2 * VISITS:
+            ways = _ways(found, graph)
+    else:
+        counted = grouped(visits, "node", cap=2 * VISITS)
+        number = sum(one for _, one in counted)
+        visited = frozenset(node for node, _ in counted)
+        edges = _edges(keys, graph)
     known = {node.id for node in graph.nodes}
-    of_manager = definition.kind == Definition.Kind.PROCESS_MANAGER
     return Seen(
         len(keys),
         whole,
-        visited if in_full else None,
+        visited if number < 2 * VISITS else None,
         tuple(sorted(visited - known)),
-        tuple(sorted(_ways(found, graph))) if of_manager and in_full else (),
-        () if of_manager else tuple(sorted(_edges(keys, graph))),
+        tuple(sorted(ways)),
+        tuple(sorted(edges)),
     )
 
 
@@ -120,6 +130,7 @@ def _edges(keys: list[UUID], graph: Graph) -> Iterator[tuple[str, int]]:
     declared = {edge.id for edge in graph.edges}
     rows = Checkpoint.objects.filter(among("instance_id", keys)).exclude(edge="")
     taken = Counter[str]()
-    for text in rows.values_list("edge", flat=True)[:VISITS]:
-        taken.update(text.split(","))
+    for text, number in grouped(rows.order_by(), "edge", cap=VISITS):
+        for edge in text.split(","):
+            taken[edge] += number
     return ((edge, number) for edge, number in taken.items() if edge not in declared)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
@@ -38,6 +38,8 @@ from orchestrator.models import (
     IssuedCommand,
     OperatorAction,
     ProcessInstance,
+    StepRun,
+    Verdict,
     as_written,
 )
 
@@ -68,14 +70,30 @@ class Checkpoints:
         return min(times), max(times)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether there are no others."""
+        return self.newest and not self.next
+
+    @property
     def rows(self) -> Iterable[tuple[Checkpoint, Checkpoint | None]]:
         """Each with the one before it."""
         return zip_longest(self.page, [*self.page, *self.next][1:])
 
     def with_others(
-        self, instance: ProcessInstance, entries: list[Entry]
+        self,
+        instance: ProcessInstance,
+        entries: list[Entry],
+        moved: Collection[InboxEvent] | None = None,
+        visits: Sequence[StepRun] | None = None,
     ) -> HistoryPage:
-        """The entries of these and, between them, what did not move the instance."""
+        """The entries of these and, between them, what did not move the instance.
+
+        Args:
+            instance: the process.
+            entries: those of the transitions.
+            moved: all events that have moved it; None if they are not known.
+            visits: all its visits; None if they are not known.
+        """
         first, last = (self.page[0], self.page[-1]) if self.page else (None, None)
         since = last.at if last and self.next else None
         until = first.at if first and not self.newest else None
@@ -85,9 +103,9 @@ class Checkpoints:
         events = [entry.event for entry in entries if entry.event is not None]
         entries += actions(instance, events, since, until)
         entries.sort(key=lambda entry: (entry.at, entry.revision or 0), reverse=True)
-        ahead = overtaken(instance, events, keys.below)
+        ahead = overtaken(instance, events, keys.below, moved)
         commits = {checkpoint.cause: checkpoint.revision for checkpoint in self.page}
-        leading = leading_from(instance, self.page)
+        leading = leading_from(instance, self.page, visits)
         for entry in entries:
             entry.commit = entry.revision or commits.get(entry.cause)
             entry.leads_to = leading.get(entry.revision or 0)
@@ -101,6 +119,7 @@ def history_of(
     start: str,
     labels: Mapping[str, str],
     before: int | None = None,
+    visits: Sequence[StepRun] | None = None,
 ) -> HistoryPage:
     """One page of a process manager's history: its transitions, and between them what did not move it.
 
@@ -108,6 +127,7 @@ def history_of(
         start: the step in which instances of its definition start.
         labels: its steps as people read them.
         before: only transitions to revisions below this one.
+        visits: all its visits; None if they are not known.
     """
     page = checkpoints_of(instance.checkpoints.all(), before, PAGE)
     versions = versions_of(instance)
@@ -127,7 +147,8 @@ def history_of(
         for checkpoint, previous in page.rows
     ]
     versions.noted(entries)
-    return page.with_others(instance, [*entries, *deliveries(commands)])
+    moved = events.values() if page.is_whole else None
+    return page.with_others(instance, [*entries, *deliveries(commands)], moved, visits)
 
 
 def checkpoints_of(
@@ -286,19 +307,22 @@ def unmoving(
         since: its beginning.
         until: its end, which is no part of it.
     """
+    has_moved = Q(verdict__in=[Verdict.STARTED, Verdict.MOVED])
+    untried = Q(verdict=Verdict.RECEIVED, error="")
     there = keys.among(instance.events.all()).order_by("-pk")
-    looked_at = list(there.values_list("pk", flat=True)[: LOOKED_AT + 1])
-    rows = InboxEvent.objects.filter(pk__in=looked_at[:LOOKED_AT])
-    rows = rows.exclude(verdict__in=["started", "moved"]).filter(
-        ~Q(verdict="received") | ~Q(error="")
+    looked_at = list(
+        there.annotate(told=~(has_moved | untried)).values_list(
+            "pk", "received_at", "told"
+        )[: LOOKED_AT + 1]
     )
-    if since is not None:
-        rows = rows.filter(received_at__gte=since)
-    if until is not None:
-        rows = rows.filter(received_at__lt=until)
-    found = list(rows.order_by("-pk")[: PAGE + 1])
-    cut = len(found) > PAGE or len(looked_at) > LOOKED_AT
-    return list(map(_event_entry, found[:PAGE])), cut
+    wanted = [
+        pk
+        for pk, at, told in looked_at[:LOOKED_AT]
+        if told and (since is None or at >= since) and (until is None or at < until)
+    ]
+    rows = InboxEvent.objects.filter(pk__in=wanted[:PAGE]).order_by("-pk")
+    cut = len(wanted) > PAGE or len(looked_at) > LOOKED_AT
+    return list(map(_event_entry, rows)) if wanted else [], cut
 
 
 def actions(

@@ -18,18 +18,22 @@ MOST = 200
 
 
 def leading_from(
-    instance: ProcessInstance, page: Iterable[Checkpoint]
+    instance: ProcessInstance,
+    page: Iterable[Checkpoint],
+    visits: Iterable[StepRun] | None = None,
 ) -> dict[int, int]:
     """For transitions of a page, by their numbers, the later one that each led to.
 
     Args:
         instance: the process.
         page: its checkpoints that are shown, newest first.
+        visits: all its visits; None if they are not known.
     """
     shown = list(page)
     if not shown:
         return {}
-    found = _passed_deadlines(instance, shown)
+    without = visits is not None and not any(run.deadlines_fired for run in visits)
+    found = {} if without else _passed_deadlines(instance, shown)
     found |= _after_failures(shown)
     for checkpoint in shown:
         cause = checkpoint.moved_by

@@ -5,7 +5,7 @@ No row says so: it is read from the order of the receipts and that in which they
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet
@@ -31,7 +31,10 @@ class WentAhead:
 
 
 def overtaken(
-    instance: ProcessInstance, events: Iterable[InboxEvent], below: int | None = None
+    instance: ProcessInstance,
+    events: Iterable[InboxEvent],
+    below: int | None = None,
+    moved: Collection[InboxEvent] | None = None,
 ) -> dict[int, WentAhead]:
     """What went ahead of those of these events that were overtaken, by their keys.
 
@@ -39,6 +42,7 @@ def overtaken(
         instance: the process.
         events: some of its events.
         below: all that was received before the last of those decided has a smaller key.
+        moved: all events that have moved it; None if they are not known.
     """
     open_, decided = list[InboxEvent](), list[InboxEvent]()
     for event in events:
@@ -46,30 +50,38 @@ def overtaken(
         (open_ if is_open else decided).append(event)
     there = instance.events.all()
     until = there.filter(pk__lt=below) if below is not None else there
-    return {
-        event.pk: WentAhead([row.type for row in ahead[:NAMED]], len(ahead[NAMED:]))
-        for some, rows, wanted in (
-            (open_, there, Q()),
-            (decided, until, _before(decided)),
-        )
-        for event, ahead in _ahead(some, rows, wanted)
-        if ahead
-    }
+    found: dict[int, WentAhead] = {}
+    for some, rows, wanted in (
+        (open_, there, Q()),
+        (decided, until, _before(decided)),
+    ):
+        later = _moved(some, rows, wanted) if moved is None else moved
+        found |= _ahead(some, sorted(later, key=lambda row: row.pk))
+    return found
 
 
-def _ahead(
+def _moved(
     events: list[InboxEvent], there: QuerySet[InboxEvent], wanted: Q
-) -> Iterable[tuple[InboxEvent, list[InboxEvent]]]:
+) -> Iterable[InboxEvent]:
+    """The wanted ones that have moved the process, of those received after the first of some events."""
     if not events:
         return []
     later = there.filter(pk__gt=min(event.pk for event in events)).order_by("-pk")
     looked_at = InboxEvent.objects.filter(pk__in=later.values("pk")[:LOOKED_AT])
-    moved = looked_at.filter(wanted, revision__isnull=False).order_by("pk")
-    rows = list(moved.only("type", "revision", "handled_at"))
-    return (
-        (event, [row for row in rows if row.pk > event.pk and _went_ahead(row, event)])
-        for event in events
-    )
+    rows = looked_at.filter(wanted, revision__isnull=False)
+    return rows.only("type", "revision", "handled_at")
+
+
+def _ahead(events: list[InboxEvent], moved: list[InboxEvent]) -> dict[int, WentAhead]:
+    """What went ahead of some events, among those that have moved the process, in the order of their receipts."""
+    found: dict[int, WentAhead] = {}
+    for event in events:
+        ahead = [
+            row.type for row in moved if row.pk > event.pk and _went_ahead(row, event)
+        ]
+        if ahead:
+            found[event.pk] = WentAhead(ahead[:NAMED], len(ahead[NAMED:]))
+    return found
 
 
 def _went_ahead(row: InboxEvent, event: InboxEvent) -> bool:

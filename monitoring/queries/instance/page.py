@@ -28,6 +28,7 @@ from monitoring.queries.instance.history import history_of
 from monitoring.queries.instance.parked import Parked, parked_of
 from monitoring.queries.instance.past import (
     PastMoment,
+    all_of,
     moment_of,
     newest_runs,
     runs_then,
@@ -298,7 +299,7 @@ def _of_process_manager(
         drawing_of(graph, instance.definition.fingerprint),
         instance_state(graph, instance, runs, taken_edges(instance)),
         [visit_row(run, labels, instance) for run in runs[-LISTED:]],
-        history_of(instance, start_of(graph), labels, before),
+        history_of(instance, start_of(graph), labels, before, all_of(runs)),
         [(edge, labels[edge.target]) for edge in accepted_now(graph, instance)],
         open_run.wake_at if open_run and not instance.finished_at else None,
         open_run is not None and is_past(open_run),
@@ -310,7 +311,7 @@ def _of_process_manager(
         refusals,
         header_buttons(process, refusals, primary=_primary(trouble)),
         labels.get(instance.step, instance.step),
-        timeline_of(instance, labels),
+        timeline_of(instance, labels, newest=runs),
         open_run=open_run,
         panel=step_panel(instance, labels, filters.step),
         timeouts=timeouts_now(open_run, instance, labels),

@@ -53,9 +53,9 @@ def parked_of(
     instance: ProcessInstance, graph: Graph, labels: Mapping[str, str]
 ) -> Parked:
     """What is parked for a process, by type, the oldest first."""
-    rows = _by_type(instance)
-    if not rows:
+    if not instance.parked:
         return Parked([], 0)
+    rows = _by_type(instance)
     takers, here = _takers(graph), _current(instance)
     types = [_of_type(row, takers.get(row["type"], []), here, labels) for row in rows]
     return Parked(types, max(instance.parked - sum(row.number for row in types), 0))

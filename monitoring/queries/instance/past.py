@@ -190,6 +190,11 @@ def newest_runs(instance: ProcessInstance) -> list[StepRun]:
     return list(rows.order_by(*NEWEST)[:VISITS])[::-1]
 
 
+def all_of(newest: list[StepRun]) -> list[StepRun] | None:
+    """All visits of a process manager, if its newest are all."""
+    return newest if len(newest) < VISITS else None
+
+
 def runs_then(moment: PastMoment) -> list[StepRun]:
     """The newest visits of a process manager as they were at a moment, the oldest first."""
     rows = moment.present.step_runs.filter(item=None, started_at__lte=moment.at)

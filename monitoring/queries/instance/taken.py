@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from monitoring.queries.instance.transitions import transitions_of
 from monitoring.queries.instance.versions import versions_of
 from orchestrator.models import Definition, OperatorAction, ProcessInstance
 
@@ -53,13 +54,10 @@ def _taken(
 
 def _at_both_ends(instance: ProcessInstance, since: int, last: int) -> set[str]:
     """What the first transitions and the last ones have taken."""
-    rows = instance.checkpoints.exclude(edge="").order_by()
-    if since:
-        rows = rows.filter(revision__gte=since)
-    first = rows.filter(revision__lte=min(since + LOOKED_AT, last))
-    newest = rows.filter(revision__gt=max(last - LOOKED_AT, 0), revision__lte=last)
-    said = first.values_list("edge").union(newest.values_list("edge"))
-    return {edge for (text,) in said for edge in text.split(",")}
+    begin = (since, min(since + LOOKED_AT, last))
+    end = (max(last - LOOKED_AT + 1, since), last)
+    said = transitions_of(instance).edges([begin, end])
+    return {edge for text in said for edge in text.split(",")}
 
 
 def _given_up(instance: ProcessInstance) -> Iterator[tuple[int, int]]:

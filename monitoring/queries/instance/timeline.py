@@ -27,6 +27,7 @@ from monitoring.queries.instance.stretches import (
     troubled_spans,
     turns_of,
 )
+from monitoring.queries.instance.transitions import transitions_of
 from monitoring.statuses import look
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 
@@ -207,6 +208,7 @@ def timeline_of(
     instance: ProcessInstance,
     labels: Mapping[str, str],
     moment: PastMoment | None = None,
+    newest: Sequence[StepRun] | None = None,
 ) -> Timeline:
     """Reads the timeline of a process.
 
@@ -214,13 +216,17 @@ def timeline_of(
         instance: the process as it is now.
         labels: its steps as people read them.
         moment: that is looked at; None for now.
+        newest: its newest visits if they are read, more than are drawn if there are; of a process manager, for now.
     """
     now = timezone.now()
     marks = _marks(instance)
     live = instance.finished_at is None
     times = [instance.started_at, *(at for _, at in marks)]
     axis = axis_of([*times, now] if live else times)
-    runs, cut = _runs(instance, moment)
+    if newest is None:
+        runs, cut = _runs(instance, moment)
+    else:
+        runs, cut = list(newest[-BARS:]), len(newest) > BARS
     near = _axis_of_bars(runs, moment, now) if cut else axis
     rows = _rows(runs, instance, labels, near, now)
     return Timeline(
@@ -241,9 +247,9 @@ def _marks(instance: ProcessInstance) -> list[tuple[int, datetime]]:
     """Transitions evenly from all of a process's history, the first and the last among them."""
     last = instance.revision
     step = max(-(-last // KNOTS), 1)
-    wanted = sorted({*range(1, last + 1, step), last})
-    rows = instance.checkpoints.filter(revision__in=wanted)
-    return list(rows.order_by("revision").values_list("revision", "at"))
+    wanted = {*range(1, last + 1, step), last}
+    rows = transitions_of(instance).numbered(wanted)
+    return [(row.revision, row.at) for row in rows]
 
 
 def _runs(
@@ -283,15 +289,12 @@ def _status_lane(
 ) -> list[StatusLane]:
     """The process itself, if it was in trouble or paused around the moment."""
     last = (moment or instance).revision
-    rows = instance.checkpoints.filter(
-        revision__gt=last - BARS, revision__lte=last + BARS // 2
-    )
-    told = list(rows.order_by("revision").values_list("at", "status", "revision"))
+    told = transitions_of(instance).between(last - BARS + 1, last + BARS // 2)
     if not told:
         return []
-    ongoing = told[-1][2] == instance.revision
-    until = (instance.finished_at or now) if ongoing else max(at for at, *_ in told)
-    spans = troubled_spans(((at, status) for at, status, _ in told), until)
+    ongoing = told[-1].revision == instance.revision
+    until = (instance.finished_at or now) if ongoing else max(row.at for row in told)
+    spans = troubled_spans(((row.at, row.status) for row in told), until)
     bars = [
         StatusBar(
             span,

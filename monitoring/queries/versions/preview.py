@@ -19,7 +19,7 @@ from orchestrator.engine.operations import migrate, plan_migration
 from orchestrator.exceptions import ProcessionError
 from orchestrator.models import Definition, ProcessInstance
 
-LOOKED_AT = 15
+LOOKED_AT = 10
 """Processes that are looked at one by one, the newest: each is planned as it would be carried over."""
 
 

@@ -65,7 +65,7 @@ class Processes:
         commands = IssuedCommand.objects.failing()
         due = Q(wake_at__isnull=False) | Q(remaining__isnull=False)
         held = self._open().filter(due).exclude(error="")
-        return self._of(commands) | self._of(held)
+        return self._of(commands, held)
 
     @cached_property
     def failed(self) -> set[UUID]:
@@ -95,9 +95,15 @@ class Processes:
     def _open(self) -> QuerySet[StepRun]:
         return StepRun.objects.filter(finished_at=None)
 
-    def _of(self, rows: QuerySet[Any]) -> set[UUID]:
-        mine = rows.filter(instance__in=self._keys).order_by()
-        return set(mine.values_list("instance_id", flat=True).distinct())
+    def _of(self, *kinds: QuerySet[Any]) -> set[UUID]:
+        """Those among them with rows of any of these kinds."""
+        mine = (
+            rows.filter(instance__in=self._keys).order_by().values_list("instance_id")
+            for rows in kinds
+        )
+        first, *others = mine
+        found = first.union(*others) if others else first.distinct()
+        return {key for (key,) in found}
 
 
 class Circumstances:
