@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -23,7 +24,7 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 from bench.sockets import Sockets, Told
 
 # As in static/monitoring/live.js.
-QUICK, BESIDE, RESYNC, SETTLED = 0.12, 2.0, 10.0, 1.5
+QUICK, BESIDE, LATE, RESYNC, SETTLED = 0.12, 2.0, 1.0, 10.0, 1.5
 ANSWER = 10.0
 """Seconds after which a request is given up, as templates/monitoring/base.html says."""
 
@@ -96,7 +97,7 @@ class FetchingPage:
     failures: int = 0
     unanswered: int = 0
     pace: float = 0.0
-    due: float = 0.0
+    due: float = inf
     last: float = 0.0
     told: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -123,30 +124,42 @@ class FetchingPage:
                 return
             self.soon(QUICK if own else BESIDE)
 
-    def soon(self, pause: float) -> None:
+    def soon(self, pause: float, pace: float | None = None) -> None:
         """Fetches when that pause, or the pace all are asked for, has gone by since the last fetch."""
-        when = max(time.monotonic(), self.last + max(pause, self.pace))
-        self.due = min(self.due, when) if self.due else when
+        pace = self.pace if pace is None else pace
+        self.due = min(self.due, max(time.monotonic(), self.last + max(pause, pace)))
         self.told.set()
 
     async def fetch(self) -> None:
-        """Fetches whenever it is due, for as long as the page is open."""
+        """Fetches whenever it is due, for as long as the page is open; every RESYNC seconds it is."""
+        looks = time.monotonic() + RESYNC
         while True:
-            while (left := self.due - time.monotonic()) > 0:
+            while (left := min(self.due, looks) - time.monotonic()) > 0:
                 self.told.clear()
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self.told.wait(), left)
-            self.due = time.monotonic() + RESYNC
-            begun = self.last = time.monotonic()
-            try:
-                async with asyncio.timeout(ANSWER):
-                    await self._ask()
-                self.unanswered = 0
-            except OSError:  # it asks again, in RESYNC seconds at the latest
-                self.unanswered += 1
-            self.last += time.monotonic() - begun
+            if time.monotonic() >= looks:
+                looks += RESYNC
+                self.soon(QUICK)
+                continue
+            self.due = inf
+            late = await self._ask_in_time()
+            self.last = time.monotonic()
+            if late:
+                self.soon(LATE, 0)
 
-    async def _ask(self) -> None:
+    async def _ask_in_time(self) -> bool:
+        """Asks; whether the server had no time for an answer."""
+        try:
+            async with asyncio.timeout(ANSWER):
+                late = not await self._ask()
+        except OSError:  # it asks again, in RESYNC seconds
+            self.unanswered += 1
+            return False
+        self.unanswered = self.unanswered + 1 if late else 0
+        return late
+
+    async def _ask(self) -> bool:
         place = urlsplit(self.site)
         reader, writer = await asyncio.open_connection(place.hostname, place.port)
         try:
@@ -158,9 +171,12 @@ class FetchingPage:
             answer = await reader.read(-1)
         finally:
             writer.close()
+        if answer.startswith(b"HTTP/1.1 503") and b"retry-after" in answer:
+            return False
         if not answer.startswith(b"HTTP/1.1 200"):
             raise ConnectionError(f"a page was answered {answer[:200]!r}")
         self.fetched += 1
         if shown := SHOWN.search(answer):
             self.shown = int(shown[1])
             self.shows(self.shown)
+        return True

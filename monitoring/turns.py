@@ -4,9 +4,8 @@ What an open page fetches is computed in Python, which computes one thing at a t
 done, and would keep the event loop, which tells the pages of changes, waiting for the interpreter. Whoever waits here
 costs nothing, and finds that others who asked meanwhile have been answered with the same (`sharing`).
 
-When there are more pages than can be answered, some are turned away and ask again ten seconds later, as the others do:
-in the same order. So that these are not the same ones for ever, a page says how often it has had no answer, and who
-had none most often is next.
+When there are more pages than can be answered, some are turned away and ask again a second later. So that these are not
+the same ones for ever, a page says how often it has had no answer, and who had none most often is next.
 """
 
 import asyncio
@@ -32,6 +31,9 @@ LONGEST = 10.0
 
 PATIENCE = 6.0
 """Seconds that a request waits for its turn: a page gives it up after ten, and must have its answer before."""
+
+AGAIN = 1
+"""Seconds after which a page that had no turn is to ask again; the others go on looking every ten."""
 
 UNANSWERED = b"procession-unanswered"
 """The header in which a page says how many of its requests in a row had no answer (`static/monitoring/page.js`)."""
@@ -138,6 +140,10 @@ def unanswered(scope: dict[str, Any]) -> int:
 
 async def _answer_too_late(send: Any) -> None:
     status = HTTPStatus.SERVICE_UNAVAILABLE
-    headers = [(b"content-length", b"0"), (b"cache-control", b"no-store")]
+    headers = [
+        (b"content-length", b"0"),
+        (b"cache-control", b"no-store"),
+        (b"retry-after", str(AGAIN).encode()),
+    ]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b""})

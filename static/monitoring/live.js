@@ -12,6 +12,7 @@ const DRAWING = 700; // between two looks whether a large diagram has been laid 
 const QUICK = 120; // between two fetches of a process's page when the process has changed
 const LIST = 700; // of a list when anything has
 const BESIDE = 2_000; // of a process's page when others have changed, of which it shows no more than counts
+const LATE = 1_000; // after a fetch for which the server had no time: then this page is the next one
 const CLOSED = [4401, 4403];
 
 const light = document.getElementById("live");
@@ -37,9 +38,9 @@ function show(state) {
 }
 
 /** Fetches soon: at once after a quiet time, else after a pause: a busy process costs a few requests a second. */
-function soon(pause = own ? QUICK : LIST) {
+function soon(pause = own ? QUICK : LIST, asked = pace) {
   const now = Date.now();
-  const when = Math.max(now, last + Math.max(pause, pace));
+  const when = Math.max(now, last + Math.max(pause, asked));
   if (unseen() || (timer && due <= when)) return;
   clearTimeout(timer);
   due = when;
@@ -61,6 +62,7 @@ async function catchUp() {
   last += Date.now() - begun; // a page that is long to fetch is fetched less often
   if (answer === "fresh") fresh = new Date();
   if (answer !== "closed" && undrawn()) setTimeout(() => soon(), DRAWING);
+  if (answer === "late") soon(LATE, 0);
   if (answer === "closed") close();
   else if (answer !== "fresh") show("stale");
   else show([socket, former].some((one) => one?.readyState === WebSocket.OPEN) ? "live" : "reconnecting");

@@ -8,7 +8,10 @@ let unanswered = 0; // requests in a row; of pages that wait the server answers 
 let running = false;
 let again = false;
 
-/** Fetches what has changed since the revision shown: "fresh", "refused", "closed", or "failed" without an answer. */
+/**
+ * Fetches what has changed since the revision shown: "fresh", "refused", "closed", "late" when it had no turn among all
+ * pages that ask, or "failed" without an answer.
+ */
 export async function refresh() {
   if (running) {
     again = true;
@@ -64,7 +67,8 @@ async function request(verb, path, source, headers = {}) {
 document.addEventListener("htmx:after:request", (event) => {
   const { sourceElement, response } = event.detail.ctx;
   const closed = response.raw.redirected || [401, 403].includes(response.status);
-  const answer = closed ? "closed" : response.raw.ok ? "fresh" : "refused";
+  const late = response.status === 503 && response.headers.has("Retry-After");
+  const answer = closed ? "closed" : response.raw.ok ? "fresh" : late ? "late" : "refused";
   answers.set(sourceElement, answer);
   if (sourceElement === main && answer !== "fresh") event.preventDefault();
 });

@@ -32,13 +32,18 @@ def asking(query: bytes = b"rows=1&since=3", method: str = "GET") -> dict[str, A
 
 async def sent(site: InTurn, scope: dict[str, Any]) -> int:
     """The status that is answered."""
+    return int((await answered(site, scope))["status"])
+
+
+async def answered(site: InTurn, scope: dict[str, Any]) -> dict[str, Any]:
+    """The status that is answered, and its headers."""
     messages: list[dict[str, Any]] = []
 
     async def send(message: dict[str, Any]) -> None:
         messages.append(message)
 
     await site(scope, None, send)
-    return int(messages[0]["status"])
+    return messages[0]
 
 
 async def settled() -> None:
@@ -93,8 +98,10 @@ async def test_who_has_waited_for_too_long_is_told_so_and_not_worked_for(
     await settled()
     monkeypatch.setattr(turns, "PATIENCE", 0.01)
 
-    assert await sent(in_turn, asking()) == 503
+    answer = await answered(in_turn, asking())
 
+    assert answer["status"] == 503
+    assert (b"retry-after", b"1") in answer["headers"]
     site.answers.set()
     await asyncio.gather(*first)
     assert len(site.asked) == AT_ONCE
