@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from monitoring.queries.as_text import as_text, time_of
 from monitoring.queries.failures import names_of
 from monitoring.queries.lately import transitions_since
 from orchestrator.models import Incident
@@ -128,9 +129,9 @@ def last_hour(until: datetime) -> LastHour:
 def _transitions(until: datetime) -> tuple[list[tuple[str, int, bool]], int]:
     """Transitions of the hour with name, minute and whether they ended their process; and for how many each stands."""
     found, every = transitions_since(until - HOUR, LOOKED_AT)
-    given = found.values_list("instance__name", "at", "status")
+    given = found.values_list("instance__name", as_text("at"), "status")
     moved = [
-        (name, _minute(at, until), status in ENDED)
+        (name, _minute(time_of(at), until), status in ENDED)
         for name, at, status in given[:LOOKED_AT]
     ]
     return moved, every
@@ -139,8 +140,9 @@ def _transitions(until: datetime) -> tuple[list[tuple[str, int, bool]], int]:
 def _failures(until: datetime) -> tuple[list[tuple[str, int]], bool]:
     """The newest failures with name and minute, and whether there may be more in the hour."""
     newest = Incident.objects.order_by("-pk")
-    rows = newest.values_list("fingerprint", "pk", "opened_at")[:FAILURES]
-    found = [row for row in rows if row[2] >= until - HOUR]
+    rows = newest.values_list("fingerprint", "pk", as_text("opened_at"))[:FAILURES]
+    told = ((cause, key, time_of(at)) for cause, key, at in rows)
+    found = [(cause, key, at) for cause, key, at in told if at >= until - HOUR]
     one_of = {cause: key for cause, key, _ in found}
     names = names_of(one_of.values())
     named = [

@@ -10,13 +10,16 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import ceil
+from typing import Any
 from uuid import UUID
 
-from django.db.models import BooleanField, ExpressionWrapper, QuerySet, TextField
-from django.db.models.functions import Cast
+from django.core.exceptions import EmptyResultSet
+from django.db import connections
+from django.db.models import BooleanField, ExpressionWrapper, QuerySet
 from django.utils import timezone
 
 from monitoring.queries.among import among
+from monitoring.queries.as_text import as_text
 from monitoring.queries.counts import short
 from monitoring.queries.doing import WINDOWS, came_to_its_end
 from monitoring.queries.lately import transitions_since
@@ -109,7 +112,7 @@ def window(definition: Definition, name: str, step: str = "") -> Window:
     rows, every = transitions_since(since, LOOKED_AT)
     mine = rows.filter(instance__definition=definition.pk)
     moments: set[Moment] = set(
-        mine.values_list(_written("instance_id"), _written("at"))[:LOOKED_AT]
+        mine.values_list(as_text("instance_id"), as_text("at"))[:LOOKED_AT]
     )
     steps: dict[str, Passed] = defaultdict(Passed)
     processes = {UUID(process) for process, _ in moments}
@@ -143,24 +146,56 @@ def _finished(
     counted: set[Moment] | None,
 ) -> bool:
     """Notes the visits that ended, at the counted moments or at all; whether there may be more."""
-    over = ExpressionWrapper(came_to_its_end(WINDOWS[name]), BooleanField())
-    times = _written("started_at"), _written("finished_at")
-    columns = _written("instance_id"), "node", *times, "over"
-    # What is not over is left out only here: the database would look for others in its place.
-    rows = list(visits.annotate(over=over).values_list(*columns)[:VISITS])
-    for process, node, began, ended, is_over in rows:
-        if is_over and (counted is None or (process, ended) in counted):
+    looked_at = visits.annotate(
+        process=as_text("instance_id"),
+        began=as_text("started_at"),
+        ended=as_text("finished_at"),
+        over=ExpressionWrapper(came_to_its_end(WINDOWS[name]), BooleanField()),
+    ).values("process", "node", "began", "ended", "over")[:VISITS]
+    number, rows = _over(looked_at, counted)
+    for process, node, began, ended in rows:
+        if counted is None or (process, ended) in counted:
             took = datetime.fromisoformat(ended) - datetime.fromisoformat(began)
             steps[node].finished.add(process)
             steps[node].seconds.append(max(took.total_seconds(), 0.0))
-    return len(rows) >= VISITS
+    return number >= VISITS
+
+
+def _over(
+    looked_at: QuerySet[Any], counted: set[Moment] | None
+) -> tuple[int, list[tuple[str, str, str, str]]]:
+    """How many visits are looked at, and those of them that are over and ended at one of the counted moments.
+
+    A statement around theirs asks it: by conditions of their own the database would look for others instead.
+    """
+    try:
+        statement, given = looked_at.query.sql_with_params()
+    except EmptyResultSet:
+        return 0, []
+    connection, wanted = connections[looked_at.db], "one.over"
+    if counted is not None and connection.vendor == "postgresql":
+        wanted += " AND one.ended = ANY(%s)"
+        given = (*given, [at for _, at in counted])
+    with connection.cursor() as cursor:
+        # The inner statement comes from the query compiler.
+        cursor.execute(
+            f"""
+            WITH looked_at AS ({statement})
+            SELECT counted.number, one.process, one.node, one.began, one.ended
+            FROM (SELECT COUNT(*) AS number FROM looked_at) AS counted
+            LEFT JOIN looked_at AS one ON {wanted}
+            """,  # noqa: S608
+            given,
+        )
+        found = cursor.fetchall()
+    return found[0][0], [row for _, *row in found if row[0] is not None]
 
 
 def _failed(
     steps: dict[str, Passed], told: QuerySet[Incident], counted: set[Moment] | None
 ) -> bool:
     """Notes the failures that people were told of, at the counted moments or at all; whether there may be more."""
-    columns = _written("instance_id"), "step", _written("opened_at")
+    columns = as_text("instance_id"), "step", as_text("opened_at")
     rows = list(
         told.exclude(step="")
         .exclude(kind__in=OF_EVENTS)
@@ -170,8 +205,3 @@ def _failed(
         if counted is None or (process, at) in counted:
             steps[step].failed.add(process)
     return len(rows) >= FAILURES
-
-
-def _written(column: str) -> Cast:
-    """A value as the database writes it, the same for the same."""
-    return Cast(column, TextField())
