@@ -25,7 +25,7 @@ from monitoring.statuses import look
 from orchestrator.models import Checkpoint, InboxEvent, ProcessInstance, Verdict
 from orchestrator.models.inbox_event import PROBLEMS
 
-PAGE = 50
+PAGE = 30
 LOOKED_AT = 1_000
 """Events that one page looks at for what no index finds; the page after it goes on from there."""
 

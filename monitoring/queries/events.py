@@ -10,7 +10,7 @@ from monitoring.queries.definition_name import definition_name
 from orchestrator.models import InboxEvent
 from orchestrator.models.inbox_event import PROBLEMS
 
-PAGE = 50
+PAGE = 30
 SOURCES = 200
 """Of so many sources, in the order of their names, an event is found by its id alone."""
 TABS = (*PROBLEMS, "parked")

@@ -435,13 +435,13 @@ def test_s8_1_an_open_page_keeps_its_rows_and_counts_what_is_new(
 def test_s8_1_a_page_of_many_takes_few_queries(
     read: Callable[..., str], django_assert_max_num_queries: Callable[[int], object]
 ) -> None:
-    for number in range(30):
+    for number in range(paging.PAGE - 1):
         place(f"P-{number}")
     asking()
     read("/waits/")
 
     with django_assert_max_num_queries(60):  # type: ignore[attr-defined]
-        assert len(shown(read("/waits/"))) == 31
+        assert len(shown(read("/waits/"))) == paging.PAGE
 
 
 def test_s8_1_an_empty_page_says_what_would_be_there(read: Callable[..., str]) -> None:

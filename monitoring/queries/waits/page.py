@@ -21,7 +21,7 @@ from monitoring.queries.waits.filters import (
 from monitoring.queries.waits.wait import Wait, read, waits_of
 from orchestrator.models import StepRun
 
-PAGE = 50
+PAGE = 30
 
 
 @dataclass(frozen=True)
