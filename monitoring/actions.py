@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any, Self
@@ -137,10 +138,11 @@ class ActionForm(forms.Form):
 def address_of(request: HttpRequest) -> str | None:
     """Where a request comes from, for the audit; None where a socket of Unix or a proxy gives no address."""
     given = request.META.get("REMOTE_ADDR") or ""
-    try:
-        return str(ip_address(given.partition("%")[0]))  # the database knows no zones
-    except ValueError:
-        return None
+    host, _colon, _port = given.rpartition(":")  # some proxies add it
+    for one in (given, host.strip("[]")):
+        with suppress(ValueError):
+            return str(ip_address(one.partition("%")[0]))  # the database knows no zones
+    return None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 
 from monitoring.access import may
-from monitoring.actions import FromProgram
+from monitoring.actions import FromProgram, address_of
 from monitoring.api.answers import NotAnswered
 from monitoring.api.bodies import read
 from monitoring.api.wrong_tokens import wrong_tokens
@@ -107,7 +107,7 @@ def _digest(request: HttpRequest) -> str:
 
 def _not_known(request: HttpRequest) -> NotAnswered:
     """The refusal of whoever brings none, or a wrong one."""
-    address = request.META.get("REMOTE_ADDR") or ""
+    address = address_of(request) or ""
     wait = wrong_tokens.add(address)
     if wait:
         said = _("Too many requests without a token that is good. Wait a while.")

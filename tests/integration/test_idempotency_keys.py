@@ -9,7 +9,7 @@ from django.test import Client
 
 from orchestrator.engine import operations
 from orchestrator.engine.operations import ActionRequest, EventToSend
-from orchestrator.exceptions import OperationRefused
+from orchestrator.exceptions import OperationRefused, StaleRevision
 from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance
 from tests.conftest import person
 from tests.services.forms_of_actions import failed_order
@@ -48,6 +48,19 @@ def test_a_refusal_of_another_person_is_not_told_as_ones_own(
     assert pressed(person("reader", "view_processinstance"), order, key) == 403
     assert pressed(operator, order, key) == 409
     assert pressed(operator, order, str(uuid4())) == 302
+
+
+def test_who_asks_again_is_refused_for_the_same_reason(
+    order: ProcessInstance, operator: User
+) -> None:
+    reader, key = person("reader", "view_processinstance"), str(uuid4())
+    assert [pressed(reader, order, key) for _ in range(2)] == [403, 403]
+
+    stale = ActionRequest(operator, uuid4(), "late", order.revision - 1)
+    for _ in range(2):
+        with pytest.raises(StaleRevision):
+            operations.escalate(order.pk, request=stale)
+    assert OperatorAction.objects.count() == 2
 
 
 def test_a_key_is_good_for_what_was_asked_with_it_alone(
@@ -94,7 +107,10 @@ def test_an_event_that_is_another_is_not_said_to_be_sent(
     [
         ("10.0.0.1", "10.0.0.1"),
         ("fe80::1%eth0", "fe80::1"),
-        ("10.0.0.1:443", None),
+        ("10.0.0.1:443", "10.0.0.1"),
+        ("[2001:db8::1]:443", "2001:db8::1"),
+        ("::1", "::1"),
+        ("10.0.0.1:2:3", None),
         ("unknown", None),
         ("", None),
     ],

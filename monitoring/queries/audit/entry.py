@@ -49,7 +49,16 @@ FIELDS = {
 }
 """What a row says before and after, in words."""
 
-UNTOLD = ("way", "given", "revision", "cause", "fingerprint", "token_id", "view_id")
+UNTOLD = (
+    "way",
+    "given",
+    "refused",
+    "revision",
+    "cause",
+    "fingerprint",
+    "token_id",
+    "view_id",
+)
 """What of it stands elsewhere in the row, or says nothing."""
 
 

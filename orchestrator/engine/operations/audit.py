@@ -18,13 +18,20 @@ from django.utils.crypto import salted_hmac
 
 from orchestrator.engine.change import incidents
 from orchestrator.engine.storage.batch import database_now
-from orchestrator.exceptions import OperationRefused
+from orchestrator.exceptions import (
+    OperationRefused,
+    PermissionMissing,
+    StaleRevision,
+)
 from orchestrator.models import (
     BulkOperation,
     InboxEvent,
     OperatorAction,
     ProcessInstance,
 )
+
+TOLD_APART = {kind.__name__: kind for kind in (PermissionMissing, StaleRevision)}
+"""The refusals that whoever asked is answered differently: the row keeps which it was, for who asks again."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +108,8 @@ def _answered(
     if not (same and _is_of(known, request.actor)):
         raise OperationRefused("this key was used for another action; reload the page")
     if known.result == OperatorAction.Result.REFUSED:
-        raise OperationRefused(known.detail)
+        kind = TOLD_APART.get(str(known.after.get("refused", "")), OperationRefused)
+        raise kind(known.detail)
     return known
 
 
@@ -146,12 +154,20 @@ def _record_refusal(
                 **about,
                 instance=instance,
                 event=event,
-                after=dict(named),
+                after={**named, **_kind_of(refusal)},
                 detail=str(refusal),
                 at=database_now(),
             )
     except IntegrityError:
         pass  # the same press was recorded a moment ago
+
+
+def _kind_of(refusal: OperationRefused) -> dict[str, str]:
+    """What the row of a refusal keeps of its kind; nothing of the usual one."""
+    for name, kind in TOLD_APART.items():
+        if isinstance(refusal, kind):
+            return {"refused": name}
+    return {}
 
 
 def _given(target: dict[str, Any], name: str) -> list[Any]:
