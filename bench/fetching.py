@@ -171,7 +171,7 @@ class FetchingPage:
             answer = await reader.read(-1)
         finally:
             writer.close()
-        if answer.startswith(b"HTTP/1.1 503") and b"retry-after" in answer:
+        if answer.startswith(b"HTTP/1.1 503") and b"procession-late" in answer:
             return False
         if not answer.startswith(b"HTTP/1.1 200"):
             raise ConnectionError(f"a page was answered {answer[:200]!r}")

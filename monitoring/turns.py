@@ -32,9 +32,6 @@ LONGEST = 10.0
 PATIENCE = 6.0
 """Seconds that a request waits for its turn: a page gives it up after ten, and must have its answer before."""
 
-AGAIN = 1
-"""Seconds after which a page that had no turn is to ask again; the others go on looking every ten."""
-
 UNANSWERED = b"procession-unanswered"
 """The header in which a page says how many of its requests in a row had no answer (`static/monitoring/page.js`)."""
 
@@ -139,11 +136,12 @@ def unanswered(scope: dict[str, Any]) -> int:
 
 
 async def _answer_too_late(send: Any) -> None:
+    """Turns a page away, with a header of its own: what else answers 503 has reasons that a page cannot mend."""
     status = HTTPStatus.SERVICE_UNAVAILABLE
     headers = [
         (b"content-length", b"0"),
         (b"cache-control", b"no-store"),
-        (b"retry-after", str(AGAIN).encode()),
+        (b"procession-late", b"1"),
     ]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b""})

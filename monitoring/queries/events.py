@@ -11,6 +11,9 @@ from orchestrator.models import InboxEvent
 from orchestrator.models.inbox_event import PROBLEMS
 
 PAGE = 30
+SAME_ID = 200
+"""Events of one id that are found by it, the newest: others may have given the same."""
+
 SOURCES = 200
 """Of so many sources, in the order of their names, an event is found by its id alone."""
 TABS = (*PROBLEMS, "parked")
@@ -99,7 +102,7 @@ def _narrowed(rows: QuerySet[InboxEvent], definition: str) -> QuerySet[InboxEven
 def received_as(event_id: str) -> list[int]:
     """The keys of the events to which their senders gave this id, by the index that begins with the source."""
     rows = InboxEvent.objects.filter(source__in=_sources(), event_id=event_id)
-    return list(rows.order_by("-pk").values_list("pk", flat=True)[:PAGE])
+    return list(rows.order_by("-pk").values_list("pk", flat=True)[:SAME_ID])
 
 
 def _sources() -> list[str]:

@@ -37,8 +37,8 @@ STILL = timedelta(minutes=1)
 LOOKED_AT = 1_000
 """Processes that one look looks at, of each status."""
 
-NONE_BEHIND = Value(UUID(int=(1 << 128) - 1), output_field=UUIDField())
-"""The greatest key."""
+GREATEST = UUID(int=(1 << 128) - 1)
+"""No process has a greater key."""
 
 SAY_SO = (Status.RUNNING, Status.RETRYING)
 """The statuses that say that a process goes on."""
@@ -75,7 +75,12 @@ def stalled_processes() -> list[ProcessInstance]:
 
     They are looked for among the first that say so of each status. Of each there is what its place in a list needs.
     """
-    return [one for status in SAY_SO for one in _still(status)]
+    found = list[ProcessInstance]()
+    for status in SAY_SO:
+        # As a value, and not looked for within: so the database knows how few these are.
+        last = _last_looked_at(status).first()
+        found += _still(status, GREATEST if last is None else last["pk"])
+    return found
 
 
 def stalled_by_definition() -> list[tuple[str, int, datetime | None]]:
@@ -85,16 +90,23 @@ def stalled_by_definition() -> list[tuple[str, int, datetime | None]]:
 
 
 def _still_of_each() -> QuerySet[ProcessInstance]:
-    return _still(MARK)
+    greatest = Value(GREATEST, output_field=UUIDField())
+    return _still(MARK, Coalesce(Subquery(_last_looked_at(MARK)), greatest))
 
 
-def _still(status: str) -> QuerySet[ProcessInstance]:
-    """Those that stand still of the first that have this status."""
+def _last_looked_at(status: str) -> QuerySet[ProcessInstance, dict[str, UUID]]:
+    """The key of the last process of this status that is looked at, if there are more."""
     rows = ProcessInstance.objects.live().filter(status=status)
-    # Up to that key, and not by the keys of the first ones: each of these would have to be found once more.
-    keys = rows.order_by("status", "pk").values("pk")
-    last_of_these = Coalesce(Subquery(keys[LOOKED_AT - 1 : LOOKED_AT]), NONE_BEHIND)
-    rows = rows.filter(pk__lte=last_of_these, changed_at__lt=Now() - STILL)
+    return rows.order_by("status", "pk").values("pk")[LOOKED_AT - 1 : LOOKED_AT]
+
+
+def _still(status: str, last: UUID | Coalesce) -> QuerySet[ProcessInstance]:
+    """Those that stand still, of the first that have this status.
+
+    Up to a key, and not by the keys of all: each of these would have to be found once more.
+    """
+    rows = ProcessInstance.objects.live().filter(status=status)
+    rows = rows.filter(pk__lte=last, changed_at__lt=Now() - STILL)
     still = rows.only("pk", "name", "changed_at").exclude(Exists(_goes_on()))
     for work, process in ((IssuedCommand, "instance"), (InboxEvent, "process")):
         waking = work._default_manager.filter(**{process: OuterRef("pk")})

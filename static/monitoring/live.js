@@ -1,7 +1,7 @@
 // The socket: repaints the diagram at once on a hint, then fetches the fragments. Hints may be lost; the page still
 // converges, because it also fetches after a gap, a reconnect, when the tab is shown, and every ten seconds.
 import { paint, hint, movable, shows } from "./diagram.js";
-import { main, onFragments, refresh } from "./page.js";
+import { main, onFragments, onLate, refresh } from "./page.js";
 import { watching } from "./watch.js";
 
 const RESYNC = 10_000;
@@ -41,7 +41,8 @@ function show(state) {
 function soon(pause = own ? QUICK : LIST, asked = pace) {
   const now = Date.now();
   const when = Math.max(now, last + Math.max(pause, asked));
-  if (unseen() || (timer && due <= when)) return;
+  const held = document.hidden && due <= now; // a timer that the browser lets wait
+  if (unseen() || (timer && due <= when && !held)) return;
   clearTimeout(timer);
   due = when;
   // In a hidden tab browsers let a timer wait for up to a minute.
@@ -57,12 +58,12 @@ function unseen() {
 async function catchUp() {
   clearTimeout(timer);
   timer = null;
-  const begun = (last = Date.now());
+  last = Date.now();
   const answer = await refresh();
-  last += Date.now() - begun; // a page that is long to fetch is fetched less often
+  if (answer === "joined") return;
+  last = Date.now(); // a page that is long to fetch is fetched less often
   if (answer === "fresh") fresh = new Date();
   if (answer !== "closed" && undrawn()) setTimeout(() => soon(), DRAWING);
-  if (answer === "late") soon(LATE, 0);
   if (answer === "closed") close();
   else if (answer !== "fresh") show("stale");
   else show([socket, former].some((one) => one?.readyState === WebSocket.OPEN) ? "live" : "reconnecting");
@@ -129,6 +130,10 @@ function connect() {
 }
 
 if (main) {
+  onLate(() => {
+    last = Date.now();
+    if (socket) soon(LATE, 0);
+  });
   onFragments(movable);
   onFragments(paint);
   onFragments(follow);

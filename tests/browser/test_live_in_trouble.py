@@ -258,7 +258,7 @@ def test_s3_4_a_page_that_had_no_turn_to_be_answered_asks_again_a_second_later(
     def no_turn(route: Route) -> None:
         asked.append(time.monotonic())
         if len(asked) <= 3:
-            route.fulfill(status=503, headers={"Retry-After": "1"})
+            route.fulfill(status=503, headers={"Procession-Late": "1"})
         else:
             route.continue_()
 

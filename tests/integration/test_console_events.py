@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from monitoring.queries import event_search
-from monitoring.queries.event_search import EventFilters, outcomes, search
+from monitoring.queries.event_search import PAGE, EventFilters, outcomes, search
 from monitoring.queries.nearest import nearest
 from orchestrator import send_event
 from orchestrator.engine.drain import drain
@@ -375,3 +375,12 @@ def test_s9_2_a_page_offers_to_deliver_and_carries_it_out(
     drain()
     event.refresh_from_db()
     assert event.verdict == Verdict.MOVED
+
+
+def test_s9_1_all_events_of_one_id_are_found_however_many_senders_gave_it() -> None:
+    for number in range(PAGE + 10):
+        send_event(ParcelScanned("P-1", "Basel"), id="same", source=f"scanner-{number}")
+
+    first = search(EventFilters(q="same"))
+    assert len(first.rows) == PAGE
+    assert len(search(EventFilters(q="same"), str(first.older)).rows) == 10

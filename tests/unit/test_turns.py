@@ -101,7 +101,7 @@ async def test_who_has_waited_for_too_long_is_told_so_and_not_worked_for(
     answer = await answered(in_turn, asking())
 
     assert answer["status"] == 503
-    assert (b"retry-after", b"1") in answer["headers"]
+    assert (b"procession-late", b"1") in answer["headers"]
     site.answers.set()
     await asyncio.gather(*first)
     assert len(site.asked) == AT_ONCE

@@ -53,7 +53,7 @@ def parked_of(
     instance: ProcessInstance, graph: Graph, labels: Mapping[str, str]
 ) -> Parked:
     """What is parked for a process, by type, the oldest first."""
-    if not instance.parked:
+    if instance.finished_at is None and not instance.parked:
         return Parked([], 0)
     rows = _by_type(instance)
     takers, here = _takers(graph), _current(instance)
