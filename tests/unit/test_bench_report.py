@@ -1,12 +1,13 @@
 """What the benches say: medians of rounds, ratios within a round, and a table between the markers of a page."""
 
+from math import inf
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
 from bench import report
-from bench.fetching import BESIDE, QUICK, FetchingPage
+from bench.fetching import BESIDE, LATE, QUICK, FetchingPage
 from bench.game import BenchFailed, Figures, Game, Size
 from bench.graph import drawn
 from bench.live import delays_of_each, delays_on_list
@@ -134,8 +135,11 @@ def test_an_open_page_fetches_soon_when_its_process_has_changed_and_later_when_o
     page.hear({"id": str(process), "revision": 2})
     assert page.due == now + QUICK
 
-    page.last, page.due = now, 0.0
+    page.last, page.due = now, inf
     page.hear({"pace": 4.0})  # which tells of no change
-    assert page.due == 0.0
+    assert page.due == inf
     page.hear({"id": str(process), "revision": 3})
     assert page.due == now + 4.0
+
+    page.soon(LATE, 0)  # whatever the pace
+    assert page.due == now + LATE
