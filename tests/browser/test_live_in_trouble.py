@@ -272,6 +272,41 @@ def test_s3_4_a_page_that_had_no_turn_to_be_answered_asks_again_a_second_later(
     assert sum(pauses) < 10 * crowding(), pauses
 
 
+LOOKS = "() => window.dispatchEvent(new Event('online'))"
+"""Has a page look for changes."""
+
+
+def test_s3_4_a_page_that_had_no_turn_does_not_ask_at_once_for_what_it_was_told_meanwhile(
+    signed_in: Page,
+) -> None:
+    process = place_order(Destination.BOTH, "10 MWh").process_id
+    drain()
+    signed_in.goto(f"/processes/{process}/")
+    live(signed_in)
+    signed_in.wait_for_timeout(2_000)  # it has looked once more since it was connected
+    asked = list[tuple[float, Route]]()
+    signed_in.route(
+        f"**/processes/{process}/?*since=*",
+        lambda route: asked.append((time.monotonic(), route)),
+    )
+
+    def asks(number: int) -> Route:
+        while len(asked) < number:
+            signed_in.wait_for_timeout(20)
+        return asked[number - 1][1]
+
+    signed_in.evaluate(LOOKS)
+    first = asks(1)
+    signed_in.evaluate(LOOKS)
+    signed_in.wait_for_timeout(500)  # which joins the first look
+    first.fulfill(status=503, headers={"Procession-Late": "1"})
+    turned_away = time.monotonic()
+    asks(2).continue_()
+
+    assert asked[1][0] - turned_away > 0.9
+    expect(signed_in.locator("#live")).to_have_attribute("data-state", "live")
+
+
 COMES_AGAIN = """() => {
     window.came = [];
     window.WebSocket = class extends WebSocket {
