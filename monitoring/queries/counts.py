@@ -15,6 +15,8 @@ from django.core.exceptions import EmptyResultSet
 from django.db import connections
 from django.db.models import QuerySet
 
+from monitoring.queries.as_text import time_of
+
 CAP = 5_000
 """Rows looked at for one set of counts."""
 
@@ -249,7 +251,7 @@ def _first(stored: Iterable[Any]) -> datetime | None:
 
 def moment(stored: Any) -> datetime | None:
     """A time from a statement of our own: SQLite gives it without a zone, or as text, in UTC."""
-    found = datetime.fromisoformat(stored) if isinstance(stored, str) else stored
+    found = time_of(stored) if isinstance(stored, str) else stored
     if isinstance(found, datetime) and found.tzinfo is None:
         return found.replace(tzinfo=UTC)
     return cast(datetime | None, found)

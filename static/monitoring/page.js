@@ -3,11 +3,11 @@ import htmx from "../vendor/htmx.org-4.0.1/htmx.esm.min.js";
 
 export const main = document.getElementById("main");
 
-const LATE = "Procession-Late"; // the header of an answer to a page that had no turn
+const NO_TURN = "Procession-Late"; // the header of an answer to a page that had no turn
 const MOST = 9_999; // as the server reads it
 
 const answers = new WeakMap(); // what the last request of an element came to
-const waiting = []; // who is called back when there was no turn
+const calledWhenLate = [];
 let unanswered = 0; // requests in a row; of pages that wait the server answers first who has had no answer most often
 let running = false;
 let again = false;
@@ -31,13 +31,13 @@ export async function refresh() {
   }
   const wanted = again;
   again = false;
-  if (answer === "late") waiting.forEach((callback) => callback());
+  if (answer === "late") calledWhenLate.forEach((callback) => callback());
   return wanted && answer !== "late" ? refresh() : answer;
 }
 
 /** Calls back whenever the server had no turn for this page, which has to ask again. */
 export function onLate(callback) {
-  waiting.push(callback);
+  calledWhenLate.push(callback);
 }
 
 /** Posts a form and shows what comes back in the page; resolves as `refresh` does. */
@@ -75,7 +75,7 @@ async function request(verb, path, source, headers = {}) {
 document.addEventListener("htmx:after:request", (event) => {
   const { sourceElement, response } = event.detail.ctx;
   const closed = response.raw.redirected || [401, 403].includes(response.status);
-  const late = response.status === 503 && response.headers.has(LATE);
+  const late = response.status === 503 && response.headers.has(NO_TURN);
   const answer = closed ? "closed" : response.raw.ok ? "fresh" : late ? "late" : "refused";
   answers.set(sourceElement, answer);
   if (sourceElement === main && answer !== "fresh") event.preventDefault();

@@ -223,10 +223,7 @@ def timeline_of(
     live = instance.finished_at is None
     times = [instance.started_at, *(at for _, at in marks)]
     axis = axis_of([*times, now] if live else times)
-    if newest is None:
-        runs, cut = _runs(instance, moment)
-    else:
-        runs, cut = list(newest[-BARS:]), len(newest) > BARS
+    runs, cut = _runs(instance, moment, newest)
     near = _axis_of_bars(runs, moment, now) if cut else axis
     rows = _rows(runs, instance, labels, near, now)
     return Timeline(
@@ -253,9 +250,13 @@ def _marks(instance: ProcessInstance) -> list[tuple[int, datetime]]:
 
 
 def _runs(
-    instance: ProcessInstance, moment: PastMoment | None
+    instance: ProcessInstance,
+    moment: PastMoment | None,
+    newest: Sequence[StepRun] | None,
 ) -> tuple[list[StepRun], bool]:
     """The visits around a moment, and whether there are others."""
+    if newest is not None:
+        return list(newest[-BARS:]), len(newest) > BARS
     rows = instance.step_runs.filter(item=None).exclude(status=StepStatus.NOT_TAKEN)
     rows = rows.exclude(kind=StepKind.JOIN)
     rows = rows.defer("result", "saved", "element", "error", "progress")

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from django.db.models import Q
 
+from monitoring.queries.instance.once import once_of
 from orchestrator.models import ProcessInstance
 
 SHORT = 240
@@ -71,8 +72,4 @@ class Transitions:
 
 def transitions_of(instance: ProcessInstance) -> Transitions:
     """The transitions of a process, read once for a page."""
-    known = vars(instance).get("_transitions")
-    if known is None:
-        known = vars(instance)["_transitions"] = Transitions(instance)
-    found: Transitions = known
-    return found
+    return once_of(instance, Transitions)

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from monitoring.queries.graphs import graph_of, labels_of, start_of
 from monitoring.queries.instance.entries import Entry, FieldChange
+from monitoring.queries.instance.once import once_of
 from orchestrator.definition.graph import Edge
 from orchestrator.engine.operations import Switch, named_at, pinned_at, switches_of
 from orchestrator.models import Definition, ProcessInstance
@@ -128,11 +129,7 @@ RENAMED = 8
 
 def versions_of(instance: ProcessInstance) -> Versions:
     """The versions that a process has been on, asked once for a page."""
-    known = vars(instance).get("_versions")
-    if known is None:
-        known = vars(instance)["_versions"] = Versions(instance)
-    found: Versions = known
-    return found
+    return once_of(instance, Versions)
 
 
 def _way(edge: Edge) -> tuple[str, ...]:
