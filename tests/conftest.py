@@ -21,12 +21,15 @@ from django.dispatch import receiver
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from monitoring.broadcaster import broadcaster
+from orchestrator import queue
 from orchestrator.engine import drain as draining
 from orchestrator.engine.claims.held import Unseen, UnstoredResult
 from orchestrator.engine.failures import backoff
 from orchestrator.engine.storage import definitions
+from tests.apps.process_managers.fixtures import handler, parcels
 from tests.services import chromium, emptying
 from tests.services.database import close_in_mid_statement
+from tests.services.exchange import exchange
 from tests.services.invariants import broken
 from tests.services.program import Program
 from tests.services.site import Site
@@ -34,9 +37,19 @@ from tests.services.sizes import FULL
 from tests.services.valkey import ValkeyServer
 from tests.services.workers import Workers
 
+__all__ = ["exchange", "handler", "parcels"]
+
 HERE = Path(__file__).parent
-REAL = ("integration", "reliability", "browser")
 MARKED = ("reliability", "browser")
+SQLITE, POSTGRESQL = "sqlite", "postgresql"
+HOMES = {
+    "both": {SQLITE, POSTGRESQL},
+    "engine": {POSTGRESQL},
+    "reliability": {POSTGRESQL},
+    "console": {SQLITE},
+    "browser": {SQLITE},
+}
+"""The folders of tests that use a database, and the databases that `manage.py test` runs them on."""
 VIEWER_MAY = (
     "view_processinstance",
     "view_data_processinstance",
@@ -113,21 +126,32 @@ def folder(path: Path) -> str:
     return parts[0] if len(parts) > 1 else ""
 
 
-def runs_once(item: pytest.Item) -> bool:
-    """Tell whether the test does not depend on the database."""
-    return folder(item.path) not in REAL or item.get_closest_marker("once") is not None
+def databases(item: pytest.Item) -> set[str]:
+    """Return the databases on which `manage.py test` runs a test; with `--full`, both if it depends on them."""
+    found = HOMES.get(folder(item.path), {SQLITE})
+    if FULL and folder(item.path) in HOMES:
+        found = {SQLITE, POSTGRESQL}
+    once = item.get_closest_marker("once") is not None
+    return {SQLITE} if once and SQLITE in found else found
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Mark tests by their folder; leave those out that do not depend on the database, if they have run before."""
-    again = os.environ.get("PROCESSION_TESTS") == "again"
-    left_out = [item for item in items if again and runs_once(item)]
-    config.hook.pytest_deselected(items=left_out)
+    """Mark tests by their folder; leave those to another run of `manage.py test` that it has on another database.
+
+    Tell the command by a file that there are tests for PostgreSQL.
+    """
+    if told := os.environ.get("PROCESSION_TESTS_PLACED"):
+        here = POSTGRESQL if os.environ.get("DATABASE_URL") else SQLITE
+        if any(POSTGRESQL in databases(item) for item in items):
+            Path(told).touch()
+        left = [item for item in items if here not in databases(item)]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if here in databases(item)]
     # Browser tests come last: the loop of their library keeps asynchronous tests that follow from having their own.
-    kept = [item for item in items if not (again and runs_once(item))]
-    items[:] = sorted(kept, key=lambda item: folder(item.path) == "browser")
+    items.sort(key=lambda item: folder(item.path) == "browser")
     for item in items:
         if folder(item.path) in MARKED:
             item.add_marker(folder(item.path))
@@ -138,16 +162,10 @@ def pytest_collection_modifyitems(
             ]
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Tell `manage.py test` that a test was chosen that depends on the database; look for garbage from now on.
-
-    What is there stays until the end; the collector need not look through it.
-    """
+def pytest_collection_finish() -> None:
+    """Look for garbage from now on; what is there stays until the end, and the collector need not look through it."""
     gc.freeze()
     gc.enable()
-    told = os.environ.get("PROCESSION_TESTS_TELL")
-    if told and not all(map(runs_once, session.items)):
-        Path(told).touch()
 
 
 def pytest_sessionfinish() -> None:
@@ -200,16 +218,17 @@ def valkey() -> Iterator[ValkeyServer]:
 @pytest.fixture(autouse=True)
 def real_services(request: pytest.FixtureRequest) -> None:
     """Give the tests that go beyond one process a running, empty Valkey."""
-    if folder(request.path) in REAL:
+    if folder(request.path) in HOMES:
         server: ValkeyServer = request.getfixturevalue("valkey")
         server.start()
         server.forget_everything()
 
 
 @pytest.fixture(autouse=True)
-def forgotten_definitions() -> None:
-    """Forget the keys of stored definitions: the database of this test is not the one of the last."""
+def forgotten() -> None:
+    """Forget what earlier tests had: the keys of definitions in their tables, and a Redis that was away."""
     definitions.forget()
+    queue._silent["until"] = 0.0
 
 
 @pytest.fixture
@@ -239,7 +258,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 @pytest.fixture(autouse=True)
 def invariants(request: pytest.FixtureRequest, real_services: None) -> Iterator[None]:
     """After each test that uses the database for real, ask whether anything broke that must hold always."""
-    if folder(request.path) not in REAL or not request.node.get_closest_marker(
+    if folder(request.path) not in HOMES or not request.node.get_closest_marker(
         "django_db"
     ):
         yield

@@ -1,13 +1,15 @@
 """`manage.py test`: everything that must hold, several stages at once, with one summary at the end.
 
-Without arguments: formatter, linter, types, import contracts, and all tests, those that use a database on SQLite and
-again on PostgreSQL. With arguments, pytest alone runs, with them; on PostgreSQL if what they choose depends on the
-database. `--full` runs the same tests at their largest sizes, each within the time that it may take.
+Without arguments: formatter, linter, types, import contracts, and all tests. Those in tests/both run on SQLite and on
+PostgreSQL, because their statements, locks or commits differ; of the others those of the engine run on PostgreSQL, and
+those of pages on SQLite. With arguments, pytest alone runs, with them, on the same databases. `--full` runs everything
+on both at its largest size, each test within the time that it may take.
 
 What formats: `ruff format .`, `djlint templates --reformat --quiet`, `python -m tests.lint --fix`.
 """
 
 import os
+import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
@@ -18,8 +20,13 @@ from tests import full_run
 from tests.services.stage import Stage, clock, heading, run, say, wait_for
 
 NOTHING_COLLECTED = 5  # pytest's exit code
+PLACED = "PROCESSION_TESTS_PLACED"
+"""Names a file. Where it is set, a run leaves out tests of another database, and makes the file if it has seen one."""
 BUDGET_SECONDS = 600.0
 """What everything may take on two cores. Taking longer is said and fails nothing: others may use the machine."""
+BUDGET_COMPUTING = 1_150.0
+"""Seconds of a core that everything takes on an idle machine; past twice as much (and a little) the command fails."""
+MOST_COMPUTING = 2_400.0
 
 CHECKS = {
     "Format (ruff format --check)": ["-m", "ruff", "format", "--check", "."],
@@ -36,17 +43,25 @@ CHECKS = {
 
 SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
 TESTS = [
-    ("integration", POSTGRESQL),
-    ("integration", SQLITE),
-    ("reliability", POSTGRESQL),
+    ("engine", POSTGRESQL),
+    ("console", SQLITE),
     ("browser", SQLITE),
-    ("reliability", SQLITE),
-    ("browser", POSTGRESQL),
+    ("reliability", POSTGRESQL),
+    ("both", POSTGRESQL),
+    ("both", SQLITE),
 ]
 """Folders of tests that use a database, the longest stage first: then none is left alone at the end."""
 
-CROWDING = [(name, database) for name, database in TESTS if name == "reliability"]
+TESTS_OF_A_FULL_RUN = [
+    (name, database)
+    for name in ("engine", "console", "reliability", "browser", "both")
+    for database in (POSTGRESQL, SQLITE)
+]
+
+CROWDING = [("reliability", POSTGRESQL), ("reliability", SQLITE)]
 """Those of them with tests that keep the processors busy: at full size these run when nothing else does."""
+
+NO_SERVER = "WARNING: no PostgreSQL answers and none can be started here: the tests of the engine ran on SQLite"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -67,6 +82,7 @@ def main(arguments: Sequence[str]) -> int:
             full_run.tell(stages, taken, keep=chosen in ([], full_run.THESE_ALONE))
         elif not chosen:
             say(on_time(taken))
+            code = code or within_budget(stages)
     return code
 
 
@@ -82,6 +98,7 @@ def everything(
         these_alone: only the tests that have such a size.
     """
     server, stages = postgresql(stack), list[Stage]()
+    folders = placed(TESTS_OF_A_FULL_RUN if full else TESTS, bool(server))
     which = "full_size and " if these_alone else ""
     others = ["-m", f"{which}not crowds"] if full else []
     if not these_alone:
@@ -90,38 +107,58 @@ def everything(
             for number, (name, command) in enumerate(CHECKS.items())
         ]
     stages += [
-        of_folder(name, database, server, folder, others) for name, database in TESTS
+        of_folder(name, database, server, folder, others) for name, database in folders
     ]
     if not these_alone:
-        ignored = [f"--ignore=tests/{name}" for name in {name for name, _ in TESTS}]
+        ignored = sorted({f"--ignore=tests/{name}" for name, _ in TESTS})
         stages.append(pytest("All other tests", ignored, folder))
     run(stages, at_once=len(os.sched_getaffinity(0)) + 1)
     crowding = ["-m", f"{which}crowds"]
     alone = [
         of_folder(name, database, server, folder, crowding, " alone")
-        for name, database in CROWDING
+        for name, database in placed(CROWDING, bool(server))
         if full
     ]
     run(alone, at_once=1)
+    if not server:
+        say(NO_SERVER)
     return [*stages, *alone]
 
 
+def placed(folders: list[tuple[str, str]], server: bool) -> list[tuple[str, str]]:
+    """Return folders with their databases: without a server all of them on SQLite, each once."""
+    if server:
+        return folders
+    return [(name, SQLITE) for name in dict.fromkeys(name for name, _ in folders)]
+
+
 def some(arguments: Sequence[str], folder: Path, stack: ExitStack) -> list[Stage]:
-    """Run the tests that pytest's arguments choose, those that depend on the database on both, side by side."""
-    told = folder / "dependent"
+    """Run the tests that pytest's arguments choose, each on its databases, which run side by side."""
+    told = folder / "placed"
     first = pytest(f"Tests on {SQLITE}", arguments, folder)
     first.log = None
-    first.environ = {**first.environ, "PROCESSION_TESTS_TELL": str(told)}
+    first.environ = {**first.environ, PLACED: str(told)}
     first.start()
     while not first.ended() and not told.exists():
         time.sleep(0.02)
     stages = [first]
     if told.exists():
-        name = f"Tests on {POSTGRESQL}"
-        stages.append(pytest(name, arguments, folder, postgresql(stack)))
+        stages.append(again(arguments, folder, stack))
         stages[-1].start()
+        first.fine = stages[-1].fine = [0, NOTHING_COLLECTED]
     wait_for(stages)
     return stages
+
+
+def again(arguments: Sequence[str], folder: Path, stack: ExitStack) -> Stage:
+    """Return the stage of those chosen tests that run on PostgreSQL; where there is no server, of all on SQLite."""
+    server = postgresql(stack)
+    if not server:
+        say(NO_SERVER)
+        return pytest(f"Tests on {SQLITE} again", arguments, folder)
+    stage = pytest(f"Tests on {POSTGRESQL}", arguments, folder, server)
+    stage.environ = {**stage.environ, PLACED: str(folder / "placed")}
+    return stage
 
 
 def of_folder(
@@ -132,22 +169,26 @@ def of_folder(
     chosen: Sequence[str],
     how: str = "",
 ) -> Stage:
-    url = server if database == POSTGRESQL else ""
+    """Return the stage of the tests of one folder on one database; those that `chosen` leaves may be none."""
     name, arguments = f"tests/{name} on {database}{how}", [f"tests/{name}", *chosen]
-    return pytest(name, arguments, folder, url)
+    stage = pytest(name, arguments, folder, server if database == POSTGRESQL else "")
+    if server:
+        stage.environ = {**stage.environ, PLACED: str(folder / "placed")}
+    if chosen:
+        stage.fine = [0, NOTHING_COLLECTED]
+    return stage
 
 
 def pytest(name: str, arguments: Sequence[str], folder: Path, url: str = "") -> Stage:
-    """Return the stage of one run of pytest: on SQLite, or on the server at `url` what depends on the database.
+    """Return the stage of one run of pytest, on the server at `url` or on SQLite.
 
     Each has its own data, Valkey and ports.
     """
     file = name.replace("/", "-").replace(" ", "-")
     report = folder / f"{file}.xml"
-    environ = {"DATABASE_URL": url, "PROCESSION_TESTS": "again" if url else ""}
-    fine = [0, NOTHING_COLLECTED] if url else [0]
     command = ["-m", "pytest", f"--junit-xml={report}", *arguments]
-    return Stage(name, command, folder / f"{file}.log", environ, fine, report)
+    log = folder / f"{file}.log"
+    return Stage(name, command, log, {"DATABASE_URL": url}, report=report)
 
 
 def report_folder() -> tempfile.TemporaryDirectory[str]:
@@ -155,13 +196,17 @@ def report_folder() -> tempfile.TemporaryDirectory[str]:
 
 
 def postgresql(stack: ExitStack) -> str:
-    """Return the address of the PostgreSQL server to test on; one that is started ends with `stack`."""
+    """Return the address of the PostgreSQL server to test on, "" without one; one that is started ends with `stack`."""
     from tests.services import postgres  # its driver takes long to import
 
     url = os.environ.get("DATABASE_URL", "")
-    return (
-        url if url.startswith("postgres") else stack.enter_context(postgres.address())
-    )
+    if url.startswith("postgres"):
+        return url
+    try:
+        return stack.enter_context(postgres.address())
+    except (OSError, subprocess.SubprocessError) as error:
+        say(f"PostgreSQL: {error}")
+        return ""
 
 
 def summary(stages: Sequence[Stage]) -> int:
@@ -178,6 +223,18 @@ def summary(stages: Sequence[Stage]) -> int:
     computing = sum(stage.computing for stage in stages)
     say(f"{passed} passed, {failed} failed; {computing:.0f} s of computing")
     return 0 if all(stage.ok for stage in stages) else 1
+
+
+def within_budget(stages: Sequence[Stage]) -> int:
+    """Say how much everything has computed; return 1 if that is far more than the budget."""
+    computing = sum(stage.computing for stage in stages)
+    if computing <= MOST_COMPUTING:
+        return 0
+    say(
+        f"FAILED  {computing:.0f} s of computing. The budget is {BUDGET_COMPUTING:.0f} s: make tests cheaper, or let "
+        "their largest sizes run with --full alone"
+    )
+    return 1
 
 
 def on_time(seconds: float) -> str:

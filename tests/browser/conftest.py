@@ -6,10 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from tests.services.exchange import exchange
 from tests.services.site import Site
-
-__all__ = ["exchange"]
 
 # A busy machine alone fails no test; what must be quick is measured where it is said so.
 expect.set_options(timeout=120_000)

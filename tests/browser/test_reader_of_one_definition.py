@@ -19,7 +19,7 @@ from tests.browser.conftest import live
 from tests.browser.received import Received
 from tests.browser.test_pages import complaints
 from tests.conftest import person
-from tests.integration.test_seen_by_definition import ORDERS, PARCELS, VIEW, let_see
+from tests.console.test_seen_by_definition import ORDERS, PARCELS, VIEW, let_see
 from tests.services.bulk import worked_on
 from tests.services.forms_of_actions import failed_order
 from tests.services.site import Site, site_with

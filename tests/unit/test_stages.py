@@ -67,6 +67,29 @@ def test_what_takes_too_long_is_said() -> None:
     assert stages.on_time(601).startswith("WARNING: 10 min 01 s")
 
 
+def test_what_computes_far_more_than_the_budget_fails(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    some = [Stage(name, [], computing=1_200.0) for name in ("engine", "console")]
+    one_more = Stage("browser", [], computing=1.0)
+
+    assert stages.within_budget(some) == 0
+    assert stages.within_budget([*some, one_more]) == 1
+    assert (
+        "FAILED  2401 s of computing. The budget is 1150 s" in capsys.readouterr().out
+    )
+
+
+def test_without_a_server_each_folder_runs_once_on_sqlite() -> None:
+    folders = stages.placed(stages.TESTS, server=False)
+
+    assert sorted(folders) == sorted(
+        (name, stages.SQLITE)
+        for name in ("both", "browser", "console", "engine", "reliability")
+    )
+    assert stages.placed(stages.TESTS, server=True) == stages.TESTS
+
+
 def test_a_report_is_counted_and_its_full_sizes_are_shown(tmp_path: Path) -> None:
     report = tmp_path / "report.xml"
     report.write_text(REPORT)

@@ -5,19 +5,12 @@ from typing import Any, Protocol
 
 import pytest
 
-from orchestrator import queue, registry
+from orchestrator import registry
 from orchestrator.definition import Command
-from orchestrator.engine.storage import definitions as stored_definitions
 from orchestrator.testing import registered
 from tests.apps.process_managers import handlers, processes
 
-__all__ = [
-    "handler",
-    "known",
-    "parcels",
-    "stored_definitions_are_forgotten",
-    "the_doorbell_is_in_reach",
-]
+__all__ = ["handler", "known", "parcels"]
 
 Registered = dict[tuple[str, int], registry.Declared]
 
@@ -72,16 +65,3 @@ def handler(monkeypatch: pytest.MonkeyPatch) -> SetHandler:
         monkeypatch.setitem(registry.command_handlers, command.__name__, [entry])
 
     return replace
-
-
-@pytest.fixture(autouse=True)
-def stored_definitions_are_forgotten() -> Iterator[None]:
-    """Forget which rows were stored: the tables are emptied after each test, and keys may come again."""
-    yield
-    stored_definitions.forget()
-
-
-@pytest.fixture(autouse=True)
-def the_doorbell_is_in_reach() -> None:
-    """Forget that Redis was away in an earlier test: for a moment afterwards nobody would ring."""
-    queue._silent["until"] = 0.0

@@ -28,7 +28,7 @@ from tests.apps.process_managers.messages import (
 )
 from tests.apps.process_managers.processes import Shipping
 from tests.conftest import OPERATOR_MAY, person
-from tests.integration.test_repair_drafts import MOVE, RETRY, asked
+from tests.engine.test_repair_drafts import MOVE, RETRY, asked
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 

@@ -308,7 +308,7 @@ def test_a_handler_on_a_queue_that_does_not_exist_is_an_error(
     handler(BookCourier, lambda command: None, after_commit=True, queue="wet")
 
     [message] = found()
-    assert message.msg.startswith("The handler tests.integration.test_engine_checks.")
+    assert message.msg.startswith("The handler tests.console.test_engine_checks.")
     assert "is to run on the queue wet" in message.msg
 
 

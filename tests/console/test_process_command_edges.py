@@ -23,7 +23,7 @@ from orchestrator.models import OperatorAction, ProcessInstance
 from tests.apps.pausing.processes import WORKFLOWS
 from tests.apps.process_managers.desk import place, underway
 from tests.apps.process_managers.fixtures import known
-from tests.integration.test_process_command import acted, keys, lines, process
+from tests.console.test_process_command import acted, keys, lines, process
 from tests.services.patience import SHARED
 from tests.services.program import environ
 

@@ -25,7 +25,7 @@ from orchestrator.engine.drain import drain
 from orchestrator.models import DefinitionGrant, ProcessInstance
 from orchestrator.signals import Change
 from tests.apps.process_managers.desk import place
-from tests.integration.test_seen_by_definition import ORDERS, PARCELS, VIEW, let_see
+from tests.console.test_seen_by_definition import ORDERS, PARCELS, VIEW, let_see
 from tests.services.forms_of_actions import failed_order
 from tests.services.patience import A_MINUTE
 from tests.services.valkey import ValkeyServer

@@ -21,7 +21,7 @@ from tests.apps.patterns.desk import (
     visits,
 )
 from tests.apps.process_managers.fixtures import known as known_too
-from tests.integration.test_joins_of_one_change import Told, told
+from tests.both.test_joins_of_one_change import Told, told
 
 __all__ = ["asked", "known", "told"]
 

@@ -303,15 +303,15 @@ PLANTED: list[tuple[str, str, Defect]] = [
 
 OUT_OF_SIGHT = {
     "a simple event handler was never called": (
-        "tests.integration.test_engine_outbox",
+        "tests.engine.test_engine_outbox",
         "test_an_event_handler_reacts_once_an_event",
     ),
     "an effect inside the transaction is gone, though its command is done": (
-        "tests.integration.test_order_promise",
+        "tests.engine.test_order_promise",
         "test_a_step_before_its_listing_is_noticed",
     ),
     "an effect outside was repeated under another key": (
-        "tests.integration.test_engine_outbox",
+        "tests.engine.test_engine_outbox",
         "test_each_attempt_has_the_same_idempotency_key",
     ),
     "an accepted event was never stored": (

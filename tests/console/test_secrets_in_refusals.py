@@ -26,7 +26,7 @@ from tests.apps.kept_secret.processes import (
     Hashed,
     Person,
 )
-from tests.integration.test_secrets import content, told
+from tests.console.test_secrets import content, told
 from tests.services.bulk import a_moment, begun, verdicts, worked_on
 
 pytestmark = pytest.mark.django_db

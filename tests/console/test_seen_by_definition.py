@@ -42,9 +42,9 @@ from tests.apps.nested_processes.processes import (
 )
 from tests.apps.process_managers.desk import place
 from tests.conftest import person
-from tests.integration.test_console_access import PAGES, address
-from tests.integration.test_console_bulk import pressed
-from tests.integration.test_console_sharing import asking
+from tests.console.test_console_access import PAGES, address
+from tests.console.test_console_bulk import pressed
+from tests.console.test_console_sharing import asking
 from tests.services.bulk import begun
 from tests.services.forms_of_actions import failed_order
 from tests.services.hired import hire

@@ -17,7 +17,7 @@ from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.every_construct.processes import Inquiry
 from tests.browser.samples import orders
 from tests.browser.test_pages import addresses
-from tests.integration.test_console_workflows import inquiry
+from tests.console.test_console_workflows import inquiry
 from tests.services.bulk import begun, frozen
 
 __all__ = ["helpdesk"]

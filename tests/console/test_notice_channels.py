@@ -223,7 +223,7 @@ def test_a_mail_backend_that_does_not_count_has_sent_it(
     sent: int | None, error: str, settings: Settings, mail_server: MailServer
 ) -> None:
     """Some put mails into a queue of their own and return nothing: nobody is to get twenty of them."""
-    settings.EMAIL_BACKEND = "tests.integration.test_notice_channels.Queued"
+    settings.EMAIL_BACKEND = "tests.console.test_notice_channels.Queued"
     Queued.counted = sent
     happened()
     [outcome] = deliver()
