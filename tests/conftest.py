@@ -9,13 +9,14 @@ import os
 import random
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import Permission, User
-from django.db import connection
+from django.db import connection, transaction
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -238,21 +239,45 @@ def spread(monkeypatch: pytest.MonkeyPatch) -> random.Random:
     return backoff.spread
 
 
-@pytest.fixture(autouse=True)
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Let every pause between attempts be the longest possible; return these.
+class Longest(random.Random):
+    """Lets every pause between attempts be the longest possible, and notes these.
 
     One that chance makes next to nothing would be over before a test has looked.
     """
-    found: list[float] = []
 
-    class Longest(random.Random):
-        def uniform(self, low: float, high: float) -> float:
-            found.append(high)
-            return high
+    def __init__(self) -> None:
+        super().__init__()
+        self.pauses: list[float] = []
 
-    monkeypatch.setattr(backoff, "spread", Longest())
-    return found
+    def uniform(self, low: float, high: float) -> float:
+        self.pauses.append(high)
+        return high
+
+
+@pytest.fixture(autouse=True)
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Let every pause between attempts be the longest possible; return these."""
+    longest = Longest()
+    monkeypatch.setattr(backoff, "spread", longest)
+    return longest.pauses
+
+
+@pytest.fixture(scope="module")
+def module_db(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Open a transaction for a module's own world: a fixture of its scope that asks for this one may write rows.
+
+    They are there for each of its tests marked `django_db`, which undoes only what it does itself, and are undone after
+    the last. Tests that commit for real see none of them, and cannot be in such a module. Let such a fixture return
+    ids: an object would keep what one test did to it.
+    """
+    whole = transaction.atomic()
+    whole._from_testcase = True  # type: ignore[attr-defined]  # a durable block is refused inside any other
+    with django_db_blocker.unblock(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backoff, "spread", Longest())
+        definitions.forget()
+        with whole:
+            yield
+            transaction.set_rollback(True)
 
 
 @pytest.fixture(autouse=True)
@@ -297,13 +322,24 @@ def workers(transactional_db: None, valkey: ValkeyServer) -> Iterator[Workers]:
 # People
 
 
-def person(name: str, *permissions: str) -> User:
-    user = User.objects.create_user(name)
-    allowed = Permission.objects.filter(
-        content_type__app_label="orchestrator", codename__in=permissions
+@cache
+def permissions() -> dict[str, int]:
+    """Return the keys of the engine's permissions, which migrations make once."""
+    return dict(
+        Permission.objects.filter(content_type__app_label="orchestrator").values_list(
+            "codename", "pk"
+        )
     )
-    assert {permission.codename for permission in allowed} == set(permissions)
-    user.user_permissions.set(allowed)
+
+
+def person(name: str, *allowed: str) -> User:
+    """Return a new user with permissions of the engine."""
+    user = User.objects.create_user(name)
+    given = User.user_permissions.through
+    given.objects.bulk_create(
+        given(user_id=user.pk, permission_id=permissions()[codename])
+        for codename in allowed
+    )
     return user
 
 
