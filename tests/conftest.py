@@ -7,6 +7,7 @@ import gc
 import math
 import os
 import random
+import re
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator
 from functools import cache
@@ -51,6 +52,8 @@ HOMES = {
     "browser": {SQLITE},
 }
 """The folders of tests that use a database, and the databases that `manage.py test` runs them on."""
+CHECKED: pytest.StashKey[set[Path]] = pytest.StashKey()
+"""The files of tests whose shared world was asked for its invariants."""
 VIEWER_MAY = (
     "view_processinstance",
     "view_data_processinstance",
@@ -280,16 +283,46 @@ def module_db(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
             transaction.set_rollback(True)
 
 
+class Writes:
+    """Notes whether a test has written rows of the engine's; for `connection.execute_wrapper`."""
+
+    STATEMENT = re.compile(
+        r'\b(INSERT INTO|UPDATE|DELETE FROM) "?orchestrator_', re.IGNORECASE
+    )
+
+    def __init__(self) -> None:
+        self.seen = False
+
+    def __call__(
+        self, execute: Any, sql: str, params: Any, many: bool, context: Any
+    ) -> Any:
+        self.seen = self.seen or bool(self.STATEMENT.search(sql))
+        return execute(sql, params, many, context)
+
+
 @pytest.fixture(autouse=True)
 def invariants(request: pytest.FixtureRequest, real_services: None) -> Iterator[None]:
-    """After each test that uses the database for real, ask whether anything broke that must hold always."""
+    """After each test that uses the database for real, ask whether anything broke that must hold always.
+
+    Of the tests that share a world of their module, those that have only read it need not ask again.
+    """
     if folder(request.path) not in HOMES or not request.node.get_closest_marker(
         "django_db"
     ):
         yield
         return
     request.getfixturevalue("db")  # and so is still there when the test is over
-    yield
+    writes = Writes()
+    with connection.execute_wrapper(writes):
+        yield
+    checked: set[Path] = request.config.stash.setdefault(CHECKED, set())
+    if (
+        "module_db" in request.fixturenames
+        and not writes.seen
+        and request.path in checked
+    ):
+        return
+    checked.add(request.path)
     # A test that looks at pages runs no workers, and on a busy machine it takes minutes.
     looks = folder(request.path) == "browser"
     nobody_works = looks and "workers" not in request.fixturenames
