@@ -11,13 +11,13 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from monitoring.headline import Problem, Urgency
 from monitoring.moments import clock
 from monitoring.places import NO_CAUSE, begin_of
 from monitoring.queries.attention import KINDS
 from monitoring.queries.failure_group import alike
 from monitoring.queries.failures import AlikeFailures
 from monitoring.queries.graphs import labels_of
+from monitoring.queries.headline import Problem, Urgency
 from monitoring.spoken import spoken
 from orchestrator.engine.operations import OPERATIONS, forbidden_in_bulk
 

@@ -10,9 +10,9 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from monitoring.headline import LATE, NO_SWEEP
 from monitoring.pulse import Beat
 from monitoring.queries.board import Board
+from monitoring.queries.headline import LATE, NO_SWEEP
 from monitoring.queries.machinery import Machinery, ServedQueue
 
 ICONS = {"well": "done", "bad": "failed", "late": "escalated", "unknown": "not_taken"}

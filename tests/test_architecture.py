@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -46,6 +46,44 @@ NAMES_OF_SEVERAL = {
     "Command",  # of the language; each management command, as Django looks for it
     "ReadOnlyAdmin",  # the same twice: examples import public names only
 }
+
+FOUND_BY_NAME = {
+    "__init__",
+    "admin",
+    "apps",
+    "checks",
+    "consumers",
+    "management",
+    "middleware",
+    "migrations",
+    "routing",
+    "templatetags",
+    "urls",
+}
+"""Modules that Django or Channels looks for by name; they are no rooms."""
+
+MOST_ROOMS = {"orchestrator": 12, "monitoring": 15}
+"""How many rooms, which are modules and packages, a folder has at most."""
+
+MORE_ROOMS = {
+    "orchestrator": 35,  # public modules, settings, and what packages share
+    "orchestrator/definition": 16,  # both kinds of definition, and what they share
+    "orchestrator/definition/workflow": 19,  # one a rule or construct
+    "orchestrator/engine": 17,
+    "orchestrator/engine/change": 25,
+    "orchestrator/engine/claims": 13,
+    "orchestrator/engine/operations": 42,  # one an operation
+    "orchestrator/engine/storage": 24,
+    "orchestrator/models": 22,  # one a table
+    "orchestrator/workers": 16,
+    "monitoring": 39,
+    "monitoring/queries": 51,  # one a list or figure
+    "monitoring/queries/instance": 35,  # one a part of a process's page
+    "monitoring/views": 23,  # one a page
+}
+"""The folders that still have more: how many. These numbers only become smaller."""
+
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def modules(*packages: str) -> Iterator[Path]:
@@ -218,6 +256,72 @@ def test_modules_are_named_after_what_they_are() -> None:
     assert [
         path for path in modules(*PACKAGES, "tests") if path.stem in NAMES_NOT_USED
     ] == []
+
+
+def test_no_folder_has_more_rooms_than_a_reader_can_survey() -> None:
+    counted = dict(rooms_by_folder())
+    most = {name: MOST_ROOMS[name.split("/")[0]] for name in counted}
+
+    crowded = {
+        name: number
+        for name, number in counted.items()
+        if number > MORE_ROOMS.get(name, most[name])
+    }
+    assert crowded == {}
+    needless = [n for n in MORE_ROOMS if counted.get(n, 0) <= most.get(n, 0)]
+    assert needless == [], "these need no exception any more"
+
+
+def rooms_by_folder() -> Iterator[tuple[str, int]]:
+    for path in {path.parent for path in modules(*MOST_ROOMS)}:
+        inside = (p for p in path.iterdir() if p.suffix == ".py" or any(p.glob("*.py")))
+        name = str(path.relative_to(ROOT))
+        if "management" not in path.parts:
+            yield name, len({p.stem for p in inside} - FOUND_BY_NAME)
+
+
+def test_no_package_has_more_code_than_the_design_allows() -> None:
+    """A bound is raised by a line of docs/design.md alone, which tells the reason."""
+    counted = Counter[str]()
+    for path in modules("orchestrator", "monitoring"):
+        counted[package_of(path)] += real_code(path)
+
+    bounds = bounds_of_code()
+    assert counted.keys() == bounds.keys()
+    assert {
+        name: counted[name] for name in counted if counted[name] > bounds[name]
+    } == {}
+
+
+def package_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).parts[:-1]
+    return "/".join(parts[: 3 if parts[:2] == ("orchestrator", "engine") else 2])
+
+
+def real_code(path: Path) -> int:
+    """The lines that are neither blank, comment, docstring nor import."""
+    text, others = path.read_text(), set[int]()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            others.update(lines_of(node))
+        elif isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
+            others.update(lines_of(node.body[0]))
+    lines = enumerate(map(str.strip, text.splitlines()), 1)
+    code = {place for place, line in lines if line and not line.startswith("#")}
+    return len(code - others)
+
+
+def lines_of(node: ast.stmt) -> range:
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
+
+
+def bounds_of_code() -> dict[str, int]:
+    rows = re.findall(
+        r"^\| `((?:orchestrator|monitoring)[\w/]*)` \| ([\d,]+) \|$",
+        (ROOT / "docs" / "design.md").read_text(),
+        re.MULTILINE,
+    )
+    return {name: int(most.replace(",", "")) for name, most in rows}
 
 
 def test_each_class_has_a_name_of_its_own() -> None:

@@ -9,7 +9,6 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from monitoring import pulse
-from monitoring.headline import Facts, Problem, problems
 from monitoring.pulse import Beat
 from monitoring.queries.attention import (
     Attention,
@@ -21,6 +20,7 @@ from monitoring.queries.attention import (
 )
 from monitoring.queries.counts import FEW, MARK, Capped, ForEach, grouped
 from monitoring.queries.failures import AlikeFailures, largest_group
+from monitoring.queries.headline import Facts, Problem, problems
 from monitoring.queries.health import Health
 from monitoring.queries.last_hour import Hour, LastHour, last_hour
 from orchestrator.models import Definition, ProcessInstance

@@ -24,7 +24,8 @@ from orchestrator.engine.claims.held import (
 from orchestrator.engine.drain import drain
 from orchestrator.engine.events.delivery import deliver
 from orchestrator.engine.steps import quick_results, session
-from orchestrator.engine.steps.quick_results import HeldResult, QuickResults
+from orchestrator.engine.steps.quick_results import QuickResults
+from orchestrator.engine.steps.session import HeldResult
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.table import Table
 from orchestrator.engine.storage.tables import commands, events, step_runs

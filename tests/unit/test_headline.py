@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from monitoring.charts import area
-from monitoring.headline import Facts, Urgency, problems
 from monitoring.pulse import Beat
 from monitoring.queries.attention import KINDS, Attention
 from monitoring.queries.counts import Capped
 from monitoring.queries.failures import AlikeFailures
+from monitoring.queries.headline import Facts, Urgency, problems
 from monitoring.queries.machinery import Machinery, ServedQueue
 from orchestrator.models import Incident
 

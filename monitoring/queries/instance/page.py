@@ -55,7 +55,7 @@ from monitoring.queries.instance.workflow import (
     workflow_view,
 )
 from monitoring.queries.instance.workflow_history import workflow_history_of
-from monitoring.queries.waits.timeouts import Timeout, passed_of
+from monitoring.queries.timeouts import Timeout, passed_of
 from orchestrator.definition.graph import Edge, Graph
 from orchestrator.engine.operations import Circumstances, refusals_of
 from orchestrator.models import Definition, ProcessInstance, StepRun

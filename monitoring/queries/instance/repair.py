@@ -11,7 +11,6 @@ from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
 
 from monitoring.diagrams import DiagramState, Drawing, drawing_of
-from monitoring.json_diff import json_diff
 from monitoring.masking import (
     action_told,
     data_of,
@@ -22,6 +21,7 @@ from monitoring.masking import (
 )
 from monitoring.queries.graphs import graph_of, labels_of
 from monitoring.queries.instance.entries import FieldChange
+from monitoring.queries.instance.json_diff import json_diff
 from monitoring.queries.instance.page import state_now
 from orchestrator import secret_names
 from orchestrator.engine.operations import (

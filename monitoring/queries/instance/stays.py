@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from monitoring.queries.instance.diagram import current_status
-from monitoring.queries.waits.timeouts import Timeout, timeouts_of
+from monitoring.queries.timeouts import Timeout, timeouts_of
 from orchestrator.models import ProcessInstance, StepRun
 
 

@@ -19,13 +19,13 @@ from monitoring.queries.graphs import (
 )
 from monitoring.queries.instance.diagram import accepted_now
 from monitoring.queries.instance.trouble import last_line
-from monitoring.queries.waits.kinds import KINDS, WaitKind, kind_of
-from monitoring.queries.waits.timeouts import (
+from monitoring.queries.timeouts import (
     Timeout,
     leads_of,
     passed_of,
     timeouts_of,
 )
+from monitoring.queries.waits.kinds import KINDS, WaitKind, kind_of
 from orchestrator.definition.graph import Node
 from orchestrator.models import ProcessInstance, StepKind, StepRun
 

@@ -13,7 +13,8 @@ from typing import Any
 from orchestrator.engine.change import maps, settling
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.claims import give_back
-from orchestrator.engine.steps.quick_results import HeldResult, still_mine
+from orchestrator.engine.steps.quick_results import still_mine
+from orchestrator.engine.steps.session import HeldResult
 from orchestrator.engine.steps.watching import watched
 from orchestrator.engine.storage import group_commit
 from orchestrator.engine.storage.batch import Statement

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orchestrator.engine.claims.held import (
     HOLD_SECONDS,
@@ -16,31 +15,11 @@ from orchestrator.engine.claims.held import (
     Held,
     UnstoredResult,
 )
+from orchestrator.engine.steps.session import HeldResult
 from orchestrator.models import StepRun
-
-if TYPE_CHECKING:
-    from orchestrator.engine.steps.session import Session
 
 MOST = 50
 """How many results one commit stores at most."""
-
-
-class HeldResult(NamedTuple):
-    """A result that is not stored yet.
-
-    Args:
-        session: of its process.
-        run: the claimed visit.
-        result: what its function gave.
-        given: the columns in which that is stored.
-        kept: whether who holds it keeps it when the database refuses for now, and tries again.
-    """
-
-    session: Session
-    run: StepRun
-    result: Any
-    given: dict[str, Any]
-    kept: bool = False
 
 
 def still_mine(held: Sequence[HeldResult]) -> list[HeldResult]:

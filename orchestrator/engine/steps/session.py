@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from asgiref.sync import sync_to_async
 from django.db import IntegrityError, transaction
@@ -52,7 +52,6 @@ from orchestrator.engine.steps.context import (
     awaiting,
     waited_for,
 )
-from orchestrator.engine.steps.quick_results import HeldResult, QuickResults
 from orchestrator.engine.steps.watching import watched
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import send
@@ -85,6 +84,32 @@ HELD = (StepKind.STEP, StepKind.ITEM)
 """The visits whose results may be held, and so be stored by others."""
 
 
+class HeldResult(NamedTuple):
+    """A result that is not stored yet.
+
+    Args:
+        session: of its process.
+        run: the claimed visit.
+        result: what its function gave.
+        given: the columns in which that is stored.
+        kept: whether who holds it keeps it when the database refuses for now, and tries again.
+    """
+
+    session: Session
+    run: StepRun
+    result: Any
+    given: dict[str, Any]
+    kept: bool = False
+
+
+class ResultHolder(Protocol):
+    """Where results wait until they are stored together."""
+
+    def __bool__(self) -> bool: ...
+
+    def hold(self, held: HeldResult) -> None: ...
+
+
 class Session:
     """The visits of one process that one worker runs one after another."""
 
@@ -93,7 +118,7 @@ class Session:
         instance: ProcessInstance,
         plan: Plan,
         worker_slice: WorkerSlice,
-        quick: QuickResults,
+        quick: ResultHolder,
     ) -> None:
         self.instance = instance
         self.plan = plan
@@ -111,7 +136,7 @@ class Session:
 
     @classmethod
     def of(
-        cls, run: StepRun, worker_slice: WorkerSlice, quick: QuickResults
+        cls, run: StepRun, worker_slice: WorkerSlice, quick: ResultHolder
     ) -> Session | None:
         """The session of a claimed visit; None when its process has ended, or cannot be run here, which is stored."""
         instance, now = instances.read(run.instance_id)

@@ -25,8 +25,8 @@ from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.steps import group
 from orchestrator.engine.steps.attempts import check_attempts, has_room, policy_of
 from orchestrator.engine.steps.context import RunningStep
-from orchestrator.engine.steps.quick_results import HeldResult, QuickResults
-from orchestrator.engine.steps.session import Session
+from orchestrator.engine.steps.quick_results import QuickResults
+from orchestrator.engine.steps.session import HeldResult, Session
 from orchestrator.engine.steps.watching import watched
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.engine.storage.results import result_columns

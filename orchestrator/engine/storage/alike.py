@@ -20,8 +20,8 @@ from orchestrator.engine.storage.json_rows import (
     columns_of,
     recordset,
 )
-from orchestrator.engine.storage.row_statements import ALL, Insert, Update
-from orchestrator.engine.storage.table import Table
+from orchestrator.engine.storage.row_statements import ALL
+from orchestrator.engine.storage.table import Insert, Table, Update
 
 MANY_ROWS = 4
 """More new rows are sent as JSON."""

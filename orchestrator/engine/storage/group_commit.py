@@ -31,8 +31,8 @@ from orchestrator.engine.storage.json_rows import (
     recordset,
 )
 from orchestrator.engine.storage.passing_errors import passes
-from orchestrator.engine.storage.row_statements import ALL, Insert, Update
-from orchestrator.engine.storage.table import Table
+from orchestrator.engine.storage.row_statements import ALL
+from orchestrator.engine.storage.table import Insert, Table, Update
 from orchestrator.exceptions import LeaseLost
 
 FEW = 8

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
@@ -18,9 +18,7 @@ from django.db.models import Field, JSONField
 
 from orchestrator.engine.storage.batch import SHAPES
 from orchestrator.engine.storage.new_rows import plain_text
-
-if TYPE_CHECKING:
-    from orchestrator.engine.storage.table import Table
+from orchestrator.engine.storage.table import Table
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -29,7 +29,7 @@ from orchestrator.engine.storage.new_rows import (
     as_it_is,
     plain_text,
 )
-from orchestrator.engine.storage.row_statements import ALL, Condition, Insert, Update
+from orchestrator.engine.storage.row_statements import ALL, Condition, RowStatement
 
 CHUNK = 100
 """How many rows one statement inserts at most."""
@@ -420,3 +420,65 @@ class Table(Generic[M]):
             if converters:
                 found.append((place, col, converters))
         return found
+
+
+class Insert(RowStatement):
+    """New rows of one table.
+
+    Args:
+        table: whose rows.
+        items: the rows; the automatic key of those that have none is left to the database.
+        known: whether the rows are given their keys then, in their order.
+    """
+
+    __slots__ = ("items", "known", "table")
+
+    def __init__(
+        self, table: Table[Any], items: Sequence[Model], *, known: bool = False
+    ) -> None:
+        keys = [item.pk for item in items] if items[0].pk is not None else ()
+        touched = Touched(table.table, "insert")
+        super().__init__("", (), touched, None if known else len(items), None, keys)
+        self.table, self.items, self.known = table, items, known
+        if known:
+            self.receive = self._receive
+
+    def _receive(self, rows: list[Any]) -> None:
+        for item, (key,) in zip(self.items, rows, strict=True):
+            item.pk = key
+
+    def _compiled(self) -> tuple[str, Sequence[Any]]:
+        sql, params = self.table.compiled_insert(self.items)
+        return f"{sql} RETURNING {self.table.key}" if self.known else sql, params
+
+
+class Update(RowStatement):
+    """Values set in rows of one table.
+
+    Args:
+        table: whose rows.
+        values: what is set.
+        where: what must hold of a row.
+        rows: how many it must hit.
+        which: what else must hold of a row.
+    """
+
+    __slots__ = ("table", "values", "where", "which")
+
+    def __init__(
+        self,
+        table: Table[Any],
+        values: Mapping[str, Any],
+        where: Mapping[str, Any],
+        rows: int | None,
+        which: Condition,
+    ) -> None:
+        key = where.get("id")
+        how = Touched(table.table, "condition")
+        if key is not None:
+            how = Touched(table.table, "key", key)
+        super().__init__("", (), how, rows)
+        self.table, self.values, self.where, self.which = table, values, where, which
+
+    def _compiled(self) -> tuple[str, Sequence[Any]]:
+        return self.table.compiled_update(self.values, self.where, self.which)
