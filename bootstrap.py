@@ -42,7 +42,6 @@ RUNTIME = Need(
         "django",
         "django_rq",
         "channels",
-        "pydantic_settings",
         "servestatic",
         "uvicorn",
     ],

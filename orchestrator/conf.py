@@ -1,15 +1,20 @@
-"""The engine's settings, from `settings.PROCESSION`, each with its default and bounds; and how a bad one is refused."""
+"""How a setting is declared, read and refused; and the engine's own, from `settings.PROCESSION`.
+
+A type says by a `Form` what a value of it must be: what stands in a project's settings and what stands in a variable of
+the environment are checked by the same types, and refused in the same words.
+"""
 
 from __future__ import annotations
 
 import logging
 import reprlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Generic, TypeVar
 
-from annotated_types import Ge, Le
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.functional import Promise
@@ -17,44 +22,210 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
+    TypeAdapter,
     ValidationError,
     ValidationInfo,
+    ValidatorFunctionWrapHandler,
     field_validator,
 )
-from pydantic.fields import FieldInfo
-from pydantic_core import PydanticCustomError
+from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError
+from pydantic_core.core_schema import (
+    no_info_after_validator_function,
+    with_info_wrap_validator_function,
+)
 
 from orchestrator.exceptions import ProcessionError
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+Location = tuple[int | str, ...]
+"""Where in a value something is; `KEY` stands for the name of an entry."""
+
 DAY = 86_400  # seconds
-BY_ANOTHER = "bounded_by_another"
-"""The type of the mistake of a number that another setting bounds."""
+KEY = "[key]"
+VARIABLES = "PROCESSION_"
+"""The context in which values are the texts of variables, whose names begin so."""
+SECRET = "whsec_"  # noqa: S105  # the mark of one
+"""How signing keys begin, which are not repeated wherever they stand."""
+REFUSED, BOUNDED = "refused", "bounded"
+"""The types of our own mistakes: a value alone, and one that another setting bounds."""
+TOLD = (REFUSED, BOUNDED, "extra_forbidden", "invalid_key")
+"""The types of mistakes that are told where they are, not of what contains them."""
+OF_CONTAINERS = ("dict_type", "list_type", "model_type", "too_long", "too_short")
 
 
 class SettingRefused(ProcessionError, ImproperlyConfigured):
-    """A setting cannot be used."""
+    """A setting cannot be used.
+
+    Args:
+        mistakes: a line for each thing that is wrong with it.
+    """
+
+    def __init__(self, *mistakes: str) -> None:
+        super().__init__(mistakes[0])
+        self.mistakes = mistakes
+
+
+def refused(said: str) -> PydanticCustomError:
+    """The mistake of which this is said."""
+    return PydanticCustomError(REFUSED, "{said}", {"said": said})
+
+
+def shown(value: Any) -> str:
+    """A value as a refusal shows it; a key may stand in the wrong place."""
+    said = reprlib.repr(value)
+    return "…" if SECRET in said else said
+
+
+def kind(value: Any) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"
 
 
 @dataclass(frozen=True)
 class Form:
-    """What a setting must do, as its refusal says it.
+    """What a value must be, as its refusal says it; annotates the type that checks it.
 
     Args:
         must: goes on after "must", such as "be 1 or 0".
-        secret: the value is, or may contain, what nobody is to read in a log.
+        check: gives nothing, or raises, where a value of the type cannot be used all the same.
+        written: what the text of a variable must be, if that is said otherwise.
+        hides: values that are, or may contain, what nobody is to read in a log.
+        bounds: the least and the greatest number.
     """
 
     must: str
-    secret: bool = False
+    check: Callable[[Any], object] | None = None
+    written: str = ""
+    hides: type | tuple[()] = ()
+    bounds: tuple[float, float] | None = None
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        schema: Any = handler(source)
+        if self.bounds:
+            schema["ge"], schema["le"] = self.bounds
+        if self.check:
+            schema = no_info_after_validator_function(self._usable, schema)
+        return with_info_wrap_validator_function(self._checked, schema)
+
+    def _usable(self, value: Any) -> Any:
+        with suppress(LookupError, OSError):
+            if self.check and self.check(value):
+                return value
+        raise ValueError(self.must)
+
+    def _checked(
+        self, value: Any, inner: ValidatorFunctionWrapHandler, info: ValidationInfo
+    ) -> Any:
+        try:
+            return inner(value)
+        except ValidationError as error:
+            found = error.errors(include_url=False)
+            as_text = info.context == VARIABLES and isinstance(value, str)
+            if not as_text and any(one["type"] in TOLD for one in found):
+                raise
+            must = (as_text and self.written) or self.must
+            raise refused(f"must {must}{self._but(found[0], as_text)}.") from None
+
+    def _but(self, found: ErrorDetails, as_text: bool) -> str:
+        """What it is instead: of what contains others its kind, or how many."""
+        value = found["input"]
+        if found["type"] in OF_CONTAINERS and not as_text:
+            return f", not {found.get('ctx', {}).get('actual_length', kind(value))}"
+        if isinstance(value, self.hides):
+            return ""
+        return f", not {kind(value) if self.hides else shown(value)}"
 
 
-class SettingMistake(NamedTuple):
-    """What is wrong in a project's settings, and what to write there."""
+def number(least: float, most: float, what: str = "a number") -> Form:
+    return Form(f"be {what} from {least:,} to {most:,}", bounds=(least, most))
 
-    text: str
+
+def whole(least: int, most: int) -> Form:
+    return number(least, most, "a whole number")
+
+
+def mistakes(
+    error: ValidationError, named: Callable[[Location], str], known: Iterable[str] = ()
+) -> Iterator[str]:
+    """Give a line for each mistake: what it is about, what that must be, and what it is.
+
+    Args:
+        named: how the person who made it calls what is at a location.
+        known: the names that there are.
+    """
+    for found in error.errors(include_url=False):
+        said = found["msg"]
+        if found["type"] == BOUNDED:
+            said += f", not {shown(found['input'])}."
+        elif found["type"] != REFUSED:
+            said = f"does not exist; there are {', '.join(known)}."
+        yield f"{named(found['loc'])} {said}"
+
+
+@dataclass
+class Setting(Generic[T]):
+    """A setting of a Django project.
+
+    Args:
+        name: its name.
+        of: its type, in which each value has a form.
+        default: what holds where it is not set.
+        check: the system check that tells what is wrong with it.
+        remedy: what to write there.
+        unset: what is as if it were not set.
+        known: the names that there are in it.
+    """
+
+    name: str
+    of: Any
+    default: T
+    check: str
     remedy: str
+    unset: tuple[Any, ...] = ()
+    known: Iterable[str] = ()
+
+    def __post_init__(self) -> None:
+        self._type: TypeAdapter[T] = TypeAdapter(self.of)
+        self._last: tuple[Any, Any, T] = self.default, self.default, self.default
+
+    def given(self) -> Any:
+        given = getattr(settings, self.name, self.default)
+        return self.default if given in self.unset else given
+
+    def read(self, given: Any) -> T:
+        """What is meant by what is given.
+
+        Raises:
+            SettingRefused: it cannot be used.
+        """
+        if given is self.default:
+            return self.default
+        try:
+            return self._type.validate_python(given)
+        except ValidationError as error:
+            found = mistakes(error, self.place, self.known)
+            raise SettingRefused(*found) from None
+
+    def current(self) -> T:
+        """What it says; checked once, and again when it has changed.
+
+        Raises:
+            SettingRefused: it cannot be used.
+        """
+        given, (last, content, value) = self.given(), self._last
+        if given is not last or given != content:
+            value = self.read(given)
+            self._last = given, deepcopy(given), value
+        return value
+
+    def place(self, location: Location) -> str:
+        """Where in a project's settings something is."""
+        keys = (key for key in location if key != KEY)
+        return f"settings.{self.name}" + "".join(f"[{shown(key)}]" for key in keys)
 
 
 def text(value: Any) -> str:
@@ -68,16 +239,22 @@ def text(value: Any) -> str:
     return str(value)
 
 
+def listed(value: Any) -> Any:
+    """What stands between the commas of a text; a list as it is."""
+    if not isinstance(value, str):
+        return value
+    return [word for part in value.split(",") if (word := part.strip())] or value
+
+
+def by_commas(value: Any, info: ValidationInfo) -> Any:
+    """What stands between the commas of a variable."""
+    return listed(value) if info.context == VARIABLES else value
+
+
 @cache
 def log_once(mistake: str) -> None:
     """Logs a mistake in the settings once in this process, where each request would meet it again."""
     log.error("%s", mistake)
-
-
-def bounded(what: str, other: str, bound: float) -> PydanticCustomError:
-    """The mistake of a number that the setting `other` bounds."""
-    about = {"what": what, "other": other, "bound": f"{bound:,.10g}"}
-    return PydanticCustomError(BY_ANOTHER, "{what} {other}, which is {bound}", about)
 
 
 QueueName = Annotated[
@@ -97,51 +274,49 @@ CodeRevision = Annotated[
 class Conf(BaseModel):
     """Times are in seconds."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, allow_inf_nan=False
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     DEFAULT_QUEUE: QueueName = "procession"
     """What RQ calls the queue `default`, so that a project's own queue of that name stays its own."""
     CODE_REVISION: CodeRevision = ""
     """Which code this is, as its repository says it; stored with each version of a definition that is first seen."""
-    LEASE_SECONDS: Annotated[float, Field(ge=1, le=DAY)] = 10
+    LEASE_SECONDS: Annotated[float, number(1, DAY)] = 10
     """How long claimed work is left alone before another worker may take it."""
     HEARTBEAT_SECONDS: Annotated[
-        float, Field(ge=0.05, le=DAY // 2, validate_default=True)
+        float, number(0.05, DAY // 2), Field(validate_default=True)
     ] = 3
     """How often a supervisor renews its workers' leases; at most half of the lease, so that one may come late."""
-    SWEEP_SECONDS: Annotated[float, Field(ge=0.05, le=3_600)] = 1
+    SWEEP_SECONDS: Annotated[float, number(0.05, 3_600)] = 1
     """How often a supervisor looks for due work that no bell announced."""
-    POLL_SECONDS: Annotated[float, Field(ge=0.01, le=60)] = 0.2
+    POLL_SECONDS: Annotated[float, number(0.01, 60)] = 0.2
     """How often a worker looks for work while Redis is away."""
-    SLICE_SECONDS: Annotated[float, Field(ge=0.01, le=3_600)] = 5
+    SLICE_SECONDS: Annotated[float, number(0.01, 3_600)] = 5
     """How long one bell keeps a worker busy before it rings again."""
-    CALLS_IN_FLIGHT: Annotated[int, Field(ge=1, le=10_000)] = 500
+    CALLS_IN_FLIGHT: Annotated[int, whole(1, 10_000)] = 500
     """How many calls that wait outside one supervisor's workers have in flight at once."""
-    BLOCKED_SECONDS: Annotated[float, Field(ge=0.5, le=3_600)] = 5
+    BLOCKED_SECONDS: Annotated[float, number(0.5, 3_600)] = 5
     """How long one `async def` may hold up all others before its worker is killed."""
-    PATIENCE_SECONDS: Annotated[float, Field(ge=0, le=365 * DAY)] = 60
+    PATIENCE_SECONDS: Annotated[float, number(0, 365 * DAY)] = 60
     """How long an event may wait for its step or its process before people are told."""
-    UNROUTED_SECONDS: Annotated[float, Field(ge=0, le=3_650 * DAY)] = 30 * DAY
+    UNROUTED_SECONDS: Annotated[float, number(0, 3_650 * DAY)] = 30 * DAY
     """How long an event whose process is unknown is kept for it."""
-    EVENT_ATTEMPTS: Annotated[int, Field(ge=1, le=1_000)] = 5
+    EVENT_ATTEMPTS: Annotated[int, whole(1, 1_000)] = 5
     """How often an event is tried before it is an incident."""
-    EVENT_TIMEOUT: Annotated[float, Field(ge=0.1, le=DAY)] = 30
+    EVENT_TIMEOUT: Annotated[float, number(0.1, DAY)] = 30
     """How long one event's transaction may take before its worker is killed."""
-    BACKOFF_SECONDS: Annotated[float, Field(ge=0, le=30 * DAY)] = 1
+    BACKOFF_SECONDS: Annotated[float, number(0, 30 * DAY)] = 1
     """The first delay before another attempt; it doubles each time."""
     BACKOFF_CAP_SECONDS: Annotated[
-        float, Field(ge=0, le=30 * DAY, validate_default=True)
+        float, number(0, 30 * DAY), Field(validate_default=True)
     ] = 300
     """The longest delay between attempts; not below the first."""
-    RETENTION_DAYS: Annotated[int, Field(ge=0, le=36_500)] = 0
+    RETENTION_DAYS: Annotated[int, whole(0, 36_500)] = 0
     """For how many days after its end a process is kept whose definition does not say it; 0 for ever."""
-    NOTICE_DAYS: Annotated[int, Field(ge=1, le=36_500)] = 90
+    NOTICE_DAYS: Annotated[int, whole(1, 36_500)] = 90
     """For how many days what people were told is kept, with what became of it."""
-    DUE_SOON_SECONDS: Annotated[float, Field(ge=1, le=365 * DAY)] = 900
+    DUE_SOON_SECONDS: Annotated[float, number(1, 365 * DAY)] = 900
     """How long before its end a deadline counts as due soon."""
-    TRANSITIONS_LIMIT: Annotated[int, Field(ge=1, le=1_000_000_000)] = 100_000
+    TRANSITIONS_LIMIT: Annotated[int, whole(1, 1_000_000_000)] = 100_000
     """How many transitions one process may make; the next one is an incident."""
 
     @field_validator("HEARTBEAT_SECONDS")
@@ -149,7 +324,7 @@ class Conf(BaseModel):
     def _renewed_in_time(cls, heartbeat: float, info: ValidationInfo) -> float:
         lease = info.data.get("LEASE_SECONDS", heartbeat * 2)
         if heartbeat > lease / 2:
-            raise bounded("be at most half of", "LEASE_SECONDS", lease)
+            raise bounded("at most half of", "LEASE_SECONDS", info)
         return heartbeat
 
     @field_validator("BACKOFF_CAP_SECONDS")
@@ -157,87 +332,25 @@ class Conf(BaseModel):
     def _not_below_the_first(cls, cap: float, info: ValidationInfo) -> float:
         first = info.data.get("BACKOFF_SECONDS", cap)
         if cap < first:
-            raise bounded("be at least", "BACKOFF_SECONDS", first)
+            raise bounded("at least", "BACKOFF_SECONDS", info)
         return cap
 
 
-class _Read(NamedTuple):
-    """What was read last: the dictionary, what was in it, and what it means."""
-
-    given: Mapping[str, Any]
-    content: Mapping[str, Any]
-    conf: Conf
-
-
-_NOTHING: Mapping[str, Any] = {}
-_last = [_Read(_NOTHING, {}, Conf())]
+def bounded(how: str, other: str, info: ValidationInfo) -> PydanticCustomError:
+    """The mistake of a number that the setting `other` bounds."""
+    in_project = info.context != VARIABLES
+    name = CONF.place((other,)) if in_project else f"{VARIABLES}{other}"
+    said = f"must be {how} {name}, which is {info.data[other]:,.10g}"
+    return PydanticCustomError(BOUNDED, "{said}", {"said": said})
 
 
-def conf() -> Conf:
-    """The settings in force; they are validated once, and again when settings.PROCESSION has changed.
-
-    Raises:
-        SettingRefused: settings.PROCESSION has a value that cannot be used, or a key that does not exist.
-    """
-    given, [last] = getattr(settings, "PROCESSION", _NOTHING), _last
-    if given is not last.given or given != last.content:
-        try:
-            read = Conf.model_validate(given)
-        except ValidationError as error:
-            raise SettingRefused(next(mistakes(error, Conf, _key))) from None
-        _last[0] = last = _Read(given, dict(given), read)
-    return last.conf
-
-
-def mistakes_of_conf() -> Iterator[str]:
-    """Give a line for each mistake in settings.PROCESSION."""
-    try:
-        Conf.model_validate(getattr(settings, "PROCESSION", _NOTHING))
-    except ValidationError as error:
-        yield from mistakes(error, Conf, _key)
-
-
-def _key(location: tuple[int | str, ...]) -> str:
-    """Where in a project's settings a mistake is."""
-    return "settings.PROCESSION" + "".join(f"[{key!r}]" for key in location[:1])
-
-
-def mistakes(
-    error: ValidationError,
-    model: type[BaseModel],
-    named: Callable[[tuple[int | str, ...]], str],
-) -> Iterator[str]:
-    """Give a line for each mistake that `model` found: what it is about, what that must be, and what it is.
-
-    Args:
-        named: how the person who made it calls what is at a location.
-    """
-    for found in error.errors(include_url=False):
-        location, value = found["loc"], reprlib.repr(found["input"])
-        field = model.model_fields.get(str(location[0])) if location else None
-        if not location:
-            yield f"{named(location)} must be a dictionary, not {value}."
-        elif field is None:
-            known = ", ".join(model.model_fields)
-            yield f"{named(location)} does not exist; there are {known}."
-        elif found["type"] == "dict_type":
-            yield f"{named(location)} must have _ and another name after its own."
-        else:
-            asked = form(field)
-            must, about = asked.must, found.get("ctx", {})
-            if found["type"] == BY_ANOTHER:
-                other = named((about["other"],))
-                must = f"{about['what']} {other}, which is {about['bound']}"
-            but = "" if asked.secret else f", not {value}"
-            yield f"{named(location)} must {must}{but}."
-
-
-def form(field: FieldInfo) -> Form:
-    """What a field must do; of numbers, its bounds say it."""
-    for about in field.metadata:
-        if isinstance(about, Form):
-            return about
-    [least] = [about.ge for about in field.metadata if isinstance(about, Ge)]
-    [most] = [about.le for about in field.metadata if isinstance(about, Le)]
-    kind = "a whole number" if field.annotation is int else "a number"
-    return Form(f"be {kind} from {least:,} to {most:,}")
+CONF = Setting(
+    "PROCESSION",
+    Annotated[Conf, Form("be a dictionary")],
+    Conf(),
+    "orchestrator.E007",
+    "The page Settings of the documentation has each with its bounds.",
+    known=Conf.model_fields,
+)
+conf = CONF.current
+"""The settings in force; they are checked once, and again when settings.PROCESSION has changed."""

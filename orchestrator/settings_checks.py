@@ -20,16 +20,30 @@ from django.core.checks import CheckMessage, Error
 from django.db import DEFAULT_DB_ALIAS, connections, router
 
 from orchestrator import registry
-from orchestrator.conf import SettingRefused, conf, mistakes_of_conf
+from orchestrator.conf import CONF, Setting, SettingRefused, conf
 from orchestrator.definition import ProcessManager
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
-from orchestrator.notice_settings import mistakes_of_notices, recipients
+from orchestrator.notice_settings import RECIPIENTS, recipients
 from orchestrator.notices.channel import channel_of, without
 from orchestrator.queue import LONGEST_QUEUE, in_rq
-from orchestrator.site_settings import mistakes_of_site, site_url
-from orchestrator.webhook_settings import mistakes_of_webhooks
+from orchestrator.site_settings import METRICS_TOKEN, SITE_URL, site_url
+from orchestrator.webhook_settings import (
+    NETWORKS,
+    RATES,
+    SOURCES,
+    limits_of_nobody,
+)
 
 JSON = "rq.serializers.JSONSerializer"
+SETTINGS: tuple[Setting[Any], ...] = (
+    CONF,
+    RECIPIENTS,
+    SITE_URL,
+    METRICS_TOKEN,
+    SOURCES,
+    NETWORKS,
+    RATES,
+)
 VENDORS = ("postgresql", "sqlite")
 SQLITE_LINES = """\
 DATABASES["default"]["OPTIONS"] = {
@@ -51,8 +65,7 @@ def connect() -> None:
         _routers,
         _notices,
         _links,
-        _webhooks,
-        _site,
+        _limits,
     ):
         checks.register(_check(found), "orchestrator")
 
@@ -69,12 +82,12 @@ def _check(found: Callable[[], Iterator[CheckMessage]]) -> Any:
 
 def _values() -> Iterator[CheckMessage]:
     """What the bundled project's variables say is refused earlier; this is for settings of a project's own."""
-    for mistake in mistakes_of_conf():
-        yield Error(
-            mistake,
-            hint="The page Settings of the documentation has each with its bounds.",
-            id="orchestrator.E007",
-        )
+    for setting in SETTINGS:
+        try:
+            setting.read(setting.given())
+        except SettingRefused as refused:
+            for mistake in refused.mistakes:
+                yield Error(mistake, hint=setting.remedy, id=setting.check)
 
 
 def _queues() -> Iterator[CheckMessage]:
@@ -171,11 +184,8 @@ def _routers() -> Iterator[CheckMessage]:
 
 def _notices() -> Iterator[CheckMessage]:
     """Whoever is declared wrongly is never told."""
-    if wrong := list(mistakes_of_notices()):
-        yield from map(_untold, wrong)
-        return
     for name, recipient in recipients().items():
-        place = f"settings.PROCESSION_NOTICES[{name!r}]"
+        place = RECIPIENTS.place((name,))
         known = {definition.name for definition in registry.definitions.values()}
         for missing in sorted(set(recipient.definitions) - known):
             yield _untold(
@@ -209,11 +219,7 @@ def _unnamed(known: set[str]) -> Iterator[CheckMessage]:
 
 
 def _untold(mistake: str) -> Error:
-    return Error(
-        mistake,
-        hint="The page Settings of the documentation has what can be said of a recipient.",
-        id="orchestrator.E012",
-    )
+    return Error(mistake, hint=RECIPIENTS.remedy, id=RECIPIENTS.check)
 
 
 def _links() -> Iterator[CheckMessage]:
@@ -225,15 +231,14 @@ def _links() -> Iterator[CheckMessage]:
         )
 
 
-def _webhooks() -> Iterator[CheckMessage]:
-    """What the bundled project's variables say is refused earlier; such a source is answered 503."""
-    for mistake, remedy in mistakes_of_webhooks():
-        yield Error(mistake, hint=remedy, id="orchestrator.E013")
-
-
-def _site() -> Iterator[CheckMessage]:
-    for mistake, remedy in mistakes_of_site():
-        yield Error(mistake, hint=remedy, id="orchestrator.E014")
+def _limits() -> Iterator[CheckMessage]:
+    """A source whose name is misspelt may send what it likes."""
+    for mistake in limits_of_nobody():
+        yield Error(
+            mistake,
+            hint=f"Correct the name, or add the keys of the source to {SOURCES.name}.",
+            id=SOURCES.check,
+        )
 
 
 def _known() -> dict[str, dict[str, Any]]:

