@@ -34,9 +34,7 @@ def check_definitions(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 
 def _handlers() -> Iterator[CheckMessage]:
-    for definition in registry.definitions.values():
-        if not issubclass(definition, ProcessManager):
-            continue
+    for definition in registry.process_managers():
         issued = {
             issue.command for row in definition.all_rows() for issue in row.issues
         }
@@ -61,9 +59,7 @@ def _handlers() -> Iterator[CheckMessage]:
 
 def _orders() -> Iterator[CheckMessage]:
     """Commands are carried out in the order written: what waits for the commit cannot come before what is in it."""
-    for definition in registry.definitions.values():
-        if not issubclass(definition, ProcessManager):
-            continue
+    for definition in registry.process_managers():
         for row in definition.all_rows():
             if pair := _turned_round(row):
                 later, earlier = pair
@@ -121,32 +117,25 @@ def _is_fixed(definition: registry.Declared) -> bool:
 def check_fingerprints(
     app_configs: Any, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
-    found: list[CheckMessage] = []
-    fixed = [d for d in registry.definitions.values() if _is_fixed(d)]
-    for definition in fixed if databases else ():
-        try:
-            live = (
-                ProcessInstance.objects.live()
-                .filter(
-                    definition__name=definition.name,
-                    definition__version=definition.version,
-                )
-                .exclude(definition__fingerprint=definition.graph().fingerprint())
-                .count()
+    try:
+        return list(_changed()) if databases else []
+    except DatabaseError:
+        return []  # not migrated yet
+
+
+def _changed() -> Iterator[CheckMessage]:
+    for definition in filter(_is_fixed, registry.definitions.values()):
+        name, version = definition.name, definition.version
+        rows = ProcessInstance.objects.live().filter(definition__name=name)
+        of_version = rows.filter(definition__version=version)
+        fingerprint = definition.graph().fingerprint()
+        if live := of_version.exclude(definition__fingerprint=fingerprint).count():
+            yield Error(
+                f"{definition.__name__} has changed, but {live} live instances run on version {version} as it was.",
+                hint="Raise its version and keep the old class until they have ended.",
+                obj=definition,
+                id="orchestrator.E005",
             )
-        except DatabaseError:
-            return []  # not migrated yet
-        if live:
-            found.append(
-                Error(
-                    f"{definition.__name__} has changed, but {live} live instances run on version "
-                    f"{definition.version} as it was.",
-                    hint="Raise its version and keep the old class until they have ended.",
-                    obj=definition,
-                    id="orchestrator.E005",
-                )
-            )
-    return found
 
 
 def check_limits(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import reprlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
@@ -29,9 +28,8 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
     field_validator,
 )
-from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError
 from pydantic_core.core_schema import (
-    no_info_after_validator_function,
     with_info_wrap_validator_function,
 )
 
@@ -107,30 +105,27 @@ class Form:
         schema: Any = handler(source)
         if self.bounds:
             schema["ge"], schema["le"] = self.bounds
-        if self.check:
-            schema = no_info_after_validator_function(self._usable, schema)
         return with_info_wrap_validator_function(self._checked, schema)
-
-    def _usable(self, value: Any) -> Any:
-        with suppress(LookupError, OSError):
-            if self.check and self.check(value):
-                return value
-        raise ValueError(self.must)
 
     def _checked(
         self, value: Any, inner: ValidatorFunctionWrapHandler, info: ValidationInfo
     ) -> Any:
+        found: list[Any] = [{"type": REFUSED, "input": value}]
+        as_text = info.context == VARIABLES and isinstance(value, str)
         try:
-            return inner(value)
+            usable = inner(value)
+            if self.check is None or self.check(usable):
+                return usable
         except ValidationError as error:
             found = error.errors(include_url=False)
-            as_text = info.context == VARIABLES and isinstance(value, str)
             if not as_text and any(one["type"] in TOLD for one in found):
                 raise
-            must = (as_text and self.written) or self.must
-            raise refused(f"must {must}{self._but(found[0], as_text)}.") from None
+        except (ValueError, LookupError, OSError):
+            pass
+        must = (as_text and self.written) or self.must
+        raise refused(f"must {must}{self._but(found[0], as_text)}.")
 
-    def _but(self, found: ErrorDetails, as_text: bool) -> str:
+    def _but(self, found: Any, as_text: bool) -> str:
         """What it is instead: of what contains others its kind, or how many."""
         value = found["input"]
         if found["type"] in OF_CONTAINERS and not as_text:
@@ -140,12 +135,15 @@ class Form:
         return f", not {kind(value) if self.hides else shown(value)}"
 
 
-def number(least: float, most: float, what: str = "a number") -> Form:
-    return Form(f"be {what} from {least:,} to {most:,}", bounds=(least, most))
+def number(least: float, most: float, of: str = "", what: str = "a number") -> Form:
+    return Form(f"be {what} from {least:,} to {most:,}{of}", bounds=(least, most))
 
 
-def whole(least: int, most: int) -> Form:
-    return number(least, most, "a whole number")
+def whole(least: int, most: int, of: str = "") -> Form:
+    return number(least, most, of, "a whole number")
+
+
+DICTIONARY = Form("be a dictionary")
 
 
 def mistakes(
@@ -346,7 +344,7 @@ def bounded(how: str, other: str, info: ValidationInfo) -> PydanticCustomError:
 
 CONF = Setting(
     "PROCESSION",
-    Annotated[Conf, Form("be a dictionary")],
+    Annotated[Conf, DICTIONARY],
     Conf(),
     "orchestrator.E007",
     "The page Settings of the documentation has each with its bounds.",

@@ -21,6 +21,7 @@ from pydantic import (
 
 from orchestrator.conf import (
     DAY,
+    DICTIONARY,
     Form,
     Setting,
     SettingRefused,
@@ -172,11 +173,7 @@ RecipientName = Annotated[
     Form("have a name of up to 50 printable letters", str.isprintable, hides=object),
 ]
 Recipients = Annotated[
-    dict[
-        RecipientName,
-        Annotated[Recipient, Form("be a dictionary")],
-    ],
-    Form("be a dictionary"),
+    dict[RecipientName, Annotated[Recipient, DICTIONARY]], DICTIONARY
 ]
 RECIPIENTS = Setting(
     "PROCESSION_NOTICES",
@@ -184,7 +181,7 @@ RECIPIENTS = Setting(
     dict[str, Recipient](),
     "orchestrator.E012",
     "The page Settings of the documentation has what can be said of a recipient.",
-    unset=(None, [], ()),
+    unset=(None, "", [], ()),
     known=Recipient.model_fields,
 )
 recipients = RECIPIENTS.current

@@ -119,11 +119,12 @@ def ring(queue: str, *, others: bool = False) -> None:
     """
     if time.monotonic() < _silent["until"] or (queue in _answering and not others):
         return
-    if is_of_calls(queue):
-        _call(queue)
-        return
     try:
-        _ringing(queue, os.getpid())()
+        if is_of_calls(queue):
+            # All who have calls of it in flight are told; each takes as many as it has room for.
+            _bell(plain(queue), os.getpid()).connection.publish(_channel(queue), "")
+        else:
+            _ringing(queue, os.getpid())()
     except (RedisError, OSError) as error:
         _is_out_of_reach()
         log.warning("the doorbell is out of reach, workers poll: %s", error)
@@ -165,15 +166,6 @@ def _ringing(queue: str, pid: int) -> Callable[[], object]:
         )
 
     return once
-
-
-def _call(queue: str) -> None:
-    """Tells all who have calls of a queue in flight that there is more; each takes as many as it has room for."""
-    try:
-        _bell(plain(queue), os.getpid()).connection.publish(_channel(queue), "")
-    except (RedisError, OSError) as error:
-        _is_out_of_reach()
-        log.warning("the doorbell is out of reach, workers poll: %s", error)
 
 
 def heard(queue: str) -> Iterator[bool]:

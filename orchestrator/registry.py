@@ -303,6 +303,11 @@ def newest() -> Iterator[Declared]:
         yield definition(name)
 
 
+def process_managers() -> Iterator[type[ProcessManager]]:
+    """Every definition of that kind."""
+    return (d for d in definitions.values() if issubclass(d, ProcessManager))
+
+
 def interested(event: str) -> list[Declared]:
     """The definitions that have rows for an event type, each in the newest version that does: live processes may run
     on an older one than the newest.

@@ -10,7 +10,7 @@ do not name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from django.apps import apps
@@ -21,29 +21,15 @@ from django.db import DEFAULT_DB_ALIAS, connections, router
 
 from orchestrator import registry
 from orchestrator.conf import CONF, Setting, SettingRefused, conf
-from orchestrator.definition import ProcessManager
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
-from orchestrator.notice_settings import RECIPIENTS, recipients
+from orchestrator.notice_settings import RECIPIENTS, Recipient, recipients
 from orchestrator.notices.channel import channel_of, without
 from orchestrator.queue import LONGEST_QUEUE, in_rq
-from orchestrator.site_settings import METRICS_TOKEN, SITE_URL, site_url
-from orchestrator.webhook_settings import (
-    NETWORKS,
-    RATES,
-    SOURCES,
-    limits_of_nobody,
-)
+from orchestrator.site_settings import TEXTS, site_url
+from orchestrator.webhook_settings import SOURCES, WEBHOOKS, limits_of_nobody
 
 JSON = "rq.serializers.JSONSerializer"
-SETTINGS: tuple[Setting[Any], ...] = (
-    CONF,
-    RECIPIENTS,
-    SITE_URL,
-    METRICS_TOKEN,
-    SOURCES,
-    NETWORKS,
-    RATES,
-)
+SETTINGS: tuple[Setting[Any], ...] = CONF, RECIPIENTS, *TEXTS, *WEBHOOKS
 VENDORS = ("postgresql", "sqlite")
 SQLITE_LINES = """\
 DATABASES["default"]["OPTIONS"] = {
@@ -55,18 +41,7 @@ DATABASES["default"]["OPTIONS"] = {
 
 def connect() -> None:
     """Registers the checks."""
-    found: Callable[[], Iterator[CheckMessage]]
-    for found in (
-        _values,
-        _queues,
-        _serializers,
-        _times,
-        _database,
-        _routers,
-        _notices,
-        _links,
-        _limits,
-    ):
+    for found in (_values, _queues, _serializers, _database, _routers, _notices):
         checks.register(_check(found), "orchestrator")
 
 
@@ -88,6 +63,9 @@ def _values() -> Iterator[CheckMessage]:
         except SettingRefused as refused:
             for mistake in refused.mistakes:
                 yield Error(mistake, hint=setting.remedy, id=setting.check)
+    hint = f"Correct the name, or add the keys of the source to {SOURCES.name}."
+    for mistake in limits_of_nobody():
+        yield Error(mistake, hint=hint, id=SOURCES.check)
 
 
 def _queues() -> Iterator[CheckMessage]:
@@ -100,29 +78,22 @@ def _queues() -> Iterator[CheckMessage]:
             id="orchestrator.E009",
         )
     for named_by, queue, obj in registry.queues_named():
+        said = hint = ""
         if queue == default != DEFAULT_QUEUE:
-            yield Error(
-                f"{named_by} is to run on the queue {queue}, which is what RQ calls the default one.",
-                hint="Leave the name of the queue out.",
-                obj=obj,
-                id="orchestrator.E006",
-            )
+            said = "which is what RQ calls the default one"
+            hint = "Leave the name of the queue out."
         elif len(queue) > LONGEST_QUEUE:
-            yield Error(
-                f"{named_by} is to run on the queue {queue}, whose name has {len(queue)} characters.",
-                hint=f"Give it one of at most {LONGEST_QUEUE}.",
-                obj=obj,
-                id="orchestrator.E006",
-            )
+            said = f"whose name has {len(queue)} characters"
+            hint = f"Give it one of at most {LONGEST_QUEUE}."
         elif queue != DEFAULT_QUEUE and queue not in known:
-            yield Error(
-                f"{named_by} is to run on the queue {queue}, which does not exist; known queues: "
-                f"{', '.join(sorted(known)) or 'none'}.",
-                hint="Correct the name, or add the queue: by PROCESSION_QUEUES, or to the settings of a project of "
-                f"your own:\n{_lines(queue)}",
-                obj=obj,
-                id="orchestrator.E006",
+            said = f"which does not exist; known queues: {_listed(known)}"
+            hint = (
+                "Correct the name, or add the queue: by PROCESSION_QUEUES, or to the settings of a project of your "
+                f"own:\n{_lines(queue)}"
             )
+        if said:
+            said = f"{named_by} is to run on the queue {queue}, {said}."
+            yield Error(said, hint=hint, obj=obj, id="orchestrator.E006")
 
 
 def _serializers() -> Iterator[CheckMessage]:
@@ -138,18 +109,15 @@ def _serializers() -> Iterator[CheckMessage]:
             )
 
 
-def _times() -> Iterator[CheckMessage]:
+def _database() -> Iterator[CheckMessage]:
+    database = connections[DEFAULT_DB_ALIAS]
+    options = database.settings_dict["OPTIONS"]
     if not settings.USE_TZ:
         yield Error(
             "USE_TZ is off: leases and deadlines need moments that are the same everywhere.",
             hint="Add to the settings:\nUSE_TZ = True",
             id="orchestrator.E010",
         )
-
-
-def _database() -> Iterator[CheckMessage]:
-    database = connections[DEFAULT_DB_ALIAS]
-    options = database.settings_dict["OPTIONS"]
     if database.vendor not in VENDORS:
         yield Error(
             f"The default database is of the kind {database.vendor}: the engine knows PostgreSQL and SQLite.",
@@ -183,62 +151,45 @@ def _routers() -> Iterator[CheckMessage]:
 
 
 def _notices() -> Iterator[CheckMessage]:
-    """Whoever is declared wrongly is never told."""
-    for name, recipient in recipients().items():
-        place = RECIPIENTS.place((name,))
-        known = {definition.name for definition in registry.definitions.values()}
-        for missing in sorted(set(recipient.definitions) - known):
-            yield _untold(
-                f"{place} is about {missing!r}, which is no definition's name; there are "
-                f"{', '.join(sorted(known)) or 'none'}."
-            )
-        try:
-            channel = channel_of(recipient)
-        except Exception as error:  # noqa: BLE001  # a class of the project's
-            said = without(f"{type(error).__name__}: {error}", recipient.secrets)
-            yield _untold(f"{place} has a channel that cannot be made ({said}).")
-        else:
-            if not callable(getattr(channel, "send", None)):
-                yield _untold(f"{place} has a channel without a method send(message).")
-    yield from _unnamed(set(recipients()))
-
-
-def _unnamed(known: set[str]) -> Iterator[CheckMessage]:
-    """Whom a deadline notifies and the settings do not name is not told, though somebody may wait for that."""
-    for definition in registry.definitions.values():
-        if not issubclass(definition, ProcessManager):
-            continue
-        wanted = {name for row in definition.all_rows() for name in row.notifies}
-        for name in sorted(wanted - known):
-            yield checks.Warning(
-                f"{definition.name} notifies {name!r}, whom settings.PROCESSION_NOTICES does not name; there are "
-                f"{', '.join(sorted(known)) or 'none'}.",
-                hint=f'Add to the settings:\nPROCESSION_NOTICES["{name}"] = {{"to": ["..."]}}',
-                id="orchestrator.W004",
-            )
-
-
-def _untold(mistake: str) -> Error:
-    return Error(mistake, hint=RECIPIENTS.remedy, id=RECIPIENTS.check)
-
-
-def _links() -> Iterator[CheckMessage]:
-    if recipients() and not site_url():
+    """Whoever is declared wrongly is never told, nor whom a deadline notifies and the settings do not name."""
+    known = recipients()
+    for name, recipient in known.items():
+        for wrong in _never_told(recipient):
+            said = f"{RECIPIENTS.place((name,))} {wrong}"
+            yield Error(said, hint=RECIPIENTS.remedy, id=RECIPIENTS.check)
+    if known and not site_url():
         yield checks.Warning(
             "Notices have no links to the console, whose public address is not known.",
             hint='Add to the settings:\nPROCESSION_SITE_URL = "https://procession.example.org"',
             id="orchestrator.W003",
         )
+    for definition in registry.process_managers():
+        wanted = {name for row in definition.all_rows() for name in row.notifies}
+        for name in sorted(wanted - known.keys()):
+            yield checks.Warning(
+                f"{definition.name} notifies {name!r}, whom {RECIPIENTS.place(())} does not name; there are "
+                f"{_listed(known)}.",
+                hint=f'Add to the settings:\nPROCESSION_NOTICES["{name}"] = {{"to": ["..."]}}',
+                id="orchestrator.W004",
+            )
 
 
-def _limits() -> Iterator[CheckMessage]:
-    """A source whose name is misspelt may send what it likes."""
-    for mistake in limits_of_nobody():
-        yield Error(
-            mistake,
-            hint=f"Correct the name, or add the keys of the source to {SOURCES.name}.",
-            id=SOURCES.check,
-        )
+def _never_told(recipient: Recipient) -> Iterator[str]:
+    known = {definition.name for definition in registry.definitions.values()}
+    for missing in sorted(set(recipient.definitions) - known):
+        yield f"is about {missing!r}, which is no definition's name; there are {_listed(known)}."
+    try:
+        channel = channel_of(recipient)
+    except Exception as error:  # noqa: BLE001  # a class of the project's
+        said = without(f"{type(error).__name__}: {error}", recipient.secrets)
+        yield f"has a channel that cannot be made ({said})."
+    else:
+        if not callable(getattr(channel, "send", None)):
+            yield "has a channel without a method send(message)."
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
 
 
 def _known() -> dict[str, dict[str, Any]]:

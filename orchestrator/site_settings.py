@@ -52,6 +52,7 @@ METRICS_TOKEN = Setting(
     'PROCESSION_METRICS_TOKEN = os.environ["METRICS_TOKEN"]',
     unset=(None, ""),
 )
+TEXTS = SITE_URL, METRICS_TOKEN
 
 
 def in_force(setting: Setting[str]) -> str:

@@ -11,14 +11,17 @@ from collections.abc import Collection, Iterator, Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BeforeValidator, Field, Strict
+from pydantic import BeforeValidator, Field, Strict, ValidationInfo
 
 from orchestrator.conf import (
     SECRET,
+    VARIABLES,
     Form,
     Setting,
     by_commas,
+    number,
     text,
+    whole,
 )
 from orchestrator.signing_keys import MUST, ONE_OR_TWO, SigningKey
 
@@ -32,9 +35,9 @@ def network(value: Any) -> IPv4Network | IPv6Network:
     return ip_network(text(value))  # of whole numbers, too, one could be made
 
 
-def written_rate(value: Any) -> Any:
+def written_rate(value: Any, info: ValidationInfo) -> Any:
     """A rate as variables have it: "5,20" is 5 a second and 20 at once, "5" alone is 5 at once too."""
-    if not isinstance(value, str):
+    if info.context != VARIABLES:
         return value
     often, _, burst = value.partition(",")
     number = float(often)
@@ -42,12 +45,12 @@ def written_rate(value: Any) -> Any:
 
 
 def is_name(value: str) -> bool:
-    return value.isprintable() and "/" not in value and SECRET not in value
+    plain = value.isprintable() and "/" not in value and SECRET not in value
+    return plain and 0 < len(value) <= LONGEST_NAME
 
 
 SourceName = Annotated[
     str,
-    Field(min_length=1, max_length=LONGEST_NAME),
     Form(
         f"have the name of a source: up to {LONGEST_NAME} printable letters without /",
         is_name,
@@ -78,18 +81,8 @@ Networks = Annotated[
         written="list addresses and networks such as 192.0.2.1 or 192.0.2.0/24",
     ),
 ]
-Often = Annotated[
-    float,
-    Strict(),
-    Form(
-        f"be a number from {RAREST} to {MOST:,}: events a second", bounds=(RAREST, MOST)
-    ),
-]
-AtOnce = Annotated[
-    int,
-    Strict(),
-    Form(f"be a whole number from 1 to {MOST:,}: events at once", bounds=(1, MOST)),
-]
+Often = Annotated[float, Strict(), number(RAREST, MOST, ": events a second")]
+AtOnce = Annotated[int, Strict(), whole(1, MOST, ": events at once")]
 Rate = Annotated[
     tuple[Often, AtOnce],
     BeforeValidator(written_rate),
@@ -125,6 +118,7 @@ RATES = Setting(
     "Write it like this, or leave out a source that may send any number:\n"
     'WEBHOOK_RATES = {"bank": (5, 20)}',
 )
+WEBHOOKS: tuple[Setting[Any], ...] = SOURCES, NETWORKS, RATES
 
 
 class Source(NamedTuple):
@@ -146,7 +140,7 @@ def source_named(name: str) -> Source | None:
     given = SOURCES.given()
     if isinstance(given, Mapping) and not given.get(name):
         return None
-    keys, networks, rate = (_entry(one, name) for one in (SOURCES, NETWORKS, RATES))
+    keys, networks, rate = (_entry(one, name) for one in WEBHOOKS)
     return Source(keys, networks or [], rate)
 
 
@@ -167,7 +161,7 @@ def of_nobody(sources: Any, limited: Any) -> Collection[Any]:
 
 def limits_of_nobody() -> Iterator[str]:
     """Give a line for each limit without effect."""
-    for setting in (NETWORKS, RATES):
+    for setting in WEBHOOKS[1:]:
         for source in of_nobody(SOURCES.given(), setting.given()):
             yield (
                 f"{setting.place((source,))} is of a source that does not exist; {SOURCES.place((source,))} makes it."
