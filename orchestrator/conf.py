@@ -1,7 +1,7 @@
-"""How a setting is declared, read and refused; and the engine's own, from `settings.PROCESSION`.
+"""How a setting is declared, checked and refused; and the engine's own settings, from `settings.PROCESSION`.
 
-A type says by a `Form` what a value of it must be: what stands in a project's settings and what stands in a variable of
-the environment are checked by the same types, and refused in the same words.
+A type carries a `Form`, which says what a value must be. The same type checks a variable of the environment and a
+project's settings, and refuses both in the same words.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ from pydantic import (
     field_validator,
 )
 from pydantic_core import CoreSchema, PydanticCustomError
-from pydantic_core.core_schema import (
-    with_info_wrap_validator_function,
-)
+from pydantic_core.core_schema import with_info_wrap_validator_function
 
 from orchestrator.exceptions import ProcessionError
 
@@ -50,7 +48,7 @@ SECRET = "whsec_"  # noqa: S105  # the mark of one
 REFUSED, BOUNDED = "refused", "bounded"
 """The types of our own mistakes: a value alone, and one that another setting bounds."""
 TOLD = (REFUSED, BOUNDED, "extra_forbidden", "invalid_key")
-"""The types of mistakes that are told where they are, not of what contains them."""
+"""The types of mistakes whose own place is told, not the list or dictionary around them."""
 OF_CONTAINERS = ("dict_type", "list_type", "model_type", "too_long", "too_short")
 
 
@@ -83,13 +81,13 @@ def kind(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Form:
-    """What a value must be, as its refusal says it; annotates the type that checks it.
+    """What a value must be, as its refusal says it; it annotates the type that checks the value.
 
     Args:
         must: goes on after "must", such as "be 1 or 0".
-        check: gives nothing, or raises, where a value of the type cannot be used all the same.
-        written: what the text of a variable must be, if that is said otherwise.
-        hides: values that are, or may contain, what nobody is to read in a log.
+        check: refuses a value of the type by giving nothing, or by raising.
+        written: what the text of a variable must be, where its refusal says more than `must`.
+        hides: the type of values that are secrets; a refusal does not repeat them.
         bounds: the least and the greatest number.
     """
 
@@ -153,7 +151,7 @@ def mistakes(
 
     Args:
         named: how the person who made it calls what is at a location.
-        known: the names that there are.
+        known: the names that exist, for one that does not.
     """
     for found in error.errors(include_url=False):
         said = found["msg"]
@@ -174,8 +172,8 @@ class Setting(Generic[T]):
         default: what holds where it is not set.
         check: the system check that tells what is wrong with it.
         remedy: what to write there.
-        unset: what is as if it were not set.
-        known: the names that there are in it.
+        unset: values that mean the default.
+        known: the names that a dictionary may have.
     """
 
     name: str

@@ -45,6 +45,10 @@ BAD: list[tuple[Any, str]] = [
     ({"ops": {"channel": "chat"}}, "['channel'] must be where a class is, such as"),
     ({"ops": {**OPS, "options": {"a": 1}}}, "must have a channel that its options"),
     (
+        {"ops": {"options": {"a": 1}}},
+        "['ops'] must have one of to, url and channel, not none. It must have a channel that its options are for.",
+    ),
+    (
         {"ops": {**OPS, "about": ["escalations"]}},
         "['about'] must list some of escalation, failure, deadline, queue, not",
     ),
