@@ -11,8 +11,10 @@ import re
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator
 from functools import cache
+from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.conf import settings
@@ -28,8 +30,11 @@ from orchestrator.engine import drain as draining
 from orchestrator.engine.claims.held import Unseen, UnstoredResult
 from orchestrator.engine.failures import backoff
 from orchestrator.engine.storage import definitions
+from orchestrator.models import ProcessInstance
+from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.process_managers.fixtures import handler, parcels
 from tests.services import chromium, emptying
+from tests.services.client import Client, Read
 from tests.services.database import close_in_mid_statement
 from tests.services.exchange import exchange
 from tests.services.invariants import broken
@@ -39,7 +44,7 @@ from tests.services.sizes import FULL
 from tests.services.valkey import ValkeyServer
 from tests.services.workers import Workers
 
-__all__ = ["exchange", "handler", "parcels"]
+__all__ = ["exchange", "handler", "helpdesk", "parcels"]
 
 HERE = Path(__file__).parent
 MARKED = ("reliability", "browser")
@@ -398,6 +403,64 @@ def administrator(db: None) -> User:
 def stranger(db: None) -> User:
     """Return somebody who may sign in and nothing else."""
     return User.objects.create_user("stranger")
+
+
+@pytest.fixture
+def client() -> Client:
+    """Return a client that nobody is signed in with."""
+    return Client()
+
+
+def of(user: User) -> Client:
+    """Return a client of its own that somebody is signed in with."""
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def viewing(viewer: User) -> Client:
+    return of(viewer)
+
+
+@pytest.fixture
+def operating(operator: User) -> Client:
+    return of(operator)
+
+
+@pytest.fixture
+def admin(administrator: User) -> Client:
+    return of(administrator)
+
+
+@pytest.fixture
+def read(operating: Client) -> Read:
+    """Return what reads any page as an operator, with the headers that are given."""
+
+    def page(address: str, status: int = 200, **headers: str) -> str:
+        return operating.read(address, status=status, headers=headers)
+
+    return page
+
+
+@pytest.fixture
+def show(operating: Client) -> Read:
+    """Return what reads a list, that of processes if none is named, with what is asked of it; as people see it."""
+
+    def shown(path: str = "/processes/", **given: str) -> str:
+        return unescape(operating.read(f"{path}?{urlencode(given)}"))
+
+    return shown
+
+
+@pytest.fixture
+def page_of(operating: Client) -> Read:
+    """Return what reads the page of a process as an operator."""
+
+    def page(process: ProcessInstance, query: str = "") -> str:
+        return operating.read(f"/processes/{process.pk}/{query}")
+
+    return page
 
 
 # Browser

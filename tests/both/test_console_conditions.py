@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from html import unescape
@@ -12,9 +12,7 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 import pytest
-from django.contrib.auth.models import User
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -23,33 +21,20 @@ from monitoring.queries.instances import arm, pages
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import batches, page_of, same_rows
 from orchestrator import start_process
-from orchestrator.engine.drain import drain
 from orchestrator.models import BulkItem, BulkOperation, ProcessInstance
 from orchestrator.testing import run
 from tests.apps.process_managers.fixtures import known
 from tests.apps.searched.processes import Address, Asked, OpenQuote, Quote
 from tests.browser.samples import HARMFUL
+from tests.services.cases import cases
+from tests.services.client import Client, Read
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quotes")]
-
-Show = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
 def quotes() -> Iterator[None]:
     yield from known(Quote, OpenQuote)
-
-
-@pytest.fixture
-def show(client: Client, operator: User) -> Show:
-    client.force_login(operator)
-
-    def shown(path: str = "/processes/", **given: str) -> str:
-        answer = client.get(f"{path}?{urlencode(given)}")
-        assert answer.status_code == 200, answer
-        return unescape(answer.content.decode())
-
-    return shown
 
 
 def asked(quote: str, of: Any = Quote, **given: Any) -> ProcessInstance:
@@ -78,38 +63,36 @@ def three() -> list[ProcessInstance]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("where", "keys"),
-    [
-        ("amount = 120", ["Q-2"]),
-        ("amount > 5", ["Q-3", "Q-2"]),
-        ("amount = 9007199254740993", ["Q-3"]),
-        ("amount = 9007199254740992", []),
-        ("price < 10", ["Q-3", "Q-2"]),
-        ("price = 100", ["Q-1"]),
-        ("vip = true", ["Q-1"]),
-        ("vip != true", ["Q-3", "Q-2"]),
-        ("due > 2026-12-31", ["Q-2"]),
-        ("at < 2027-01-01", ["Q-2", "Q-1"]),
-        ("address.city in (Osaka, Kyoto)", ["Q-2"]),
-        ("address.country = JP", ["Q-3", "Q-1"]),
-        ("items contains a", ["Q-1"]),
-        ("items.0 = 7", ["Q-3"]),
-        ("items.1 exists", ["Q-1"]),
-        ("items.99999999999 exists", []),
-        ("note exists", ["Q-3"]),
-        ("note contains FIRST", ["Q-3"]),
-        ("nothing exists", []),
-        ("nothing.at.all = 1", []),
-        ("amount = 5 or amount = 120", ["Q-2", "Q-1"]),
-        ("(amount = 5 or amount = 120) and vip = false", ["Q-2"]),
-        ('quote = "Q-1"', ["Q-1"]),
-        ("quote.x = 1", []),
-        ('"it""s" = 1', None),
-        ('"a\\"b" = 1', []),
-        ('"$" = 1 or "#>" = 2 or "%s" = 3', []),
-        ("名前 = 太郎", []),
-    ],
+@cases(
+    "where, keys",
+    ("amount = 120", ["Q-2"]),
+    ("amount > 5", ["Q-3", "Q-2"]),
+    ("amount = 9007199254740993", ["Q-3"]),
+    ("amount = 9007199254740992", []),
+    ("price < 10", ["Q-3", "Q-2"]),
+    ("price = 100", ["Q-1"]),
+    ("vip = true", ["Q-1"]),
+    ("vip != true", ["Q-3", "Q-2"]),
+    ("due > 2026-12-31", ["Q-2"]),
+    ("at < 2027-01-01", ["Q-2", "Q-1"]),
+    ("address.city in (Osaka, Kyoto)", ["Q-2"]),
+    ("address.country = JP", ["Q-3", "Q-1"]),
+    ("items contains a", ["Q-1"]),
+    ("items.0 = 7", ["Q-3"]),
+    ("items.1 exists", ["Q-1"]),
+    ("items.99999999999 exists", []),
+    ("note exists", ["Q-3"]),
+    ("note contains FIRST", ["Q-3"]),
+    ("nothing exists", []),
+    ("nothing.at.all = 1", []),
+    ("amount = 5 or amount = 120", ["Q-2", "Q-1"]),
+    ("(amount = 5 or amount = 120) and vip = false", ["Q-2"]),
+    ('quote = "Q-1"', ["Q-1"]),
+    ("quote.x = 1", []),
+    ('"it""s" = 1', None),
+    ('"a\\"b" = 1', []),
+    ('"$" = 1 or "#>" = 2 or "%s" = 3', []),
+    ("名前 = 太郎", []),
 )
 def test_s10_2_rows_are_those_whose_data_meets_the_conditions(
     where: str, keys: list[str] | None, three: list[ProcessInstance]
@@ -140,8 +123,8 @@ def test_s10_2_they_narrow_what_the_other_filters_leave(
     assert same.new == 1
 
 
-@pytest.mark.parametrize("text", HARMFUL)
-def test_s10_2_harmful_texts_are_texts(text: str, show: Show) -> None:
+@cases("text", *HARMFUL)
+def test_s10_2_harmful_texts_are_texts(text: str, show: Read) -> None:
     asked("Q-1", text=text)
     quoted = text.replace("\\", "\\\\").replace('"', '\\"')
 
@@ -168,9 +151,7 @@ def test_s10_2_data_that_is_no_object_of_fields_is_looked_at_too(
     ProcessInstance.objects.filter(pk__in=[row.pk for row in three[:2]]).delete()
 
 
-@pytest.mark.parametrize(
-    "where", ["größe = 7", "数量.a = 3", 'a."größe" = 1 and größe exists']
-)
+@cases("where", "größe = 7", "数量.a = 3", 'a."größe" = 1 and größe exists')
 def test_s10_2_a_name_may_have_any_letters(where: str) -> None:
     process = asked("Q-1")
     data = {**process.data, "größe": 7, "数量": {"a": 3}, "a": {"größe": 1}}
@@ -183,7 +164,7 @@ def test_s10_2_a_name_may_have_any_letters(where: str) -> None:
 
 
 def test_s10_2_as_many_are_looked_at_as_a_page_may_and_the_next_goes_on(
-    show: Show, monkeypatch: pytest.MonkeyPatch
+    show: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = asked("Q-0", amount=7)
     for number in range(1, 9):
@@ -208,16 +189,27 @@ def test_s10_2_as_many_are_looked_at_as_a_page_may_and_the_next_goes_on(
     assert "Among the next 4." in show(where="amount = 7", before=last)
 
 
-@pytest.mark.parametrize("sort", ["", "oldest"])
-@pytest.mark.parametrize("sparse", [1, 2, 4])
-@pytest.mark.parametrize("looked_at", [5, 9, 16])
-def test_s10_2_each_page_and_the_file_have_every_match_once(
-    looked_at: int, sparse: int, sort: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However many are looked at, and at first for each that is wanted: some stand close together, and some alone."""
-    matching = [0, 1, 2, 3, 10, 17, 18, 19]
+MATCHING = [0, 1, 2, 3, 10, 17, 18, 19]
+
+
+@pytest.fixture
+def twenty() -> None:
+    """Of twenty, some that match stand close together, and some alone."""
     for number in range(20):
-        asked(f"Q-{number}", amount=1 if number in matching else 2)
+        asked(f"Q-{number}", amount=1 if number in MATCHING else 2)
+
+
+@cases("sort", "", "oldest")
+@cases("sparse", 1, 2, 4)
+@cases("looked_at", 5, 9, 16)
+def test_s10_2_each_page_and_the_file_have_every_match_once(
+    looked_at: int,
+    sparse: int,
+    sort: str,
+    monkeypatch: pytest.MonkeyPatch,
+    twenty: None,
+) -> None:
+    """However many are looked at, and at first for each that is wanted."""
     monkeypatch.setattr(arm, "LOOKED_AT", looked_at)
     monkeypatch.setattr(looks, "SPARSE", sparse)
     filters = Filters(where="amount = 1", sort=sort)
@@ -229,14 +221,14 @@ def test_s10_2_each_page_and_the_file_have_every_match_once(
         if not (before := part.older):
             break
 
-    there = [f"Q-{number}" for number in (matching if sort else reversed(matching))]
+    there = [f"Q-{number}" for number in (MATCHING if sort else reversed(MATCHING))]
     assert seen == there
     filed = [row.correlation_key for part in batches(filters) for row in part]
     assert filed == there
 
 
 def test_s10_2_large_data_does_not_leave_the_database(
-    show: Show, three: list[ProcessInstance]
+    show: Read, three: list[ProcessInstance]
 ) -> None:
     asked("Q-9", text="x" * 200_000, amount=120)
     with CaptureQueriesContext(connection) as told:
@@ -248,44 +240,41 @@ def test_s10_2_large_data_does_not_leave_the_database(
 
 
 def test_s10_2_a_form_without_scripts_adds_one_condition_after_another(
-    client: Client, operator: User, three: list[ProcessInstance]
+    operating: Client, three: list[ProcessInstance]
 ) -> None:
-    client.force_login(operator)
     form = {"definition": "", "where": "", "q": "Q-", "add_field": "amount"}
     form |= {"add_operator": ">", "add_value": "5"}
 
-    once = client.get(f"/processes/?{urlencode(form)}")
+    once = operating.get(f"/processes/?{urlencode(form)}")
     assert once["Location"] == "/processes/?" + urlencode(
         {"q": "Q-", "where": "amount > 5"}
     )
 
     form |= {"where": "amount > 5", "add_join": "or", "add_field": "note"}
     form |= {"add_operator": "contains", "add_value": "call first"}
-    twice = client.get(f"/processes/?{urlencode(form)}")
+    twice = operating.get(f"/processes/?{urlencode(form)}")
     where = 'amount > 5 or note contains "call first"'
     assert twice["Location"] == "/processes/?" + urlencode({"q": "Q-", "where": where})
 
-    page = client.get(twice["Location"]).content.decode()
+    page = operating.read(twice["Location"])
     assert "Q-3" in page
     assert unescape(page).count(where) >= 2  # in the field, and as a chip
 
 
-@pytest.mark.parametrize(
-    ("given", "said", "field"),
-    [
-        ({"add_field": "", "add_value": "5"}, "Name a field", "add_field"),
-        ({"add_field": "amount"}, "Choose a comparison", "add_operator"),
-        (
-            {"add_field": "amount", "add_operator": ">"},
-            "Say what it is compared with",
-            "add_value",
-        ),
-        ({"where": "amount >"}, "Say what it is compared with", "where"),
-        ({"where": "amount", "add_field": "a"}, "Choose a comparison", "add_operator"),
-    ],
+@cases(
+    "given, said, field",
+    ({"add_field": "", "add_value": "5"}, "Name a field", "add_field"),
+    ({"add_field": "amount"}, "Choose a comparison", "add_operator"),
+    (
+        {"add_field": "amount", "add_operator": ">"},
+        "Say what it is compared with",
+        "add_value",
+    ),
+    ({"where": "amount >"}, "Say what it is compared with", "where"),
+    ({"where": "amount", "add_field": "a"}, "Choose a comparison", "add_operator"),
 )
 def test_s10_2_a_mistake_is_told_at_its_field_and_keeps_what_was_written(
-    given: dict[str, str], said: str, field: str, show: Show
+    given: dict[str, str], said: str, field: str, show: Read
 ) -> None:
     page = show(**given)
 
@@ -300,18 +289,16 @@ def test_s10_2_a_mistake_is_told_at_its_field_and_keeps_what_was_written(
         )
 
 
-@pytest.mark.parametrize(
-    ("where", "said"),
-    [
-        ("amount > many", "amount is a number"),
-        ('amount = "5"', "amount is a number"),
-        ("price in (1, x)", "price is a number"),
-        ("vip = 1", "vip is true or false"),
-        ("due < tomorrow", "due is a day or time"),
-    ],
+@cases(
+    "where, said",
+    ("amount > many", "amount is a number"),
+    ('amount = "5"', "amount is a number"),
+    ("price in (1, x)", "price is a number"),
+    ("vip = 1", "vip is true or false"),
+    ("due < tomorrow", "due is a day or time"),
 )
 def test_s10_2_a_value_of_another_type_than_declared_is_a_mistake(
-    where: str, said: str, show: Show
+    where: str, said: str, show: Read
 ) -> None:
     asked("Q-1")
 
@@ -320,7 +307,7 @@ def test_s10_2_a_value_of_another_type_than_declared_is_a_mistake(
     assert not Filters(where=where).mistake  # of all definitions nothing is declared
 
 
-def test_s10_2_declared_fields_are_offered(show: Show) -> None:
+def test_s10_2_declared_fields_are_offered(show: Read) -> None:
     page = show(definition="quote")
 
     offered = re.findall(r'<option value="([^"]+)"></option>', page)
@@ -329,24 +316,23 @@ def test_s10_2_declared_fields_are_offered(show: Show) -> None:
 
 
 def test_s10_2_all_that_match_are_acted_on_and_no_other(
-    operator: User, three: list[ProcessInstance], client: Client
+    three: list[ProcessInstance], operating: Client
 ) -> None:
     for number in range(4, 10):
         asked(f"Q-{number}", of=OpenQuote, amount=number)
-    client.force_login(operator)
     address = "/operations/begin/?" + urlencode(
         {"action": "escalate", "where": "amount > 5", "status": "live"}
     )
-    page = client.get(address).content.decode()
+    page = operating.read(address)
     given = dict(re.findall(r'name="(\w+)"\s+value="([^"]*)"', page))
     assert given["shown"] == "4"
     asked("Q-late", of=OpenQuote, amount=50)  # only after the page was shown
 
     sent = {"key": given["key"], "shown": "4", "shown_at": given["shown_at"]}
     sent |= {"exact": "1", "reason": "late", "samples": "", "batch": "50"}
-    answer = client.post(address, sent)
+    answer = operating.post(address, sent)
     assert answer.status_code == 302, answer.content.decode()
-    drain()
+    run()
 
     operation = BulkOperation.objects.get()
     assert operation.about == {"status": "live", "where": "amount > 5"}
@@ -359,17 +345,16 @@ def test_s10_2_all_that_match_are_acted_on_and_no_other(
 
 
 def test_s10_2_an_operation_on_what_cannot_be_read_is_refused_with_the_reason(
-    operator: User, three: list[ProcessInstance], client: Client
+    three: list[ProcessInstance], operating: Client
 ) -> None:
-    client.force_login(operator)
     address = "/operations/begin/?" + urlencode(
         {"action": "escalate", "where": "amount >"}
     )
     sent = {"key": "0" * 32, "shown": "3", "shown_at": timezone.now().isoformat()}
     sent |= {"exact": "1", "reason": "late", "samples": "", "batch": "50"}
 
-    assert "Say what it is compared with" in client.get(address).content.decode()
-    refused = client.post(address, sent)
+    assert "Say what it is compared with" in operating.read(address)
+    refused = operating.post(address, sent)
 
     assert refused.status_code == 409
     assert BulkOperation.objects.count() == 0

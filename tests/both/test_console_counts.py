@@ -17,6 +17,7 @@ from monitoring.queries.counts import (
 )
 from orchestrator.models import InboxEvent, ProcessInstance, Status
 from tests.apps.process_managers.desk import place, underway
+from tests.services.cases import cases
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
@@ -43,7 +44,7 @@ def several() -> list[ProcessInstance]:
     return [underway(key) for key in KEYS[:-1]] + [place("P-9")]
 
 
-@pytest.mark.parametrize("alike", [False, True])
+@cases("alike", False, True)
 def test_each_value_is_counted(alike: bool, several: list[ProcessInstance]) -> None:
     found = grouped(ForEach(_of_key, KEYS, alike), "correlation_key", "id", cap=5)
 
@@ -51,7 +52,7 @@ def test_each_value_is_counted(alike: bool, several: list[ProcessInstance]) -> N
     assert {(key, uuid_of(stored), number) for key, stored, number in found} == there
 
 
-@pytest.mark.parametrize("alike", [False, True])
+@cases("alike", False, True)
 def test_of_each_value_so_many_are_looked_at(
     alike: bool, several: list[ProcessInstance]
 ) -> None:
@@ -64,7 +65,7 @@ def _of_step() -> QuerySet[ProcessInstance]:
     return ProcessInstance.objects.filter(name=MARK).order_by("name", "-pk")
 
 
-@pytest.mark.parametrize("alike", [False, True])
+@cases("alike", False, True)
 def test_of_no_values_there_is_nothing(alike: bool) -> None:
     assert grouped(ForEach(_of_key, [], alike), "correlation_key") == []
 

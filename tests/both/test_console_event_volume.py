@@ -8,21 +8,20 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.contrib.auth.models import User
-from django.test import Client
 from django.utils import timezone
 
 from monitoring.queries import event_volume as volumes
 from monitoring.queries.event_volume import TypeVolume, event_volume
 from orchestrator import registry, send_event
-from orchestrator.engine.drain import drain
 from orchestrator.engine.pruning import Pruning
 from orchestrator.models import InboxEvent, Verdict
 from orchestrator.retention import retention
+from orchestrator.testing import run
 from orchestrator.testing.clock import age
 from tests.apps.process_managers.desk import tell, underway
 from tests.apps.process_managers.messages import ParcelDelivered, ParcelScanned
 from tests.apps.process_managers.processes import Shipping
+from tests.services.client import Client
 from tests.services.explained import explained
 
 pytestmark = [
@@ -39,9 +38,7 @@ def no_events_of_others() -> Iterator[None]:
 
 
 def received(
-    type_: str | Iterable[str],
-    times: Iterable[datetime],
-    verdict: str = Verdict.MOVED,
+    type_: str | Iterable[str], times: Iterable[datetime], verdict: str = Verdict.MOVED
 ) -> None:
     """Have events at these times, of one type or of several in turn."""
     types = [type_] if isinstance(type_, str) else list(type_)
@@ -156,20 +153,19 @@ def test_s9_5_how_long_they_are_kept_is_what_prune_goes_by(
 
 def test_s9_5_what_no_process_has_is_counted_and_never_removed() -> None:
     send_event(ParcelScanned("P-9", "east"), id="lost", correlation_key="P-9")
-    drain()
+    run()
     assert str(event_volume().homeless) == "1"
     age(timedelta(days=4000))
-    drain()  # it is given up, and stays
+    run()  # it is given up, and stays
     Pruning({"*": timedelta(days=1)}, "tests", rest=0).run()
     assert str(event_volume().homeless) == "1"
 
 
-def test_s9_5_it_stands_on_the_page_of_events(client: Client, viewer: User) -> None:
+def test_s9_5_it_stands_on_the_page_of_events(viewing: Client) -> None:
     received("ParcelScanned", [timezone.now()] * 3, Verdict.IGNORED)
     received("<b>x</b>&", [timezone.now()])
-    client.force_login(viewer)
 
-    text = client.get("/events/?tab=parked&volume=week").content.decode()
+    text = viewing.read("/events/?tab=parked&volume=week")
 
     shown = text.partition('id="volume"')[2]
     assert 'href="?type=ParcelScanned"' in shown
@@ -179,11 +175,10 @@ def test_s9_5_it_stands_on_the_page_of_events(client: Client, viewer: User) -> N
     assert "nothing in the running code knows it" in shown
     assert "for ever with shipping" in shown
     for odd in ("nothing", "%00", "week&volume=hour", "日"):
-        assert client.get(f"/events/?volume={odd}").status_code == 200
+        assert viewing.get(f"/events/?volume={odd}").status_code == 200
 
 
-def test_s9_5_an_open_page_is_not_sent_it_again(client: Client, viewer: User) -> None:
-    client.force_login(viewer)
-    sent = client.get("/events/?since=1", headers={"HX-Request": "true"})
+def test_s9_5_an_open_page_is_not_sent_it_again(viewing: Client) -> None:
+    sent = viewing.get("/events/?since=1", headers={"HX-Request": "true"})
     assert b'id="events"' in sent.content
     assert b'id="volume"' not in sent.content

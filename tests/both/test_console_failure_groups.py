@@ -1,13 +1,11 @@
 """S5, the failure inbox: failures in groups of one cause, and a group of its own."""
 
 import re
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from examples.order_listing.messages import Destination, ListedOnInternal
@@ -17,38 +15,24 @@ from monitoring.queries.failure_group import alike, members_page
 from monitoring.queries.failures import failure_groups
 from monitoring.templatetags.failures import body_of
 from orchestrator import send_event, start_process
-from orchestrator.engine.drain import drain
 from orchestrator.models import Incident, IssuedCommand, ProcessInstance
-from orchestrator.testing import failing, pass_time
-from tests.apps.every_construct.fixtures import helpdesk
+from orchestrator.testing import failing, pass_time, run
 from tests.apps.every_construct.processes import Inquiry, classify
 from tests.browser.samples import HARMFUL
 from tests.conftest import person
-
-__all__ = ["helpdesk"]
+from tests.services.cases import cases
+from tests.services.client import Client, Read
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def failed() -> list[ProcessInstance]:
+@pytest.fixture(scope="module", autouse=True)
+def failed(module_db: None) -> list[ProcessInstance]:
     """Three orders that failed for one cause."""
     placed = [place_order(Destination.BOTH, f"{n} MWh", f"F-{n}") for n in range(3)]
-    drain()
+    run()
     found = ProcessInstance.objects.in_bulk([one.process_id for one in placed])
     return [found[one.process_id] for one in placed]
-
-
-@pytest.fixture
-def read(client: Client, operator: User) -> Callable[..., str]:
-    client.force_login(operator)
-
-    def read_page(address: str, **headers: str) -> str:
-        answer = client.get(address, headers=headers)
-        assert answer.status_code == 200
-        return answer.content.decode()
-
-    return read_page
 
 
 def cause() -> str:
@@ -75,9 +59,7 @@ def of(groups: lists.GroupPage) -> list[tuple[str, str]]:
     return [(group.newest.fingerprint, str(group.number)) for group in groups.rows]
 
 
-def test_s5_1_failures_of_one_cause_are_one_row_with_its_count(
-    failed: list[ProcessInstance], read: Callable[..., str]
-) -> None:
+def test_s5_1_failures_of_one_cause_are_one_row_with_its_count(read: Read) -> None:
     page = read("/failures/")
 
     assert page.count("<tr id=") == 1
@@ -86,9 +68,7 @@ def test_s5_1_failures_of_one_cause_are_one_row_with_its_count(
     assert f'href="/failures/{cause()}/"' in page
 
 
-def test_s5_1_groups_stand_newest_or_largest_first(
-    failed: list[ProcessInstance],
-) -> None:
+def test_s5_1_groups_stand_newest_or_largest_first() -> None:
     first = cause()
     more(1, "b")
 
@@ -119,9 +99,7 @@ def cause_of(process: ProcessInstance) -> str:
     return str(process.incidents.exclude(fingerprint__in="abc").get().fingerprint)
 
 
-def test_a_flood_of_one_cause_hides_no_other(
-    failed: list[ProcessInstance], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_flood_of_one_cause_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     own = cause()
     more(40, "flood")
     monkeypatch.setattr(lists, "MANY", 10)
@@ -137,9 +115,7 @@ def test_a_flood_of_one_cause_hides_no_other(
     assert len(asked) < 10
 
 
-def test_what_no_cause_was_stored_of_is_a_group_too(
-    failed: list[ProcessInstance], read: Callable[..., str]
-) -> None:
+def test_what_no_cause_was_stored_of_is_a_group_too(read: Read) -> None:
     more(2, "")
 
     assert 'href="/failures/none/"' in read("/failures/")
@@ -160,7 +136,7 @@ def test_s5_2_a_group_says_what_is_the_same_and_what_differs(
 
 
 def test_s5_2_each_member_has_its_trace(
-    failed: list[ProcessInstance], read: Callable[..., str]
+    failed: list[ProcessInstance], read: Read
 ) -> None:
     page = read(f"/failures/{cause()}/")
 
@@ -170,9 +146,7 @@ def test_s5_2_each_member_has_its_trace(
     assert page.count("<summary>detail</summary>") == 3
 
 
-def test_s5_2_each_member_has_what_its_command_says(
-    failed: list[ProcessInstance], read: Callable[..., str]
-) -> None:
+def test_s5_2_each_member_has_what_its_command_says(read: Read) -> None:
     address = f"/failures/{cause()}/"
     page = read(address)
 
@@ -184,7 +158,7 @@ def test_s5_2_each_member_has_what_its_command_says(
 
 
 def test_s5_2_a_step_that_failed_leads_to_what_it_got(
-    helpdesk: None, read: Callable[..., str]
+    helpdesk: None, read: Read
 ) -> None:
     with failing(classify, ValueError("no words")):
         process = start_process(Inquiry, Inquiry.Input("T-1")).process_id
@@ -196,12 +170,10 @@ def test_s5_2_a_step_that_failed_leads_to_what_it_got(
     assert "<summary>body</summary>" not in page
 
 
-def test_s5_2_who_may_not_see_data_sees_no_body(
-    failed: list[ProcessInstance], client: Client
-) -> None:
+def test_s5_2_who_may_not_see_data_sees_no_body(client: Client) -> None:
     client.force_login(person("guard", "view_processinstance"))
 
-    page = client.get(f"/failures/{cause()}/").content.decode()
+    page = client.read(f"/failures/{cause()}/")
 
     assert page.count('<tr id="incident-') == 3
     assert "<summary>body</summary>" not in page
@@ -218,14 +190,12 @@ def test_s12_1_who_may_not_see_events_sees_no_body_of_one_without_a_process(
     shown = []
     for reader in (operator, guard):
         client.force_login(reader)
-        shown.append(client.get(f"/failures/{cause()}/").content.decode())
+        shown.append(client.read(f"/failures/{cause()}/"))
 
     assert ["<summary>body</summary>" in page for page in shown] == [True, False]
 
 
-def test_pages_of_a_group_follow_each_other(
-    failed: list[ProcessInstance], read: Callable[..., str]
-) -> None:
+def test_pages_of_a_group_follow_each_other(read: Read) -> None:
     more(120, "many")
     seen, address = [], "/failures/many/"
     while True:
@@ -239,14 +209,12 @@ def test_pages_of_a_group_follow_each_other(
     assert len(seen) == len(set(seen)) == 120
 
 
-def test_a_group_that_is_over_says_so(read: Callable[..., str]) -> None:
+def test_a_group_that_is_over_says_so(read: Read) -> None:
     assert "None of this cause is open any more." in read("/failures/never-seen/")
 
 
-@pytest.mark.parametrize("text", HARMFUL)
-def test_hostile_texts_are_text(
-    text: str, failed: list[ProcessInstance], read: Callable[..., str]
-) -> None:
+@cases("text", *HARMFUL)
+def test_hostile_texts_are_text(text: str, read: Read) -> None:
     more(2, "x", text)
     Incident.objects.filter(fingerprint="x").update(error=text, place=text)
     for address in ("/failures/", "/failures/x/"):
@@ -268,7 +236,7 @@ def test_what_messages_have_in_common() -> None:
 
 
 def test_s5_3_the_button_of_a_group_leads_to_what_it_would_be_done_to(
-    failed: list[ProcessInstance], read: Callable[..., str]
+    read: Read,
 ) -> None:
     address = f"/operations/begin/?action=retry&amp;cause={cause()}"
 
@@ -276,11 +244,7 @@ def test_s5_3_the_button_of_a_group_leads_to_what_it_would_be_done_to(
         assert f'href="{address}"' in read(page)
 
 
-def test_who_may_not_retry_sees_why(
-    failed: list[ProcessInstance], client: Client, viewer: User
-) -> None:
-    client.force_login(viewer)
-
-    page = client.get(f"/failures/{cause()}/").content.decode()
+def test_who_may_not_retry_sees_why(viewing: Client) -> None:
+    page = viewing.read(f"/failures/{cause()}/")
 
     assert re.search(r'aria-disabled="true" aria-describedby="begin-retry-why"', page)

@@ -11,8 +11,9 @@ from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring.queries import last_hour as hours
 from monitoring.queries.last_hour import last_hour
-from orchestrator.engine.drain import drain
 from orchestrator.models import Checkpoint, Incident, ProcessInstance
+from orchestrator.testing import run
+from tests.services.cases import cases
 from tests.services.explained import explained
 
 pytestmark = [
@@ -25,7 +26,7 @@ pytestmark = [
 def no_rows_of_before() -> Any:
     """One process, whose transitions are those that a test says; they are gone before the invariants are asked."""
     place_order(Destination.INTERNAL, "50 MWh")
-    drain()
+    run()
     kept = list(Checkpoint.objects.order_by("pk"))
     Checkpoint.objects.all().delete()
     yield
@@ -69,7 +70,7 @@ def test_s1_3_few_transitions_are_counted_each_in_its_minute() -> None:
     assert hour.by_definition["order-listing"] == hour.in_all
 
 
-@pytest.mark.parametrize("before", [0, 1, 7, 64])
+@cases("before", 0, 1, 7, 64)
 def test_s1_3_the_first_transition_of_the_hour_is_found(before: int) -> None:
     now = timezone.now()
     moved(now - timedelta(hours=3, seconds=-n) for n in range(before))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from datetime import timedelta
 from html import unescape
 from typing import Any
@@ -13,42 +12,30 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring.queries.instances import ranking
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import page_of, same_rows
-from orchestrator.engine.drain import drain
 from orchestrator.models import BulkOperation, ProcessInstance, SavedView
+from orchestrator.testing import run
 from tests.conftest import person
+from tests.services.cases import cases
+from tests.services.client import Client, Read
 
 pytestmark = pytest.mark.django_db
 
-Show = Callable[..., str]
 KEYS = [f"A-{number}" for number in range(1, 6)]
 
 
-@pytest.fixture
-def orders() -> list[str]:
+@pytest.fixture(scope="module", autouse=True)
+def orders(module_db: None) -> list[str]:
     for number, key in enumerate(KEYS):
         outside = Destination.EXTERNAL if number % 2 else Destination.INTERNAL
         place_order(outside, "50 MWh", key)
-    drain()
+    run()
     return KEYS
-
-
-@pytest.fixture
-def show(client: Client, operator: User) -> Show:
-    client.force_login(operator)
-
-    def shown(path: str = "/processes/", **given: str) -> str:
-        answer = client.get(f"{path}?{urlencode(given)}")
-        assert answer.status_code == 200, answer
-        return unescape(answer.content.decode())
-
-    return shown
 
 
 def shown_keys(page: str) -> list[str]:
@@ -59,31 +46,27 @@ def keys(**given: Any) -> list[str]:
     return [row.correlation_key for row in page_of(Filters(**given)).rows]
 
 
-@pytest.mark.parametrize(
-    ("narrowed", "found"),
-    [
-        ({}, KEYS),
-        ({"definition": "order-listing"}, KEYS),
-        ({"status": "live"}, ["A-2", "A-4"]),
-        ({"status": "completed"}, ["A-1", "A-3", "A-5"]),
-        ({"step": "AwaitingExternalCreation"}, ["A-2", "A-4"]),
-        ({"step": "AwaitingExternalCreation", "doing": "here"}, ["A-2", "A-4"]),
-        ({"q": "A-"}, KEYS),
-        ({"where": "destination = external"}, ["A-2", "A-4"]),
-        ({"owner": "nobody"}, KEYS),
-        ({"version": "2"}, KEYS),
-    ],
+@cases(
+    "narrowed, found",
+    ({}, KEYS),
+    ({"definition": "order-listing"}, KEYS),
+    ({"status": "live"}, ["A-2", "A-4"]),
+    ({"status": "completed"}, ["A-1", "A-3", "A-5"]),
+    ({"step": "AwaitingExternalCreation"}, ["A-2", "A-4"]),
+    ({"step": "AwaitingExternalCreation", "doing": "here"}, ["A-2", "A-4"]),
+    ({"q": "A-"}, KEYS),
+    ({"where": "destination = external"}, ["A-2", "A-4"]),
+    ({"owner": "nobody"}, KEYS),
+    ({"version": "2"}, KEYS),
 )
 def test_s10_3_the_oldest_first_is_the_list_from_its_other_end(
-    narrowed: dict[str, str], found: list[str], orders: list[str]
+    narrowed: dict[str, str], found: list[str]
 ) -> None:
     assert keys(**narrowed, sort="oldest") == found
     assert keys(**narrowed) == found[::-1]
 
 
-def test_s10_3_its_pages_follow_each_other_without_gap_or_repeat(
-    orders: list[str],
-) -> None:
+def test_s10_3_its_pages_follow_each_other_without_gap_or_repeat() -> None:
     seen, before = [], ""
     for _ in range(9):
         page = page_of(Filters(sort="oldest"), before, size=2)
@@ -96,7 +79,7 @@ def test_s10_3_its_pages_follow_each_other_without_gap_or_repeat(
 
 
 def test_s10_3_the_order_stands_in_the_address_and_stays_with_filters(
-    orders: list[str], show: Show
+    show: Read,
 ) -> None:
     page = show(sort="oldest", status="live", columns="started")
 
@@ -111,22 +94,20 @@ def test_s10_3_the_order_stands_in_the_address_and_stays_with_filters(
     assert "sort" not in Filters.from_query({"sort": "key"}).parameters()  # type: ignore[arg-type]  # like a query
 
 
-@pytest.mark.parametrize(
-    ("sort", "found"),
-    [
-        ("summary", ["A-3", "A-1", "A-2", "A-4", "A-5"]),
-        ("-summary", ["A-5", "A-4", "A-2", "A-1", "A-3"]),
-        ("step", ["A-2", "A-4", "A-1", "A-3", "A-5"]),
-        ("since", ["A-4", "A-2", "A-1", "A-3", "A-5"]),
-        ("-since", ["A-2", "A-4", "A-1", "A-3", "A-5"]),
-        ("changed", ["A-5", "A-4", "A-3", "A-2", "A-1"]),
-        ("-changed", ["A-1", "A-2", "A-3", "A-4", "A-5"]),
-        ("owner", ["A-2", "A-3", "A-1", "A-4", "A-5"]),
-        ("-owner", ["A-3", "A-2", "A-1", "A-4", "A-5"]),
-    ],
+@cases(
+    "sort, found",
+    ("summary", ["A-3", "A-1", "A-2", "A-4", "A-5"]),
+    ("-summary", ["A-5", "A-4", "A-2", "A-1", "A-3"]),
+    ("step", ["A-2", "A-4", "A-1", "A-3", "A-5"]),
+    ("since", ["A-4", "A-2", "A-1", "A-3", "A-5"]),
+    ("-since", ["A-2", "A-4", "A-1", "A-3", "A-5"]),
+    ("changed", ["A-5", "A-4", "A-3", "A-2", "A-1"]),
+    ("-changed", ["A-1", "A-2", "A-3", "A-4", "A-5"]),
+    ("owner", ["A-2", "A-3", "A-1", "A-4", "A-5"]),
+    ("-owner", ["A-3", "A-2", "A-1", "A-4", "A-5"]),
 )
 def test_s10_3_a_list_is_sorted_by_a_column_what_has_nothing_there_last(
-    sort: str, found: list[str], orders: list[str], operator: User
+    sort: str, found: list[str], operator: User
 ) -> None:
     rows = ProcessInstance.objects.order_by("pk")
     zoe = person("zoe")
@@ -153,7 +134,7 @@ def test_s10_3_a_list_is_sorted_by_a_column_what_has_nothing_there_last(
 
 
 def test_s10_3_of_more_than_can_be_looked_at_the_page_says_so(
-    orders: list[str], show: Show, monkeypatch: pytest.MonkeyPatch
+    show: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ranking, "MOST", 4)
 
@@ -168,7 +149,7 @@ def test_s10_3_of_more_than_can_be_looked_at_the_page_says_so(
 
 
 def test_s10_3_a_column_is_sorted_by_its_heading_one_way_and_then_the_other(
-    orders: list[str], show: Show
+    show: Read,
 ) -> None:
     columns = "summary,step,since,started,changed,owner"
     page = show(columns=columns)
@@ -189,9 +170,7 @@ def test_s10_3_a_column_is_sorted_by_its_heading_one_way_and_then_the_other(
     assert "sort" not in turned["Started"]
 
 
-def test_s10_3_what_comes_to_the_top_of_a_column_is_new_and_moves_no_row(
-    orders: list[str],
-) -> None:
+def test_s10_3_what_comes_to_the_top_of_a_column_is_new_and_moves_no_row() -> None:
     filters = Filters(sort="-changed")
     shown = [row.pk for row in page_of(filters, size=2).rows]
     other = ProcessInstance.objects.exclude(pk__in=shown).latest("pk")
@@ -218,20 +197,14 @@ def sorted_by(page: str) -> dict[str, str]:
     return {name.strip(" \n↑↓"): how for how, name in found}
 
 
-def test_s10_3_a_form_that_chooses_columns_keeps_it(
-    client: Client, operator: User
-) -> None:
-    client.force_login(operator)
+def test_s10_3_a_form_that_chooses_columns_keeps_it(operating: Client) -> None:
     given = urlencode({"sort": "oldest", "column": ["process", "owner"]}, doseq=True)
-    answer = client.get(f"/processes/?{given}")
+    answer = operating.get(f"/processes/?{given}")
     assert answer["Location"] == "/processes/?columns=owner&sort=oldest"
 
 
-def test_s10_3_files_and_saved_views_have_the_same_order(
-    orders: list[str], client: Client, operator: User
-) -> None:
-    client.force_login(operator)
-    lines = b"".join(client.get("/processes/export.jsonl?sort=oldest"))
+def test_s10_3_files_and_saved_views_have_the_same_order(operating: Client) -> None:
+    lines = b"".join(operating.get("/processes/export.jsonl?sort=oldest"))
     rows = [json.loads(line) for line in lines.splitlines()]
     assert [row["key"] for row in rows] == KEYS
 
@@ -241,13 +214,13 @@ def test_s10_3_files_and_saved_views_have_the_same_order(
         "shared": "",
         "query": "status=live&sort=oldest",
     }
-    client.post("/views/save/?status=live&sort=oldest", saved)
+    operating.post("/views/save/?status=live&sort=oldest", saved)
     [view] = SavedView.objects.all()
-    answer = client.get(f"/views/{view.pk}/", follow=True)
+    answer = operating.get(f"/views/{view.pk}/", follow=True)
     assert shown_keys(unescape(answer.content.decode())) == ["A-2", "A-4"]
 
 
-def test_s10_3_an_order_alone_narrows_nothing(orders: list[str], show: Show) -> None:
+def test_s10_3_an_order_alone_narrows_nothing(show: Read) -> None:
     assert "Say which first." in show(
         "/operations/begin/", action="escalate", sort="oldest"
     )
@@ -257,13 +230,13 @@ def test_s10_3_an_order_alone_narrows_nothing(orders: list[str], show: Show) -> 
     assert not BulkOperation.objects.exists()
 
 
-def test_s10_3_new_rows_move_none_and_are_not_told_where_they_are_at_the_other_end(
-    orders: list[str],
-) -> None:
+def test_s10_3_new_rows_move_none_and_are_not_told_where_they_are_at_the_other_end() -> (
+    None
+):
     filters = Filters(sort="oldest")
     shown = [str(row.pk) for row in page_of(filters, size=5).rows]
     place_order(Destination.INTERNAL, "50 MWh", "A-6")
-    drain()
+    run()
 
     full = same_rows(filters, shown, size=5)
     assert [row.correlation_key for row in full.rows] == KEYS
@@ -273,6 +246,6 @@ def test_s10_3_new_rows_move_none_and_are_not_told_where_they_are_at_the_other_e
     assert ProcessInstance.objects.count() == 6
 
 
-def test_s10_3_below_a_map_too(orders: list[str], show: Show) -> None:
+def test_s10_3_below_a_map_too(show: Read) -> None:
     page = show("/definitions/order-listing/", sort="oldest")
     assert shown_keys(page) == KEYS

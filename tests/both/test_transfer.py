@@ -19,7 +19,6 @@ from django.conf import settings
 from django.contrib.auth.models import Group, Permission, User
 from django.core.management import CommandError, call_command
 from django.db import transaction
-from django.test import Client
 from django.utils import timezone
 
 from orchestrator import send_event, start_process
@@ -74,6 +73,8 @@ from tests.apps.process_managers.messages import (
 from tests.apps.process_managers.processes import Shipping
 from tests.apps.process_managers.together import raised, together
 from tests.apps.subprocess_maps.processes import Fleet, Order, Passage
+from tests.services.cases import cases
+from tests.services.client import Client
 from tests.services.program import environ, run_command
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels", "workflows")]
@@ -202,7 +203,7 @@ def test_the_history_arrives_with_it_and_says_where_it_came_from(boss: User) -> 
     resume(parcel)
 
 
-@pytest.mark.parametrize("kind", ["process manager", "workflow"])
+@cases("kind", "process manager", "workflow")
 def test_its_page_and_the_terminal_tell_that_it_was_imported(
     kind: str, client: Client, boss: User
 ) -> None:
@@ -214,7 +215,7 @@ def test_its_page_and_the_terminal_tell_that_it_was_imported(
     instance = moved(pk)
     client.force_login(boss)
 
-    page = client.get(f"/processes/{instance.pk}/").content.decode()
+    page = client.read(f"/processes/{instance.pk}/")
     told = io.StringIO()
     call_command("process", "show", str(instance.pk), stdout=told)
 
@@ -224,7 +225,7 @@ def test_its_page_and_the_terminal_tell_that_it_was_imported(
     resume(instance)
 
 
-@pytest.mark.parametrize("workflow", [Line, Squares, Narrow])
+@cases("workflow", Line, Squares, Narrow)
 def test_a_workflow_goes_on_from_wherever_it_is(workflow: Any) -> None:
     done.clear()
     process = start_process(workflow, Size(3)).process_id
@@ -312,9 +313,7 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("workflow", "at"), [(one, at) for one in STEPS for at in STEPS[one]]
-)
+@cases("workflow, at", *[(one, at) for one in STEPS for at in STEPS[one]])
 def test_it_is_exported_in_the_midst_of_any_step_and_goes_on(
     workflow: Any, at: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -633,7 +632,7 @@ def test_an_export_replaces_no_device_pipe_or_link(tmp_path: Path) -> None:
     assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
 
 
-@pytest.mark.parametrize("place", ["", ".", "/", "/dev/full", "a\0b"])
+@cases("place", "", ".", "/", "/dev/full", "a\0b")
 def test_what_cannot_be_written_to_is_a_mistake_of_use(place: str) -> None:
     parcel = underway("P-1")
 
@@ -642,7 +641,7 @@ def test_what_cannot_be_written_to_is_a_mistake_of_use(place: str) -> None:
     assert (code, "cannot write to" in said, "\n" in said) == (2, True, False)
 
 
-@pytest.mark.parametrize("file", ["", "no/such/file", "a\0b", "."])
+@cases("file", "", "no/such/file", "a\0b", ".")
 def test_a_file_that_cannot_be_read_is_a_mistake_of_use(file: str) -> None:
     assert process("import", file)[0] == 2
     assert process("export", str(uuid4()), "--output", "/no/such/folder/x")[0] in (1, 2)
@@ -885,7 +884,7 @@ def nested(depth: int) -> Any:
     return value
 
 
-@pytest.mark.parametrize("what", FORGERIES)
+@cases("what", *FORGERIES)
 def test_what_was_not_written_by_us_is_refused(what: str) -> None:
     rows = lines_of(exported(underway("P-1", Courier.PARTNER).pk))
     forget()
@@ -894,18 +893,16 @@ def test_what_was_not_written_by_us_is_refused(what: str) -> None:
     assert refused(sealed(rows))
 
 
-@pytest.mark.parametrize(
+@cases(
     "line",
-    [
-        b"",
-        b"\n",
-        b"\xff\xfe\n",
-        b"[" * 100_000 + b"\n",
-        b'{"procession": "x", "procession": "y"}\n',
-        b'{"format": NaN}\n',
-        b"\x1f\x8b\x08\n",
-        b"1" * 5_000 + b"\n",
-    ],
+    b"",
+    b"\n",
+    b"\xff\xfe\n",
+    b"[" * 100_000 + b"\n",
+    b'{"procession": "x", "procession": "y"}\n',
+    b'{"format": NaN}\n',
+    b"\x1f\x8b\x08\n",
+    b"1" * 5_000 + b"\n",
 )
 def test_what_is_no_export_is_refused_in_a_sentence(line: bytes) -> None:
     assert len(refused(line)) < 200

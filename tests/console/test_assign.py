@@ -7,7 +7,6 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
-from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 from uuid6 import uuid7
@@ -21,6 +20,7 @@ from orchestrator.exceptions import OperationRefused, PermissionMissing
 from orchestrator.models import Checkpoint, OperatorAction, ProcessInstance
 from tests.apps.process_managers.desk import place, tell, underway
 from tests.apps.process_managers.messages import ParcelDelivered
+from tests.services.client import Client
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
@@ -34,19 +34,13 @@ def asked(operator: User) -> Ask:
     return lambda: ActionRequest(operator, uuid4())
 
 
-@pytest.fixture
-def site(client: Client, operator: User) -> Client:
-    client.force_login(operator)
-    return client
+def page(operating: Client, parcel: ProcessInstance) -> str:
+    return operating.read(reverse("monitoring:instance", args=[parcel.pk]))
 
 
-def page(site: Client, parcel: ProcessInstance) -> str:
-    return site.get(reverse("monitoring:instance", args=[parcel.pk])).content.decode()
-
-
-def listed(site: Client, owner: str) -> set[str]:
+def listed(operating: Client, owner: str) -> set[str]:
     """Return the keys of the processes in the list for an owner."""
-    shown = site.get(INSTANCES, {"owner": owner})
+    shown = operating.get(INSTANCES, {"owner": owner})
     return {row.correlation_key for row in shown.context["listing"].rows}
 
 
@@ -87,7 +81,7 @@ def test_only_an_active_person_can_be_assigned(asked: Ask) -> None:
 
 
 def test_people_go_by_what_they_sign_in_with(
-    asked: Ask, viewer: User, monkeypatch: pytest.MonkeyPatch, site: Client
+    asked: Ask, viewer: User, monkeypatch: pytest.MonkeyPatch, operating: Client
 ) -> None:
     viewer.email = "viewer@example.org"
     viewer.save()
@@ -97,8 +91,8 @@ def test_people_go_by_what_they_sign_in_with(
 
     parcel.refresh_from_db()
     assert (parcel.owner, action.after["owner"]) == (viewer, "viewer@example.org")
-    assert "<b>viewer@example.org</b>" in page(site, parcel)
-    assert listed(site, "viewer@example.org") == {"P-1"}
+    assert "<b>viewer@example.org</b>" in page(operating, parcel)
+    assert listed(operating, "viewer@example.org") == {"P-1"}
 
 
 def test_who_may_not_is_refused(viewer: User) -> None:
@@ -115,46 +109,46 @@ def test_an_ended_process_is_not_assigned(asked: Ask) -> None:
 
 
 def test_the_owner_is_shown_and_the_dialog_offers_oneself(
-    site: Client, asked: Ask, viewer: User
+    operating: Client, asked: Ask, viewer: User
 ) -> None:
     parcel = place()
-    assert "Owner <b>nobody</b>" in page(site, parcel)
+    assert "Owner <b>nobody</b>" in page(operating, parcel)
     assign(parcel.pk, "viewer", request=asked())
-    shown = page(site, parcel)
+    shown = page(operating, parcel)
     assert "Owner <b>viewer</b>" in shown
     dialog = shown[shown.index('id="assign-dialog"') :].partition("</dialog>")[0]
     assert 'value="operator"' in dialog
     assert 'name="reason"' not in dialog
 
 
-def test_the_form_assigns_without_a_reason(site: Client, operator: User) -> None:
+def test_the_form_assigns_without_a_reason(operating: Client, operator: User) -> None:
     parcel = place()
     address = reverse("monitoring:act", args=[parcel.pk, "assign"])
     given = {"key": uuid4(), "revision": 1, "person": "operator"}
-    assert site.post(address, given).status_code == 302
+    assert operating.post(address, given).status_code == 302
     parcel.refresh_from_db()
     assert parcel.owner == operator
 
     given = {"key": uuid4(), "revision": 1, "person": ""}
-    assert site.post(address, given).status_code == 409  # the page is stale
+    assert operating.post(address, given).status_code == 409  # the page is stale
 
 
 def test_the_list_is_narrowed_to_an_owner(
-    site: Client, asked: Ask, viewer: User
+    operating: Client, asked: Ask, viewer: User
 ) -> None:
     mine, theirs, _nobodys = place("P-1"), place("P-2"), place("P-3")
     assign(mine.pk, "operator", request=asked())
     assign(theirs.pk, "viewer", request=asked())
 
-    assert listed(site, "me") == listed(site, "operator") == {"P-1"}
-    assert listed(site, "viewer") == {"P-2"}
-    assert listed(site, "nobody") == {"P-3"}
-    assert listed(site, "no such person") == set()
-    assert listed(site, "") == {"P-1", "P-2", "P-3"}
+    assert listed(operating, "me") == listed(operating, "operator") == {"P-1"}
+    assert listed(operating, "viewer") == {"P-2"}
+    assert listed(operating, "nobody") == {"P-3"}
+    assert listed(operating, "no such person") == set()
+    assert listed(operating, "") == {"P-1", "P-2", "P-3"}
 
 
-def test_the_filter_is_shown_and_can_be_removed(site: Client) -> None:
-    shown = site.get(INSTANCES, {"owner": "me", "status": "live"}).content.decode()
+def test_the_filter_is_shown_and_can_be_removed(operating: Client) -> None:
+    shown = operating.read(INSTANCES, {"owner": "me", "status": "live"})
 
     assert 'name="owner" value="me"' in " ".join(shown.split())
     assert '<a class="chip filter" href="?status=live">' in shown
@@ -177,13 +171,10 @@ def test_the_filter_uses_the_index_of_owners(operator: User, viewer: User) -> No
     ProcessInstance.objects.filter(pk__in=[other.pk for other in others]).delete()
 
 
-def test_the_admin_shows_owners(
-    client: Client, administrator: User, asked: Ask
-) -> None:
+def test_the_admin_shows_owners(admin: Client, asked: Ask) -> None:
     assign(place().pk, "operator", request=asked())
-    client.force_login(administrator)
     address = reverse("admin:orchestrator_processinstance_changelist")
-    shown = client.get(address).content.decode()
+    shown = admin.read(address)
 
     assert 'class="field-owner' in shown
     assert "operator" in shown.partition('class="field-owner')[2][:120]

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 
 from orchestrator import Permanent
 from orchestrator.engine.operations import skip_failed
@@ -15,6 +14,7 @@ from tests.apps.compensation.fixtures import Ask, asked, known, trips
 from tests.apps.compensation.journal import faults
 from tests.apps.patterns.desk import finished
 from tests.services.bulk import a_moment, begun, verdicts, worked_on
+from tests.services.client import Client
 
 __all__ = ["asked", "known", "trips"]
 
@@ -55,9 +55,7 @@ def test_s6_3_the_failed_step_of_each_is_skipped(operator: User) -> None:
     assert [row.after["skipped"] for row in rows] == [{"plan": NARA}] * 2
 
 
-def test_s6_3_what_is_no_result_of_the_step_is_refused_for_each(
-    operator: User,
-) -> None:
+def test_s6_3_what_is_no_result_of_the_step_is_refused_for_each(operator: User) -> None:
     failed("plan")
     a_moment()
     operation = worked_on(
@@ -74,9 +72,8 @@ def test_a_process_without_a_failed_step_is_left_as_it_is(asked: Ask) -> None:
         skip_failed(process.pk, "x", request=asked())
 
 
-def test_the_page_asks_for_the_result(operator: User, client: Client) -> None:
+def test_the_page_asks_for_the_result(operating: Client) -> None:
     failed("plan")
-    client.force_login(operator)
-    page = client.get("/operations/begin/?action=skip_failed&status=failed")
+    page = operating.get("/operations/begin/?action=skip_failed&status=failed")
 
     assert 'name="json"' in page.content.decode()

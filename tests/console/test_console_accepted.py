@@ -10,17 +10,16 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring.queries.instance.page import instance_page
 from orchestrator import start_process
-from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import ActionRequest, pause
 from orchestrator.models import ProcessInstance
-from orchestrator.testing import pass_time, registered
+from orchestrator.testing import pass_time, registered, run
 from tests.apps.ladder.processes import Question, QuestionAsked
+from tests.services.client import Client
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("questions")]
 
@@ -35,13 +34,13 @@ def questions() -> Iterator[None]:
 
 def question(*, urgent: bool = False) -> ProcessInstance:
     receipt = start_process(Question, QuestionAsked("which one?", urgent))
-    drain()
+    run()
     return ProcessInstance.objects.get(pk=receipt.process_id)
 
 
 def now_part(client: Client, reader: User, process: object) -> str:
     client.force_login(reader)
-    page = client.get(f"/processes/{process}/").content.decode()
+    page = client.read(f"/processes/{process}/")
     return page.partition('id="now"')[2].partition("</section>")[0]
 
 
@@ -53,7 +52,7 @@ def test_s3_2_each_accepted_event_says_what_it_leads_to_and_leads_to_its_form(
     client: Client, operator: User
 ) -> None:
     order = place_order(Destination.EXTERNAL, "50 MWh")
-    drain()
+    run()
 
     text = now_part(client, operator, order.process_id)
 
@@ -64,7 +63,7 @@ def test_s3_2_each_accepted_event_says_what_it_leads_to_and_leads_to_its_form(
     assert unescape(links[0]) == (
         f"/events/send/?type=ExternalOrderCreated&process={order.process_id}"
     )
-    form = client.get(unescape(links[0])).content.decode()
+    form = client.read(unescape(links[0]))
     assert f'value="{order.process_id}"' in form
     assert "field-external_id" in form
 
@@ -73,7 +72,7 @@ def test_s3_2_who_may_not_send_sees_the_button_with_the_reason(
     client: Client, viewer: User
 ) -> None:
     order = place_order(Destination.EXTERNAL, "50 MWh")
-    drain()
+    run()
     text = now_part(client, viewer, order.process_id)
     assert "/events/send/" not in text
     assert 'aria-disabled="true"' in text
@@ -128,7 +127,7 @@ def test_s3_2_while_it_rests_no_time_is_said_and_at_its_end_nothing(
     assert {one.at for one in instance_page(asked.pk, operator).timeouts} == {None}
 
     other = place_order(Destination.INTERNAL, "50 MWh")
-    drain()
+    run()
     ended = instance_page(other.process_id, operator)
     assert (ended.timeouts, ended.passed_at, ended.accepted) == ((), None, [])
     text = now_part(client, operator, other.process_id)
@@ -152,11 +151,10 @@ def test_s3_2_code_that_is_gone_leaves_the_deadlines_without_times(
 
 
 def test_s3_2_it_costs_the_same_with_a_long_history(
-    operator: User, client: Client, django_assert_max_num_queries: object
+    operating: Client, django_assert_max_num_queries: object
 ) -> None:
     order = place_order(Destination.EXTERNAL, "50 MWh")
-    drain()
-    client.force_login(operator)
-    client.get(f"/processes/{order.process_id}/")
+    run()
+    operating.get(f"/processes/{order.process_id}/")
     with django_assert_max_num_queries(40):  # type: ignore[operator]
-        client.get(f"/processes/{order.process_id}/")
+        operating.get(f"/processes/{order.process_id}/")

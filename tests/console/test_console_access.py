@@ -1,12 +1,11 @@
 """Who may open what: every route of the site against every kind of person."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from uuid import UUID, uuid4
 
 import pytest
 from django.contrib.auth.models import Permission, User
-from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from examples.order_listing.messages import Destination, ListedOnInternal
@@ -23,13 +22,14 @@ from orchestrator.models import (
     ProcessInstance,
     StepRun,
 )
-from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.every_construct.processes import Inquiry
-
-__all__ = ["helpdesk"]
+from tests.services.cases import cases
+from tests.services.client import Client
+from tests.services.invariants import undone
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
+Targets = dict[str, UUID | int | str]
 SIGN_IN, SIGNED_OUT, FORBIDDEN, SHOWN = 302, 401, 403, 200
 
 PAGES = {
@@ -128,7 +128,7 @@ OF_WORKFLOWS = {
 
 
 @pytest.fixture
-def targets() -> dict[str, UUID | int | str]:
+def targets() -> Targets:
     """A process that has failed, and an event that came too early for it."""
     order = place_order(Destination.BOTH, "50 MWh")
     drain()
@@ -168,7 +168,7 @@ def targets() -> dict[str, UUID | int | str]:
     }
 
 
-def address(name: str, words: list[str], targets: dict[str, UUID | int | str]) -> str:
+def address(name: str, words: list[str], targets: Targets) -> str:
     given = [targets.get(word, word) for word in words]
     if name in OPERATIONS:
         return reverse(f"monitoring:{ROUTES[words[-1]]}", args=[*given, name])
@@ -214,61 +214,59 @@ OF_THE_COMMAND_LINE = {"export", "import"}
 """Actions that no page has."""
 
 
-@pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize(
-    ("person", "status"),
-    [
-        ("", SIGN_IN),
-        ("stranger", FORBIDDEN),
-        ("viewer", SHOWN),
-        ("operator", SHOWN),
-        ("administrator", SHOWN),
-    ],
-)
-def test_pages(
-    name: str,
-    person: str,
-    status: int,
-    targets: dict[str, UUID | int | str],
-    client: Client,
-    request: pytest.FixtureRequest,
-) -> None:
-    if person:
-        client.force_login(request.getfixturevalue(person))
-
-    assert client.get(address(name, PAGES[name], targets)).status_code == status
+PEOPLE = ["", "stranger", "viewer", "operator", "administrator"]
+Found = dict[tuple[str, str], int]
 
 
-@pytest.mark.parametrize("name", BUTTONS)
-@pytest.mark.parametrize(
-    ("person", "status"),
-    [
-        ("", SIGNED_OUT),
-        ("stranger", FORBIDDEN),
-        ("viewer", FORBIDDEN),
-        ("operator", SHOWN),
-        ("administrator", SHOWN),
-    ],
-)
-def test_s12_4_buttons(
-    name: str,
-    person: str,
-    status: int,
-    targets: dict[str, UUID | int | str],
-    client: Client,
-    request: pytest.FixtureRequest,
-) -> None:
-    if person:
-        client.force_login(request.getfixturevalue(person))
-    form = {"key": "0193a1b2c3d47e5f8a9b0c1d2e3f4a5b", "reason": "because"}
-    form |= {name: str(targets[name]) for name in ("command", "process", "newest")}
+@pytest.fixture
+def clients(
+    stranger: User, viewing: Client, operating: Client, admin: Client
+) -> dict[str, Client]:
+    """A client of each kind of person, also of somebody who has not signed in."""
+    alone, strange = Client(), Client()
+    strange.force_login(stranger)
+    return dict(zip(PEOPLE, (alone, strange, viewing, operating, admin), strict=True))
 
-    answer = client.post(
-        address(name, BUTTONS[name], targets), form, headers={"HX-Request": "true"}
-    )
 
-    assert answer.status_code == status
-    assert OperatorAction.objects.filter(result="done").exists() is (status == SHOWN)
+def expected(names: Iterable[str], *statuses: int) -> Found:
+    """What each of the people is to be answered, in their order."""
+    return {
+        (name, one): status
+        for name in names
+        for one, status in zip(PEOPLE, statuses, strict=False)
+    }
+
+
+def pressed(clients: dict[str, Client], name: str, path: str, **more: str) -> Found:
+    """What a button answers to each of the people; it does something only for those to whom it answers 200."""
+    form = {"key": "0193a1b2c3d47e5f8a9b0c1d2e3f4a5b", "reason": "because", **more}
+    found = {}
+    for one, client in clients.items():
+        with undone():
+            answer = client.post(path, form, headers={"HX-Request": "true"})
+            found[name, one] = answer.status_code
+            done = OperatorAction.objects.filter(result="done").exists()
+            assert done is (answer.status_code == SHOWN), (name, one)
+    return found
+
+
+def test_pages(targets: Targets, clients: dict[str, Client]) -> None:
+    found = {
+        (name, one): client.get(address(name, words, targets)).status_code
+        for name, words in PAGES.items()
+        for one, client in clients.items()
+    }
+
+    assert found == expected(PAGES, SIGN_IN, FORBIDDEN, SHOWN, SHOWN, SHOWN)
+
+
+def test_s12_4_buttons(targets: Targets, clients: dict[str, Client]) -> None:
+    more = {name: str(targets[name]) for name in ("command", "process", "newest")}
+    found: Found = {}
+    for name, words in BUTTONS.items():
+        found |= pressed(clients, name, address(name, words, targets), **more)
+
+    assert found == expected(BUTTONS, SIGNED_OUT, FORBIDDEN, FORBIDDEN, SHOWN, SHOWN)
 
 
 @pytest.fixture
@@ -281,7 +279,7 @@ def watcher(operator: User) -> User:
 LOOK_AT_EVENTS = "view_inboxevent"
 
 
-@pytest.mark.parametrize("headers", [{}, {"HX-Request": "true"}], ids=["page", "live"])
+@cases("headers", {}, {"HX-Request": "true"})
 def test_events_are_shown_only_to_those_who_may_look_at_events(
     headers: dict[str, str], watcher: User, client: Client
 ) -> None:
@@ -290,27 +288,26 @@ def test_events_are_shown_only_to_those_who_may_look_at_events(
     answer = client.get("/events/?since=1", headers=headers)
 
     assert answer.status_code == FORBIDDEN
-    home = client.get("/").content.decode()
+    home = client.read("/")
     assert 'href="/events/' not in home
     assert 'aria-disabled="true" title="Your account may not see this"' in home
 
 
 def test_the_audit_is_shown_only_to_those_who_may_look_at_it(
-    targets: dict[str, UUID | int | str], operator: User, client: Client
+    targets: Targets, operator: User, operating: Client
 ) -> None:
     look = Permission.objects.get(codename="view_operatoraction")
     operator.user_permissions.remove(look)
-    client.force_login(operator)
 
     for place in ("/audit/", "/audit/export.csv", "/audit/export.jsonl"):
-        assert client.get(place).status_code == FORBIDDEN
-    shown = client.get(address("instance", ["process"], targets)).content.decode()
+        assert operating.get(place).status_code == FORBIDDEN
+    shown = operating.read(address("instance", ["process"], targets))
     assert 'href="/audit/' not in shown
 
 
-@pytest.mark.parametrize("name", ["redeliver", "discard"])
+@cases("name", "redeliver", "discard")
 def test_events_are_acted_on_only_by_those_who_may_look_at_them(
-    name: str, targets: dict[str, UUID | int | str], watcher: User, client: Client
+    name: str, targets: Targets, watcher: User, client: Client
 ) -> None:
     client.force_login(watcher)
     form = {"key": "0193a1b2c3d47e5f8a9b0c1d2e3f4a5b", "reason": "because"}
@@ -321,17 +318,15 @@ def test_events_are_acted_on_only_by_those_who_may_look_at_them(
     assert not OperatorAction.objects.exists()
 
 
-@pytest.mark.parametrize("name", BUTTONS)
+@cases("name", *BUTTONS)
 def test_buttons_do_nothing_on_get(
-    name: str, targets: dict[str, UUID | int | str], operator: User, client: Client
+    name: str, targets: Targets, operating: Client
 ) -> None:
-    client.force_login(operator)
-
-    assert client.get(address(name, BUTTONS[name], targets)).status_code == 405
+    assert operating.get(address(name, BUTTONS[name], targets)).status_code == 405
 
 
 @pytest.fixture
-def asking(helpdesk: None) -> dict[str, UUID | int | str]:
+def asking(helpdesk: None) -> Targets:
     """A workflow that waits for a decision."""
     receipt = start_process(Inquiry, Inquiry.Input("T-1"))
     drain()
@@ -339,42 +334,28 @@ def asking(helpdesk: None) -> dict[str, UUID | int | str]:
     return {"process": receipt.process_id, "run": run.pk}
 
 
-@pytest.mark.parametrize("name", OF_WORKFLOWS)
-@pytest.mark.parametrize(
-    ("person", "shown"),
-    [("", SIGNED_OUT), ("stranger", FORBIDDEN), ("viewer", FORBIDDEN)],
-)
 def test_buttons_of_workflows_are_for_operators(
-    name: str,
-    person: str,
-    shown: int,
-    asking: dict[str, UUID | int | str],
-    client: Client,
-    request: pytest.FixtureRequest,
+    asking: Targets, clients: dict[str, Client]
 ) -> None:
-    if person:
-        client.force_login(request.getfixturevalue(person))
-    form = {"key": "0193a1b2c3d47e5f8a9b0c1d2e3f4a5b", "reason": "because"}
     more = {"node": "classify", "to": "1", "choice": "accept", "json": "null"}
-    more["minutes"] = "5"
-    place = address(name, OF_WORKFLOWS[name], asking)
+    others = {one: clients[one] for one in ("", "stranger", "viewer")}
+    found: Found = {}
+    for name, words in OF_WORKFLOWS.items():
+        place = address(name, words, asking)
+        if name == "step-result":
+            found |= {(name, one): others[one].get(place).status_code for one in others}
+        else:
+            found |= pressed(others, name, place, minutes="5", **more)
 
-    if name == "step-result":
-        answer = client.get(place)
-        shown = {"": SIGN_IN, "viewer": SHOWN}.get(person, shown)
-    else:
-        answer = client.post(place, {**form, **more}, headers={"HX-Request": "true"})
-
-    assert answer.status_code == shown
-    assert not OperatorAction.objects.filter(result="done").exists()
+    acts = OF_WORKFLOWS.keys() - {"step-result"}
+    shown = expected(["step-result"], SIGN_IN, FORBIDDEN, SHOWN)
+    assert found == shown | expected(acts, SIGNED_OUT, FORBIDDEN, FORBIDDEN)
 
 
 def test_s12_4_a_viewer_sees_the_buttons_of_a_workflow_with_the_reason_why_not(
-    asking: dict[str, UUID | int | str], viewer: User, client: Client
+    asking: Targets, viewing: Client
 ) -> None:
-    client.force_login(viewer)
-
-    text = client.get(address("instance", ["process"], asking)).content.decode()
+    text = viewing.read(address("instance", ["process"], asking))
 
     buttons = re.findall(r'<button type="button"[^>]*data-opens[^>]*>', text)
     assert len(buttons) > 6
@@ -382,7 +363,7 @@ def test_s12_4_a_viewer_sees_the_buttons_of_a_workflow_with_the_reason_why_not(
 
 
 def test_buttons_refuse_what_another_site_posts(
-    targets: dict[str, UUID | int | str], operator: User
+    targets: Targets, operator: User
 ) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(operator)
@@ -394,11 +375,9 @@ def test_buttons_refuse_what_another_site_posts(
 
 
 def test_a_viewer_sees_the_buttons_with_the_reason_why_not(
-    targets: dict[str, UUID | int | str], viewer: User, client: Client
+    targets: Targets, viewing: Client
 ) -> None:
-    client.force_login(viewer)
-
-    text = client.get(address("instance", ["process"], targets)).content.decode()
+    text = viewing.read(address("instance", ["process"], targets))
 
     shown = [op for op in on_processes().values() if op.on_whole]
     others = ("unpause", "acknowledge")  # of what is paused, or escalated
@@ -409,29 +388,24 @@ def test_a_viewer_sees_the_buttons_with_the_reason_why_not(
     assert "Your account may not do this." in text
 
 
-@pytest.mark.parametrize(
+@cases(
     "address",
-    [
-        "/processes/0193a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b/",
-        "/definitions/nothing/",
-        "/definitions/order-listing/?version=99",
-        "/definitions/order-listing/picture.png",
-    ],
+    "/processes/0193a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b/",
+    "/definitions/nothing/",
+    "/definitions/order-listing/?version=99",
+    "/definitions/order-listing/picture.png",
 )
 def test_what_does_not_exist_is_not_found(
-    address: str, targets: dict[str, UUID | int | str], operator: User, client: Client
+    address: str, targets: Targets, operating: Client
 ) -> None:
-    client.force_login(operator)
-
-    assert client.get(address).status_code == 404
+    assert operating.get(address).status_code == 404
 
 
 def test_every_page_brings_the_strict_policy(
-    targets: dict[str, UUID | int | str], operator: User, client: Client
+    targets: Targets, operating: Client
 ) -> None:
-    client.force_login(operator)
     for name, words in PAGES.items():
-        policy = client.get(address(name, words, targets))["Content-Security-Policy"]
+        policy = operating.get(address(name, words, targets))["Content-Security-Policy"]
         assert "default-src 'none'" in policy
         assert "script-src 'self'" in policy or "sandbox" in policy
         assert "unsafe-eval" not in policy

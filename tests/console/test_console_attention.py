@@ -8,7 +8,6 @@ from html import unescape
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
-from django.test import Client
 from django.utils import timezone
 
 from examples.order_listing.messages import Destination
@@ -16,7 +15,6 @@ from examples.order_listing.orders import place_order
 from monitoring.queries import attention
 from monitoring.queries.health import health
 from orchestrator import start_process
-from orchestrator.engine.drain import drain
 from orchestrator.models import (
     BulkOperation,
     BulkStatus,
@@ -25,14 +23,14 @@ from orchestrator.models import (
     ProcessInstance,
     StepRun,
 )
-from tests.apps.every_construct.fixtures import helpdesk
+from orchestrator.testing import run
 from tests.apps.every_construct.processes import Inquiry
 from tests.browser.samples import orders
 from tests.services import emptying
 from tests.services.bulk import begun
+from tests.services.cases import cases, words
+from tests.services.client import Client, Read
 from tests.services.hired import hire
-
-__all__ = ["helpdesk"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("helpdesk")]
 
@@ -43,19 +41,6 @@ FIGURE = re.compile(r'<a href="([^"]+)" data-kind="(\w+)">\s*<b[^>]*>([\d,+]+)</
 ENTRY = re.compile(
     r'<a href="([^"]+)"[^>]*>\s*<span>[^<]+</span>\s*<span class="num[^>]*>(\d+)<'
 )
-
-
-@pytest.fixture
-def read(client: Client, operator: User) -> Callable[..., str]:
-    """Reads a page as an operator."""
-    client.force_login(operator)
-
-    def read_page(address: str, **headers: str) -> str:
-        answer = client.get(address, headers=headers)
-        assert answer.status_code == 200
-        return answer.content.decode()
-
-    return read_page
 
 
 def needs(page: str) -> dict[str, tuple[str, int]]:
@@ -84,21 +69,13 @@ def rows(page: str) -> int:
 # Workers
 
 
-@pytest.mark.parametrize(
+@cases(
     "address",
-    [
-        "/",
-        "/processes/",
-        "/waits/",
-        "/decisions/",
-        "/events/",
-        "/failures/",
-        "/definitions/order-listing/",
-    ],
+    *words(
+        """/ /processes/ /waits/ /decisions/ /events/ /failures/ /definitions/order-listing/"""
+    ),
 )
-def test_without_workers_every_page_says_so(
-    address: str, read: Callable[..., str]
-) -> None:
+def test_without_workers_every_page_says_so(address: str, read: Read) -> None:
     orders()
     assert NOBODY in read(address)
 
@@ -107,7 +84,7 @@ def test_without_workers_every_page_says_so(
     assert CALM not in read(address)
 
 
-def test_an_open_page_hears_of_it(read: Callable[..., str]) -> None:
+def test_an_open_page_hears_of_it(read: Read) -> None:
     orders()
     fragments = read("/?since=1", **{"HX-Request": "true"})
 
@@ -115,9 +92,7 @@ def test_an_open_page_hears_of_it(read: Callable[..., str]) -> None:
     assert NOBODY in said
 
 
-def test_a_queue_with_work_and_without_a_worker_is_named(
-    read: Callable[..., str],
-) -> None:
+def test_a_queue_with_work_and_without_a_worker_is_named(read: Read) -> None:
     place_order(Destination.INTERNAL, "50 MWh")
     InboxEvent.objects.update(queue="films")
     hire()
@@ -130,18 +105,14 @@ def test_a_queue_with_work_and_without_a_worker_is_named(
     assert "No worker serves" not in read("/processes/")
 
 
-def test_a_worker_that_is_slow_to_say_that_it_lives_is_not_missed(
-    read: Callable[..., str],
-) -> None:
+def test_a_worker_that_is_slow_to_say_that_it_lives_is_not_missed(read: Read) -> None:
     place_order(Destination.INTERNAL, "50 MWh")
     hire(seconds_ago=9)
 
     assert NOBODY not in read("/")
 
 
-def test_a_worker_that_has_been_silent_for_a_minute_is(
-    read: Callable[..., str],
-) -> None:
+def test_a_worker_that_has_been_silent_for_a_minute_is(read: Read) -> None:
     hire(seconds_ago=60)
 
     assert NOBODY in read("/")
@@ -150,9 +121,9 @@ def test_a_worker_that_has_been_silent_for_a_minute_is(
 # What needs a person
 
 
-def test_nothing_needs_a_person_where_that_is_so(read: Callable[..., str]) -> None:
+def test_nothing_needs_a_person_where_that_is_so(read: Read) -> None:
     place_order(Destination.INTERNAL, "50 MWh")
-    drain()
+    run()
     hire()
 
     page = read("/")
@@ -164,13 +135,13 @@ def test_nothing_needs_a_person_where_that_is_so(read: Callable[..., str]) -> No
 
 def asking() -> ProcessInstance:
     receipt = start_process(Inquiry, Inquiry.Input("T-1"))
-    drain()
+    run()
     return ProcessInstance.objects.get(pk=receipt.process_id)
 
 
 def overdue() -> None:
     place_order(Destination.EXTERNAL, "50 MWh")
-    drain()
+    run()
     at = timezone.now() - timedelta(seconds=90)
     StepRun.objects.filter(finished_at=None).update(wake_at=at)
 
@@ -203,20 +174,18 @@ def stalled() -> None:
     assert ProcessInstance.objects.update(status="running", changed_at=at)
 
 
-@pytest.mark.parametrize(
-    ("happens", "said"),
-    [
-        (orders, ("failures", 2)),
-        (decision, ("decisions", 1)),
-        (paused, ("paused", 1)),
-        (escalated, ("escalated", 1)),
-        (overdue, ("overdue", 1)),
-        (retrying, ("retrying", 1)),
-        (stalled, ("stalled", 1)),
-    ],
+@cases(
+    "happens, said",
+    (orders, ("failures", 2)),
+    (decision, ("decisions", 1)),
+    (paused, ("paused", 1)),
+    (escalated, ("escalated", 1)),
+    (overdue, ("overdue", 1)),
+    (retrying, ("retrying", 1)),
+    (stalled, ("stalled", 1)),
 )
 def test_s1_1_every_number_is_that_of_the_list_it_opens(
-    happens: Callable[[], object], said: tuple[str, int], read: Callable[..., str]
+    happens: Callable[[], object], said: tuple[str, int], read: Read
 ) -> None:
     happens()
     hire()
@@ -228,10 +197,11 @@ def test_s1_1_every_number_is_that_of_the_list_it_opens(
     for kind, (address, number) in found.items():
         assert rows(read(address)) == number, kind
     opened = 0
-    for address, words in LINK.findall(lines(page)):
-        if words[0].isdecimal():
+    for address, said_there in LINK.findall(lines(page)):
+        if said_there[0].isdecimal():
             opened += 1
-            assert rows(read(unescape(address))) == int(words.split()[0]), words
+            number = int(said_there.split()[0])
+            assert rows(read(unescape(address))) == number, said_there
     assert 0 < lines(page).count("the oldest") < opened
     emptying.empty(connection)  # the invariants hold of what the engine writes
 
@@ -241,20 +211,20 @@ def test_who_may_not_see_events_is_told_of_none(client: Client, viewer: User) ->
     viewer.user_permissions.filter(codename="view_inboxevent").delete()
     client.force_login(User.objects.get(pk=viewer.pk))
 
-    assert "events" not in needs(client.get("/").content.decode())
+    assert "events" not in needs(client.read("/"))
 
 
 def unexpected() -> InboxEvent:
     """An event that its process did not take."""
     place_order(Destination.INTERNAL, "50 MWh")
-    drain()
+    run()
     event = InboxEvent.objects.latest("pk")
     InboxEvent.objects.filter(pk=event.pk).update(verdict="unexpected")
     return event
 
 
 def test_a_definition_has_the_events_that_its_processes_did_not_take(
-    read: Callable[..., str],
+    read: Read,
 ) -> None:
     event = unexpected()
     asking()
@@ -278,7 +248,7 @@ def test_who_may_not_see_events_is_not_told_that_there_are_none(
     viewer.user_permissions.filter(codename="view_inboxevent").delete()
     client.force_login(User.objects.get(pk=viewer.pk))
 
-    page = client.get("/").content.decode()
+    page = client.read("/")
 
     assert CALM not in page
     assert page.count("Nothing that you may see needs a person") == 1
@@ -286,7 +256,7 @@ def test_who_may_not_see_events_is_not_told_that_there_are_none(
 
 
 def test_what_is_overdue_is_so_by_the_clock_of_the_database(
-    read: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A web host whose clock is wrong neither calls anybody for nothing nor hides what is late."""
     asking()
@@ -301,7 +271,7 @@ def test_what_is_overdue_is_so_by_the_clock_of_the_database(
 
 
 def test_every_number_in_the_menu_is_that_of_the_list_it_opens(
-    read: Callable[..., str], operator: User
+    read: Read, operator: User
 ) -> None:
     assert "/operations/?" not in read("/")
     orders()
@@ -332,7 +302,7 @@ def running(page: str) -> dict[str, tuple[str, str]]:
 
 
 def test_s1_3_the_first_page_has_each_queue_with_its_workers_and_what_is_due(
-    read: Callable[..., str],
+    read: Read,
 ) -> None:
     shown = running(read("/"))
     assert shown["queue-default"] == (
@@ -367,7 +337,7 @@ def test_s1_3_the_first_page_has_each_queue_with_its_workers_and_what_is_due(
 
 
 def test_s1_1_what_needs_a_person_comes_first_and_an_open_page_keeps_its_places(
-    read: Callable[..., str],
+    read: Read,
 ) -> None:
     def names(page: str) -> list[str]:
         return re.findall(r'id="definition-([\w-]+)"', page)
@@ -375,7 +345,7 @@ def test_s1_1_what_needs_a_person_comes_first_and_an_open_page_keeps_its_places(
     hire()
     asking()
     place_order(Destination.INTERNAL, "50 MWh")
-    drain()
+    run()
     asked, completed = Inquiry.name, "order-listing"
     before = names(read("/"))
     assert before == [asked, completed]
@@ -393,7 +363,7 @@ def test_where_more_are_there_than_are_looked_at_each_definition_may_have_more(
 ) -> None:
     for name in ("one", "two"):
         place_order(Destination.BOTH, name)
-    drain()
+    run()
     monkeypatch.setattr(attention, "CAP", 1)
 
     found = attention.needs(health(), ["order-listing"])
@@ -402,7 +372,7 @@ def test_where_more_are_there_than_are_looked_at_each_definition_may_have_more(
     assert str(found.in_all["failures"].number) == "2"
 
 
-def test_the_first_page_has_any_number_of_definitions(read: Callable[..., str]) -> None:
+def test_the_first_page_has_any_number_of_definitions(read: Read) -> None:
     """SQLite reads no more than 500 parts in one statement."""
     orders()
     row = Definition.objects.get(name="order-listing")

@@ -8,7 +8,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,10 @@ from uuid import uuid4
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.contrib import admin
+from django.contrib.admin import site
 from django.contrib.auth.models import Permission, User
 from django.db import connections
-from django.test import AsyncClient, Client, RequestFactory
+from django.test import AsyncClient, RequestFactory
 from django.test.utils import override_settings
 from django.utils import timezone
 
@@ -31,7 +31,6 @@ from monitoring.queries.audit.filters import AuditFilters, span_of
 from monitoring.queries.audit.pages import audit_page, batches
 from monitoring.queries.audit.tallies import FEW, tallies
 from orchestrator import send_event
-from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import (
     ActionRequest,
     cancel,
@@ -41,8 +40,11 @@ from orchestrator.engine.operations import (
 )
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance
+from orchestrator.testing import run
 from tests.browser.samples import HARMFUL
 from tests.services.bulk import begun
+from tests.services.cases import cases
+from tests.services.client import Client, Read
 
 pytestmark = pytest.mark.django_db
 
@@ -53,7 +55,7 @@ ROOT = Path(__file__).parents[2]
 def order(operator: User) -> ProcessInstance:
     """An order that was escalated from 192.0.2.7, and then refused another revision's cancelling."""
     placed = place_order(Destination.EXTERNAL, "50 MWh", "A-1")
-    drain()
+    run()
     process = ProcessInstance.objects.get(pk=placed.process_id)
     asked = ActionRequest(operator, uuid4(), "late <b>again</b>", address="192.0.2.7")
     escalate(process.pk, request=asked)
@@ -64,13 +66,9 @@ def order(operator: User) -> ProcessInstance:
 
 
 @pytest.fixture
-def read(client: Client, operator: User) -> Callable[[str], str]:
-    client.force_login(operator)
-
+def read(operating: Client) -> Read:
     def read_page(query: str) -> str:
-        answer = client.get(f"/audit/{query}")
-        assert answer.status_code == 200
-        return answer.content.decode()
+        return operating.read(f"/audit/{query}")
 
     return read_page
 
@@ -102,7 +100,7 @@ def paged(filters: AuditFilters) -> list[int]:
 
 
 def test_s12_2_a_row_says_who_when_from_where_what_why_and_what_it_changed(
-    order: ProcessInstance, read: Callable[[str], str]
+    order: ProcessInstance, read: Read
 ) -> None:
     text = read("")
 
@@ -117,9 +115,7 @@ def test_s12_2_a_row_says_who_when_from_where_what_why_and_what_it_changed(
     assert "<ins>1</ins>" in escalated
 
 
-def test_s12_2_a_refusal_says_why(
-    order: ProcessInstance, read: Callable[[str], str]
-) -> None:
+def test_s12_2_a_refusal_says_why(order: ProcessInstance, read: Read) -> None:
     text = read("?result=refused")
 
     assert text.count('<tr id="action-') == 1
@@ -127,27 +123,25 @@ def test_s12_2_a_refusal_says_why(
     assert "The process has changed since the page was loaded" in text
 
 
-@pytest.mark.parametrize(
-    ("query", "number"),
-    [
-        ("", 2),
-        ("?who=operator", 2),
-        ("?who=nobody", 0),
-        ("?action=escalate", 1),
-        ("?action=cancel&result=refused", 1),
-        ("?action=cancel&result=done", 0),
-        ("?q=A-1", 2),
-        ("?q=A-2", 0),
-        ("?q=A-1&action=cancel&who=operator&when=today", 1),
-        ("?when=yesterday", 0),
-        ("?when=week", 2),
-        ("?from=2020-01-01", 2),
-        ("?to=2020-01-01", 0),
-        ("?event=1", 0),
-    ],
+@cases(
+    "query, number",
+    ("", 2),
+    ("?who=operator", 2),
+    ("?who=nobody", 0),
+    ("?action=escalate", 1),
+    ("?action=cancel&result=refused", 1),
+    ("?action=cancel&result=done", 0),
+    ("?q=A-1", 2),
+    ("?q=A-2", 0),
+    ("?q=A-1&action=cancel&who=operator&when=today", 1),
+    ("?when=yesterday", 0),
+    ("?when=week", 2),
+    ("?from=2020-01-01", 2),
+    ("?to=2020-01-01", 0),
+    ("?event=1", 0),
 )
 def test_s12_2_the_address_narrows_the_list_and_its_chips_are_removed_one_by_one(
-    query: str, number: int, order: ProcessInstance, read: Callable[[str], str]
+    query: str, number: int, order: ProcessInstance, read: Read
 ) -> None:
     with timezone.override(UTC):
         text = read(query)
@@ -159,14 +153,11 @@ def test_s12_2_the_address_narrows_the_list_and_its_chips_are_removed_one_by_one
 
 
 def test_s12_2_one_process_has_its_own_rows_by_its_id_and_its_page_leads_there(
-    order: ProcessInstance, read: Callable[[str], str], client: Client
+    order: ProcessInstance, read: Read, operating: Client
 ) -> None:
     done(3)
 
-    assert (
-        f'href="/audit/?q={order.pk}"'
-        in client.get(f"/processes/{order.pk}/").content.decode()
-    )
+    assert f'href="/audit/?q={order.pk}"' in operating.read(f"/processes/{order.pk}/")
     assert read(f"?q={order.pk}").count('<tr id="action-') == 2
 
 
@@ -176,7 +167,7 @@ def test_s12_2_what_was_done_to_an_event_is_found_by_it_and_by_its_process(
     send_event(
         ListedOnInternal("A-1"), id="early", source="exchange", process_id=order.pk
     )
-    drain()
+    run()
     event = InboxEvent.objects.get(event_id="early")
     discard(event.pk, request=ActionRequest(operator, uuid4(), "wrong"))
     with pytest.raises(OperationRefused):
@@ -190,34 +181,31 @@ def test_s12_2_what_was_done_to_an_event_is_found_by_it_and_by_its_process(
 
 
 def test_s12_2_who_may_not_see_events_is_not_told_of_them(
-    order: ProcessInstance, operator: User, client: Client
+    order: ProcessInstance, operator: User, operating: Client
 ) -> None:
     send_event(
         ListedOnInternal("A-1"), id="early", source="exchange", process_id=order.pk
     )
-    drain()
+    run()
     event = InboxEvent.objects.get(event_id="early")
     discard(event.pk, request=ActionRequest(operator, uuid4(), "wrong"))
     operator.user_permissions.remove(Permission.objects.get(codename="view_inboxevent"))
-    client.force_login(operator)
 
     for place in ("/audit/", "/audit/export.jsonl"):
-        text = content(client.get(place))
+        text = content(operating.get(place))
         assert "wrong" in text
         assert "ListedOnInternal" not in text
 
 
-@pytest.mark.parametrize(
-    ("permission", "action", "selection", "about"),
-    [
-        (
-            "view_data_processinstance",
-            "escalate",
-            "processes",
-            {"definition": "order-listing", "where": "destination = external"},
-        ),
-        ("view_inboxevent", "redeliver", "events", {"type": "OrderCreated"}),
-    ],
+@cases(
+    "permission, action, selection, about",
+    (
+        "view_data_processinstance",
+        "escalate",
+        "processes",
+        {"definition": "order-listing", "where": "destination = external"},
+    ),
+    ("view_inboxevent", "redeliver", "events", {"type": "OrderCreated"}),
 )
 def test_s12_1_what_an_operation_was_begun_on_is_told_to_who_may_see_it(
     permission: str,
@@ -226,18 +214,17 @@ def test_s12_1_what_an_operation_was_begun_on_is_told_to_who_may_see_it(
     about: dict[str, str],
     order: ProcessInstance,
     operator: User,
-    client: Client,
+    operating: Client,
 ) -> None:
     InboxEvent.objects.update(verdict="unrouted")
     begun(operator, about, 1, action=action, selection=selection)
     InboxEvent.objects.update(verdict="started")
-    client.force_login(operator)
     places = ("/audit/?action=start_bulk", "/audit/export.jsonl?action=start_bulk")
     secret = list(about.values())[-1]
 
-    before = [secret in content(client.get(place)) for place in places]
+    before = [secret in content(operating.get(place)) for place in places]
     operator.user_permissions.remove(Permission.objects.get(codename=permission))
-    after = [secret in content(client.get(place)) for place in places]
+    after = [secret in content(operating.get(place)) for place in places]
 
     assert (before, after) == ([True, True], [False, False])
 
@@ -256,43 +243,34 @@ def test_s12_2_days_are_those_of_the_pages_zone(db: None) -> None:
         assert len(keys(AuditFilters(since=day, until=day))) == 2
 
 
-@pytest.mark.parametrize(
-    ("query", "said"),
-    [
-        ("?from=yesterday", "yesterday is no day: write it as in 2026-11-23."),
-        ("?to=0001-01-01", "0001-01-01 is no day"),
-        ("?from=2026-02-02&to=2026-02-01", "The first day lies after the last"),
-        ("?when=always", "There is no such span of time"),
-        ("?result=perhaps", "There is no such result"),
-        ("?event=five", "An event is looked for by its number."),
-    ],
+@cases(
+    "query, said",
+    ("?from=yesterday", "yesterday is no day: write it as in 2026-11-23."),
+    ("?to=0001-01-01", "0001-01-01 is no day"),
+    ("?from=2026-02-02&to=2026-02-01", "The first day lies after the last"),
+    ("?when=always", "There is no such span of time"),
+    ("?result=perhaps", "There is no such result"),
+    ("?event=five", "An event is looked for by its number."),
 )
 def test_s12_2_what_cannot_be_understood_shows_nothing_and_says_why(
-    query: str,
-    said: str,
-    order: ProcessInstance,
-    read: Callable[[str], str],
-    client: Client,
+    query: str, said: str, order: ProcessInstance, read: Read, operating: Client
 ) -> None:
     text = read(query)
 
     assert said in text
     assert '<tr id="action-' not in text
-    assert client.get(f"/audit/export.csv{query}").status_code == 400
+    assert operating.get(f"/audit/export.csv{query}").status_code == 400
 
 
-@pytest.mark.parametrize(
+@cases(
     "filters",
-    [
-        AuditFilters(),
-        AuditFilters(who="bob"),
-        AuditFilters(who="ann", action="cancel"),
-        AuditFilters(action="cancel", result="refused"),
-        AuditFilters(result="refused"),
-        AuditFilters(who="bob", result="done", action="retry"),
-        AuditFilters(when="today"),
-    ],
-    ids=lambda filters: "-".join(filters.parameters().values()) or "all",
+    AuditFilters(),
+    AuditFilters(who="bob"),
+    AuditFilters(who="ann", action="cancel"),
+    AuditFilters(action="cancel", result="refused"),
+    AuditFilters(result="refused"),
+    AuditFilters(who="bob", result="done", action="retry"),
+    AuditFilters(when="today"),
 )
 def test_s12_2_the_pages_and_the_export_are_the_list(
     filters: AuditFilters, monkeypatch: pytest.MonkeyPatch
@@ -328,7 +306,7 @@ def at_noon() -> Iterator[None]:
 
 @pytest.mark.usefixtures("at_noon")
 def test_s12_2_what_was_done_today_and_yesterday_stands_first_with_links(
-    read: Callable[[str], str],
+    read: Read,
 ) -> None:
     noon = timezone.localtime() - timedelta(days=1)
     done(2, action="cancel", at=noon)
@@ -354,13 +332,12 @@ def content(answer: Any) -> str:
 
 
 def test_s12_2_the_export_has_exactly_what_matched_in_both_forms(
-    order: ProcessInstance, client: Client, operator: User
+    order: ProcessInstance, operating: Client
 ) -> None:
     done(3)
-    client.force_login(operator)
 
-    table = content(client.get("/audit/export.csv?q=A-1"))
-    lines = content(client.get("/audit/export.jsonl?q=A-1"))
+    table = content(operating.get("/audit/export.csv?q=A-1"))
+    lines = content(operating.get("/audit/export.jsonl?q=A-1"))
 
     assert table.startswith(BEGINNING)
     rows = list(csv.DictReader(io.StringIO(table.removeprefix(BEGINNING))))
@@ -375,17 +352,13 @@ def test_s12_2_the_export_has_exactly_what_matched_in_both_forms(
     assert datetime.fromisoformat(rows[1]["at"]).tzinfo is not None
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1", *HARMFUL],
+@cases(
+    "text", "=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1", *HARMFUL
 )
-def test_s12_2_no_cell_of_the_export_is_a_formula(
-    text: str, client: Client, operator: User
-) -> None:
+def test_s12_2_no_cell_of_the_export_is_a_formula(text: str, operating: Client) -> None:
     done(1, reason=text, actor_name=text, detail=text)
-    client.force_login(operator)
 
-    table = content(client.get("/audit/export.csv")).removeprefix(BEGINNING)
+    table = content(operating.get("/audit/export.csv")).removeprefix(BEGINNING)
 
     row = next(csv.DictReader(io.StringIO(table, newline="")))
     for name in ("reason", "who", "detail"):
@@ -396,11 +369,10 @@ def test_s12_2_no_cell_of_the_export_is_a_formula(
 
 
 def test_s12_2_the_export_reads_a_part_at_a_time_and_only_what_is_taken(
-    client: Client, operator: User, django_assert_max_num_queries: Any
+    operating: Client, django_assert_max_num_queries: Any
 ) -> None:
     done(1_400)
-    client.force_login(operator)
-    answer: Any = client.get("/audit/export.jsonl")
+    answer: Any = operating.get("/audit/export.jsonl")
     parts = iter(answer.streaming_content)
 
     with django_assert_max_num_queries(1):
@@ -437,13 +409,13 @@ def test_s12_2_a_server_for_asgi_sends_the_export_while_it_is_read(
 
 
 def test_s12_2_reading_pages_and_opening_dialogs_writes_nothing(
-    order: ProcessInstance, read: Callable[[str], str], client: Client
+    order: ProcessInstance, read: Read, operating: Client
 ) -> None:
     there = OperatorAction.objects.count()
 
     for place in ("/", f"/processes/{order.pk}/", "/events/", "/audit/", "/decisions/"):
-        assert client.get(place).status_code == 200
-    content(client.get("/audit/export.csv"))
+        assert operating.get(place).status_code == 200
+    content(operating.get("/audit/export.csv"))
 
     assert OperatorAction.objects.count() == there
 
@@ -484,13 +456,12 @@ def test_s12_2_no_code_but_prune_changes_or_deletes_a_row_of_the_audit() -> None
 
 
 def test_s12_2_nobody_changes_the_audit_in_the_admin(
-    order: ProcessInstance, administrator: User, client: Client
+    order: ProcessInstance, administrator: User, admin: Client
 ) -> None:
-    client.force_login(administrator)
     row = OperatorAction.objects.latest("pk")
     request = RequestFactory().get("/")
     request.user = administrator
-    its_admin = admin.site._registry[OperatorAction]
+    its_admin = site._registry[OperatorAction]
 
     assert not its_admin.has_add_permission(request)
     assert not its_admin.has_change_permission(request, row)
@@ -498,11 +469,11 @@ def test_s12_2_nobody_changes_the_audit_in_the_admin(
     for place in ("add/", f"{row.pk}/change/", f"{row.pk}/delete/"):
         form = {"reason": "other", "post": "yes"}
         assert (
-            client.post(f"/admin/orchestrator/operatoraction/{place}", form).status_code
+            admin.post(f"/admin/orchestrator/operatoraction/{place}", form).status_code
             == 403
         )
     gone = {"action": "delete_selected", "_selected_action": str(row.pk), "post": "yes"}
-    client.post("/admin/orchestrator/operatoraction/", gone)
+    admin.post("/admin/orchestrator/operatoraction/", gone)
     assert OperatorAction.objects.get(pk=row.pk).reason == row.reason
 
 

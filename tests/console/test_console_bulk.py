@@ -1,22 +1,17 @@
 """S6, the pages of bulk operations: what would be done is shown and exactly that is begun; then how far it is."""
 
 import re
-from collections.abc import Callable
-from typing import Any
 from urllib.parse import parse_qs
 from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import Permission, User
-from django.http import HttpResponse
-from django.test import Client
 from django.utils import timezone
 
 from examples.order_listing.messages import Destination, ListedOnInternal
 from examples.order_listing.orders import place_order
 from monitoring.queries import bulk as pages
 from orchestrator import send_event
-from orchestrator.engine.drain import drain
 from orchestrator.models import (
     BulkOperation,
     InboxEvent,
@@ -24,17 +19,21 @@ from orchestrator.models import (
     OperatorAction,
     ProcessInstance,
 )
+from orchestrator.testing import run
 from tests.browser.samples import HARMFUL
 from tests.conftest import person
 from tests.services.bulk import a_moment, begun, frozen, verdicts, worked_on
+from tests.services.cases import cases
+from tests.services.client import Client, Read
+from tests.services.pressing import form, pressed
 
 pytestmark = pytest.mark.django_db
 
 FAILED = "/operations/begin/?action=retry&status=failed"
 
 
-@pytest.fixture
-def failed() -> list[ProcessInstance]:
+@pytest.fixture(scope="module", autouse=True)
+def failed(module_db: None) -> list[ProcessInstance]:
     """Three orders that failed for one cause."""
     return fail(3)
 
@@ -45,7 +44,7 @@ def fail(number: int) -> list[ProcessInstance]:
         place_order(Destination.BOTH, f"{n} MWh", f"F-{count + n}")
         for n in range(number)
     ]
-    drain()
+    run()
     a_moment()
     found = ProcessInstance.objects.in_bulk([one.process_id for one in placed])
     return [found[one.process_id] for one in placed]
@@ -53,39 +52,6 @@ def fail(number: int) -> list[ProcessInstance]:
 
 def cause() -> str:
     return str(Incident.objects.open().latest("pk").fingerprint)
-
-
-@pytest.fixture
-def signed_in(client: Client, operator: User) -> Client:
-    client.force_login(operator)
-    return client
-
-
-Read = Callable[..., str]
-
-
-@pytest.fixture
-def read(signed_in: Client) -> Read:
-    def read_page(address: str, status: int = 200) -> str:
-        answer = signed_in.get(address)
-        assert answer.status_code == status
-        return answer.content.decode()
-
-    return read_page
-
-
-def form(page: str, **changed: Any) -> dict[str, str]:
-    """What the form of a page sends."""
-    hidden = r'<input type="hidden"\s+name="(\w+)"\s+value="([^"]*)"'
-    said = {name: value for name, value in re.findall(hidden, page) if name != "query"}
-    usual = {"reason": "the line is back", "samples": "", "batch": "100"}
-    return {**said, **usual, **{name: str(value) for name, value in changed.items()}}
-
-
-def pressed(client: Client, address: str, **changed: Any) -> HttpResponse:
-    """Open the page and press its button."""
-    page = client.get(address).content.decode()
-    return client.post(address, form(page, **changed))  # type: ignore[return-value]
 
 
 def last() -> BulkOperation:
@@ -108,22 +74,20 @@ def test_s6_1_the_page_shows_what_matches_and_where_it_stands(
 
 
 def test_s6_1_a_count_that_is_not_exact_says_so(
-    failed: list[ProcessInstance], signed_in: Client, monkeypatch: pytest.MonkeyPatch
+    operating: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pages, "CAP", 2)
-    page = signed_in.get(FAILED).content.decode()
+    page = operating.read(FAILED)
     assert re.search(r'id="total">\s*at least 2\s*<', page)
     assert "exact" not in form(page)
-    pressed(signed_in, FAILED)
+    pressed(operating, FAILED)
 
     operation = worked_on(last())
     assert (operation.status, operation.total) == ("paused", 3)
     assert not OperatorAction.objects.filter(action="retry").exists()
 
 
-def test_opening_the_page_writes_nothing(
-    failed: list[ProcessInstance], read: Read
-) -> None:
+def test_opening_the_page_writes_nothing(read: Read) -> None:
     for address in (FAILED, f"/operations/begin/?cause={cause()}", "/operations/"):
         read(address)
 
@@ -131,102 +95,90 @@ def test_opening_the_page_writes_nothing(
     assert not BulkOperation.objects.exists()
 
 
-@pytest.mark.parametrize(
-    "address", ["/operations/begin/", "/operations/begin/?status=&q="]
-)
+@cases("address", "/operations/begin/", "/operations/begin/?status=&q=")
 def test_s6_1_a_list_that_is_not_narrowed_is_refused(
-    address: str, failed: list[ProcessInstance], signed_in: Client
+    address: str, operating: Client
 ) -> None:
-    page = signed_in.get(address).content.decode()
+    page = operating.read(address)
     assert "Say which first." in page
     assert 'id="begin"' not in page
 
-    given = form(signed_in.get(FAILED).content.decode())
-    answer = signed_in.post(address, given)
+    given = form(operating.read(FAILED))
+    answer = operating.post(address, given)
     assert answer.status_code == 409
     assert not BulkOperation.objects.exists()
 
 
-def test_s6_1_a_form_without_anything_is_refused(
-    failed: list[ProcessInstance], signed_in: Client
-) -> None:
-    assert signed_in.post(FAILED, {}).status_code == 400
+def test_s6_1_a_form_without_anything_is_refused(operating: Client) -> None:
+    assert operating.post(FAILED, {}).status_code == 400
     assert not BulkOperation.objects.exists()
 
 
-def test_s6_1_nothing_that_matches_is_refused(
-    failed: list[ProcessInstance], signed_in: Client
-) -> None:
+def test_s6_1_nothing_that_matches_is_refused(operating: Client) -> None:
     address = "/operations/begin/?status=paused"
-    assert "Nothing matches." in signed_in.get(address).content.decode()
+    assert "Nothing matches." in operating.read(address)
 
-    given = form(signed_in.get(FAILED).content.decode())
-    assert signed_in.post(address, given).status_code == 409
+    given = form(operating.read(FAILED))
+    assert operating.post(address, given).status_code == 409
     assert not BulkOperation.objects.exists()
 
 
-@pytest.mark.parametrize(
-    ("filters", "number"),
-    [
-        ("status=failed", 3),
-        ("status=live", 4),
-        ("definition=order-listing", 4),
-        ("q=F-1", 1),
-        ("definition=order-listing&status=failed&q=F-", 3),
-        ("version=2", 4),
-        ("version=9", 0),
-        ("step=AwaitingExternalCreation", 3),
-        ("owner=nobody", 4),
-        ("definition=none", 0),
-    ],
+@cases(
+    "filters, number",
+    ("status=failed", 3),
+    ("status=live", 4),
+    ("definition=order-listing", 4),
+    ("q=F-1", 1),
+    ("definition=order-listing&status=failed&q=F-", 3),
+    ("version=2", 4),
+    ("version=9", 0),
+    ("step=AwaitingExternalCreation", 3),
+    ("owner=nobody", 4),
+    ("definition=none", 0),
 )
 def test_s6_1_it_acts_on_what_the_list_shows_with_every_filter(
-    filters: str, number: int, failed: list[ProcessInstance], signed_in: Client
+    filters: str, number: int, operating: Client
 ) -> None:
     place_order(Destination.INTERNAL, "1 MWh", "I-1")
-    listed = signed_in.get(f"/processes/?{filters}").content.decode()
+    listed = operating.read(f"/processes/?{filters}")
     rows = set(re.findall(r'data-row="([^"]+)"', listed))
     shown = re.findall(
         r'id="total">\s*(\d+)',
-        signed_in.get(f"/operations/begin/?{filters}").content.decode(),
+        operating.read(f"/operations/begin/?{filters}"),
     )
     assert [str(len(rows))] == shown or (not rows and not shown)
     if not rows:
         assert number == 0
         return
-    pressed(signed_in, f"/operations/begin/?action=escalate&{filters}")
+    pressed(operating, f"/operations/begin/?action=escalate&{filters}")
     operation = frozen(last())
 
     items = {str(pk) for pk in operation.items.values_list("process_id", flat=True)}
     assert items == rows
 
 
-@pytest.mark.parametrize(
+@cases(
     "address",
-    [
-        "status=failed&started=today",
-        "cause=x&status=failed",
-        "cause=x&definition=order-listing",
-        "verdict=unrouted&definition=order-listing",
-        "of=events&type=OrderCreated&status=failed",
-    ],
+    "status=failed&started=today",
+    "cause=x&status=failed",
+    "cause=x&definition=order-listing",
+    "verdict=unrouted&definition=order-listing",
+    "of=events&type=OrderCreated&status=failed",
 )
 def test_s6_1_a_condition_that_cannot_be_kept_to_is_refused_and_never_ignored(
-    address: str, failed: list[ProcessInstance], signed_in: Client
+    address: str, operating: Client
 ) -> None:
-    given = form(signed_in.get(FAILED).content.decode())
+    given = form(operating.read(FAILED))
     place = f"/operations/begin/?{address}"
 
-    assert signed_in.get(place).status_code == 404
-    assert signed_in.post(place, given).status_code == 404
+    assert operating.get(place).status_code == 404
+    assert operating.post(place, given).status_code == 404
     assert not BulkOperation.objects.exists()
 
 
-def test_s6_1_another_action_keeps_every_filter(
-    failed: list[ProcessInstance], signed_in: Client
-) -> None:
+def test_s6_1_another_action_keeps_every_filter(operating: Client) -> None:
     narrowed = "definition=order-listing&status=failed&q=F-1"
-    page = signed_in.get(f"/operations/begin/?{narrowed}").content.decode()
+    page = operating.read(f"/operations/begin/?{narrowed}")
     tabs = re.findall(r'<a href="(\?[^"]*action=[^"]*)"', page)
 
     assert len(tabs) > 3
@@ -236,11 +188,9 @@ def test_s6_1_another_action_keeps_every_filter(
         assert kept == parse_qs(narrowed)
 
 
-def test_s6_2_the_pace_is_what_was_asked_for(
-    failed: list[ProcessInstance], signed_in: Client
-) -> None:
+def test_s6_2_the_pace_is_what_was_asked_for(operating: Client) -> None:
     pace = {"samples": "1, 5", "batch": 7, "rate": 2.5, "per_key": 3, "stop_above": 10}
-    pressed(signed_in, FAILED, **pace)
+    pressed(operating, FAILED, **pace)
 
     one = last()
     assert (one.samples, one.batch, one.rate, one.per_key, one.stop_above) == (
@@ -252,102 +202,89 @@ def test_s6_2_the_pace_is_what_was_asked_for(
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     "changed",
-    [
-        {"samples": "one"},
-        {"samples": "0"},
-        {"batch": ""},
-        {"batch": "0"},
-        {"batch": "100000"},
-        {"rate": "nan"},
-        {"rate": "-1"},
-        {"per_key": "0"},
-        {"stop_above": "100"},
-        {"reason": " "},
-        {"shown_at": "yesterday"},
-        {"shown_at": "2026-11-23T07:00:00"},
-        {"shown_at": "0001-01-01T00:00:00+14:00"},
-        {"shown_at": "9999-12-31T23:59:59-14:00"},
-        {"key": "none"},
-        {"shown": "-1"},
-    ],
+    {"samples": "one"},
+    {"samples": "0"},
+    {"batch": ""},
+    {"batch": "0"},
+    {"batch": "100000"},
+    {"rate": "nan"},
+    {"rate": "-1"},
+    {"per_key": "0"},
+    {"stop_above": "100"},
+    {"reason": " "},
+    {"shown_at": "yesterday"},
+    {"shown_at": "2026-11-23T07:00:00"},
+    {"shown_at": "0001-01-01T00:00:00+14:00"},
+    {"shown_at": "9999-12-31T23:59:59-14:00"},
+    {"key": "none"},
+    {"shown": "-1"},
 )
 def test_what_is_out_of_bounds_is_said_and_nothing_begins(
-    changed: dict[str, str], failed: list[ProcessInstance], signed_in: Client
+    changed: dict[str, str], operating: Client
 ) -> None:
-    answer = pressed(signed_in, FAILED, **changed)
+    answer = pressed(operating, FAILED, **changed)
 
     assert answer.status_code in (400, 409)
     assert 'class="notice bad" role="alert"' in answer.content.decode()
     assert not BulkOperation.objects.exists()
 
 
-@pytest.mark.parametrize("action", ["skip", "pause", "none", "redeliver", "start_bulk"])
-def test_what_cannot_be_done_to_many_is_not_found(
-    action: str, failed: list[ProcessInstance], read: Read
-) -> None:
-    read(f"/operations/begin/?action={action}&status=failed", 404)
+@cases("action", "skip", "pause", "none", "redeliver", "start_bulk")
+def test_what_cannot_be_done_to_many_is_not_found(action: str, read: Read) -> None:
+    read(f"/operations/begin/?action={action}&status=failed", status=404)
 
 
 def test_who_may_not_act_on_many_sees_why_and_is_refused(
-    failed: list[ProcessInstance], client: Client, operator: User
+    operating: Client, operator: User
 ) -> None:
     operator.user_permissions.remove(
         Permission.objects.get(codename="run_bulkoperation")
     )
-    client.force_login(operator)
-    page = client.get(FAILED).content.decode()
+    page = operating.read(FAILED)
     assert re.search(r'id="begin-button"[^>]*disabled', page)
 
-    assert pressed(client, FAILED).status_code == 403
+    assert pressed(operating, FAILED).status_code == 403
     assert not BulkOperation.objects.exists()
 
 
-def test_pressing_twice_begins_one(
-    failed: list[ProcessInstance], signed_in: Client
-) -> None:
-    given = form(signed_in.get(FAILED).content.decode())
-    first, second = (signed_in.post(FAILED, given) for _ in range(2))
+def test_pressing_twice_begins_one(operating: Client) -> None:
+    given = form(operating.read(FAILED))
+    first, second = (operating.post(FAILED, given) for _ in range(2))
 
     assert first["Location"] == second["Location"]
     assert BulkOperation.objects.count() == 1
 
 
-def test_a_second_operation_on_the_same_is_called_out(
-    failed: list[ProcessInstance], signed_in: Client
-) -> None:
-    pressed(signed_in, FAILED)
+def test_a_second_operation_on_the_same_is_called_out(operating: Client) -> None:
+    pressed(operating, FAILED)
 
-    page = signed_in.get(FAILED).content.decode()
+    page = operating.read(FAILED)
     assert "An operation on the same goes on already." in page
 
 
-def test_events_are_redelivered(signed_in: Client, operator: User) -> None:
+def test_events_are_redelivered(operating: Client, operator: User) -> None:
     from examples.order_listing.messages import ListedOnExternal
 
     for number in range(2):
         send_event(ListedOnExternal(f"none-{number}"), id=f"e{number}", source="x")
-    drain()
-    InboxEvent.objects.update(verdict="unrouted")
+    run()
+    InboxEvent.objects.filter(process=None).update(verdict="unrouted")
     a_moment()
-    pressed(signed_in, "/operations/begin/?verdict=unrouted")
+    pressed(operating, "/operations/begin/?verdict=unrouted")
 
     operation = frozen(last())
     assert (operation.action, operation.total) == ("redeliver", 2)
-    assert (
-        "ListedOnExternal"
-        in signed_in.get(f"/operations/{operation.pk}/").content.decode()
-    )
+    assert "ListedOnExternal" in operating.read(f"/operations/{operation.pk}/")
 
 
 def test_who_may_not_see_events_cannot_select_them(
-    client: Client, operator: User
+    operating: Client, operator: User
 ) -> None:
     operator.user_permissions.remove(Permission.objects.get(codename="view_inboxevent"))
-    client.force_login(operator)
 
-    assert client.get("/operations/begin/?verdict=unrouted").status_code == 404
+    assert operating.get("/operations/begin/?verdict=unrouted").status_code == 404
 
 
 # The operation
@@ -355,7 +292,7 @@ def test_who_may_not_see_events_cannot_select_them(
 
 @pytest.fixture
 def operation(
-    failed: list[ProcessInstance], operator: User, signed_in: Client
+    failed: list[ProcessInstance], operator: User, operating: Client
 ) -> BulkOperation:
     """One on three processes, which will fail again."""
     return frozen(begun(operator, {"cause": cause()}, 3, selection="failures"))
@@ -375,7 +312,7 @@ def test_s6_3_the_page_shows_who_why_and_each_verdict(
 
 
 def test_s6_3_a_filter_that_only_another_version_knows_is_shown_as_it_is_stored(
-    failed: list[ProcessInstance], operator: User, read: Read
+    operator: User, read: Read
 ) -> None:
     operation = begun(operator, {"status": "failed"}, 3)
     operation.about["shade"] = "blue"
@@ -402,7 +339,7 @@ def test_s12_1_who_may_not_see_data_sees_no_condition_on_it(
 ) -> None:
     client.force_login(person("guard", "view_processinstance"))
 
-    page = client.get(f"/operations/{conditional.pk}/").content.decode()
+    page = client.read(f"/operations/{conditional.pk}/")
 
     assert "both" not in page
     assert "Definition: <b>order-listing</b>" in page
@@ -427,8 +364,8 @@ def redelivered(operator: User) -> BulkOperation:
     """One on an event that nothing took, and takes."""
     event = ListedOnInternal("A-9")
     send_event(event, id="lost-1", source="exchange", correlation_key="A-9")
-    drain()
-    InboxEvent.objects.update(verdict="unrouted")
+    run()
+    InboxEvent.objects.filter(process=None).update(verdict="unrouted")
     a_moment()
     about = {"type": "ListedOnInternal", "verdict": "unrouted"}
     return worked_on(begun(operator, about, 1, action="redeliver", selection="events"))
@@ -442,7 +379,7 @@ def test_s12_1_who_may_not_see_events_sees_none_in_an_operation_on_them(
         person("guard", "view_processinstance", "view_data_processinstance")
     )
 
-    page = client.get(f"/operations/{redelivered.pk}/").content.decode()
+    page = client.read(f"/operations/{redelivered.pk}/")
 
     for told in ("ListedOnInternal", "lost-1", "Unrouted", error):
         assert told
@@ -481,16 +418,16 @@ def test_s6_3_items_are_found_by_verdict_and_in_pages(
     assert len(pks) == len(set(pks)) == 3
 
 
-@pytest.mark.parametrize("name", ["pause_bulk", "resume_bulk", "cancel_bulk"])
+@cases("name", "pause_bulk", "resume_bulk", "cancel_bulk")
 def test_s6_3_its_buttons_act_and_are_audited(
-    name: str, operation: BulkOperation, signed_in: Client
+    name: str, operation: BulkOperation, operating: Client
 ) -> None:
     if name == "resume_bulk":
         BulkOperation.objects.update(status="paused")
     address = f"/operations/{operation.pk}/{name}/"
     key = uuid4().hex
     for _ in range(2):
-        answer = signed_in.post(address, {"key": key}, headers={"HX-Request": "true"})
+        answer = operating.post(address, {"key": key}, headers={"HX-Request": "true"})
         assert answer.status_code == 200
 
     operation.refresh_from_db()
@@ -504,10 +441,10 @@ def test_s6_3_its_buttons_act_and_are_audited(
 
 
 def test_s6_3_a_button_of_a_stale_page_is_refused_with_why(
-    operation: BulkOperation, signed_in: Client
+    operation: BulkOperation, operating: Client
 ) -> None:
     worked_on(operation)
-    answer = signed_in.post(
+    answer = operating.post(
         f"/operations/{operation.pk}/pause_bulk/",
         {"key": uuid4().hex},
         headers={"HX-Request": "true"},
@@ -518,10 +455,10 @@ def test_s6_3_a_button_of_a_stale_page_is_refused_with_why(
 
 
 def test_s6_3_what_failed_is_done_once_more_on_a_page_of_its_own(
-    operation: BulkOperation, signed_in: Client
+    operation: BulkOperation, operating: Client
 ) -> None:
     worked_on(operation)
-    answer = signed_in.post(
+    answer = operating.post(
         f"/operations/{operation.pk}/repeat_bulk/",
         {"key": uuid4().hex, "reason": "once more"},
     )
@@ -529,9 +466,8 @@ def test_s6_3_what_failed_is_done_once_more_on_a_page_of_its_own(
     again = last()
     assert answer["Location"] == f"/operations/{again.pk}/"
     assert again.again_of == operation
-    assert (
-        f'href="/operations/{again.pk}/"'
-        in signed_in.get(f"/operations/{operation.pk}/").content.decode()
+    assert f'href="/operations/{again.pk}/"' in operating.read(
+        f"/operations/{operation.pk}/"
     )
 
 
@@ -559,9 +495,7 @@ def test_s5_4_a_group_that_is_over_says_what_it_was_resolved_by(
     assert "Resolved by" in page
 
 
-def test_what_was_left_out_is_said(
-    failed: list[ProcessInstance], operator: User, read: Read
-) -> None:
+def test_what_was_left_out_is_said(operator: User, read: Read) -> None:
     operation = frozen(begun(operator, {"cause": cause()}, 5, selection="failures"))
 
     assert "2 of those shown are not among them" in read(f"/operations/{operation.pk}/")
@@ -578,7 +512,7 @@ def test_operations_are_listed_newest_first(
     assert read("/operations/?before=nonsense")
 
 
-@pytest.mark.parametrize("text", HARMFUL)
+@cases("text", *HARMFUL)
 def test_hostile_texts_are_text(
     text: str, operation: BulkOperation, read: Read
 ) -> None:
@@ -598,8 +532,8 @@ def test_an_operation_that_is_not_there_is_not_found(read: Read) -> None:
 
 
 def test_a_control_that_there_is_not_is_not_found(
-    operation: BulkOperation, signed_in: Client
+    operation: BulkOperation, operating: Client
 ) -> None:
-    answer = signed_in.post(f"/operations/{operation.pk}/start_bulk/", {"key": uuid4()})
+    answer = operating.post(f"/operations/{operation.pk}/start_bulk/", {"key": uuid4()})
 
     assert answer.status_code == 404

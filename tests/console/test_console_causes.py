@@ -4,20 +4,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from django.contrib.auth.models import User
-from django.test import Client
 from django.urls import reverse
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from orchestrator import start_process
-from orchestrator.engine.drain import drain
 from orchestrator.engine.operations.stale import what_changed
 from orchestrator.models import CauseKind, Checkpoint, ProcessInstance
-from tests.apps.every_construct.fixtures import helpdesk
-from tests.apps.every_construct.processes import Inquiry
-
-__all__ = ["helpdesk"]
+from orchestrator.testing import run
+from tests.apps.every_construct.desk import inquiry
+from tests.services.cases import cases
+from tests.services.client import Client
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("helpdesk")]
 
@@ -32,14 +28,8 @@ STORED = [
 
 def order() -> ProcessInstance:
     placed = place_order(Destination.BOTH, "50 MWh")
-    drain()
+    run()
     return ProcessInstance.objects.get(pk=placed.process_id)
-
-
-def inquiry() -> ProcessInstance:
-    receipt = start_process(Inquiry, Inquiry.Input("T-1"))
-    drain()
-    return ProcessInstance.objects.get(pk=receipt.process_id)
 
 
 @contextmanager
@@ -52,48 +42,34 @@ def moved_by(process: ProcessInstance, stored: str) -> Iterator[Checkpoint]:
     rows.update(cause=last.cause)
 
 
-@pytest.mark.parametrize("stored", STORED)
-@pytest.mark.parametrize("begin", [order, inquiry])
+@pytest.fixture
+def processes() -> list[ProcessInstance]:
+    return [order(), inquiry()]
+
+
+@cases("stored", *STORED)
 def test_a_history_shows_no_stored_cause(
-    client: Client, administrator: User, stored: str, begin: type
+    admin: Client, stored: str, processes: list[ProcessInstance]
 ) -> None:
-    process = begin()
-    client.force_login(administrator)
     listed = reverse("admin:orchestrator_checkpoint_changelist")
-
-    with moved_by(process, stored) as last:
+    with moved_by(processes[0], stored) as last, moved_by(processes[1], stored):
         shown = reverse("admin:orchestrator_checkpoint_change", args=[last.pk])
-        for address in (f"/processes/{process.pk}/", listed, shown):
-            answer = client.get(address)
-            assert answer.status_code == 200
-            assert "49152" not in _read(answer.content)
-
-
-@pytest.mark.parametrize("stored", STORED)
-def test_who_is_too_late_is_told_in_words_what_moved_it(stored: str) -> None:
-    process = order()
-
-    with moved_by(process, stored):
-        told = what_changed(process, 1)
+        for address in (*(f"/processes/{one.pk}/" for one in processes), listed, shown):
+            assert "49152" not in _read(admin.read(address))
+        told = what_changed(processes[0], 1)
 
     assert "49152" not in told
     assert f": {stored[:7]}" not in told
 
 
-def test_the_admin_says_from_where_to_where_a_transition_led(
-    client: Client, administrator: User
-) -> None:
+def test_the_admin_says_from_where_to_where_a_transition_led(admin: Client) -> None:
     first = order().checkpoints.get(revision=1)
-    client.force_login(administrator)
 
-    shown = client.get(
-        reverse("admin:orchestrator_checkpoint_change", args=[first.pk])
-    ).content.decode()
+    shown = admin.read(reverse("admin:orchestrator_checkpoint_change", args=[first.pk]))
 
     assert "Not started → Awaiting external creation" in shown
 
 
-def _read(content: bytes) -> str:
+def _read(text: str) -> str:
     """What stands on a page, without the names in its tags."""
-    text = content.decode()
     return "".join(part.partition(">")[2] for part in text.split("<"))

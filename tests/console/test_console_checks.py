@@ -12,6 +12,7 @@ from django.urls import set_script_prefix
 from pytest_django import Settings
 
 from monitoring import routing
+from tests.services.cases import cases
 
 pytestmark = pytest.mark.once
 
@@ -33,7 +34,7 @@ def added(message: CheckMessage, **names: Any) -> dict[str, Any]:
     return names
 
 
-@pytest.mark.parametrize("kind", ["Session", "Csrf", "Authentication"])
+@cases("kind", "Session", "Csrf", "Authentication")
 def test_a_middleware_that_is_missing(kind: str, settings: Settings) -> None:
     settings.MIDDLEWARE = [path for path in settings.MIDDLEWARE if kind not in path]
 
@@ -74,7 +75,7 @@ def test_a_console_without_an_address(settings: Settings) -> None:
     settings.ROOT_URLCONF, settings.LOGIN_URL = before, "sign-in"
 
 
-@pytest.mark.parametrize("place", ["/accounts/login/", "accounts/login", "log-in"])
+@cases("place", "/accounts/login/", "accounts/login", "log-in")
 def test_a_way_to_sign_in_that_leads_nowhere(place: str, settings: Settings) -> None:
     settings.LOGIN_URL = place
 
@@ -121,9 +122,7 @@ def test_an_application_that_cannot_be_imported_is_for_its_server_to_tell(
     assert found() == []
 
 
-@pytest.mark.parametrize(
-    "layers", [{}, {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}]
-)
+@cases("layers", {}, {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}})
 def test_a_channel_layer_that_leads_nowhere(
     layers: dict[str, Any], settings: Settings
 ) -> None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import timedelta
-from html import unescape
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -21,31 +18,19 @@ from examples.order_listing.orders import place_order
 from monitoring.queries.columns import COLUMNS
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import page_of
-from orchestrator.engine.drain import drain
 from orchestrator.models import ProcessInstance, StepRun
+from orchestrator.testing import run
+from tests.services.cases import cases
+from tests.services.client import Client, Read
 
 pytestmark = pytest.mark.django_db
-
-Show = Callable[..., str]
 
 
 @pytest.fixture
 def order() -> ProcessInstance:
     place_order(Destination.EXTERNAL, "50 MWh", "A-1")
-    drain()
+    run()
     return ProcessInstance.objects.get(correlation_key="A-1")
-
-
-@pytest.fixture
-def show(client: Client, operator: User) -> Show:
-    client.force_login(operator)
-
-    def shown(path: str = "/processes/", **given: str) -> str:
-        answer = client.get(f"{path}?{urlencode(given)}")
-        assert answer.status_code == 200, answer
-        return unescape(answer.content.decode())
-
-    return shown
 
 
 def heads(page: str) -> list[str]:
@@ -55,7 +40,7 @@ def heads(page: str) -> list[str]:
 
 
 def test_s10_3_the_usual_ones_say_what_it_is_and_where_it_stands(
-    order: ProcessInstance, operator: User, show: Show
+    order: ProcessInstance, operator: User, show: Read
 ) -> None:
     ProcessInstance.objects.filter(pk=order.pk).update(owner=operator)
     page = show()
@@ -76,7 +61,7 @@ def test_s10_3_the_usual_ones_say_what_it_is_and_where_it_stands(
 
 
 def test_s10_3_others_are_chosen_by_the_address_and_stay_in_its_links(
-    order: ProcessInstance, show: Show
+    order: ProcessInstance, show: Read
 ) -> None:
     page = show(columns="started,nonsense,owner", status="live")
 
@@ -86,22 +71,19 @@ def test_s10_3_others_are_chosen_by_the_address_and_stay_in_its_links(
     assert heads(show(columns="\0<script>")) == ["Status", "Process"]
 
 
-@pytest.mark.parametrize(
-    ("picked", "leads_to"),
-    [
-        (["process", "started", "owner"], {"columns": "started,owner"}),
-        (["process"], {"columns": "-"}),
-        (["process", "owner", "changed", "since", "step", "summary"], {}),
-        (["process", *reversed(COLUMNS)], {"columns": ",".join(COLUMNS)}),
-    ],
+@cases(
+    "picked, leads_to",
+    (["process", "started", "owner"], {"columns": "started,owner"}),
+    (["process"], {"columns": "-"}),
+    (["process", "owner", "changed", "since", "step", "summary"], {}),
+    (["process", *reversed(COLUMNS)], {"columns": ",".join(COLUMNS)}),
 )
 def test_s10_3_a_form_without_scripts_chooses_them(
-    picked: list[str], leads_to: dict[str, str], client: Client, operator: User
+    picked: list[str], leads_to: dict[str, str], operating: Client
 ) -> None:
-    client.force_login(operator)
     given = {"status": "failed", "q": "", "column": picked}
 
-    answer = client.get(f"/processes/?{urlencode(given, doseq=True)}")
+    answer = operating.get(f"/processes/?{urlencode(given, doseq=True)}")
 
     wanted = urlencode({"status": "failed", **leads_to})
     assert answer["Location"] == f"/processes/?{wanted}"
@@ -113,7 +95,7 @@ def test_s10_3_the_time_in_the_step_is_that_of_its_open_visit(
     since = timezone.now() - timedelta(hours=3)
     StepRun.objects.filter(instance=order, finished_at=None).update(started_at=since)
     place_order(Destination.INTERNAL, "1 MWh", "A-2")
-    drain()
+    run()
 
     rows: dict[str, Any] = {row.correlation_key: row for row in page_of(Filters()).rows}
 
@@ -122,7 +104,7 @@ def test_s10_3_the_time_in_the_step_is_that_of_its_open_visit(
 
 
 def test_s10_3_columns_narrow_nothing(
-    order: ProcessInstance, client: Client, operator: User, show: Show
+    order: ProcessInstance, operating: Client, operator: User, show: Read
 ) -> None:
     page = show(columns="started")
     assert "remove the filter" not in page
@@ -134,14 +116,13 @@ def test_s10_3_columns_narrow_nothing(
 
 
 def test_s10_3_they_cost_no_further_question(
-    order: ProcessInstance, client: Client, operator: User
+    order: ProcessInstance, operating: Client
 ) -> None:
-    client.force_login(operator)
-    client.get("/processes/")
+    operating.get("/processes/")
 
     def questions(address: str) -> int:
         with CaptureQueriesContext(connection) as asked:
-            client.get(address)
+            operating.get(address)
         return len(asked)
 
     every = ",".join(COLUMNS)
@@ -149,7 +130,7 @@ def test_s10_3_they_cost_no_further_question(
 
 
 def test_s10_3_below_a_map_they_are_chosen_too(
-    order: ProcessInstance, show: Show
+    order: ProcessInstance, show: Read
 ) -> None:
     page = show("/definitions/order-listing/", columns="started")
 

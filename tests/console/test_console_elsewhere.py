@@ -11,7 +11,6 @@ from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import User
 from django.core.asgi import get_asgi_application
 from django.db import connections
-from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 from standardwebhooks.webhooks import Webhook
@@ -19,8 +18,10 @@ from standardwebhooks.webhooks import Webhook
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring.routing import with_live_pages
-from orchestrator.engine.drain import drain
 from orchestrator.models import OperatorAction, ProcessInstance
+from orchestrator.testing import run
+from tests.services.cases import cases, words
+from tests.services.client import Client
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
@@ -43,7 +44,7 @@ def elsewhere(settings: Settings) -> None:
 @pytest.fixture
 def process() -> ProcessInstance:
     order = place_order(Destination.BOTH, "50 MWh")
-    drain()
+    run()
     return ProcessInstance.objects.get(pk=order.process_id)
 
 
@@ -76,26 +77,22 @@ def test_every_address_on_a_page_is_under_the_consoles(
 ) -> None:
     client = signed_in(administrator)
     places = [
-        "/ops/",
-        "/ops/processes/",
-        "/ops/events/",
-        "/ops/failures/",
-        "/ops/decisions/",
-        "/ops/waits/",
-        "/ops/stalled/",
-        "/ops/definitions/order-listing/",
+        *words(
+            """/ops/ /ops/processes/ /ops/events/ /ops/failures/ /ops/decisions/ /ops/waits/
+        /ops/stalled/ /ops/definitions/order-listing/"""
+        ),
         f"/ops/processes/{process.pk}/",
     ]
 
     for place in places:
-        text = client.get(place).content.decode()
+        text = client.read(place)
         found = re.findall(r'(?:href|action|src|data-socket)="(/[^"]*)"', text)
         others = {at for at in found if not at.startswith(("/ops/", "/static/"))}
         assert (place, others) == (place, set())
         assert 'data-socket="/ops/ws/live/"' in text
 
 
-@pytest.mark.parametrize("headers", [{}, BY_SCRIPT], ids=["form", "script"])
+@cases("headers", {}, BY_SCRIPT)
 def test_a_button_needs_no_other_middleware(
     headers: dict[str, str], operator: User, process: ProcessInstance
 ) -> None:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
-from django.http import HttpResponse
-from django.test import Client
 from django.utils import timezone
 
 from monitoring.queries import bulk as pages
@@ -17,7 +14,6 @@ from monitoring.queries import kept_events
 from monitoring.queries.event_search import EventFilters
 from monitoring.queries.kept_events import look
 from orchestrator import send_event
-from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import redeliver
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import (
@@ -26,14 +22,12 @@ from orchestrator.models import (
     InboxEvent,
     IssuedCommand,
     OperatorAction,
-    ProcessInstance,
     Verdict,
 )
-from orchestrator.testing import pass_time
+from orchestrator.testing import pass_time, run
+from tests.apps.process_managers.desk import underway as parcel
 from tests.apps.process_managers.messages import (
-    Courier,
     DepotOpened,
-    ParcelOrdered,
     ParcelPacked,
     ParcelScanned,
 )
@@ -48,6 +42,9 @@ from tests.services.bulk import (
     verdicts,
     worked_on,
 )
+from tests.services.cases import cases
+from tests.services.client import Client
+from tests.services.pressing import form, pressed
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
@@ -57,37 +54,8 @@ BEGIN = "/operations/begin/?of=events"
 def lost(id: str, key: str = "P-?", place: str = "east") -> InboxEvent:
     """A scan of a parcel that nobody knows."""
     number = send_event(ParcelScanned(key, place), id=id, correlation_key=key).number
-    drain()
+    run()
     return InboxEvent.objects.get(pk=number)
-
-
-def parcel(key: str) -> ProcessInstance:
-    """A parcel that is on its way."""
-    send_event(ParcelOrdered(key, Courier.OWN), id=f"{key} ordered")
-    drain()
-    process = ProcessInstance.objects.get(correlation_key=key)
-    send_event(ParcelPacked(3), id=f"{key} packed", process_id=process.pk)
-    drain()
-    return process
-
-
-@pytest.fixture
-def signed_in(client: Client, administrator: User) -> Client:
-    client.force_login(administrator)
-    return client
-
-
-def form(page: str, **changed: Any) -> dict[str, str]:
-    """What the form of a page sends."""
-    hidden = r'<input type="hidden"\s+name="(\w+)"\s+value="([^"]*)"'
-    said = {name: value for name, value in re.findall(hidden, page) if name != "query"}
-    usual = {"reason": "the parcels are known now", "samples": "", "batch": "100"}
-    return {**said, **usual, **changed}
-
-
-def pressed(client: Client, address: str, **changed: Any) -> HttpResponse:
-    page = client.get(address).content.decode()
-    return client.post(address, form(page, **changed))  # type: ignore[return-value]
 
 
 def last() -> BulkOperation:
@@ -108,33 +76,36 @@ def ids(operation: BulkOperation) -> list[str]:
     return [known[key].event_id for key in keys if key]
 
 
-@pytest.mark.parametrize(
-    ("query", "found"),
-    [
-        ("&type=ParcelScanned", ["a", "b", "c"]),
-        ("&verdict=unrouted", ["a", "b", "c", "depot"]),
-        ("&type=ParcelScanned&key=P-2", ["b", "c"]),
-        ("&q=b", ["b"]),
-        ("&q=b&key=P-1", []),
-        ("&type=ParcelScanned&from=2020-01-01", ["a", "b", "c"]),
-        ("&to=2020-01-01", []),
-        ("&type=ParcelPacked", ["early"]),
-        ("&verdict=moved", []),
-        ("&verdict=parked&type=ParcelScanned", []),
-    ],
-)
-def test_s9_3_a_filtered_set_is_shown_and_exactly_that_is_frozen(
-    query: str, found: list[str], signed_in: Client
-) -> None:
+@pytest.fixture
+def five() -> None:
+    """Five events that nothing took."""
     process = parcel("P-9")
     send_event(ParcelPacked(3), id="early", process_id=process.pk)
     for id, key in (("a", "P-1"), ("b", "P-2"), ("c", "P-2")):
         lost(id, key)
     send_event(DepotOpened("east"), id="depot")
     InboxEvent.objects.filter(event_id="depot").update(verdict="unrouted")
-    drain()
+    run()
     a_moment()
-    page = signed_in.get(f"{BEGIN}{query}").content.decode()
+
+
+@cases(
+    "query, found",
+    ("&type=ParcelScanned", ["a", "b", "c"]),
+    ("&verdict=unrouted", ["a", "b", "c", "depot"]),
+    ("&type=ParcelScanned&key=P-2", ["b", "c"]),
+    ("&q=b", ["b"]),
+    ("&q=b&key=P-1", []),
+    ("&type=ParcelScanned&from=2020-01-01", ["a", "b", "c"]),
+    ("&to=2020-01-01", []),
+    ("&type=ParcelPacked", ["early"]),
+    ("&verdict=moved", []),
+    ("&verdict=parked&type=ParcelScanned", []),
+)
+def test_s9_3_a_filtered_set_is_shown_and_exactly_that_is_frozen(
+    query: str, found: list[str], admin: Client, five: None
+) -> None:
+    page = admin.read(f"{BEGIN}{query}")
 
     if not found:
         assert "Nothing matches." in page
@@ -143,19 +114,17 @@ def test_s9_3_a_filtered_set_is_shown_and_exactly_that_is_frozen(
     assert form(page)["exact"] == "1"
     shown = re.findall(r"<td data-label=\"What\">\w+ <code>([^<]*)</code>", page)
     assert shown == found
-    signed_in.post(f"{BEGIN}{query}", form(page))
+    admin.post(f"{BEGIN}{query}", form(page))
     assert ids(frozen(last())) == found
 
 
-def test_s9_3_a_set_is_replayed_in_the_order_received_once_each(
-    signed_in: Client,
-) -> None:
+def test_s9_3_a_set_is_replayed_in_the_order_received_once_each(admin: Client) -> None:
     for number in range(3):
         lost(f"{number}", "P-1", place=f"place {number}")
     parcel_ = parcel("P-2")
     InboxEvent.objects.filter(type="ParcelScanned").update(correlation_key="P-2")
     a_moment()
-    pressed(signed_in, f"{BEGIN}&type=ParcelScanned")
+    pressed(admin, f"{BEGIN}&type=ParcelScanned")
 
     operation = worked_on(last())
 
@@ -165,7 +134,7 @@ def test_s9_3_a_set_is_replayed_in_the_order_received_once_each(
     assert list(places) == ["place 0", "place 1", "place 2"]
     done = OperatorAction.objects.filter(action="redeliver", bulk=operation)
     assert done.count() == 3
-    assert {row.reason for row in done} == {"the parcels are known now"}
+    assert {row.reason for row in done} == {"the line is back"}
 
 
 def test_s9_3_what_was_taken_meanwhile_is_nothing_to_do_and_never_taken_twice(
@@ -181,7 +150,7 @@ def test_s9_3_what_was_taken_meanwhile_is_nothing_to_do_and_never_taken_twice(
     process = parcel("P-7")
     InboxEvent.objects.filter(pk=events[1].pk).update(correlation_key="P-7")
     redeliver(events[1].pk, request=asked(administrator))
-    drain()
+    run()
     assert InboxEvent.objects.get(pk=events[1].pk).verdict == Verdict.MOVED
 
     worked_on(operation)
@@ -221,13 +190,13 @@ def test_s9_3_two_operations_on_the_same_take_each_once(administrator: User) -> 
     assert scans.count() == 4
 
 
-def test_s9_3_pressed_twice_one_operation_is_begun(signed_in: Client) -> None:
+def test_s9_3_pressed_twice_one_operation_is_begun(admin: Client) -> None:
     lost("a")
     a_moment()
     address = f"{BEGIN}&q=a"
-    given = form(signed_in.get(address).content.decode())
+    given = form(admin.read(address))
 
-    first, second = (signed_in.post(address, given) for _ in range(2))
+    first, second = (admin.post(address, given) for _ in range(2))
 
     assert first["Location"] == second["Location"]
     assert BulkOperation.objects.count() == 1
@@ -235,14 +204,14 @@ def test_s9_3_pressed_twice_one_operation_is_begun(signed_in: Client) -> None:
     assert OperatorAction.objects.filter(action="redeliver").count() == 1
 
 
-def test_s9_3_a_set_is_discarded_with_a_reason(signed_in: Client) -> None:
+def test_s9_3_a_set_is_discarded_with_a_reason(admin: Client) -> None:
     for number in range(50):
         lost(f"{number}")
     other = lost("other", "P-2")
     a_moment()
     address = f"{BEGIN}&action=discard&key=P-?"
-    assert pressed(signed_in, address, reason=" ").status_code == 400
-    pressed(signed_in, address, reason="a test of the sender")
+    assert pressed(admin, address, reason=" ").status_code == 400
+    pressed(admin, address, reason="a test of the sender")
 
     operation = worked_on(last())
 
@@ -296,7 +265,7 @@ def test_s9_3_one_that_was_looked_for_again_meanwhile_is_still_among_them(
     a_moment()
     shown_at = database_now()
     pass_time(timedelta(seconds=30))
-    drain()
+    run()
     event.refresh_from_db()
     assert event.handled_at is not None
     operation = begun(
@@ -312,13 +281,13 @@ def test_s9_3_one_that_was_looked_for_again_meanwhile_is_still_among_them(
 
 
 def test_s9_3_the_page_of_events_offers_it_for_what_was_looked_for(
-    signed_in: Client,
+    admin: Client,
 ) -> None:
     parcel("P-1")
     lost("a")
 
     def offered(query: str) -> list[str]:
-        page = signed_in.get(f"/events/{query}").content.decode()
+        page = admin.read(f"/events/{query}")
         found = re.findall(r'href="/operations/begin/(\?[^"]*)"', page)
         return [one.replace("&amp;", "&") for one in found]
 
@@ -333,46 +302,49 @@ def test_s9_3_the_page_of_events_offers_it_for_what_was_looked_for(
     assert offered("?verdict=moved") == []
     assert offered("") == []
     for address in offered("?type=ParcelScanned&key=P-?"):
-        answer = signed_in.get(f"/operations/begin/{address}")
+        answer = admin.get(f"/operations/begin/{address}")
         assert "<b>ParcelScanned</b>" in answer.content.decode()
 
 
-@pytest.mark.parametrize(
+@cases(
     "query",
-    ["", "&type=", "&from=soon", "&verdict=perhaps", "&from=2026-02-02&to=2026-01-01"],
+    "",
+    "&type=",
+    "&from=soon",
+    "&verdict=perhaps",
+    "&from=2026-02-02&to=2026-01-01",
 )
 def test_s9_3_all_events_or_what_is_not_understood_are_refused(
-    query: str, signed_in: Client
+    query: str, admin: Client
 ) -> None:
     lost("a")
     a_moment()
-    page = signed_in.get(f"{BEGIN}{query}").content.decode()
+    page = admin.read(f"{BEGIN}{query}")
     assert "Say which first." in page
     assert 'id="begin"' not in page
     assert 'href="/events/"' in page.partition("Say which first.")[2]
 
-    given = form(signed_in.get(f"{BEGIN}&q=a").content.decode())
-    assert signed_in.post(f"{BEGIN}{query}", given).status_code == 409
+    given = form(admin.read(f"{BEGIN}&q=a"))
+    assert admin.post(f"{BEGIN}{query}", given).status_code == 409
     assert not BulkOperation.objects.exists()
 
 
 def test_s9_3_a_viewer_sees_why_not_and_is_refused(
-    client: Client, viewer: User
+    viewing: Client, viewer: User
 ) -> None:
     lost("a")
     a_moment()
-    client.force_login(viewer)
-    page = client.get("/events/?q=a").content.decode()
+    page = viewing.read("/events/?q=a")
     assert 'aria-describedby="begin-redeliver-why"' in page
     assert 'aria-describedby="begin-discard-why"' in page
 
-    assert pressed(client, f"{BEGIN}&q=a").status_code == 403
+    assert pressed(viewing, f"{BEGIN}&q=a").status_code == 403
     viewer.user_permissions.remove(Permission.objects.get(codename="view_inboxevent"))
-    assert client.get(f"{BEGIN}&q=a").status_code == 404
+    assert viewing.get(f"{BEGIN}&q=a").status_code == 404
 
 
 def test_s9_3_more_than_a_page_looks_at_is_said_and_waits_for_a_person(
-    signed_in: Client, monkeypatch: pytest.MonkeyPatch
+    admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept_events, "LOOKED_AT", 2)
     monkeypatch.setattr(pages, "LOOKED_AT", 2)
@@ -381,16 +353,16 @@ def test_s9_3_more_than_a_page_looks_at_is_said_and_waits_for_a_person(
         lost(f"{number}")
     a_moment()
     address = f"{BEGIN}&type=ParcelScanned"
-    page = signed_in.get(address).content.decode()
+    page = admin.read(address)
     assert re.search(r'id="total">\s*at least 4\s*<', page)
     assert "exact" not in form(page)
-    signed_in.post(address, form(page))
+    admin.post(address, form(page))
 
     operation = worked_on(last())
     assert (operation.status, operation.total) == ("paused", 7)
     assert ids(operation) == [str(number) for number in range(7)]
     assert not OperatorAction.objects.filter(action="redeliver").exists()
-    none = signed_in.get(f"{BEGIN}&type=ParcelPacked").content.decode()
+    none = admin.read(f"{BEGIN}&type=ParcelPacked")
     assert "None of those looked at matches." in none
 
 
@@ -446,13 +418,13 @@ def test_s9_3_at_a_pace_the_oldest_is_tried_first(administrator: User) -> None:
     ]
 
 
-@pytest.mark.parametrize("text", HARMFUL)
-def test_s9_3_hostile_types_and_filters_are_texts(text: str, signed_in: Client) -> None:
+@cases("text", *HARMFUL)
+def test_s9_3_hostile_types_and_filters_are_texts(text: str, admin: Client) -> None:
     event = lost("a")
     kind = text.replace("\0", "")[:100].strip()
     InboxEvent.objects.filter(pk=event.pk).update(type=kind)
     a_moment()
-    answer = signed_in.get("/operations/begin/", {"of": "events", "type": kind})
+    answer = admin.get("/operations/begin/", {"of": "events", "type": kind})
     page = answer.content.decode()
 
     assert re.search(r'id="total">\s*1\s*<', page)

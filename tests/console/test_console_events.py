@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 from django.utils import timezone
 
 from monitoring.queries import event_search
 from monitoring.queries.event_search import PAGE, EventFilters, outcomes, search
 from monitoring.queries.nearest import nearest
 from orchestrator import send_event
-from orchestrator.engine.drain import drain
 from orchestrator.engine.events.preview import preview
 from orchestrator.engine.operations import ActionRequest, cancel, deliver, pause
 from orchestrator.exceptions import OperationRefused, StaleRevision
@@ -29,11 +26,11 @@ from orchestrator.models import (
     ProcessInstance,
     Verdict,
 )
-from orchestrator.testing import pass_time
+from orchestrator.testing import pass_time, run
+from tests.apps.process_managers.desk import place, tell
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
     CountScan,
-    Courier,
     DepotOpened,
     ParcelDelivered,
     ParcelOrdered,
@@ -41,6 +38,8 @@ from tests.apps.process_managers.messages import (
     ParcelScanned,
 )
 from tests.apps.process_managers.processes import Shipping
+from tests.services.cases import cases
+from tests.services.client import Client, Read
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
@@ -52,13 +51,8 @@ def may_deliver(administrator: User) -> User:
 
 def parcel(key: str = "P-1") -> ProcessInstance:
     """A parcel that is on its way."""
-    send_event(ParcelOrdered(key, Courier.OWN), id=f"{key} ordered")
-    drain()
-    process = ProcessInstance.objects.get(correlation_key=key)
-    send_event(ParcelPacked(3), id=f"{key} packed", process_id=process.pk)
-    drain()
-    process.refresh_from_db()
-    assert process.step == "OnTheWay"
+    process = place(key)
+    tell(process, ParcelPacked(3), id=f"{key} packed")
     return process
 
 
@@ -66,7 +60,7 @@ def lost(key: str = "P-?", id: str = "lost", **fields: Any) -> InboxEvent:
     """A scan of a parcel that nobody knows."""
     told = ParcelScanned(fields.get("parcel_id", key), fields.get("place", "east"))
     number = send_event(told, id=id, correlation_key=key).number
-    drain()
+    run()
     return InboxEvent.objects.get(pk=number)
 
 
@@ -81,7 +75,7 @@ def test_s9_2_an_event_is_delivered_to_a_chosen_process(may_deliver: User) -> No
     row = deliver(
         event.pk, str(process.pk), request=asked(may_deliver, process.revision)
     )
-    drain()
+    run()
 
     event.refresh_from_db()
     assert (event.verdict, event.process_id) == (Verdict.MOVED, process.pk)
@@ -97,7 +91,7 @@ def test_s9_2_pressed_twice_it_is_delivered_once(may_deliver: User) -> None:
 
     for _ in range(2):
         deliver(event.pk, str(process.pk), request=request)
-        drain()
+        run()
 
     assert OperatorAction.objects.count() == 1
     assert IssuedCommand.objects.filter(type="CountScan").count() == 1
@@ -132,16 +126,16 @@ def test_s9_2_an_event_that_was_parked_with_another_process_leaves_it(
 ) -> None:
     first, second = parcel("P-1"), parcel("P-2")
     number = send_event(ParcelPacked(3), id="again", process_id=first.pk).number
-    drain()
+    run()
     send_event(ParcelDelivered("P-2"), id="end", process_id=second.pk)
     third = ProcessInstance.objects.get(pk=first.pk)
     assert third.parked == 1
 
     send_event(ParcelOrdered("P-3"), id="P-3 ordered")
-    drain()
+    run()
     target = ProcessInstance.objects.get(correlation_key="P-3")
     deliver(number, str(target.pk), request=asked(may_deliver))
-    drain()
+    run()
 
     first.refresh_from_db()
     target.refresh_from_db()
@@ -211,7 +205,7 @@ def test_s9_2_the_nearest_processes_have_its_key_or_its_data() -> None:
     of_key = lost("P-9", id="a", parcel_id="P-1")
     scan = ParcelScanned("P-2", "harbour")
     send_event(scan, id="scan", process_id=other.pk)
-    drain()
+    run()
     of_data = lost("P-9", id="b", parcel_id="P-8", place="harbour")
     of_nothing = lost("P-9", id="c", parcel_id="P-7", place="nowhere")
 
@@ -241,34 +235,28 @@ def test_s9_2_a_text_that_reads_as_a_list_is_not_that_list() -> None:
 
 
 @pytest.fixture
-def read(client: Client, administrator: User) -> Callable[[str], str]:
-    client.force_login(administrator)
-
+def read(admin: Client) -> Read:
     def read_page(query: str) -> str:
-        answer = client.get(f"/events/{query}")
-        assert answer.status_code == 200
-        return answer.content.decode()
+        return admin.read(f"/events/{query}")
 
     return read_page
 
 
-@pytest.mark.parametrize(
-    ("query", "ids"),
-    [
-        ("?q=lost", ["lost"]),
-        ("?type=ParcelPacked", ["P-1 packed"]),
-        ("?key=P-1", ["P-1 packed", "P-1 ordered"]),
-        ("?key=P-9", ["lost"]),
-        ("?verdict=moved", ["P-1 packed"]),
-        ("?verdict=unrouted", ["lost"]),
-        ("?verdict=unrouted&type=ParcelPacked", []),
-        ("?from=2020-01-01", ["lost", "P-1 packed", "P-1 ordered"]),
-        ("?to=2020-01-01", []),
-        ("?q=lost&key=P-1", []),
-    ],
+@cases(
+    "query, ids",
+    ("?q=lost", ["lost"]),
+    ("?type=ParcelPacked", ["P-1 packed"]),
+    ("?key=P-1", ["P-1 packed", "order P-1"]),
+    ("?key=P-9", ["lost"]),
+    ("?verdict=moved", ["P-1 packed"]),
+    ("?verdict=unrouted", ["lost"]),
+    ("?verdict=unrouted&type=ParcelPacked", []),
+    ("?from=2020-01-01", ["lost", "P-1 packed", "order P-1"]),
+    ("?to=2020-01-01", []),
+    ("?q=lost&key=P-1", []),
 )
 def test_s9_1_events_are_found_by_id_type_key_verdict_and_time(
-    query: str, ids: list[str], read: Callable[[str], str]
+    query: str, ids: list[str], read: Read
 ) -> None:
     parcel()
     lost("P-9")
@@ -291,17 +279,17 @@ def filters(query: str) -> EventFilters:
     )
 
 
-def test_s9_1_each_verdict_is_said_in_words(read: Callable[[str], str]) -> None:
+def test_s9_1_each_verdict_is_said_in_words(read: Read) -> None:
     process = parcel()
     send_event(ParcelScanned("P-1", "east"), id="scan", process_id=process.pk)
     send_event(DepotOpened("east"), id="depot")
-    drain()
+    run()
     send_event(ParcelScanned("P-1", "east"), id="scan", process_id=process.pk)
     rows = {row.event_id: row for row in InboxEvent.objects.all()}
 
     said = outcomes(search(EventFilters(since="2020-01-01")).rows)
 
-    assert said[rows["P-1 ordered"].pk] == "It started P-1."
+    assert said[rows["order P-1"].pk] == "It started P-1."
     assert said[rows["P-1 packed"].pk] == "It moved P-1 from Packing to On the way."
     assert said[rows["scan"].pk] == "P-1 took it in On the way and stayed there."
     assert "repeated once" in read("?q=scan")
@@ -331,7 +319,7 @@ def test_s9_1_pages_of_what_is_looked_for_show_each_once(
     for number in range(12):
         lost(f"P-{number}", id=f"{number}")
         send_event(DepotOpened("east"), id=f"depot {number}")
-    drain()
+    run()
     seen, before = [], ""
     for _ in range(30):
         page = search(EventFilters(type="ParcelScanned"), before)
@@ -343,13 +331,13 @@ def test_s9_1_pages_of_what_is_looked_for_show_each_once(
     assert seen == [str(number) for number in reversed(range(12))]
 
 
-def test_s9_1_what_cannot_be_understood_says_why(read: Callable[[str], str]) -> None:
+def test_s9_1_what_cannot_be_understood_says_why(read: Read) -> None:
     assert "is no day" in read("?from=soon")
     assert "There is no such verdict" in read("?verdict=perhaps")
 
 
 def test_s9_2_a_page_offers_to_deliver_and_carries_it_out(
-    read: Callable[[str], str], client: Client
+    read: Read, admin: Client
 ) -> None:
     process, event = parcel(), lost("P-9", parcel_id="P-1")
     pass_time(timedelta(minutes=2))
@@ -359,7 +347,7 @@ def test_s9_2_a_page_offers_to_deliver_and_carries_it_out(
     assert button is not None
     assert f'data-given="{process.pk}"' in button[0]
     assert f'data-revision="{process.revision}"' in button[0]
-    answer = client.post(
+    answer = admin.post(
         f"/events/{event.pk}/deliver/",
         {
             "key": str(uuid4()),
@@ -372,7 +360,7 @@ def test_s9_2_a_page_offers_to_deliver_and_carries_it_out(
 
     assert answer.status_code == 200
     assert "Offered to that process." in answer.content.decode()
-    drain()
+    run()
     event.refresh_from_db()
     assert event.verdict == Verdict.MOVED
 

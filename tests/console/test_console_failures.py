@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 from django.utils.html import strip_tags
 
 from monitoring.queries.instance.entries import Entry, Issued
@@ -15,6 +14,7 @@ from orchestrator.testing import registered
 from tests.apps.compensation import journal
 from tests.apps.patterns.desk import finished
 from tests.apps.subprocess_failures.processes import WORKFLOWS, Booked, Plain, Round
+from tests.services.client import Client
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("errands")]
 
@@ -45,7 +45,7 @@ def statuses(operator: User) -> dict[str, list[str]]:
 
 def text(client: Client, operator: User, process: ProcessInstance) -> str:
     client.force_login(operator)
-    page = client.get(f"/processes/{process.pk}/").content.decode()
+    page = client.read(f"/processes/{process.pk}/")
     return " ".join(strip_tags(page).split())
 
 

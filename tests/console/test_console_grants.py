@@ -6,7 +6,7 @@ import subprocess
 import sys
 from io import StringIO
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from django.conf import settings
@@ -15,7 +15,7 @@ from django.contrib.auth.models import AnonymousUser, Group, Permission, User
 from django.core.management import call_command
 from django.db import connection
 from django.http import HttpRequest
-from django.test import Client, RequestFactory
+from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
@@ -45,8 +45,11 @@ from tests.apps.process_managers.desk import early, place
 from tests.apps.process_managers.messages import ParcelScanned
 from tests.conftest import VIEWER_MAY, person
 from tests.services.bulk import asked, begun, worked_on
+from tests.services.cases import words
+from tests.services.client import Client
 from tests.services.forms_of_actions import failed_order, value_for
 from tests.services.hired import hire
+from tests.services.pressing import form
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
@@ -90,14 +93,8 @@ def anew(user: User) -> User:
 @pytest.fixture
 def ann(viewer: User) -> User:
     """Return somebody who may look at everything, and act on orders alone."""
-    names = (
-        "escalate",
-        "retry",
-        "start_bulk",
-        "mark_handled",
-        "redeliver",
-        "send",
-        "deliver",
+    names = tuple(
+        words("""escalate retry start_bulk mark_handled redeliver send deliver""")
     )
     grant(viewer, ORDERS, *names)
     viewer.user_permissions.add(Permission.objects.get(codename="use_accesstoken"))
@@ -110,22 +107,20 @@ def signed_in(client: Client, ann: User) -> Client:
     return client
 
 
-@pytest.fixture
-def order() -> ProcessInstance:
-    return failed_order()
+@pytest.fixture(scope="module", autouse=True)
+def world(module_db: None, parcels: None) -> tuple[UUID, UUID]:
+    """An order that has failed, and a parcel."""
+    return failed_order().pk, place("P-1").pk
 
 
 @pytest.fixture
-def parcel() -> ProcessInstance:
-    return place("P-1")
+def order(world: tuple[UUID, UUID]) -> ProcessInstance:
+    return ProcessInstance.objects.get(pk=world[0])
 
 
-def form(page: str, **changed: Any) -> dict[str, str]:
-    """What the form of a page sends that begins an operation on many."""
-    hidden = r'<input type="hidden"\s+name="(\w+)"\s+value="([^"]*)"'
-    said = {name: value for name, value in re.findall(hidden, page) if name != "query"}
-    usual = {"reason": "the line is back", "samples": "", "batch": "100"}
-    return {**said, **usual, **{name: str(value) for name, value in changed.items()}}
+@pytest.fixture
+def parcel(world: tuple[UUID, UUID]) -> ProcessInstance:
+    return ProcessInstance.objects.get(pk=world[1])
 
 
 def press(client: Client, process: ProcessInstance, name: str = "escalate") -> Any:
@@ -153,7 +148,7 @@ def became(operation: BulkOperation) -> dict[Any, str]:
 def test_s12_1_a_granted_definition_is_acted_on_by_page_and_by_rest(
     signed_in: Client, ann: User, order: ProcessInstance
 ) -> None:
-    page = signed_in.get(f"/processes/{order.pk}/").content.decode()
+    page = signed_in.read(f"/processes/{order.pk}/")
     assert button(page, "escalate-button") == (True, "")
 
     assert press(signed_in, order).status_code == 302
@@ -172,7 +167,7 @@ def test_s12_1_a_granted_definition_is_acted_on_by_page_and_by_rest(
 def test_s12_1_another_definition_is_refused_in_words_and_its_buttons_are_disabled(
     signed_in: Client, ann: User, parcel: ProcessInstance
 ) -> None:
-    page = signed_in.get(f"/processes/{parcel.pk}/").content.decode()
+    page = signed_in.read(f"/processes/{parcel.pk}/")
     assert button(page, "escalate-button") == (False, NOT_PARCELS)
 
     answer = press(signed_in, parcel)
@@ -231,7 +226,7 @@ def test_s12_1_the_command_line_goes_on_with_what_the_person_may(
 def test_s12_1_an_operation_on_many_holds_only_what_the_person_may_act_on(
     signed_in: Client, order: ProcessInstance, parcel: ProcessInstance
 ) -> None:
-    page = signed_in.get(NOBODYS).content.decode()
+    page = signed_in.read(NOBODYS)
     assert re.search(r'id="total">\s*1\s*<', page)
     [said] = re.findall(r'id="left-out">.*?</p>', page, re.DOTALL)
     assert "1 of those that match is left out" in said
@@ -244,7 +239,7 @@ def test_s12_1_an_operation_on_many_holds_only_what_the_person_may_act_on(
     operation = BulkOperation.objects.get()
     assert became(worked_on(operation)) == {order.pk: "done"}
     assert (operation.definitions, operation.left_out) == ([ORDERS], 1)
-    text = signed_in.get(f"/operations/{operation.pk}/").content.decode()
+    text = signed_in.read(f"/operations/{operation.pk}/")
     [limited] = re.findall(r'id="limited">.*?</p>', text, re.DOTALL)
     assert ORDERS in limited
     assert "1 that matched is of another definition" in limited
@@ -267,10 +262,10 @@ def test_s12_1_items_are_checked_again_when_they_are_worked_on(
 
 
 def test_s12_1_what_the_page_has_shown_and_the_person_may_no_more_is_not_begun(
-    signed_in: Client, ann: User, order: ProcessInstance, parcel: ProcessInstance
+    signed_in: Client, ann: User
 ) -> None:
     grant(ann, PARCELS, "escalate", "start_bulk")
-    page = signed_in.get(NOBODYS).content.decode()
+    page = signed_in.read(NOBODYS)
     assert form(page)["shown"] == "2"
     Group.objects.get(name=f"{PARCELS} people").delete()
 
@@ -282,10 +277,10 @@ def test_s12_1_what_the_page_has_shown_and_the_person_may_no_more_is_not_begun(
 
 
 def test_s12_1_a_selection_of_another_definition_is_shown_and_cannot_be_begun(
-    signed_in: Client, parcel: ProcessInstance
+    signed_in: Client,
 ) -> None:
     address = f"/operations/begin/?action=escalate&definition={PARCELS}"
-    page = signed_in.get(address).content.decode()
+    page = signed_in.read(address)
     assert re.search(r'id="begin-button"[^>]*disabled', page)
     assert re.search(rf'id="begin-why">{re.escape(NOT_PARCELS)}', page)
 
@@ -296,7 +291,7 @@ def test_s12_1_a_selection_of_another_definition_is_shown_and_cannot_be_begun(
 
 
 def test_s12_1_who_may_act_on_all_definitions_of_an_operation_controls_it(
-    ann: User, operator: User, order: ProcessInstance, parcel: ProcessInstance
+    ann: User, operator: User
 ) -> None:
     own = begun(ann, {"owner": "nobody"}, 1, action="escalate")
     others = begun(operator, {"owner": "nobody"}, 2, action="escalate")
@@ -308,9 +303,7 @@ def test_s12_1_who_may_act_on_all_definitions_of_an_operation_controls_it(
     pause_bulk(own.pk, request=asked(ann))
 
 
-def test_s12_1_a_program_is_told_what_is_left_out(
-    ann: User, order: ProcessInstance, parcel: ProcessInstance
-) -> None:
+def test_s12_1_a_program_is_told_what_is_left_out(ann: User) -> None:
     _token, value = value_for(ann)
     program = Client(headers={"authorization": f"Bearer {value}"})
 
@@ -328,25 +321,25 @@ def test_s12_1_a_program_is_told_what_is_left_out(
 
 
 def test_s12_1_retry_all_is_there_for_the_failures_of_a_granted_definition(
-    signed_in: Client, order: ProcessInstance
+    signed_in: Client,
 ) -> None:
     hire()  # or the first page had nothing more urgent to say
     cause = Incident.objects.open().latest("pk").fingerprint
     pages = ["/", "/failures/", f"/failures/{cause}/"]
     for address in pages:
-        page = signed_in.get(address).content.decode()
+        page = signed_in.read(address)
         assert "action=retry" in page, address
 
     DefinitionGrant.objects.update(definition=PARCELS)
 
     for address in pages:
-        page = signed_in.get(address).content.decode()
+        page = signed_in.read(address)
         assert "action=retry" not in page, address
         assert f"Your account may not do this for {ORDERS}." in page, address
 
 
 def test_s12_1_a_group_of_failures_is_handled_by_who_may_for_its_definition(
-    signed_in: Client, order: ProcessInstance
+    signed_in: Client,
 ) -> None:
     newest = Incident.objects.open().latest("pk")
     address = f"/failures/{newest.fingerprint}/mark_handled/"
@@ -414,14 +407,14 @@ def test_s12_1_an_event_is_sent_by_who_may_for_all_who_may_take_it(
     for to in targets:
         with pytest.raises(PermissionMissing, match=PARCELS):
             sent(**to)
-    page = signed_in.get(asking).content.decode()
+    page = signed_in.read(asking)
     assert re.search(rf'id="send-why">{re.escape(NOT_PARCELS)}', page)
 
     grant(ann, PARCELS, "send")
 
     for to in targets:
         sent(**to)
-    assert 'id="send-why"' not in signed_in.get(asking).content.decode()
+    assert 'id="send-why"' not in signed_in.read(asking)
     assert InboxEvent.objects.filter(source="console").count() == len(targets)
 
 
@@ -539,13 +532,11 @@ def test_s12_1_fifty_grants_cost_no_more_than_one_and_rows_cost_nothing(
 
 
 def test_s12_1_who_may_for_all_definitions_is_asked_for_no_grants(
-    client: Client, operator: User, order: ProcessInstance
+    operating: Client,
 ) -> None:
-    client.force_login(operator)
-
     for address in ("/failures/", "/processes/", NOBODYS, "/events/"):
         with CaptureQueriesContext(connection) as queries:
-            assert client.get(address).status_code == 200
+            assert operating.get(address).status_code == 200
         table = DefinitionGrant._meta.db_table
         assert [one["sql"] for one in queries if table in one["sql"]] == [], address
 
@@ -574,11 +565,10 @@ def test_s12_1_open_pages_share_an_answer_among_who_may_the_same(
 
 
 def test_s12_1_grants_are_given_in_the_admin_and_it_keeps_who_gave_them(
-    client: Client, administrator: User, viewer: User, order: ProcessInstance
+    admin: Client, administrator: User, viewer: User
 ) -> None:
-    client.force_login(administrator)
     adding = reverse("admin:orchestrator_definitiongrant_add")
-    page = client.get(adding).content.decode()
+    page = admin.read(adding)
     for name in (ORDERS, PARCELS):
         assert f'<option value="{name}">' in page
     offered = {one.codename for one in grantable()}
@@ -595,29 +585,28 @@ def test_s12_1_grants_are_given_in_the_admin_and_it_keeps_who_gave_them(
         return not escalate.forbidden(anew(viewer), ORDERS)
 
     assert not allowed()
-    assert client.post(adding, said).status_code == 302
+    assert admin.post(adding, said).status_code == 302
     assert allowed()
-    assert client.post(adding, said).status_code == 200  # there is one
+    assert admin.post(adding, said).status_code == 200  # there is one
     wrong = {**said, "definition": "no-such"}
-    assert client.post(adding, wrong).status_code == 200
+    assert admin.post(adding, wrong).status_code == 200
     grant_row = DefinitionGrant.objects.get()
     place_of_it = reverse(
         "admin:orchestrator_definitiongrant_delete", args=[grant_row.pk]
     )
-    assert client.post(place_of_it, {"post": "yes"}).status_code == 302
+    assert admin.post(place_of_it, {"post": "yes"}).status_code == 302
     assert not allowed()
     entries = LogEntry.objects.filter(user=administrator).order_by("pk")
     assert [one.action_flag for one in entries] == [1, 3]
 
 
 def test_s12_1_who_may_act_may_not_give_it_to_others(
-    client: Client, operator: User
+    operating: Client, operator: User
 ) -> None:
     operator.is_staff = True
     operator.save()
-    client.force_login(operator)
 
-    answer = client.get(reverse("admin:orchestrator_definitiongrant_add"))
+    answer = operating.get(reverse("admin:orchestrator_definitiongrant_add"))
 
     assert answer.status_code == 403
 

@@ -7,16 +7,13 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
-from django.contrib.auth.models import User
 from django.db import connection
-from django.test import Client
 from pytest_django import Settings
 
 from monitoring.queries import decisions, events, failure_group
 from monitoring.queries.instance import history, visits
 from monitoring.templatetags.console import unlocalized
 from orchestrator import send_event, start_process
-from orchestrator.engine.drain import drain
 from orchestrator.models import (
     Definition,
     InboxEvent,
@@ -26,11 +23,11 @@ from orchestrator.models import (
     SavedView,
     StepRun,
 )
-from tests.apps.every_construct.fixtures import helpdesk
+from orchestrator.testing import run
 from tests.apps.every_construct.processes import Inquiry, Paid
+from tests.services.cases import words
+from tests.services.client import Client
 from tests.services.forms_of_actions import failed_order
-
-__all__ = ["helpdesk"]
 
 pytestmark = pytest.mark.django_db
 
@@ -77,7 +74,7 @@ def inquiry(large_keys: None, helpdesk: None) -> ProcessInstance:
     for ticket in ("T-1", "T-2"):
         send_event(Paid(f"no-{ticket}"), id=ticket, source="tests")
         receipt = start_process(Inquiry, Inquiry.Input(ticket))
-    drain()
+    run()
     return ProcessInstance.objects.get(pk=receipt.process_id)
 
 
@@ -88,12 +85,6 @@ def moved_often(order: ProcessInstance, inquiry: ProcessInstance) -> Iterator[No
     ProcessInstance.objects.update(revision=LARGE + 21)
     yield
     ProcessInstance.objects.bulk_update(every, ["revision"])
-
-
-@pytest.fixture
-def signed_in(client: Client, administrator: User) -> Client:
-    client.force_login(administrator)
-    return client
 
 
 def grouped(page: str) -> set[tuple[str, str]]:
@@ -110,26 +101,19 @@ def grouped(page: str) -> set[tuple[str, str]]:
 
 @pytest.mark.usefixtures("moved_often", "pages_of_one")
 def test_no_attribute_of_a_page_has_a_grouped_number(
-    signed_in: Client, order: ProcessInstance, inquiry: ProcessInstance
+    admin: Client, order: ProcessInstance, inquiry: ProcessInstance
 ) -> None:
     other = order.definition
     other.pk, other.version, other.fingerprint = None, LARGE + 21, "other"
     other.save()
-    signed_in.post("/views/", {"key": uuid4().hex, "name": "mine", "query": "q=a"})
+    admin.post("/views/", {"key": uuid4().hex, "name": "mine", "query": "q=a"})
     cause = Incident.objects.filter(instance=order).get().fingerprint
     addresses = [
-        "/",
-        "/processes/",
-        "/failures/",
+        *words(
+            """/ /processes/ /failures/ /waits/ /decisions/ /stalled/ /audit/ /operations/ /events/
+        /views/ /tokens/"""
+        ),
         f"/failures/{cause}/",
-        "/waits/",
-        "/decisions/",
-        "/stalled/",
-        "/audit/",
-        "/operations/",
-        "/events/",
-        "/views/",
-        "/tokens/",
         f"/definitions/{order.name}/",
         f"/definitions/{order.name}/versions/",
         f"/definitions/{order.name}/versions/compare/",
@@ -145,7 +129,7 @@ def test_no_attribute_of_a_page_has_a_grouped_number(
         f"/processes/{inquiry.pk}/repair/?step=verdict",
     ]
 
-    pages = {address: signed_in.get(address) for address in addresses}
+    pages = {address: admin.get(address) for address in addresses}
 
     assert {page.status_code for page in pages.values()} == {200}
     found = {address: grouped(page.text) for address, page in pages.items()}
@@ -160,50 +144,47 @@ def test_no_attribute_of_a_page_has_a_grouped_number(
 
 
 @pytest.mark.usefixtures("moved_often")
-@pytest.mark.parametrize(
-    ("table", "action"), [("processinstance", "escalate"), ("inboxevent", "discard")]
-)
-def test_the_admin_sends_whole_keys_and_revisions(
-    signed_in: Client, table: str, action: str
-) -> None:
-    rows = ProcessInstance if table == "processinstance" else InboxEvent
-    chosen = {"action": action, "_selected_action": [rows.objects.latest("pk").pk]}
+def test_the_admin_sends_whole_keys_and_revisions(admin: Client) -> None:
+    for rows, action in ((ProcessInstance, "escalate"), (InboxEvent, "discard")):
+        last = rows._default_manager.latest("pk").pk
+        chosen = {"action": action, "_selected_action": [last]}
 
-    asked = signed_in.post(f"/admin/orchestrator/{table}/", chosen).text
+        place = f"/admin/orchestrator/{rows._meta.model_name}/"
+        asked = admin.post(place, chosen).text
 
-    assert 'name="reason"' in asked
-    assert not grouped(asked)
+        assert 'name="reason"' in asked
+        assert not grouped(asked)
 
 
 def test_a_button_says_of_which_transition_its_page_was(
-    signed_in: Client, order: ProcessInstance
+    admin: Client, order: ProcessInstance
 ) -> None:
     now = order.revision
     ProcessInstance.objects.filter(pk=order.pk).update(revision=LARGE)
-    page = signed_in.get(f"/processes/{order.pk}/").text
+    page = admin.get(f"/processes/{order.pk}/").text
     ProcessInstance.objects.filter(pk=order.pk).update(revision=now)
     (shown,) = re.findall(r'data-revision="([^"]*)"', page)
 
     form = {"key": uuid4().hex, "reason": "", "person": "", "revision": shown}
-    answer = signed_in.post(f"/processes/{order.pk}/assign/", form)
+    answer = admin.post(f"/processes/{order.pk}/assign/", form)
 
     assert (shown, answer.status_code) == (str(LARGE), 409)
 
 
 @pytest.mark.usefixtures("inquiry")
-def test_an_open_page_of_waits_keeps_its_rows(signed_in: Client) -> None:
-    rows = re.findall(r'data-row="([^"]*)"', signed_in.get("/waits/").text)
+def test_an_open_page_of_waits_keeps_its_rows(admin: Client) -> None:
+    rows = re.findall(r'data-row="([^"]*)"', admin.get("/waits/").text)
     query = {"since": "1", "rows": ",".join(rows)}
-    live = signed_in.get("/waits/", query, headers={"HX-Request": "true"}).text
+    live = admin.get("/waits/", query, headers={"HX-Request": "true"}).text
 
     assert rows
     assert re.findall(r'data-row="([^"]*)"', live) == rows
 
 
 def test_the_bar_of_elements_that_all_came_to_the_same_is_full(
-    signed_in: Client, inquiry: ProcessInstance
+    admin: Client, inquiry: ProcessInstance
 ) -> None:
-    page = signed_in.get(f"/processes/{inquiry.pk}/?step=read_page").text
+    page = admin.get(f"/processes/{inquiry.pk}/?step=read_page").text
 
     assert 'x="0" width="1000"' in page
 

@@ -5,13 +5,12 @@ from collections.abc import Iterator
 from html import unescape
 
 import pytest
-from django.contrib.auth.models import User
-from django.test import Client
 
 from orchestrator.models import ProcessInstance
 from tests.apps.patterns.desk import finished
 from tests.apps.patterns.ways import MANY, Broad
 from tests.apps.process_managers.fixtures import known
+from tests.services.client import Client
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("broad")]
 
@@ -24,15 +23,12 @@ def broad() -> Iterator[None]:
 
 
 @pytest.fixture
-def process(client: Client, viewer: User) -> ProcessInstance:
-    client.force_login(viewer)
+def process(viewing: Client) -> ProcessInstance:
     return finished(Broad, 1)
 
 
 def page(client: Client, address: str) -> str:
-    answer = client.get(address)
-    assert answer.status_code == 200
-    return answer.content.decode()
+    return client.read(address)
 
 
 def box(text: str) -> str:
@@ -47,45 +43,45 @@ def steps_in(text: str, table: str) -> set[str]:
 
 
 def test_the_box_of_a_definition_leads_to_the_rows_of_its_steps(
-    process: ProcessInstance, client: Client
+    process: ProcessInstance, viewing: Client
 ) -> None:
     home = f"/definitions/{Broad.name}/"
 
-    place = box(page(client, home))
-    shown = page(client, home + place)
+    place = box(page(viewing, home))
+    shown = page(viewing, home + place)
 
     assert place.endswith("#all-steps")
     assert steps_in(shown, "all-steps") == set(NAMES)
-    assert steps_in(page(client, home), "all-steps") == {"begin", *NAMES, "close"}
+    assert steps_in(page(viewing, home), "all-steps") == {"begin", *NAMES, "close"}
 
 
 def test_searching_stays_within_the_box(
-    process: ProcessInstance, client: Client
+    process: ProcessInstance, viewing: Client
 ) -> None:
     home = f"/definitions/{Broad.name}/"
-    query = box(page(client, home)).partition("#")[0]
+    query = box(page(viewing, home)).partition("#")[0]
 
-    shown = page(client, f"{home}{query}&search=e")
+    shown = page(viewing, f"{home}{query}&search=e")
 
     assert steps_in(shown, "all-steps") == set()
 
 
 def test_the_box_of_an_older_version_stays_with_it(
-    process: ProcessInstance, client: Client
+    process: ProcessInstance, viewing: Client
 ) -> None:
-    text = page(client, f"/definitions/{Broad.name}/?version=1")
+    text = page(viewing, f"/definitions/{Broad.name}/?version=1")
 
     assert box(text).startswith("?version=1&group=")
     assert '<a href="?version=1&amp;step=begin&amp;doing=here"' in text
 
 
 def test_the_box_of_a_process_leads_to_the_runs_of_its_steps(
-    process: ProcessInstance, client: Client
+    process: ProcessInstance, viewing: Client
 ) -> None:
     home = f"/processes/{process.pk}/"
 
-    place = box(page(client, home))
-    shown = page(client, home + place)
+    place = box(page(viewing, home))
+    shown = page(viewing, home + place)
 
     assert place.endswith("#runs")
     runs = steps_in(shown, "runs")
@@ -93,12 +89,12 @@ def test_the_box_of_a_process_leads_to_the_runs_of_its_steps(
     assert runs <= set(NAMES)
     older = re.search(r'href="(\?[^"]*runs=\d+)#runs"', shown)
     assert older is not None
-    assert steps_in(page(client, home + unescape(older[1])), "runs") <= set(NAMES)
+    assert steps_in(page(viewing, home + unescape(older[1])), "runs") <= set(NAMES)
 
 
 def test_a_box_that_is_unknown_narrows_nothing(
-    process: ProcessInstance, client: Client
+    process: ProcessInstance, viewing: Client
 ) -> None:
-    shown = page(client, f"/definitions/{Broad.name}/?group=siblings:nothing")
+    shown = page(viewing, f"/definitions/{Broad.name}/?group=siblings:nothing")
 
     assert "begin" in steps_in(shown, "all-steps")

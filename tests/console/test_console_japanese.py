@@ -9,18 +9,15 @@ from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 from django.utils import translation
 
 from orchestrator.models import Definition, ProcessInstance
-from tests.apps.every_construct.fixtures import helpdesk
+from tests.apps.every_construct.desk import inquiry
 from tests.apps.every_construct.processes import Inquiry
 from tests.browser.samples import orders
 from tests.browser.test_pages import addresses
-from tests.console.test_console_workflows import inquiry
 from tests.services.bulk import begun, frozen
-
-__all__ = ["helpdesk"]
+from tests.services.client import Client
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -103,9 +100,8 @@ def pages(operator: User) -> list[str]:
 
 
 def test_no_page_shows_a_text_of_ours_in_english(
-    client: Client, operator: User
+    operating: Client, operator: User
 ) -> None:
-    client.force_login(operator)
     looked_at = pages(operator)
     left = ours() - theirs()
     assert len(left) > 500
@@ -113,7 +109,7 @@ def test_no_page_shows_a_text_of_ours_in_english(
 
     found = {}
     for address in looked_at:
-        answer = client.get(address, headers={"Accept-Language": "ja"})
+        answer = operating.get(address, headers={"Accept-Language": "ja"})
         text = answer.content.decode()
         assert '<html lang="ja"' in text, address
         if english := Texts(text).found & left:

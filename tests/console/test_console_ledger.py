@@ -9,20 +9,19 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring.queries.instance import ledger_lines
 from monitoring.queries.instance.history import history_of
 from orchestrator.engine import operations
-from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import ActionRequest
 from orchestrator.models import ProcessInstance
-from orchestrator.testing import pass_time, registered
+from orchestrator.testing import pass_time, registered, run
 from tests.apps.patterns.desk import insist, launch
 from tests.apps.random_graphs.processes import RandomGraph
 from tests.browser.orders import created_outside
+from tests.services.client import Client
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -38,10 +37,10 @@ def stored(order_id: str) -> ProcessInstance:
 
 
 def test_s4_1_an_action_and_its_transition_have_the_same_commit_mark(
-    client: Client, administrator: User
+    admin: Client, administrator: User
 ) -> None:
     order = place_order(Destination.BOTH, "50 MWh")
-    drain()
+    run()
     process = ProcessInstance.objects.get(pk=order.process_id)
     request = ActionRequest(administrator, uuid4(), "the exchange is back")
     operations.retry(process.pk, request=request)
@@ -52,20 +51,17 @@ def test_s4_1_an_action_and_its_transition_have_the_same_commit_mark(
     (moved,) = (e for e in page.entries if e.revision == action.commit)
     assert action.commit is not None
     assert moved.at == action.at
-    client.force_login(administrator)
-    text = client.get(f"/processes/{process.pk}/").content.decode()
+    text = admin.read(f"/processes/{process.pk}/")
     marks = re.findall(r'data-commit="(\d+)"', text)
     assert marks.count(str(action.commit)) == 2
-    drain()
+    run()
 
 
-def test_s4_2_a_deadlines_step_leads_to_the_row_of_its_passing(
-    client: Client, administrator: User
-) -> None:
+def test_s4_2_a_deadlines_step_leads_to_the_row_of_its_passing(admin: Client) -> None:
     order = place_order(Destination.BOTH, "50 MWh")
-    drain()
+    run()
     pass_time(minutes=11)
-    drain()
+    run()
     process = ProcessInstance.objects.get(pk=order.process_id)
     passed = process.checkpoints.get(cause__startswith="deadline:")
 
@@ -73,11 +69,10 @@ def test_s4_2_a_deadlines_step_leads_to_the_row_of_its_passing(
 
     (entered,) = (entry for entry in page.entries if entry.revision == 1)
     assert entered.leads_to == passed.revision
-    client.force_login(administrator)
-    text = client.get(f"/processes/{process.pk}/").content.decode()
+    text = admin.read(f"/processes/{process.pk}/")
     assert f"#revision-{passed.revision}" in text
     assert f'id="revision-{passed.revision}"' in text
-    then = client.get(f"/processes/{process.pk}/?at=1").content.decode()
+    then = admin.read(f"/processes/{process.pk}/?at=1")
     assert f"#revision-{passed.revision}" not in then
 
 
@@ -99,17 +94,16 @@ def test_s4_2_a_failed_attempt_leads_to_the_row_in_which_its_step_was_settled() 
 
 
 def test_s4_4_the_whole_ledger_comes_as_json_lines_a_few_rows_at_a_time(
-    client: Client, administrator: User, monkeypatch: pytest.MonkeyPatch
+    admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ledger_lines, "AT_ONCE", 2)
     order = place_order(Destination.BOTH, "50 MWh")
-    drain()
+    run()
     created_outside(order)
-    drain()
+    run()
     process = ProcessInstance.objects.get(pk=order.process_id)
-    client.force_login(administrator)
 
-    answer = client.get(f"/processes/{process.pk}/ledger.jsonl")
+    answer = admin.get(f"/processes/{process.pk}/ledger.jsonl")
     lines = [json.loads(line) for line in answer.getvalue().decode().splitlines()]
 
     assert process.revision > 3
@@ -125,33 +119,30 @@ def test_s4_4_nobody_gets_the_ledger_who_may_not_see_the_process(
     client: Client, stranger: User
 ) -> None:
     order = place_order(Destination.INTERNAL, "50 MWh")
-    drain()
+    run()
     client.force_login(stranger)
     assert client.get(f"/processes/{order.process_id}/ledger.jsonl").status_code == 403
 
 
-def test_s4_5_two_processes_of_one_key_are_never_merged(
-    client: Client, administrator: User
-) -> None:
+def test_s4_5_two_processes_of_one_key_are_never_merged(admin: Client) -> None:
     first = place_order(Destination.INTERNAL, "first", "O-1")
-    drain()
+    run()
     one = ProcessInstance.objects.get(pk=first.process_id)
     second = place_order(Destination.INTERNAL, "second", "O-1-again")
-    drain()
+    run()
     other = ProcessInstance.objects.get(pk=second.process_id)
     ProcessInstance.objects.filter(pk=other.pk).update(
         correlation_key=one.correlation_key
     )
-    client.force_login(administrator)
 
     for process, own, foreign in ((one, "first", "second"), (other, "second", "first")):
         address = f"/processes/{process.pk}/"
-        lines = client.get(f"{address}ledger.jsonl").getvalue().decode()
+        lines = admin.get(f"{address}ledger.jsonl").getvalue().decode()
         assert lines.count("\n") == process.revision
         for text in (
             lines,
-            client.get(address).content.decode(),
-            client.get(f"{address}?at=1").content.decode(),
+            admin.read(address),
+            admin.read(f"{address}?at=1"),
         ):
             assert own in text
             assert foreign not in text

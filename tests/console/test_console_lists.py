@@ -3,9 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import User
 from django.http import QueryDict
-from django.test import Client
 from django.utils import timezone
 from uuid6 import uuid7
 
@@ -17,20 +15,22 @@ from monitoring.queries.counts import MARK, ForEach, capped, grouped
 from monitoring.queries.definitions import counts_of
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import page_of, same_rows
-from orchestrator.engine.drain import drain
 from orchestrator.models import Definition, ProcessInstance, Status
+from orchestrator.testing import run
+from tests.services.cases import cases, words
+from tests.services.client import Client
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def orders() -> dict[str, Order]:
+@pytest.fixture(scope="module", autouse=True)
+def orders(module_db: None) -> dict[str, Order]:
     """One that has completed, one that has failed, one that waits and was escalated."""
     placed = {
         "completed": place_order(Destination.INTERNAL, "one", "A-1"),
         "failed": place_order(Destination.BOTH, "two", "A-2"),
     }
-    drain()
+    run()
     return placed
 
 
@@ -39,26 +39,24 @@ def keys(query: str) -> list[str]:
     return [row.correlation_key for row in page_of(filters).rows]
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("", ["A-2", "A-1"]),
-        ("status=completed", ["A-1"]),
-        ("status=failed", ["A-2"]),
-        ("status=live", ["A-2"]),
-        ("step=Completed", ["A-1"]),
-        ("definition=order-listing&version=2", ["A-2", "A-1"]),
-        ("definition=other", []),
-        ("version=1", []),
-        ("escalated=1", []),
-        ("q=A-1", ["A-1"]),
-        ("q=A-", ["A-2", "A-1"]),
-        ("q=%00", ["A-2", "A-1"]),
-        ("q=%25", []),
-        ("status=nonsense", ["A-2", "A-1"]),
-    ],
+@cases(
+    "query, expected",
+    ("", ["A-2", "A-1"]),
+    ("status=completed", ["A-1"]),
+    ("status=failed", ["A-2"]),
+    ("status=live", ["A-2"]),
+    ("step=Completed", ["A-1"]),
+    ("definition=order-listing&version=2", ["A-2", "A-1"]),
+    ("definition=other", []),
+    ("version=1", []),
+    ("escalated=1", []),
+    ("q=A-1", ["A-1"]),
+    ("q=A-", ["A-2", "A-1"]),
+    ("q=%00", ["A-2", "A-1"]),
+    ("q=%25", []),
+    ("status=nonsense", ["A-2", "A-1"]),
 )
-def test_filters(query: str, expected: list[str], orders: dict[str, Order]) -> None:
+def test_filters(query: str, expected: list[str]) -> None:
     assert keys(query) == expected
 
 
@@ -68,11 +66,9 @@ def test_a_process_is_found_by_its_id(orders: dict[str, Order]) -> None:
 
 
 def test_finding_one_process_leads_to_it(
-    orders: dict[str, Order], client: Client, operator: User
+    orders: dict[str, Order], operating: Client
 ) -> None:
-    client.force_login(operator)
-
-    one, many = client.get("/find/?q=A-1"), client.get("/find/?q=A-")
+    one, many = operating.get("/find/?q=A-1"), operating.get("/find/?q=A-")
 
     assert one["Location"] == f"/processes/{orders['completed'].process_id}/"
     assert many["Location"] == "/processes/?q=A-"
@@ -98,8 +94,6 @@ def many(number: int) -> None:
 
 
 def test_pages_follow_each_other_without_gap_or_repeat() -> None:
-    place_order(Destination.INTERNAL, "one", "A-1")
-    drain()
     many(100)
     seen, before = [], ""
     while True:
@@ -109,12 +103,10 @@ def test_pages_follow_each_other_without_gap_or_repeat() -> None:
             break
     ProcessInstance.objects.filter(correlation_key__startswith="M-").delete()
 
-    assert seen == [f"M-{index}" for index in reversed(range(100))] + ["A-1"]
+    assert seen == [f"M-{index}" for index in reversed(range(100))] + ["A-2", "A-1"]
 
 
 def test_an_open_list_keeps_its_rows_and_counts_what_is_new() -> None:
-    place_order(Destination.INTERNAL, "one", "A-1")
-    drain()
     shown = [str(row.pk) for row in page_of(Filters()).rows]
     many(100)
     same = same_rows(Filters(), shown)
@@ -125,8 +117,6 @@ def test_an_open_list_keeps_its_rows_and_counts_what_is_new() -> None:
 
 
 def test_a_full_page_is_told_of_newer_rows_only() -> None:
-    place_order(Destination.INTERNAL, "one", "A-1")
-    drain()
     many(30)
     shown = [str(row.pk) for row in page_of(Filters(), size=20).rows]
     same = same_rows(Filters(), shown, 20)
@@ -147,7 +137,7 @@ def test_a_row_that_no_longer_matches_stays_and_is_marked(
     assert same.gone == {orders["completed"].process_id}
 
 
-def test_counts_agree_with_the_lists_they_lead_to(orders: dict[str, Order]) -> None:
+def test_counts_agree_with_the_lists_they_lead_to() -> None:
     found = counts_of("order-listing")
 
     for status, number in found.by_status():
@@ -155,9 +145,9 @@ def test_counts_agree_with_the_lists_they_lead_to(orders: dict[str, Order]) -> N
         assert str(number) == str(listed)
 
 
-@pytest.mark.parametrize(("each", "cap"), [(10, 1_000), (0, 1_000), (10, 1), (0, 1)])
+@cases("each, cap", (10, 1_000), (0, 1_000), (10, 1), (0, 1))
 def test_counts_of_stored_rows_are_those_of_their_processes_alone(
-    monkeypatch: pytest.MonkeyPatch, orders: dict[str, Order], each: int, cap: int
+    monkeypatch: pytest.MonkeyPatch, each: int, cap: int
 ) -> None:
     """Whether there are few or many rows of a version; and they say where there may be more."""
     (row,) = Definition.objects.filter(name="order-listing")
@@ -176,7 +166,7 @@ def test_counts_of_stored_rows_are_those_of_their_processes_alone(
     assert not others.statuses
 
 
-def test_counts_stop_at_their_cap(orders: dict[str, Order]) -> None:
+def test_counts_stop_at_their_cap() -> None:
     assert str(capped(ProcessInstance.objects.all(), 1)) == "1+"
     assert str(capped(ProcessInstance.objects.all(), 3)) == "2"
     assert grouped(ProcessInstance.objects.all(), "name", cap=1) == [
@@ -185,7 +175,7 @@ def test_counts_stop_at_their_cap(orders: dict[str, Order]) -> None:
 
 
 def test_counts_of_parts_that_are_too_many_for_one_statement_are_added_up(
-    monkeypatch: pytest.MonkeyPatch, orders: dict[str, Order]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(counts, "TOGETHER", 1)
     rows = ProcessInstance.objects.all()
@@ -200,35 +190,27 @@ def test_counts_of_parts_that_are_too_many_for_one_statement_are_added_up(
         ]
 
 
-@pytest.mark.parametrize(
+@cases(
     "address",
-    [
-        "/",
-        "/definitions/order-listing/",
-        "/processes/",
-        "/processes/{failed}/",
-        "/processes/{failed}/repair/",
-        "/processes/{failed}/secrets/",
-        "/waits/",
-        "/events/",
-        "/failures/",
-    ],
+    *words(
+        """/ /definitions/order-listing/ /processes/ /processes/{failed}/
+        /processes/{failed}/repair/ /processes/{failed}/secrets/ /waits/ /events/
+        /failures/"""
+    ),
 )
 def test_a_page_takes_few_queries(
     address: str,
     orders: dict[str, Order],
-    client: Client,
-    operator: User,
+    operating: Client,
     django_assert_max_num_queries: object,
 ) -> None:
-    client.force_login(operator)
     place = address.format(failed=orders["failed"].process_id)
-    client.get(place)
+    operating.get(place)
 
     # Twice, whole and live; one each asks which versions the process has been on.
     with django_assert_max_num_queries(68):  # type: ignore[operator]
-        assert client.get(place).status_code == 200
-        fragments = client.get(f"{place}?since=1", headers={"HX-Request": "true"})
+        assert operating.get(place).status_code == 200
+        fragments = operating.get(f"{place}?since=1", headers={"HX-Request": "true"})
 
     assert fragments.content.count(b"<hx-partial") == fragments.content.count(
         b"</hx-partial>"

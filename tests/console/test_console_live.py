@@ -13,7 +13,6 @@ from channels.layers import InMemoryChannelLayer, get_channel_layer
 from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import Permission, User
 from django.db import OperationalError, connections
-from django.test import Client
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
@@ -26,6 +25,7 @@ from orchestrator.models import DefinitionGrant, ProcessInstance
 from orchestrator.signals import Change
 from tests.apps.process_managers.desk import place
 from tests.console.test_seen_by_definition import ORDERS, PARCELS, VIEW, let_see
+from tests.services.client import Client
 from tests.services.forms_of_actions import failed_order
 from tests.services.patience import A_MINUTE
 from tests.services.valkey import ValkeyServer
@@ -457,10 +457,7 @@ async def test_a_page_that_does_not_read_holds_nobody_up_and_is_let_go(
 
 
 async def test_s12_1_a_socket_tells_of_that_definition_alone(
-    parcels: None,
-    stranger: User,
-    valkey: ValkeyServer,
-    monkeypatch: pytest.MonkeyPatch,
+    parcels: None, stranger: User, valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audience, "CHECK", 0.1)
     ann = await sync_to_async(let_see)(stranger, ORDERS, VIEW)

@@ -7,13 +7,13 @@ from uuid import uuid4
 
 import pytest
 from django.conf import settings
-from django.contrib.auth.models import User
-from django.test import Client
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from orchestrator.engine.drain import drain
 from orchestrator.models import Incident, ProcessInstance
+from orchestrator.testing import run
+from tests.services.cases import cases, words
+from tests.services.client import Client
 
 pytestmark = pytest.mark.django_db
 
@@ -21,31 +21,20 @@ PART = re.compile(
     r'<hx-partial hx-target="#([\w-]+)" hx-swap="(\w+)">(.*?)</hx-partial>', re.DOTALL
 )
 FRAGMENTS = {"HX-Request": "true"}
-PAGES = (
-    "/",
-    "/definitions/order-listing/",
-    "/definitions/order-listing/versions/",
-    "/processes/",
-    "/processes/{order}/",
-    "/processes/{order}/messages/",
-    "/processes/{order}/repair/",
-    "/processes/{order}/secrets/",
-    "/views/",
-    "/tokens/",
-    "/waits/",
-    "/stalled/",
-    "/decisions/",
-    "/events/",
-    "/events/send/",
-    "/failures/",
-    "/failures/{cause}/",
+PAGES = tuple(
+    words(
+        """/ /definitions/order-listing/ /definitions/order-listing/versions/ /processes/
+        /processes/{order}/ /processes/{order}/messages/ /processes/{order}/repair/
+        /processes/{order}/secrets/ /views/ /tokens/ /waits/ /stalled/ /decisions/
+        /events/ /events/send/ /failures/ /failures/{cause}/"""
+    )
 )
 
 
 @pytest.fixture
 def order() -> str:
     placed = place_order(Destination.BOTH, "50 MWh")
-    drain()
+    run()
     return str(placed.process_id)
 
 
@@ -55,16 +44,15 @@ def escalation(order: str) -> dict[str, Any]:
     return {"key": uuid4(), "reason": "late", "revision": revision}
 
 
-@pytest.mark.parametrize("address", PAGES)
+@cases("address", *PAGES)
 def test_every_part_that_is_sent_has_its_place_in_the_page(
-    address: str, order: str, client: Client, operator: User
+    address: str, order: str, operating: Client
 ) -> None:
-    client.force_login(operator)
     cause = Incident.objects.latest("pk").fingerprint
     place = address.format(order=order, cause=cause)
 
-    whole = client.get(place).content.decode()
-    sent = client.get(f"{place}?since=0", headers=FRAGMENTS).content.decode()
+    whole = operating.read(place)
+    sent = operating.read(f"{place}?since=0", headers=FRAGMENTS)
 
     parts = PART.findall(sent)
     assert PART.sub("", sent) == ""
@@ -77,31 +65,11 @@ def test_every_part_that_is_sent_has_its_place_in_the_page(
 def test_every_page_has_live_parts_and_no_second_file_for_them() -> None:
     pages = Path(settings.BASE_DIR, "templates/monitoring")
 
-    assert sorted(path.parent.name for path in pages.glob("*/page.html")) == [
-        "audit",
-        "begin_operation",
-        "compared",
-        "decisions",
-        "definition",
-        "events",
-        "failure_group",
-        "failures",
-        "find",
-        "home",
-        "instance",
-        "instances",
-        "messages",
-        "operation",
-        "operations",
-        "repair",
-        "revealed",
-        "saved_views",
-        "send_event",
-        "stalled",
-        "tokens",
-        "versions",
-        "waits",
-    ]
+    assert sorted(path.parent.name for path in pages.glob("*/page.html")) == words(
+        """audit begin_operation compared decisions definition events failure_group failures
+        find home instance instances messages operation operations repair revealed
+        saved_views send_event stalled tokens versions waits"""
+    )
     assert [
         str(path)
         for path in pages.rglob("*.html")
@@ -110,25 +78,23 @@ def test_every_page_has_live_parts_and_no_second_file_for_them() -> None:
 
 
 def test_a_message_for_the_next_page_is_not_taken_by_an_open_one(
-    order: str, client: Client, operator: User
+    order: str, operating: Client
 ) -> None:
-    client.force_login(operator)
-    client.post(f"/processes/{order}/escalate/", escalation(order))
+    operating.post(f"/processes/{order}/escalate/", escalation(order))
 
-    sent = client.get(f"/processes/{order}/?since=0", headers=FRAGMENTS)
-    shown = client.get(f"/processes/{order}/").content.decode()
+    sent = operating.get(f"/processes/{order}/?since=0", headers=FRAGMENTS)
+    shown = operating.read(f"/processes/{order}/")
 
     assert b"Escalated." not in sent.content
     assert "Escalated." in shown
 
 
 def test_the_answer_to_a_button_brings_the_page_up_to_date(
-    order: str, client: Client, operator: User
+    order: str, operating: Client
 ) -> None:
-    client.force_login(operator)
     form = escalation(order)
 
-    answer = client.post(f"/processes/{order}/escalate/", form, headers=FRAGMENTS)
+    answer = operating.post(f"/processes/{order}/escalate/", form, headers=FRAGMENTS)
 
     said, *parts = answer.content.decode().split('<hx-partial hx-target="#nav"')
     assert "Escalated." in said

@@ -2,49 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from uuid import UUID
 
 import pytest
-from django.contrib.auth.models import User
-from django.db import connection
-from django.test import Client
 from django.utils import timezone
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring.queries.instance import diagram, past, taken, timeline, transitions
-from orchestrator.engine.drain import drain
-from tests.services import emptying
+from orchestrator.testing import run
+from tests.services.cases import words
+from tests.services.client import Client
 from tests.services.long_history import lengthen
 from tests.services.looked_at import looked_at
 from tests.services.sizes import size
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 SHORT = 500
-LONG = size(usual=20_000, full=50_000)
+LONG = size(usual=4_000, full=50_000)
 FEW = 40
 """What one look takes at most, so that a short history is long enough for each of them."""
 
 LOOKS = [
+    *words(
+        """?at=1 ?at={middle} ?at={last} ?at={middle}&beside=now ?before={middle}
+        ledger-rows?before={last} ledger-rows?before={middle}
+        ledger-rows?before={middle}&at={middle} picture.svg?at={middle}"""
+    ),
     "",
-    "?at=1",
-    "?at={middle}",
-    "?at={last}",
-    "?at={middle}&beside=now",
-    "?before={middle}",
-    "ledger-rows?before={last}",
-    "ledger-rows?before={middle}",
-    "ledger-rows?before={middle}&at={middle}",
-    "picture.svg?at={middle}",
 ]
 
 
-@pytest.fixture
-def processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[int, UUID]]:
+@pytest.fixture(scope="module")
+def histories(module_db: None) -> dict[int, UUID]:
     """Return two processes by the number of their transitions, the newer events of the longer one."""
+    now = timezone.now()
+    ends = {SHORT: now - timedelta(seconds=LONG + 60), LONG: now}
+    found = {}
+    for number, end in ends.items():
+        found[number] = place_order(Destination.EXTERNAL, f"{number} MWh").process_id
+        run()
+        lengthen(found[number], number, end)
+    return found
+
+
+@pytest.fixture
+def processes(
+    histories: dict[int, UUID], monkeypatch: pytest.MonkeyPatch
+) -> dict[int, UUID]:
+    """Return them, where one look takes few at most."""
     for module, name, most in (
         (taken, "LOOKED_AT", FEW),
         (past, "VISITS", FEW),
@@ -54,25 +62,16 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[int, UUID]]:
         (transitions, "SHORT", FEW),
     ):
         monkeypatch.setattr(module, name, most)
-    now = timezone.now()
-    ends = {SHORT: now - timedelta(seconds=LONG + 60), LONG: now}
-    found = {}
-    for number, end in ends.items():
-        found[number] = place_order(Destination.EXTERNAL, f"{number} MWh").process_id
-        drain()
-        lengthen(found[number], number, end)
-    yield found
-    emptying.empty(connection)  # these rows are not the engine's
+    return histories
 
 
-@pytest.fixture
-def signed_in(client: Client, administrator: User) -> Client:
-    client.force_login(administrator)
-    return client
+@pytest.fixture(autouse=True)
+def invariants() -> None:
+    """Ask for none: these rows are not the engine's."""
 
 
 def test_s4_4_no_look_at_a_process_grows_with_its_history(
-    processes: dict[int, UUID], signed_in: Client
+    processes: dict[int, UUID], admin: Client
 ) -> None:
     grown = []
     for look in LOOKS:
@@ -82,7 +81,7 @@ def test_s4_4_no_look_at_a_process_grows_with_its_history(
             path = f"/processes/{pk}/{place}"
 
             def get(path: str = path) -> None:
-                assert signed_in.get(path).status_code == 200
+                assert admin.get(path).status_code == 200
 
             get()  # what is kept is there then
             found[number] = looked_at(get)
@@ -94,11 +93,11 @@ def test_s4_4_no_look_at_a_process_grows_with_its_history(
 
 
 def test_s4_4_the_middle_of_a_long_ledger_has_all_that_happened_there(
-    processes: dict[int, UUID], signed_in: Client
+    processes: dict[int, UUID], admin: Client
 ) -> None:
     pk, middle = processes[LONG], LONG // 2
 
-    rows = signed_in.get(f"/processes/{pk}/ledger-rows?before={middle}")
+    rows = admin.get(f"/processes/{pk}/ledger-rows?before={middle}")
     text = rows.content.decode()
 
     for revision in range(middle - 50, middle):
@@ -108,9 +107,9 @@ def test_s4_4_the_middle_of_a_long_ledger_has_all_that_happened_there(
 
 
 def test_s4_3_the_page_of_a_long_history_says_what_it_has_looked_at(
-    processes: dict[int, UUID], signed_in: Client
+    processes: dict[int, UUID], admin: Client
 ) -> None:
-    text = signed_in.get(f"/processes/{processes[LONG]}/").content.decode()
+    text = admin.read(f"/processes/{processes[LONG]}/")
 
     assert "the first 40 transitions and the last 40" in text
     assert "Only the visits around this moment are drawn" in text

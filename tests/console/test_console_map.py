@@ -5,15 +5,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from html import unescape
-from typing import Any
 from urllib.parse import urlencode
 from xml.etree import ElementTree as ET
 
 import pytest
-from django.contrib.auth.models import User
 from django.db.models import F
 from django.http import Http404, QueryDict
-from django.test import Client
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
@@ -31,18 +28,16 @@ from monitoring.queries.definition.window import Passed
 from monitoring.queries.graphs import graph_of
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import page_of
-from orchestrator import start_process
-from orchestrator.engine.drain import drain
 from orchestrator.models import Definition, ProcessInstance, StepRun
+from orchestrator.testing import run
 from orchestrator.testing.clock import age
-from tests.apps.every_construct.fixtures import helpdesk
-from tests.apps.every_construct.processes import Inquiry
+from tests.apps.every_construct.desk import inquiry
 from tests.apps.made_from_input.processes import Housekeeping
 from tests.apps.patterns.desk import go_on, launch
 from tests.apps.process_managers.fixtures import known
 from tests.browser.samples import HARMFUL, orders
-
-__all__ = ["helpdesk"]
+from tests.services.cases import cases
+from tests.services.client import Client, Read
 
 pytestmark = [
     pytest.mark.django_db,
@@ -63,14 +58,11 @@ def housekeeping() -> Iterator[None]:
 
 
 @pytest.fixture
-def read(client: Client, viewer: User) -> Callable[..., str]:
+def read(viewing: Client) -> Read:
     """Reads the page of a definition as somebody who may only look."""
-    client.force_login(viewer)
 
     def page(name: str, query: str = "", **headers: str) -> str:
-        answer = client.get(f"/definitions/{name}/{query}", headers=headers)
-        assert answer.status_code == 200
-        return answer.content.decode()
+        return viewing.read(f"/definitions/{name}/{query}", headers=headers)
 
     return page
 
@@ -86,12 +78,6 @@ def later() -> Iterator[Callable[[timedelta], None]]:
 
     yield pass_by
     age(-sum(passed, timedelta()))
-
-
-def inquiry(ticket: str = "T-1", **more: Any) -> ProcessInstance:
-    receipt = start_process(Inquiry, Inquiry.Input(ticket, **more))
-    drain()
-    return ProcessInstance.objects.get(pk=receipt.process_id)
 
 
 def shown(name: str, **given: str) -> DefinitionPage:
@@ -145,7 +131,7 @@ def test_s2_1_a_window_has_what_was_finished_in_it(
     orders()
     later(timedelta(hours=3))
     place_order(Destination.INTERNAL, "lately")
-    drain()
+    run()
 
     assert numbers(ORDERS)["Completed"] == {"finished": "✓1"}
     assert numbers(ORDERS, window="day")["Completed"] == {"finished": "✓2"}
@@ -155,9 +141,7 @@ def test_s2_1_a_window_has_what_was_finished_in_it(
     assert numbers(ORDERS)["AwaitingExternalCreation"] == {"failed": "!2"}
 
 
-def test_s2_1_a_version_has_the_numbers_of_its_own_processes_alone(
-    read: Callable[..., str],
-) -> None:
+def test_s2_1_a_version_has_the_numbers_of_its_own_processes_alone(read: Read) -> None:
     orders()
     now = Definition.objects.get(name=ORDERS)
     graph = replace(OrderListing.graph(), version=now.version + 1, edges=())
@@ -184,7 +168,7 @@ def test_s2_1_a_version_has_the_numbers_of_its_own_processes_alone(
 
 
 def test_s2_1_where_each_input_makes_a_graph_the_numbers_are_of_the_one_that_is_drawn(
-    read: Callable[..., str],
+    read: Read,
 ) -> None:
     first = go_on(launch(Housekeeping, "short", "copy", 0, 0))
     second = go_on(launch(Housekeeping, "long", "copy", 0, 30))
@@ -215,11 +199,11 @@ def test_s2_1_beyond_what_is_looked_at_a_number_says_at_least(
 
 
 def test_s2_1_of_many_transitions_one_in_so_many_stands_for_the_others(
-    monkeypatch: pytest.MonkeyPatch, read: Callable[..., str]
+    monkeypatch: pytest.MonkeyPatch, read: Read
 ) -> None:
     for number in range(20):
         place_order(Destination.INTERNAL, str(number))
-    drain()
+    run()
     monkeypatch.setattr(windows, "LOOKED_AT", 12)
 
     found = numbers(ORDERS)
@@ -253,7 +237,7 @@ def test_s2_1_the_steps_of_a_large_graph_are_counted_together(
 
 @pytest.mark.parametrize("window", ["hour", "week"])
 def test_s2_2_each_number_is_that_of_the_list_it_opens(
-    window: str, read: Callable[..., str], later: Callable[[timedelta], None]
+    window: str, read: Read, later: Callable[[timedelta], None]
 ) -> None:
     orders()
     inquiry("T-1")
@@ -275,7 +259,7 @@ def test_s2_2_each_number_is_that_of_the_list_it_opens(
         assert [listed(link, name) for link, _ in cells] == [int(n) for _, n in cells]
 
 
-def test_s2_2_a_step_opens_those_that_are_in_it_now(read: Callable[..., str]) -> None:
+def test_s2_2_a_step_opens_those_that_are_in_it_now(read: Read) -> None:
     orders()
     text = read(ORDERS)
     links = dict(
@@ -291,7 +275,7 @@ def test_s2_2_a_step_opens_those_that_are_in_it_now(read: Callable[..., str]) ->
 
 
 def test_s2_2_what_the_list_is_narrowed_to_is_a_chip_that_can_be_removed(
-    read: Callable[..., str],
+    read: Read,
 ) -> None:
     orders()
     link = next(
@@ -316,7 +300,7 @@ def test_s2_2_what_the_list_is_narrowed_to_is_a_chip_that_can_be_removed(
 
 
 def test_s2_2_a_word_that_is_unknown_narrows_nothing_and_breaks_nothing(
-    read: Callable[..., str],
+    read: Read,
 ) -> None:
     orders()
     query = "?step=Completed&doing=nonsense&overlay=nothing&window=%00"
@@ -346,7 +330,7 @@ def test_s2_3_a_failure_rate_is_of_what_finished_or_failed() -> None:
 
 
 def test_s2_3_an_overlay_has_its_figure_on_each_step_and_a_scale(
-    read: Callable[..., str], later: Callable[[timedelta], None]
+    read: Read, later: Callable[[timedelta], None]
 ) -> None:
     orders()
     StepRun.objects.filter(node="AwaitingInternalListing").update(
@@ -379,11 +363,11 @@ def test_s2_3_an_overlay_has_its_figure_on_each_step_and_a_scale(
 
 
 def test_s2_4_steps_that_were_never_visited_are_marked_and_how_much_was_looked_at(
-    read: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(3):
         place_order(Destination.INTERNAL, str(number))
-    drain()
+    run()
 
     nodes = shown(ORDERS).state.nodes
     never = {step for step, node in nodes.items() if "is-unvisited" in node.classes}
@@ -399,9 +383,7 @@ def test_s2_4_steps_that_were_never_visited_are_marked_and_how_much_was_looked_a
     assert not any("is-unvisited" in node.classes for node in nodes.values())
 
 
-def test_s2_4_nothing_is_claimed_where_no_process_was_looked_at(
-    read: Callable[..., str],
-) -> None:
+def test_s2_4_nothing_is_claimed_where_no_process_was_looked_at(read: Read) -> None:
     orders()
     ProcessInstance.objects.filter(name=ORDERS).update(name="elsewhere")
 
@@ -411,7 +393,7 @@ def test_s2_4_nothing_is_claimed_where_no_process_was_looked_at(
     ProcessInstance.objects.filter(name="elsewhere").update(name=ORDERS)
 
 
-def test_s2_4_ways_that_nobody_declared_are_marked(read: Callable[..., str]) -> None:
+def test_s2_4_ways_that_nobody_declared_are_marked(read: Read) -> None:
     orders()
     row = Definition.objects.get(name=ORDERS)
     stored, fingerprint = row.graph, row.fingerprint
@@ -454,14 +436,11 @@ def test_s2_4_steps_and_transitions_that_are_not_declared_are_told() -> None:
 # S2.5
 
 
-def test_s2_5_the_files_are_the_view_of_the_address(
-    client: Client, viewer: User
-) -> None:
+def test_s2_5_the_files_are_the_view_of_the_address(viewing: Client) -> None:
     orders()
-    client.force_login(viewer)
 
     def file(form: str, query: str = "") -> str:
-        answer = client.get(f"/definitions/{ORDERS}/picture.{form}{query}")
+        answer = viewing.get(f"/definitions/{ORDERS}/picture.{form}{query}")
         assert answer.status_code == 200
         assert "attachment" in answer["Content-Disposition"]
         return answer.content.decode()
@@ -489,7 +468,7 @@ def test_s2_5_there_is_no_file_of_another_kind() -> None:
         definition_page("nothing", MapFilters(definition="nothing"))
 
 
-@pytest.mark.parametrize("text", HARMFUL)
+@cases("text", *HARMFUL)
 def test_s2_5_no_text_of_a_map_leaves_its_place(text: str) -> None:
     drawing = Drawing(OrderListing.graph())
     node = NodeState(title=text, numbers={"failed": text}, said={"failed": text})

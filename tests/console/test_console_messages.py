@@ -6,9 +6,7 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
-from django.contrib.auth.models import User
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -18,7 +16,6 @@ from monitoring.queries.flow.message import CHILDREN, COMMANDS, PARENT, lane_of
 from monitoring.queries.flow.page import FlowPage, flow_page
 from monitoring.queries.flow.sources import READ, Bound
 from orchestrator import send_event
-from orchestrator.engine.drain import drain
 from orchestrator.models import (
     CommandStatus,
     Delivery,
@@ -26,8 +23,10 @@ from orchestrator.models import (
     IssuedCommand,
     ProcessInstance,
 )
+from orchestrator.testing import run
 from tests.browser.samples import HARMFUL
 from tests.services import emptying
+from tests.services.client import Client
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -42,7 +41,7 @@ def invented() -> Iterator[None]:
 def order(key: str = "") -> ProcessInstance:
     """A process whose commands were carried out, and answered."""
     placed = place_order(Destination.BOTH, "50 MWh", key)
-    drain()
+    run()
     return ProcessInstance.objects.get(pk=placed.process_id)
 
 
@@ -142,15 +141,12 @@ def test_commands_of_one_transition_are_one_arrow_that_says_how_many(
     assert (last.name, last.number, last.at_least) == ("Ship", 7, False)
 
 
-def test_of_very_many_it_says_at_least(
-    invented: None, client: Client, operator: User
-) -> None:
+def test_of_very_many_it_says_at_least(invented: None, operating: Client) -> None:
     process = order()
     commands(process, process.revision + 1, 4 * READ)
-    client.force_login(operator)
 
     page = flow_page(process.pk)
-    text = client.get(f"/processes/{process.pk}/messages/").content.decode()
+    text = operating.read(f"/processes/{process.pk}/messages/")
     older = flow_page(process.pk, page.older)
 
     assert page.rows[-1].message.number == READ
@@ -230,14 +226,13 @@ def test_sub_processes_are_started_and_end(invented: None) -> None:
     ] == [("start", PARENT, here), ("end", here, PARENT)]
 
 
-def test_a_long_silence_is_said(invented: None, client: Client, operator: User) -> None:
+def test_a_long_silence_is_said(invented: None, operating: Client) -> None:
     process = order()
     InboxEvent.objects.filter(process=process).order_by("pk").update(
         received_at=timezone.now() - timedelta(hours=3)
     )
-    client.force_login(operator)
 
-    text = client.get(f"/processes/{process.pk}/messages/").content.decode()
+    text = operating.read(f"/processes/{process.pk}/messages/")
 
     assert "without a message" in text
 
@@ -251,7 +246,7 @@ def test_many_sources_share_a_lane() -> None:
             source=f"source {number}",
             process_id=process.pk,
         )
-    drain()
+    run()
 
     page = flow_page(process.pk)
 
@@ -261,17 +256,14 @@ def test_many_sources_share_a_lane() -> None:
 
 
 @pytest.mark.parametrize("text", HARMFUL)
-def test_harmful_texts_are_texts(
-    invented: None, text: str, client: Client, operator: User
-) -> None:
+def test_harmful_texts_are_texts(invented: None, text: str, operating: Client) -> None:
     process = order()
     InboxEvent.objects.filter(process=process).update(
         source=text[:100], type=text[:100]
     )
     IssuedCommand.objects.filter(instance=process).update(type=text[:100], error=text)
-    client.force_login(operator)
 
-    html = client.get(f"/processes/{process.pk}/messages/").content.decode()
+    html = operating.read(f"/processes/{process.pk}/messages/")
 
     assert text not in html or not re.search(r"[<>]", text)
 
@@ -280,20 +272,16 @@ def test_harmful_texts_are_texts(
     "before",
     ["", "x", "1-2", "-1--1--1", f"{9**40}-{9**40}-{9**40}", "0-0-0", "1-1-\0"],
 )
-def test_a_place_that_is_none_is_no_mistake(
-    before: str, client: Client, operator: User
-) -> None:
+def test_a_place_that_is_none_is_no_mistake(before: str, operating: Client) -> None:
     process = order()
-    client.force_login(operator)
 
-    answer = client.get(f"/processes/{process.pk}/messages/", {"before": before})
+    answer = operating.get(f"/processes/{process.pk}/messages/", {"before": before})
 
     assert answer.status_code == 200
 
 
-def test_an_unknown_process_has_no_messages(client: Client, operator: User) -> None:
-    client.force_login(operator)
-    assert client.get(f"/processes/{uuid4()}/messages/").status_code == 404
+def test_an_unknown_process_has_no_messages(operating: Client) -> None:
+    assert operating.get(f"/processes/{uuid4()}/messages/").status_code == 404
 
 
 def test_a_place_is_read_as_it_is_written() -> None:

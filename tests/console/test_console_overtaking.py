@@ -4,7 +4,6 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 from django.urls import reverse
 from django.utils.html import strip_tags
 
@@ -23,6 +22,7 @@ from tests.apps.process_managers.messages import (
     ParcelPacked,
     ParcelScanned,
 )
+from tests.services.client import Client
 
 __all__ = ["known", "trips"]
 

@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 from django.urls import reverse
 from django.utils.html import strip_tags
 
@@ -22,6 +21,7 @@ from tests.apps.patterns.desk import launch
 from tests.apps.process_managers.desk import place, tell
 from tests.apps.process_managers.messages import ParcelDelivered, ParcelScanned
 from tests.apps.richer_steps.processes import Paid, Paying
+from tests.services.client import Client
 
 __all__ = ["known", "trips"]
 
@@ -37,9 +37,7 @@ def payments() -> Iterator[None]:
 
 def page(client: Client, operator: User, process: ProcessInstance) -> str:
     client.force_login(operator)
-    found = client.get(
-        reverse("monitoring:instance", args=[process.pk])
-    ).content.decode()
+    found = client.read(reverse("monitoring:instance", args=[process.pk]))
     return " ".join(strip_tags(found).split())
 
 

@@ -10,9 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.contrib.auth.models import User
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from monitoring.diagrams import DiagramState
@@ -24,18 +22,18 @@ from monitoring.queries.instance.visits import RunFilters
 from monitoring.queries.instance.workflow import workflow_then, workflow_view
 from orchestrator import start_process
 from orchestrator.definition import Workflow, ask, start
-from orchestrator.engine.drain import drain
 from orchestrator.models import Definition, ProcessInstance
 from orchestrator.signals import Change, committed
-from orchestrator.testing import registered
+from orchestrator.testing import registered, run
 from tests.apps.patterns.desk import insist, launch
 from tests.apps.random_graphs.processes import RandomGraph
 from tests.browser.samples import orders
+from tests.services.client import Client
 from tests.services.sizes import size
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SEEDS = range(size(10, full=40))
+SEEDS = range(size(4, full=40))
 AT_WORK = {"is-ready": "is-running", "is-retrying": "is-running"}
 """No row keeps whether a worker had taken a step that was ready, or one that is tried again."""
 
@@ -145,21 +143,20 @@ def test_s4_3_each_checkpoint_of_an_order_is_told_as_it_was_seen() -> None:
 
 @pytest.mark.parametrize("kind", ["order", "graph"])
 def test_s4_3_the_page_shows_each_moment_and_says_that_it_is_past(
-    kind: str, client: Client, administrator: User
+    kind: str, admin: Client
 ) -> None:
     if kind == "order":
         process = ProcessInstance.objects.get(pk=orders()["completed"].process_id)
     else:
         process = insist(launch(RandomGraph, 1, 12), 4)
-    client.force_login(administrator)
 
     for revision in range(1, process.revision + 1):
-        text = client.get(f"/processes/{process.pk}/?at={revision}").content.decode()
+        text = admin.read(f"/processes/{process.pk}/?at={revision}")
         assert "You are looking at the past." in text
         assert f'data-revision="{revision}"' in text
         assert f'id="revision-{revision}"' in text
         assert f'id="revision-{revision + 1}"' not in text
-    text = client.get(f"/processes/{process.pk}/").content.decode()
+    text = admin.read(f"/processes/{process.pk}/")
     assert "You are looking at the past." not in text
 
 
@@ -167,27 +164,23 @@ def test_s4_3_the_page_shows_each_moment_and_says_that_it_is_past(
     "asked", ["0", "-1", "99999999999", "x", "1.5", "\u0661", "%00"]
 )
 def test_s4_3_a_moment_that_never_was_is_answered_with_now_and_a_word(
-    asked: str, client: Client, administrator: User
+    asked: str, admin: Client
 ) -> None:
     process = ProcessInstance.objects.get(pk=orders()["completed"].process_id)
-    client.force_login(administrator)
 
-    answer = client.get(f"/processes/{process.pk}/?at={asked}")
-
-    assert answer.status_code == 200
-    assert "There is no transition" in answer.content.decode()
+    page = admin.read(f"/processes/{process.pk}/?at={asked}")
+    assert "There is no transition" in page
 
 
 def test_s4_3_what_one_looks_at_in_the_past_is_not_moved_by_what_comes_later(
-    client: Client, administrator: User
+    admin: Client,
 ) -> None:
     process = ProcessInstance.objects.get(pk=orders()["early"].process_id)
-    client.force_login(administrator)
     fragments = {"HX-Request": "true"}
     place = f"/processes/{process.pk}/?at=1&since=1"
 
-    still = client.get(f"{place}&shown=1", headers=fragments).content.decode()
-    moved = client.get(f"{place}&shown=", headers=fragments).content.decode()
+    still = admin.read(f"{place}&shown=1", headers=fragments)
+    moved = admin.read(f"{place}&shown=", headers=fragments)
 
     looked_at = {"state", "header", "ledger", "now", "data", "steps"}
     assert not parts(still) & looked_at
@@ -196,12 +189,11 @@ def test_s4_3_what_one_looks_at_in_the_past_is_not_moved_by_what_comes_later(
 
 
 def test_s4_3_in_the_past_no_button_can_be_pressed_and_each_says_why(
-    client: Client, administrator: User
+    admin: Client,
 ) -> None:
     process = ProcessInstance.objects.get(pk=orders()["failed"].process_id)
-    client.force_login(administrator)
 
-    text = client.get(f"/processes/{process.pk}/?at=1").content.decode()
+    text = admin.read(f"/processes/{process.pk}/?at=1")
 
     buttons = re.findall(r"<button[^>]*data-opens=[^>]*>", text)
     assert buttons
@@ -209,15 +201,12 @@ def test_s4_3_in_the_past_no_button_can_be_pressed_and_each_says_why(
     assert "You look at the past" in text
 
 
-def test_s4_3_the_picture_of_a_moment_is_a_file_that_says_which(
-    client: Client, administrator: User
-) -> None:
+def test_s4_3_the_picture_of_a_moment_is_a_file_that_says_which(admin: Client) -> None:
     process = ProcessInstance.objects.get(pk=orders()["completed"].process_id)
-    client.force_login(administrator)
     address = f"/processes/{process.pk}/picture.svg"
 
-    first = client.get(f"{address}?at=1")
-    now = client.get(address)
+    first = admin.get(f"{address}?at=1")
+    now = admin.get(address)
 
     text = first.content.decode()
     assert "-at-1.svg" in first["Content-Disposition"]
@@ -225,20 +214,15 @@ def test_s4_3_the_picture_of_a_moment_is_a_file_that_says_which(
     assert current(text) != current(now.content.decode())
     assert "Transition" not in now.content.decode()
     for never in ("0", "99", "x"):
-        assert client.get(f"{address}?at={never}").status_code == 404
+        assert admin.get(f"{address}?at={never}").status_code == 404
 
 
-def test_s4_3_beside_now_is_sent_what_has_its_place_in_the_page(
-    client: Client, administrator: User
-) -> None:
+def test_s4_3_beside_now_is_sent_what_has_its_place_in_the_page(admin: Client) -> None:
     process = ProcessInstance.objects.get(pk=orders()["early"].process_id)
-    client.force_login(administrator)
     for place in ("?at=1&beside=now", "?beside=now"):
         address = f"/processes/{process.pk}/{place}"
-        whole = client.get(address).content.decode()
-        sent = client.get(
-            f"{address}&since=1&shown=", headers={"HX-Request": "true"}
-        ).content.decode()
+        whole = admin.read(address)
+        sent = admin.read(f"{address}&since=1&shown=", headers={"HX-Request": "true"})
 
         assert "state-now" in parts(sent)
         assert "drawing-now" not in parts(sent)
@@ -281,7 +265,7 @@ def queries_of(definition: type[Workflow]) -> int:
     """Return how many queries it takes to tell how a process stood where all its questions were open."""
     with registered(definition):
         receipt = start_process(definition, None)
-        drain()
+        run()
         process = ProcessInstance.objects.get(pk=receipt.process_id)
         moment = moment_of(process, process.revision)
         assert moment is not None

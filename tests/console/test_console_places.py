@@ -4,9 +4,8 @@ import re
 from html import unescape
 
 import pytest
-from django.contrib.auth.models import User
 from django.db.models import Model
-from django.test import Client, override_settings
+from django.test import override_settings
 from django.urls import clear_script_prefix, reverse, set_script_prefix
 
 from examples.order_listing.models import Order
@@ -22,6 +21,8 @@ from orchestrator.models import (
     StepRun,
 )
 from tests.browser.samples import orders
+from tests.services.cases import cases
+from tests.services.client import Client
 
 pytestmark = pytest.mark.django_db
 
@@ -50,30 +51,27 @@ def links(page: str) -> list[str]:
     return [unescape(address) for address in found]
 
 
-@pytest.mark.parametrize("model", MODELS)
+@cases("model", *MODELS)
 def test_each_row_of_a_list_leads_to_its_page(
-    model: type[Model], placed: dict[str, Order], client: Client, administrator: User
+    model: type[Model], placed: dict[str, Order], admin: Client
 ) -> None:
-    client.force_login(administrator)
-
-    found = links(client.get(admin_page(model, "changelist")).content.decode())
+    found = links(admin.read(admin_page(model, "changelist")))
 
     rows = model._default_manager.all()
     if model is IssuedCommand:  # the list is about those of processes
         rows = rows.filter(instance__isnull=False)
     assert len(found) == rows.count()
     for address in dict.fromkeys(found):
-        assert client.get(address).status_code == 200
+        assert admin.get(address).status_code == 200
 
 
-@pytest.mark.parametrize("model", MODELS)
+@cases("model", *MODELS)
 def test_the_page_of_a_row_has_the_link_too(
-    model: type[Model], placed: dict[str, Order], client: Client, administrator: User
+    model: type[Model], placed: dict[str, Order], admin: Client
 ) -> None:
-    client.force_login(administrator)
     row = model._default_manager.all()[0]
 
-    page = client.get(admin_page(model, "change", row.pk)).content.decode()
+    page = admin.read(admin_page(model, "change", row.pk))
 
     assert place_of(row) in unescape(page)
 
@@ -103,13 +101,11 @@ def test_without_a_console_there_are_no_links(placed: dict[str, Order]) -> None:
     assert place_of(ProcessInstance.objects.all()[0]) == ""
 
 
-@pytest.mark.parametrize("model", [ProcessInstance, StepRun, Incident])
+@cases("model", ProcessInstance, StepRun, Incident)
 def test_lists_of_the_admin_have_steps_by_their_names(
-    model: type[Model], placed: dict[str, Order], client: Client, administrator: User
+    model: type[Model], placed: dict[str, Order], admin: Client
 ) -> None:
-    client.force_login(administrator)
-
-    page = client.get(admin_page(model, "changelist")).content.decode()
+    page = admin.read(admin_page(model, "changelist"))
 
     table = page.partition("<tbody>")[2].partition("</tbody>")[0]
     assert "AwaitingExternalCreation" not in table

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 
 from orchestrator.engine.operations import draft_of, propose_repair, stage
 from orchestrator.models import (
@@ -29,6 +28,8 @@ from tests.apps.process_managers.messages import (
 from tests.apps.process_managers.processes import Shipping
 from tests.conftest import OPERATOR_MAY, person
 from tests.engine.test_repair_drafts import MOVE, RETRY, asked
+from tests.services.cases import cases
+from tests.services.client import Client
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
@@ -41,20 +42,12 @@ def trips() -> Iterator[None]:
     yield from known(processes.Trip, processes.Block)
 
 
-@pytest.fixture
-def signed_in(client: Client, operator: User) -> Client:
-    client.force_login(operator)
-    return client
-
-
 def address(process: ProcessInstance, more: str = "") -> str:
     return f"/processes/{process.pk}/repair/{more}"
 
 
 def text(client: Client, process: ProcessInstance, query: str = "") -> str:
-    answer = client.get(address(process) + query)
-    assert answer.status_code == 200
-    return answer.content.decode()
+    return client.read(address(process) + query)
 
 
 def put(client: Client, process: ProcessInstance, **given: str) -> Any:
@@ -70,11 +63,11 @@ def form_of(page: str, name: str) -> dict[str, str]:
 
 
 def test_s7_1_opening_the_page_writes_nothing_and_says_which_mode_it_is(
-    signed_in: Client,
+    operating: Client,
 ) -> None:
     parcel = place()
 
-    shown = text(signed_in, parcel)
+    shown = text(operating, parcel)
 
     assert "Repair mode" in shown
     assert "Nothing is staged." in shown
@@ -83,12 +76,12 @@ def test_s7_1_opening_the_page_writes_nothing_and_says_which_mode_it_is(
 
 
 def test_s7_1_what_is_staged_survives_a_reload_and_is_drawn_as_a_ghost(
-    signed_in: Client, operator: User
+    operating: Client, operator: User
 ) -> None:
     parcel = place()
 
-    answer = put(signed_in, parcel, edit="move", target="Missing")
-    shown = text(signed_in, parcel)
+    answer = put(operating, parcel, edit="move", target="Missing")
+    shown = text(operating, parcel)
 
     assert answer.status_code == 302
     assert re.search(
@@ -102,38 +95,35 @@ def test_s7_1_what_is_staged_survives_a_reload_and_is_drawn_as_a_ghost(
 
 
 def test_s7_1_each_is_undone_by_its_button_and_all_are_discarded(
-    signed_in: Client, operator: User
+    operating: Client, operator: User
 ) -> None:
     parcel = place()
     stage(parcel, operator, MOVE)
     stage(parcel, operator, RETRY)
 
-    signed_in.post(address(parcel, "undo/"), {"place": "0"})
+    operating.post(address(parcel, "undo/"), {"place": "0"})
     assert draft_of(parcel, operator).edits == [RETRY]  # type: ignore[union-attr]  # it is there
-    signed_in.post(address(parcel, "discard/"))
+    operating.post(address(parcel, "discard/"))
     assert draft_of(parcel, operator) is None
 
 
-@pytest.mark.parametrize(
+@cases(
     "staged",
-    [
-        [{"edit": "move", "target": "OnTheWay"}, {"edit": "retry"}],
-        [{"edit": "event", "target": "ParcelPacked", "value": '{"weight": 1}'}] * 2,
-    ],
-    ids=["others", "alike"],
+    [{"edit": "move", "target": "OnTheWay"}, {"edit": "retry"}],
+    [{"edit": "event", "target": "ParcelPacked", "value": '{"weight": 1}'}] * 2,
 )
 def test_s7_1_a_button_that_is_pressed_twice_takes_one_edit_out(
-    staged: list[dict[str, str]], signed_in: Client, operator: User
+    staged: list[dict[str, str]], operating: Client, operator: User
 ) -> None:
     parcel = place()
     for edit in staged:
-        assert put(signed_in, parcel, **edit).status_code == 302
-    form = undo_of(signed_in, parcel)
+        assert put(operating, parcel, **edit).status_code == 302
+    form = undo_of(operating, parcel)
 
     for _ in range(2):
-        signed_in.post(address(parcel, "undo/"), form)
+        operating.post(address(parcel, "undo/"), form)
     assert len(draft_of(parcel, operator).edits) == 1  # type: ignore[union-attr]  # it is there
-    signed_in.post(address(parcel, "undo/"), undo_of(signed_in, parcel))
+    operating.post(address(parcel, "undo/"), undo_of(operating, parcel))
     assert draft_of(parcel, operator) is None
 
 
@@ -147,30 +137,30 @@ def undo_of(client: Client, parcel: ProcessInstance) -> dict[str, str]:
 
 
 def test_s7_2_the_summary_has_the_difference_and_warns_of_what_runs_again(
-    signed_in: Client,
+    operating: Client,
 ) -> None:
     parcel = underway()
     tell(parcel, ParcelScanned("P-1", "Osaka"))
     data = {**parcel.data, "note": "by hand"}
-    put(signed_in, parcel, edit="data", value=json.dumps(data))
-    put(signed_in, parcel, edit="event", target="ParcelScanned",
+    put(operating, parcel, edit="data", value=json.dumps(data))
+    put(operating, parcel, edit="event", target="ParcelScanned",
         value='{"parcel_id": "P-1", "place": "Kobe"}')  # fmt: skip
 
-    shown = text(signed_in, parcel)
+    shown = text(operating, parcel)
 
     assert "<ins>by hand</ins>" in shown
     assert re.search(r'class="wrong".*CountScan.*not idempotent', shown, re.DOTALL)
 
 
 def test_s7_3_the_form_applies_all_of_it_with_one_row(
-    signed_in: Client, operator: User
+    operating: Client, operator: User
 ) -> None:
     parcel = place()
-    put(signed_in, parcel, edit="data", value=json.dumps({**parcel.data, "note": "x"}))
-    put(signed_in, parcel, edit="move", target="OnTheWay")
-    form = form_of(text(signed_in, parcel), 'id="apply"')
+    put(operating, parcel, edit="data", value=json.dumps({**parcel.data, "note": "x"}))
+    put(operating, parcel, edit="move", target="OnTheWay")
+    form = form_of(text(operating, parcel), 'id="apply"')
 
-    answer = signed_in.post(address(parcel), {**form, "reason": "the event was lost"})
+    answer = operating.post(address(parcel), {**form, "reason": "the event was lost"})
 
     parcel.refresh_from_db()
     assert answer.status_code == 302
@@ -178,63 +168,62 @@ def test_s7_3_the_form_applies_all_of_it_with_one_row(
     action = OperatorAction.objects.get()
     assert (action.action, action.reason) == ("repair", "the event was lost")
     assert not Repair.objects.exists()
-    ledger = signed_in.get(f"/processes/{parcel.pk}/").content.decode()
+    ledger = operating.read(f"/processes/{parcel.pk}/")
     assert ledger.count("Repair by operator") == 1
 
 
 def test_s7_3_a_process_that_has_moved_is_told_of_and_not_repaired(
-    signed_in: Client, operator: User
+    operating: Client, operator: User
 ) -> None:
     parcel = place()
     stage(parcel, operator, {"edit": "move", "target": "Missing"})
-    form = form_of(text(signed_in, parcel), 'id="apply"')
+    form = form_of(text(operating, parcel), 'id="apply"')
     tell(parcel, ParcelPacked(3))
 
-    answer = signed_in.post(address(parcel), {**form, "reason": "x"})
+    answer = operating.post(address(parcel), {**form, "reason": "x"})
     assert answer.status_code == 409
     assert "ParcelPacked" in answer.content.decode()
-    shown = text(signed_in, parcel)
+    shown = text(operating, parcel)
     assert "The process has moved since you began" in shown
     seen = form_of(shown, "look-again")
-    assert signed_in.post(address(parcel, "look-again/"), seen).status_code == 302
-    assert "The process has moved since you began" not in text(signed_in, parcel)
+    assert operating.post(address(parcel, "look-again/"), seen).status_code == 302
+    assert "The process has moved since you began" not in text(operating, parcel)
 
 
 def test_s7_3_who_has_looked_at_a_page_that_is_over_is_asked_to_look_again(
-    signed_in: Client, operator: User
+    operating: Client, operator: User
 ) -> None:
     parcel = place()
     stage(parcel, operator, {"edit": "move", "target": "Missing"})
     tell(parcel, ParcelPacked(3))
-    seen = form_of(text(signed_in, parcel), "look-again")
+    seen = form_of(text(operating, parcel), "look-again")
     tell(parcel, ParcelDelivered(parcel.correlation_key))
 
-    assert signed_in.post(address(parcel, "look-again/"), seen).status_code == 302
+    assert operating.post(address(parcel, "look-again/"), seen).status_code == 302
 
-    assert "The process has moved since you began" in text(signed_in, parcel)
+    assert "The process has moved since you began" in text(operating, parcel)
 
 
 def test_s7_3_a_viewer_sees_the_buttons_with_the_reason_why_not(
-    viewer: User, client: Client
+    viewing: Client,
 ) -> None:
     parcel = place()
-    client.force_login(viewer)
 
-    shown = text(client, parcel)
+    shown = text(viewing, parcel)
 
     assert "Your account may not do this." in shown
     assert shown.count('disabled aria-describedby="no-staging"') == 4
-    assert put(client, parcel, edit="retry").status_code == 403
+    assert put(viewing, parcel, edit="retry").status_code == 403
     assert not Repair.objects.exists()
 
 
 def test_s7_5_a_mistake_stands_at_its_field_with_what_was_written(
-    signed_in: Client,
+    operating: Client,
 ) -> None:
     parcel = place()
     data = json.dumps({**parcel.data, "courier": "nobody"})
 
-    answer = put(signed_in, parcel, edit="data", value=data)
+    answer = put(operating, parcel, edit="data", value=data)
 
     shown = answer.content.decode()
     assert answer.status_code == 400
@@ -243,13 +232,11 @@ def test_s7_5_a_mistake_stands_at_its_field_with_what_was_written(
     assert "nobody&quot;" in shown
 
 
-@pytest.mark.parametrize(
-    "value", ["", "{", "NaN", '{"a": 1, "a": 2}', "[" * 100, '"\\u0000"', HOSTILE, "\ud800"]
-)  # fmt: skip
-def test_s7_5_what_is_no_json_is_told_as_text(value: str, signed_in: Client) -> None:
+@cases("value", "", "{", "NaN", '{"a": 1, "a": 2}', "[" * 100, '"\\u0000"', HOSTILE, "\ud800")  # fmt: skip
+def test_s7_5_what_is_no_json_is_told_as_text(value: str, operating: Client) -> None:
     parcel = place()
 
-    answer = signed_in.post(
+    answer = operating.post(
         address(parcel, "stage/"),
         f"edit=data&value={value}".encode("utf-8", "surrogatepass"),
         content_type="application/x-www-form-urlencoded",
@@ -259,32 +246,30 @@ def test_s7_5_what_is_no_json_is_told_as_text(value: str, signed_in: Client) -> 
     assert HOSTILE not in answer.content.decode()
 
 
-@pytest.mark.parametrize(
-    ("name", "given", "status"),
-    [
-        ("stage", {}, 409),
-        ("stage", {"edit": HOSTILE}, 409),
-        ("stage", {"edit": "move", "target": "x" * 500}, 409),
-        ("stage", {"edit": "move", "target": HOSTILE}, 400),
-        ("undo", {"place": "x"}, 302),
-        ("undo", {"place": "²"}, 302),
-        ("undo", {}, 302),
-        ("nothing", {}, 404),
-    ],
+@cases(
+    "name, given, status",
+    ("stage", {}, 409),
+    ("stage", {"edit": HOSTILE}, 409),
+    ("stage", {"edit": "move", "target": "x" * 500}, 409),
+    ("stage", {"edit": "move", "target": HOSTILE}, 400),
+    ("undo", {"place": "x"}, 302),
+    ("undo", {"place": "²"}, 302),
+    ("undo", {}, 302),
+    ("nothing", {}, 404),
 )
 def test_s7_5_hostile_forms_are_answered(
-    name: str, given: dict[str, str], status: int, signed_in: Client
+    name: str, given: dict[str, str], status: int, operating: Client
 ) -> None:
     parcel = place()
 
-    answer = signed_in.post(address(parcel, f"{name}/"), given)
+    answer = operating.post(address(parcel, f"{name}/"), given)
 
     assert answer.status_code == status
     assert HOSTILE not in answer.content.decode()
 
 
-def test_s7_5_steps_that_cannot_be_chosen_say_why(signed_in: Client) -> None:
-    shown = text(signed_in, place())
+def test_s7_5_steps_that_cannot_be_chosen_say_why(operating: Client) -> None:
+    shown = text(operating, place())
 
     (ordered,) = re.findall(r'<option value="Ordered"[^>]*>[^<]*', shown)
     assert "disabled" in ordered
@@ -292,17 +277,17 @@ def test_s7_5_steps_that_cannot_be_chosen_say_why(signed_in: Client) -> None:
 
 
 def test_s7_1_a_step_of_a_workflow_is_chosen_and_skipped(
-    signed_in: Client, operator: User
+    operating: Client, operator: User
 ) -> None:
     faults["flight"] = Exception("no line")
     process = finished(processes.Trip)
     faults.clear()
     (run,) = visits(process, "flight")
 
-    shown = text(signed_in, process, "?step=flight")
+    shown = text(operating, process, "?step=flight")
     assert "Stage a skip with this result" in shown
     put(
-        signed_in,
+        operating,
         process,
         edit="skip",
         target=str(run.pk),
@@ -310,45 +295,45 @@ def test_s7_1_a_step_of_a_workflow_is_chosen_and_skipped(
         step="flight",
     )
 
-    assert "<ins>on foot</ins>" in text(signed_in, process)
+    assert "<ins>on foot</ins>" in text(operating, process)
     assert draft_of(process, operator).edits[0]["value"] == "on foot"  # type: ignore[union-attr]  # it is there
 
 
 def test_s7_1_of_many_elements_a_few_are_shown_and_any_is_found_by_its_number(
-    signed_in: Client, django_assert_max_num_queries: Any
+    operating: Client, django_assert_max_num_queries: Any
 ) -> None:
     process = finished(processes.Block, "Ito", 60)
     one = process.step_runs.get(node="reserve", item=7)
 
     with django_assert_max_num_queries(200):
-        shown = text(signed_in, process, "?step=reserve")
+        shown = text(operating, process, "?step=reserve")
     assert shown.count('class="visit"') == 20
     assert f'id="value-{one.pk}"' not in shown
-    found = text(signed_in, process, "?step=reserve&item=7")
+    found = text(operating, process, "?step=reserve&item=7")
     assert found.count('class="visit"') == 1
     assert f'id="value-{one.pk}"' in found
 
 
-def test_s7_3_a_process_whose_code_is_gone_says_so(signed_in: Client) -> None:
+def test_s7_3_a_process_whose_code_is_gone_says_so(operating: Client) -> None:
     parcel = place()
     Definition.objects.update(version=99)
     try:
-        shown = text(signed_in, parcel)
+        shown = text(operating, parcel)
     finally:
         Definition.objects.update(version=1)
     assert "This process cannot be repaired:" in shown
 
 
 def test_s7_4_another_person_applies_what_was_proposed(
-    signed_in: Client, operator: User
+    operating: Client, operator: User
 ) -> None:
     parcel, other = place(), person("other", *OPERATOR_MAY)
     propose_repair(parcel.pk, [MOVE], request=asked(other, reason="it was lost"))
 
-    shown = text(signed_in, parcel)
+    shown = text(operating, parcel)
     assert "Proposed by other" in shown
     form = form_of(shown, f'action="/processes/{parcel.pk}/approve_repair/"')
-    answer = signed_in.post(
+    answer = operating.post(
         f"/processes/{parcel.pk}/approve_repair/", {**form, "reason": "yes"}
     )
 
@@ -357,25 +342,25 @@ def test_s7_4_another_person_applies_what_was_proposed(
 
 
 def test_s7_4_where_two_are_wanted_the_button_proposes(
-    signed_in: Client, operator: User, monkeypatch: pytest.MonkeyPatch
+    operating: Client, operator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Shipping, "repair_needs_approval", True)
     parcel = place()
     stage(parcel, operator, MOVE)
-    form = form_of(text(signed_in, parcel), 'id="apply"')
+    form = form_of(text(operating, parcel), 'id="apply"')
 
-    signed_in.post(f"/processes/{parcel.pk}/propose_repair/", {**form, "reason": "x"})
+    operating.post(f"/processes/{parcel.pk}/propose_repair/", {**form, "reason": "x"})
 
-    shown = text(signed_in, parcel)
+    shown = text(operating, parcel)
     assert "Whoever has proposed it does not apply it." in shown
     parcel.refresh_from_db()
     assert parcel.step == "Packing"
 
 
-def test_s7_1_the_page_of_a_process_leads_to_its_repair(signed_in: Client) -> None:
+def test_s7_1_the_page_of_a_process_leads_to_its_repair(operating: Client) -> None:
     parcel = place()
 
-    shown = signed_in.get(f"/processes/{parcel.pk}/").content.decode()
+    shown = operating.read(f"/processes/{parcel.pk}/")
 
     assert address(parcel) in shown
     assert "repair-dialog" not in shown

@@ -13,11 +13,9 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.http import HttpResponse
-from django.test import Client
 
 from orchestrator import registry, send_event
 from orchestrator.definition import Event
-from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import (
     ActionRequest,
     EventToSend,
@@ -35,40 +33,22 @@ from orchestrator.models import (
     ProcessInstance,
     Verdict,
 )
-from tests.apps.every_construct.fixtures import helpdesk
+from orchestrator.testing import run
 from tests.apps.every_construct.processes import Inquiry
+from tests.apps.process_managers.desk import underway as parcel
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
     CountScan,
-    Courier,
     ParcelOrdered,
-    ParcelPacked,
 )
 from tests.browser.samples import HARMFUL
-
-__all__ = ["helpdesk"]
+from tests.services.cases import cases
+from tests.services.client import Client
+from tests.services.pressing import hidden
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
 REASON = {"reason": "the scanner is down"}
-
-
-def parcel(key: str = "P-1") -> ProcessInstance:
-    """A parcel that is on its way."""
-    send_event(ParcelOrdered(key, Courier.OWN), id=f"{key} ordered")
-    drain()
-    process = ProcessInstance.objects.get(correlation_key=key)
-    send_event(ParcelPacked(3), id=f"{key} packed", process_id=process.pk)
-    drain()
-    process.refresh_from_db()
-    assert process.step == "OnTheWay"
-    return process
-
-
-@pytest.fixture
-def signed_in(client: Client, administrator: User) -> Client:
-    client.force_login(administrator)
-    return client
 
 
 def place(kind: str, **more: Any) -> str:
@@ -77,10 +57,8 @@ def place(kind: str, **more: Any) -> str:
 
 def form(page: str, **changed: Any) -> dict[str, Any]:
     """What the form of a page sends, with some fields filled in."""
-    hidden = r'<input type="hidden"\s+name="(\w+)"\s+value="([^"]*)"'
-    said = {name: value for name, value in re.findall(hidden, page) if name != "query"}
     [id] = re.findall(r'name="event_id" value="([^"]*)"', page)
-    return {**said, "event_id": unescape(id), **changed}
+    return {**hidden(page), "event_id": unescape(id), **changed}
 
 
 SCAN = {"field-parcel_id": "P-1", "field-place": "east"}
@@ -88,14 +66,14 @@ SCAN = {"field-parcel_id": "P-1", "field-place": "east"}
 
 def asked(client: Client, kind: str, **given: Any) -> str:
     """The page after it was asked what an event would do."""
-    page = client.get(place(kind)).content.decode()
+    page = client.read(place(kind))
     answer = client.post(place(kind), form(page, preview="1", **given))
     assert answer.status_code == 200
     return answer.content.decode()
 
 
 def sent(client: Client, kind: str, **given: Any) -> HttpResponse:
-    page = client.get(place(kind)).content.decode()
+    page = client.read(place(kind))
     return client.post(place(kind), form(page, **REASON, **given))  # type: ignore[return-value]
 
 
@@ -110,8 +88,8 @@ def stored() -> tuple[int, ...]:
     return tuple(table.objects.count() for table in tables)
 
 
-def test_s9_4_the_form_has_a_field_for_each_of_the_class(signed_in: Client) -> None:
-    page = signed_in.get(place("ParcelOrdered")).content.decode()
+def test_s9_4_the_form_has_a_field_for_each_of_the_class(admin: Client) -> None:
+    page = admin.read(place("ParcelOrdered"))
 
     fields = re.findall(r'name="field-(\w+)"', page)
     assert fields == ["parcel_id", "courier", "note"]
@@ -121,13 +99,13 @@ def test_s9_4_the_form_has_a_field_for_each_of_the_class(signed_in: Client) -> N
 
 
 def test_s9_4_a_preview_shows_the_transition_and_writes_nothing(
-    signed_in: Client, handler: SetHandler
+    admin: Client, handler: SetHandler
 ) -> None:
     process, called = parcel(), list[Any]()
     handler(CountScan, called.append)
     before = stored()
 
-    page = asked(signed_in, "ParcelScanned", process=process.pk, **SCAN)
+    page = asked(admin, "ParcelScanned", process=process.pk, **SCAN)
 
     said = text_of(page)
     assert "On the way would take it." in said
@@ -141,39 +119,39 @@ def test_s9_4_a_preview_shows_the_transition_and_writes_nothing(
     assert "\neast</textarea>" in page
 
 
-def test_s9_4_a_preview_says_where_it_would_go(signed_in: Client) -> None:
+def test_s9_4_a_preview_says_where_it_would_go(admin: Client) -> None:
     parcel("P-1")
 
     by_key = asked(
-        signed_in, "ParcelDelivered", process="P-1", **{"field-parcel_id": "P-x"}
+        admin, "ParcelDelivered", process="P-1", **{"field-parcel_id": "P-x"}
     )
     assert "from On the way to Delivered" in text_of(by_key)
-    in_event = asked(signed_in, "ParcelDelivered", **{"field-parcel_id": "P-1"})
+    in_event = asked(admin, "ParcelDelivered", **{"field-parcel_id": "P-1"})
     assert "from On the way to Delivered" in text_of(in_event)
-    none = asked(signed_in, "ParcelDelivered", **{"field-parcel_id": "P-9"})
+    none = asked(admin, "ParcelDelivered", **{"field-parcel_id": "P-9"})
     assert "none that takes it: it would be kept" in text_of(none)
     new = asked(
-        signed_in,
+        admin,
         "ParcelOrdered",
         **{"field-parcel_id": "P-9", "field-courier": '"own"'},
     )
     assert "It would start one, which would then stand in Packing." in text_of(new)
     assert "It would issue PackParcel" in text_of(new)
-    early = asked(signed_in, "ParcelPacked", process="P-1", **{"field-weight": "3"})
+    early = asked(admin, "ParcelPacked", process="P-1", **{"field-weight": "3"})
     assert "not expected in On the way: it would be kept" in text_of(early)
-    gone = asked(signed_in, "ParcelPacked", process=uuid4(), **{"field-weight": "3"})
+    gone = asked(admin, "ParcelPacked", process=uuid4(), **{"field-weight": "3"})
     assert "none that takes it" in text_of(gone)
 
 
 def test_s9_4_it_is_sent_to_the_chosen_process_and_audited(
-    signed_in: Client, administrator: User
+    admin: Client, administrator: User
 ) -> None:
     process = parcel()
-    page = asked(signed_in, "ParcelScanned", process=process.pk, **SCAN)
+    page = asked(admin, "ParcelScanned", process=process.pk, **SCAN)
     given = form(page, process=process.pk, **SCAN, **REASON)
 
-    answer = signed_in.post(place("ParcelScanned"), given, follow=True)
-    drain()
+    answer = admin.post(place("ParcelScanned"), given, follow=True)
+    run()
 
     event = InboxEvent.objects.get(source="console")
     assert (event.verdict, event.process_id) == (Verdict.MOVED, process.pk)
@@ -189,16 +167,16 @@ def test_s9_4_it_is_sent_to_the_chosen_process_and_audited(
     )
     assert (row.event_id, row.instance_id) == (event.pk, process.pk)
     assert row.after["type"] == "ParcelScanned"
-    audit = signed_in.get("/audit/").content.decode()
+    audit = admin.read("/audit/")
     assert "Send event" in audit
 
 
-def test_s9_4_by_key_by_definition_and_as_a_start(signed_in: Client) -> None:
+def test_s9_4_by_key_by_definition_and_as_a_start(admin: Client) -> None:
     process = parcel("P-1")
-    sent(signed_in, "ParcelScanned", definition="shipping", process="P-1", **SCAN)
+    sent(admin, "ParcelScanned", definition="shipping", process="P-1", **SCAN)
     start = {"field-parcel_id": "P-2", "field-courier": '"partner"'}
-    sent(signed_in, "ParcelOrdered", definition="shipping", **start)
-    drain()
+    sent(admin, "ParcelOrdered", definition="shipping", **start)
+    run()
 
     scan = InboxEvent.objects.get(source="console", type="ParcelScanned")
     assert (scan.verdict, scan.process_id) == (Verdict.MOVED, process.pk)
@@ -208,13 +186,13 @@ def test_s9_4_by_key_by_definition_and_as_a_start(signed_in: Client) -> None:
     assert started.verdict == Verdict.STARTED
 
 
-def test_s9_4_pressed_twice_it_is_sent_once(signed_in: Client) -> None:
+def test_s9_4_pressed_twice_it_is_sent_once(admin: Client) -> None:
     process = parcel()
-    page = signed_in.get(place("ParcelScanned")).content.decode()
+    page = admin.read(place("ParcelScanned"))
     given = form(page, process=process.pk, **SCAN, **REASON)
 
-    answers = [signed_in.post(place("ParcelScanned"), given) for _ in range(2)]
-    drain()
+    answers = [admin.post(place("ParcelScanned"), given) for _ in range(2)]
+    run()
 
     assert [answer.status_code for answer in answers] == [302, 302]
     assert InboxEvent.objects.filter(source="console").count() == 1
@@ -223,14 +201,14 @@ def test_s9_4_pressed_twice_it_is_sent_once(signed_in: Client) -> None:
 
 
 def test_s9_4_another_form_with_the_same_event_id_sends_nothing_new(
-    signed_in: Client,
+    admin: Client,
 ) -> None:
     process = parcel()
     same = {"process": process.pk, "event_id": "mine", **SCAN}
-    sent(signed_in, "ParcelScanned", **same)
-    again = sent(signed_in, "ParcelScanned", **same)
-    other = sent(signed_in, "ParcelScanned", **{**same, "field-place": "west"})
-    drain()
+    sent(admin, "ParcelScanned", **same)
+    again = sent(admin, "ParcelScanned", **same)
+    other = sent(admin, "ParcelScanned", **{**same, "field-place": "west"})
+    run()
 
     assert again.status_code == 302
     assert other.status_code == 409
@@ -241,18 +219,16 @@ def test_s9_4_another_form_with_the_same_event_id_sends_nothing_new(
     assert said == "it was sent before, and is not sent again"
 
 
-def test_s9_4_it_is_refused_where_the_process_has_moved_since(
-    signed_in: Client,
-) -> None:
+def test_s9_4_it_is_refused_where_the_process_has_moved_since(admin: Client) -> None:
     process = parcel()
-    page = asked(signed_in, "ParcelScanned", process=process.pk, **SCAN)
+    page = asked(admin, "ParcelScanned", process=process.pk, **SCAN)
     send_event(ParcelOrdered("P-2"), id="x")
     send_event(
         "ParcelScanned", {"place": "a", "parcel_id": ""}, id="y", process_id=process.pk
     )
-    drain()
+    run()
     given = form(page, process=process.pk, **SCAN, **REASON)
-    answer = signed_in.post(place("ParcelScanned"), given)
+    answer = admin.post(place("ParcelScanned"), given)
     shown = answer.content.decode()
 
     assert answer.status_code == 409
@@ -262,46 +238,42 @@ def test_s9_4_it_is_refused_where_the_process_has_moved_since(
     # The page shows it as it is now, and may be pressed again.
     again = form(shown, process=process.pk, **SCAN, **REASON)
     assert again["key"] != given["key"]
-    assert signed_in.post(place("ParcelScanned"), again).status_code == 302
+    assert admin.post(place("ParcelScanned"), again).status_code == 302
 
 
-def test_s9_4_it_is_refused_where_it_would_find_another_process(
-    signed_in: Client,
-) -> None:
+def test_s9_4_it_is_refused_where_it_would_find_another_process(admin: Client) -> None:
     parcel("P-1"), parcel("P-2")
-    page = asked(signed_in, "ParcelScanned", process="P-1", **SCAN)
+    page = asked(admin, "ParcelScanned", process="P-1", **SCAN)
     given = form(page, process="P-2", **SCAN, **REASON)
 
-    answer = signed_in.post(place("ParcelScanned"), given)
+    answer = admin.post(place("ParcelScanned"), given)
 
     assert answer.status_code == 409
     assert "another process than the page showed" in answer.content.decode()
     assert not InboxEvent.objects.filter(source="console").exists()
 
 
-@pytest.mark.parametrize(
-    ("kind", "given", "said"),
-    [
-        ("ParcelPacked", {"field-weight": "heavy"}, "Write a whole number."),
-        ("ParcelPacked", {"field-weight": ""}, "This field is required."),
-        ("ParcelOrdered", {"field-courier": '"pigeon"'}, "not one of the available"),
-        ("ParcelScanned", {**SCAN, "reason": " "}, "Say why"),
-        ("ParcelScanned", {**SCAN, "event_id": ""}, "This field is required."),
-        (
-            "ParcelScanned",
-            {**SCAN, "definition": "nothing"},
-            "not one of the available",
-        ),
-        ("ParcelScanned", {**SCAN, "process": "x" * 201}, "at most 200"),
-        ("ParcelScanned", {**SCAN, "key": "none"}, "look at the fields"),
-        ("ParcelScanned", {**SCAN, "revision": str(2**40)}, "look at the fields"),
-    ],
+@cases(
+    "kind, given, said",
+    ("ParcelPacked", {"field-weight": "heavy"}, "Write a whole number."),
+    ("ParcelPacked", {"field-weight": ""}, "This field is required."),
+    ("ParcelOrdered", {"field-courier": '"pigeon"'}, "not one of the available"),
+    ("ParcelScanned", {**SCAN, "reason": " "}, "Say why"),
+    ("ParcelScanned", {**SCAN, "event_id": ""}, "This field is required."),
+    (
+        "ParcelScanned",
+        {**SCAN, "definition": "nothing"},
+        "not one of the available",
+    ),
+    ("ParcelScanned", {**SCAN, "process": "x" * 201}, "at most 200"),
+    ("ParcelScanned", {**SCAN, "key": "none"}, "look at the fields"),
+    ("ParcelScanned", {**SCAN, "revision": str(2**40)}, "look at the fields"),
 )
 def test_s9_4_what_is_wrong_stands_at_its_field_and_nothing_is_sent(
-    kind: str, given: dict[str, str], said: str, signed_in: Client
+    kind: str, given: dict[str, str], said: str, admin: Client
 ) -> None:
-    page = signed_in.get(place(kind)).content.decode()
-    answer = signed_in.post(place(kind), form(page, **{**REASON, **given}))
+    page = admin.read(place(kind))
+    answer = admin.post(place(kind), form(page, **{**REASON, **given}))
 
     shown = unescape(answer.content.decode())
     assert answer.status_code == 400
@@ -311,7 +283,7 @@ def test_s9_4_what_is_wrong_stands_at_its_field_and_nothing_is_sent(
 
 
 def test_s9_4_what_no_process_can_take_is_refused(
-    signed_in: Client, administrator: User
+    admin: Client, administrator: User
 ) -> None:
     process = parcel()
     ended = parcel("P-2")
@@ -341,20 +313,20 @@ def test_s9_4_what_no_process_can_take_is_refused(
 
 
 def test_s9_4_a_process_whose_code_is_gone_is_refused_with_the_reason(
-    signed_in: Client, monkeypatch: pytest.MonkeyPatch
+    admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = parcel()
     handlers = {
         "ParcelScanned": registry.definitions["shipping", 1].events["ParcelScanned"]
     }
-    page = signed_in.get(place("ParcelScanned")).content.decode()
+    page = admin.read(place("ParcelScanned"))
     given = form(page, process=process.pk, **SCAN, **REASON)
     with monkeypatch.context() as patched:
         patched.delitem(registry.definitions, ("shipping", 1))
-        assert signed_in.get(place("ParcelScanned")).status_code == 404
+        assert admin.get(place("ParcelScanned")).status_code == 404
         patched.setattr(registry, "event_class", lambda kind: handlers[kind])
-        seen = signed_in.post(place("ParcelScanned"), {**given, "preview": "1"})
-        pressed = signed_in.post(place("ParcelScanned"), given)
+        seen = admin.post(place("ParcelScanned"), {**given, "preview": "1"})
+        pressed = admin.post(place("ParcelScanned"), given)
 
     assert "It cannot be decided" in text_of(seen.content.decode())
     assert pressed.status_code == 409
@@ -362,61 +334,63 @@ def test_s9_4_a_process_whose_code_is_gone_is_refused_with_the_reason(
     assert not InboxEvent.objects.filter(source="console").exists()
 
 
-@pytest.mark.parametrize("kind", ["Nonsense", "x" * 5_000, "<script>alert(1)</script>"])
+@cases("kind", "Nonsense", "x" * 5_000, "<script>alert(1)</script>")
 def test_s9_4_a_type_that_nothing_knows_cannot_be_sent(
-    kind: str, signed_in: Client
+    kind: str, admin: Client
 ) -> None:
-    for answer in (signed_in.get(place(kind)), signed_in.post(place(kind), REASON)):
+    for answer in (
+        admin.get(place(kind)),
+        admin.post(place(kind), REASON),
+    ):
         assert answer.status_code == 404
         page = answer.content.decode()
         assert "it cannot be sent" in page
         assert "<script>alert" not in page
 
 
-def test_s9_4_types_are_offered_to_choose_from(signed_in: Client) -> None:
-    page = signed_in.get("/events/send/").content.decode()
+def test_s9_4_types_are_offered_to_choose_from(admin: Client) -> None:
+    page = admin.read("/events/send/")
 
     for kind in ("ParcelOrdered", "LabelTorn", "OrderCreated"):
         assert re.search(rf"<option *>{kind}</option>", page)
     assert 'id="send"' not in page
-    events = signed_in.get("/events/").content.decode()
+    events = admin.read("/events/")
     assert 'href="/events/send/"' in events
 
 
-def test_s9_4_an_event_without_fields_is_sent_too(signed_in: Client) -> None:
+def test_s9_4_an_event_without_fields_is_sent_too(admin: Client) -> None:
     process = parcel()
-    page = signed_in.get(place("LabelTorn", process=process.pk)).content.decode()
+    page = admin.read(place("LabelTorn", process=process.pk))
     assert "no fields" in page
     assert f'value="{process.pk}"' in page
 
-    sent(signed_in, "LabelTorn", process=process.pk)
+    sent(admin, "LabelTorn", process=process.pk)
 
     assert InboxEvent.objects.get(source="console").body == {}
 
 
-def test_s9_4_a_viewer_may_look_and_not_send(client: Client, viewer: User) -> None:
+def test_s9_4_a_viewer_may_look_and_not_send(viewing: Client, viewer: User) -> None:
     process = parcel()
-    client.force_login(viewer)
-    page = client.get(place("ParcelScanned")).content.decode()
+    page = viewing.read(place("ParcelScanned"))
     assert re.search(r'id="send-button"[^>]*disabled', page)
     assert "would take it" in text_of(
-        asked(client, "ParcelScanned", process=process.pk, **SCAN)
+        asked(viewing, "ParcelScanned", process=process.pk, **SCAN)
     )
 
-    answer = sent(client, "ParcelScanned", process=process.pk, **SCAN)
+    answer = sent(viewing, "ParcelScanned", process=process.pk, **SCAN)
     assert answer.status_code == 403
     assert not InboxEvent.objects.filter(source="console").exists()
     viewer.user_permissions.add(Permission.objects.get(codename="send_inboxevent"))
-    assert sent(client, "ParcelScanned", process=process.pk, **SCAN).status_code == 302
+    assert sent(viewing, "ParcelScanned", process=process.pk, **SCAN).status_code == 302
     viewer.user_permissions.remove(Permission.objects.get(codename="view_inboxevent"))
-    assert client.get(place("ParcelScanned")).status_code == 403
+    assert viewing.get(place("ParcelScanned")).status_code == 403
 
 
-def test_s9_4_a_workflow_that_waits_takes_it(signed_in: Client, helpdesk: None) -> None:
+def test_s9_4_a_workflow_that_waits_takes_it(admin: Client, helpdesk: None) -> None:
     kinds = sorted(Inquiry.events)
     assert kinds
     for kind in kinds:
-        assert signed_in.get(place(kind)).status_code == 200
+        assert admin.get(place(kind)).status_code == 200
         assert [name for name, *_ in foresee(kind, {})] == ["helpdesk-inquiry"]
 
 
@@ -442,27 +416,27 @@ def hostile() -> Iterator[None]:
 
 
 def test_s9_4_a_class_that_raises_is_told_and_never_an_error_of_ours(
-    signed_in: Client, hostile: None
+    admin: Client, hostile: None
 ) -> None:
-    page = signed_in.get(place("RefusesItself")).content.decode()
+    page = admin.read(place("RefusesItself"))
     for press in ({"preview": "1"}, {}):
         given = form(page, **REASON, **press, **{"field-amount": "6"})
-        answer = signed_in.post(place("RefusesItself"), given)
+        answer = admin.post(place("RefusesItself"), given)
         assert answer.status_code == 400
         assert "KeyError" in answer.content.decode()
         assert "hostile <b>" not in answer.content.decode()
-    shown = asked(signed_in, "RefusesItself", **{"field-amount": "2"})
+    shown = asked(admin, "RefusesItself", **{"field-amount": "2"})
     assert "No process knows events of this type." in text_of(shown)
     assert "hostile.<locals>.note" in text_of(shown)
     assert not InboxEvent.objects.exists()
 
 
-@pytest.mark.parametrize("text", HARMFUL)
-def test_s9_4_hostile_texts_are_texts(text: str, signed_in: Client) -> None:
+@cases("text", *HARMFUL)
+def test_s9_4_hostile_texts_are_texts(text: str, admin: Client) -> None:
     parcel()
     given = {"field-parcel_id": text, "field-place": text, "process": text[:200]}
-    page = signed_in.get(place("ParcelScanned")).content.decode()
-    answer = signed_in.post(place("ParcelScanned"), form(page, preview="1", **given))
+    page = admin.read(place("ParcelScanned"))
+    answer = admin.post(place("ParcelScanned"), form(page, preview="1", **given))
     shown = answer.content.decode()
 
     assert answer.status_code in (200, 400)
@@ -470,9 +444,9 @@ def test_s9_4_hostile_texts_are_texts(text: str, signed_in: Client) -> None:
         assert planted not in shown
 
 
-def test_s9_4_opening_the_page_writes_nothing(signed_in: Client) -> None:
+def test_s9_4_opening_the_page_writes_nothing(admin: Client) -> None:
     before = stored()
     for address in ("/events/send/", place("ParcelOrdered")):
-        signed_in.get(address)
+        admin.get(address)
 
     assert stored() == before

@@ -9,16 +9,18 @@ import pytest
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import get_token
-from django.test import Client, RequestFactory
+from django.test import RequestFactory
 from django.utils import translation
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring import sharing
 from monitoring.sharing import ARRIVED, SharedAnswers, shared, shared_part
-from orchestrator.engine.drain import drain
 from orchestrator.models import ProcessInstance
+from orchestrator.testing import run
 from tests.conftest import person
+from tests.services.cases import cases, words
+from tests.services.client import Client
 
 pytestmark = pytest.mark.django_db
 
@@ -113,17 +115,15 @@ def test_a_flag_is_compared_and_names_no_one(
     assert found == ["1 False", "1 False", "2 True"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "about",
-    [
-        lambda request: request.user.pk,
-        lambda request: str(request.user),
-        lambda request: request.user.get_username(),
-        lambda request: request.session["own"],
-        lambda request: request.COOKIES.get("theme"),
-        lambda request: request.user.has_perm("a.b", request),
-        lambda request: User.objects.filter(pk=request.user.pk).get(),
-    ],
+    lambda request: request.user.pk,
+    lambda request: str(request.user),
+    lambda request: request.user.get_username(),
+    lambda request: request.session["own"],
+    lambda request: request.COOKIES.get("theme"),
+    lambda request: request.user.has_perm("a.b", request),
+    lambda request: User.objects.filter(pk=request.user.pk).get(),
 )
 def test_what_belongs_to_one_person_is_shared_by_their_own_pages_alone(
     about: Callable[[Any], object], viewer: User, operator: User
@@ -204,28 +204,19 @@ def test_the_request_is_as_before_when_it_was_answered(viewer: User) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    [
-        "/",
-        "/definitions/order-listing/",
-        "/processes/",
-        "/processes/{order}/",
-        "/waits/",
-        "/stalled/",
-        "/decisions/",
-        "/events/",
-        "/failures/",
-        "/failures/?show=handled",
-        "/failures/?show=resolved",
-    ],
+    words(
+        """/ /definitions/order-listing/ /processes/ /processes/{order}/ /waits/ /stalled/
+        /decisions/ /events/ /failures/ /failures/?show=handled
+        /failures/?show=resolved"""
+    ),
 )
 def test_what_an_open_page_gets_says_nothing_about_its_reader_but_what_they_may(
-    address: str, client: Client, operator: User
+    address: str, operating: Client
 ) -> None:
     order = place_order(Destination.BOTH, "50 MWh")
-    drain()
-    client.force_login(operator)
+    run()
 
-    client.get(
+    operating.get(
         f"{address.format(order=order.process_id)}{'&' if '?' in address else '?'}since=0",
         headers={"HX-Request": "true"},
     )
@@ -236,15 +227,14 @@ def test_what_an_open_page_gets_says_nothing_about_its_reader_but_what_they_may(
 
 
 def test_a_list_of_ones_own_processes_is_not_anothers(
-    client: Client, operator: User
+    operating: Client, operator: User
 ) -> None:
     order = place_order(Destination.BOTH, "50 MWh")
-    drain()
+    run()
     ProcessInstance.objects.filter(pk=order.process_id).update(owner=operator)
     address = f"/processes/?owner=me&since=0&rows={order.process_id}"
-    client.force_login(operator)
 
-    client.get(address, headers={"HX-Request": "true"})
+    operating.get(address, headers={"HX-Request": "true"})
 
     [answer] = sharing._answers._kept
     other = person("other", "view_processinstance", "view_inboxevent")

@@ -11,10 +11,10 @@ from examples.order_listing.orders import place_order
 from monitoring.queries.instance.history import history_of
 from monitoring.queries.instance.page import instance_page
 from orchestrator.engine.change.change import ProcessChange
-from orchestrator.engine.drain import drain
 from orchestrator.engine.storage.tables import instances
 from orchestrator.models import Cause, CauseKind, ProcessInstance
 from orchestrator.snapshot import snapshot
+from orchestrator.testing import run
 from tests.apps.process_managers.together import together
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def process() -> ProcessInstance:
     order = place_order(Destination.BOTH, "50 MWh")
-    drain()
+    run()
     return ProcessInstance.objects.get(pk=order.process_id)
 
 

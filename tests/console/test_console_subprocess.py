@@ -10,9 +10,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from django.contrib.auth.models import User
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from monitoring.queries.instance.subprocess import path_to, revision_at
@@ -29,6 +27,8 @@ from tests.apps.nested_processes.processes import (
     HouseClearing,
 )
 from tests.conftest import person
+from tests.services.cases import cases
+from tests.services.client import Client
 from tests.services.explained import explained
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("rooms")]
@@ -41,12 +41,6 @@ PART = re.compile(r'<hx-partial hx-target="#([\w-]+)"')
 def rooms() -> Iterator[None]:
     with registered(Cupboard, Clearing, HouseClearing):
         yield
-
-
-@pytest.fixture
-def signed_in(client: Client, operator: User) -> Client:
-    client.force_login(operator)
-    return client
 
 
 def cleared(number: int = 3, locked: str = "") -> ProcessInstance:
@@ -76,9 +70,7 @@ def emptied(cupboard: ProcessInstance) -> None:
 
 
 def text_of(client: Client, process: ProcessInstance, query: str = "") -> str:
-    answer = client.get(f"/processes/{process.pk}/{query}")
-    assert answer.status_code == 200
-    return answer.content.decode()
+    return client.read(f"/processes/{process.pk}/{query}")
 
 
 def part_of(text: str) -> str:
@@ -93,15 +85,15 @@ def state_in(text: str, name: str) -> dict[str, str]:
 
 
 def test_s3_an_element_that_is_a_sub_process_is_opened_in_place(
-    signed_in: Client,
+    operating: Client,
 ) -> None:
     house = cleared()
     room = element_of(house, 1)
-    text = text_of(signed_in, house, "?step=clearing&search=%231")
+    text = text_of(operating, house, "?step=clearing&search=%231")
     assert f'href="?step=clearing&amp;search=%231&amp;sub={room.pk}#sub"' in text
     assert "state-sub" not in text
 
-    opened = text_of(signed_in, house, f"?step=clearing&search=%231&sub={room.pk}")
+    opened = text_of(operating, house, f"?step=clearing&search=%231&sub={room.pk}")
     part = part_of(opened)
     assert f'href="/processes/{room.pk}/"' in part
     assert "Cupboard" in part
@@ -110,7 +102,7 @@ def test_s3_an_element_that_is_a_sub_process_is_opened_in_place(
     assert part.count("data-diagram=") == 1
     assert state_in(opened, "state-sub")["id"] == str(room.pk)
     assert 'href="?step=clearing&amp;search=%231">Close' in part
-    whole = text_of(signed_in, room)
+    whole = text_of(operating, room)
     assert state_in(opened, "state-sub")["state"] == state_in(whole, "state")["state"]
     assert (
         opened.count('aria-expanded="true"') == 2
@@ -118,22 +110,22 @@ def test_s3_an_element_that_is_a_sub_process_is_opened_in_place(
 
 
 def test_s3_a_step_that_has_started_a_sub_process_opens_it_from_its_panel(
-    signed_in: Client,
+    operating: Client,
 ) -> None:
     house = cleared(1)
     room, cupboard = element_of(house, 0), cupboard_of(house, 0)
-    panel = text_of(signed_in, room, "?step=cupboard").partition('id="step"')[2]
+    panel = text_of(operating, room, "?step=cupboard").partition('id="step"')[2]
     assert f"?step=cupboard&amp;sub={cupboard.pk}#sub" in panel.partition("#runs")[0]
 
 
-def test_s3_a_sub_process_within_a_sub_process_within_a_map(signed_in: Client) -> None:
+def test_s3_a_sub_process_within_a_sub_process_within_a_map(operating: Client) -> None:
     house = cleared()
     room, cupboard = element_of(house, 2), cupboard_of(house, 2)
     assert f"?sub={cupboard.pk}#sub" in part_of(
-        text_of(signed_in, house, f"?sub={room.pk}")
+        text_of(operating, house, f"?sub={room.pk}")
     )
 
-    text = text_of(signed_in, house, f"?sub={cupboard.pk}")
+    text = text_of(operating, house, f"?sub={cupboard.pk}")
     part = part_of(text)
     assert state_in(text, "state-sub")["id"] == str(cupboard.pk)
     assert f'data-sub="{room.pk}"' in part  # back to the one between
@@ -144,7 +136,7 @@ def test_s3_a_sub_process_within_a_sub_process_within_a_map(signed_in: Client) -
 
 
 def test_s3_what_is_no_part_of_the_process_is_said_to_be_none(
-    signed_in: Client,
+    operating: Client,
 ) -> None:
     house, other = cleared(1), cleared(1)
     room = element_of(house, 0)
@@ -158,7 +150,7 @@ def test_s3_what_is_no_part_of_the_process_is_said_to_be_none(
         (house, "²" * 80),
         (house, "%22%3E%3Cscript%3E"),
     ]:
-        text = text_of(signed_in, process, f"?sub={asked}")
+        text = text_of(operating, process, f"?sub={asked}")
         assert "state-sub" not in text
         assert "<script>" not in text
         if asked != "%00":
@@ -166,18 +158,18 @@ def test_s3_what_is_no_part_of_the_process_is_said_to_be_none(
 
 
 def test_s3_the_error_of_a_sub_process_is_told_where_it_is_opened(
-    signed_in: Client,
+    operating: Client,
 ) -> None:
     house = cleared(2, locked="部屋1")
-    part = part_of(text_of(signed_in, house, f"?sub={cupboard_of(house, 1).pk}"))
+    part = part_of(text_of(operating, house, f"?sub={cupboard_of(house, 1).pk}"))
     assert part.count("the cupboard of 部屋1 is locked") == 1
     assert "Failed" in part
-    fine = part_of(text_of(signed_in, house, f"?sub={cupboard_of(house, 0).pk}"))
+    fine = part_of(text_of(operating, house, f"?sub={cupboard_of(house, 0).pk}"))
     assert "is locked" not in fine
 
 
 def test_s3_of_a_past_moment_a_sub_process_is_shown_as_it_was_then(
-    signed_in: Client,
+    operating: Client,
 ) -> None:
     house = cleared(2)
     room, cupboard = element_of(house, 0), cupboard_of(house, 0)
@@ -188,7 +180,7 @@ def test_s3_of_a_past_moment_a_sub_process_is_shown_as_it_was_then(
     shown = list[int]()
     for moment in Checkpoint.objects.filter(instance=house).order_by("revision"):
         at = f"?at={moment.revision}"
-        text = text_of(signed_in, house, f"{at}&sub={room.pk}")
+        text = text_of(operating, house, f"{at}&sub={room.pk}")
         by_then = Checkpoint.objects.filter(instance=room, at__lte=moment.at)
         last = max(by_then.values_list("revision", flat=True), default=0)
         shown.append(last)
@@ -198,7 +190,7 @@ def test_s3_of_a_past_moment_a_sub_process_is_shown_as_it_was_then(
             continue
         found = state_in(text, "state-sub")
         assert found["at"] == str(last)
-        own = state_in(text_of(signed_in, room, f"?at={last}"), "state")
+        own = state_in(text_of(operating, room, f"?at={last}"), "state")
         marked = json.loads(html.unescape(own["state"]))
         for node in marked["nodes"].values():  # where it is now is marked on its page
             node["classes"] = [one for one in node["classes"] if one != "has-now"]
@@ -209,7 +201,7 @@ def test_s3_of_a_past_moment_a_sub_process_is_shown_as_it_was_then(
     assert 0 < shown[-1] <= room.revision
     # The moment's own list leads to it, and the slider's links keep it.
     moment = Checkpoint.objects.filter(instance=house).latest("revision")
-    then = text_of(signed_in, house, f"?at={moment.revision - 1}&sub={room.pk}")
+    then = text_of(operating, house, f"?at={moment.revision - 1}&sub={room.pk}")
     assert f"&amp;sub={room.pk}" in then.partition('id="timeline"')[2][:3_000]
 
 
@@ -231,16 +223,16 @@ def test_s3_the_last_transition_by_a_moment_is_found_also_where_numbers_are_miss
 
 
 def test_s3_an_open_page_keeps_the_picture_of_a_sub_process_and_gets_its_state(
-    signed_in: Client,
+    operating: Client,
 ) -> None:
     house = cleared(2)
     first, second = element_of(house, 0), element_of(house, 1)
-    text = text_of(signed_in, house, f"?sub={first.pk}")
+    text = text_of(operating, house, f"?sub={first.pk}")
     [drawn] = re.findall(r'data-opened="([^"]+)"', text)
 
     def sent(query: str) -> list[str]:
         address = f"/processes/{house.pk}/?since=1{query}"
-        return PART.findall(signed_in.get(address, headers=FRAGMENTS).content.decode())
+        return PART.findall(operating.read(address, headers=FRAGMENTS))
 
     same = sent(f"&sub={first.pk}&opened={drawn}")
     assert {"state-sub", "sub-about"} <= set(same)
@@ -254,7 +246,7 @@ def test_s3_an_open_page_keeps_the_picture_of_a_sub_process_and_gets_its_state(
 
 
 def test_s3_the_answer_to_a_button_leaves_the_sub_process_where_it_is(
-    signed_in: Client,
+    operating: Client,
 ) -> None:
     house = cleared(1)
     form: dict[str, Any] = {
@@ -263,7 +255,7 @@ def test_s3_the_answer_to_a_button_leaves_the_sub_process_where_it_is(
         "revision": house.revision,
     }
     address = f"/processes/{house.pk}/escalate/?sub={element_of(house, 0).pk}"
-    answer = signed_in.post(address, form, headers=FRAGMENTS).content.decode()
+    answer = operating.post(address, form, headers=FRAGMENTS).content.decode()
     assert "Escalated." in answer
     assert "sub" not in PART.findall(answer)
     assert "state-sub" in PART.findall(answer)
@@ -279,11 +271,11 @@ def statements(client: Client, house: ProcessInstance, pk: UUID, at: str = "") -
     return len(asked)
 
 
-def test_s3_many_sub_processes_cost_no_more(signed_in: Client) -> None:
+def test_s3_many_sub_processes_cost_no_more(operating: Client) -> None:
     few, many = cleared(2), cleared(40)
     for at in ("", "&at=2"):
         small, large = (
-            statements(signed_in, house, element_of(house, 1).pk, at)
+            statements(operating, house, element_of(house, 1).pk, at)
             for house in (few, many)
         )
         assert (
@@ -317,13 +309,13 @@ def test_s3_who_may_not_see_data_sees_how_a_sub_process_stands_and_no_more(
     assert answer.status_code == 403
 
 
-@pytest.mark.parametrize("language", ["en", "ja"])
+@cases("language", "en", "ja")
 def test_s3_a_sub_process_is_told_in_the_readers_language(
-    signed_in: Client, language: str
+    operating: Client, language: str
 ) -> None:
     house = cleared(1)
-    signed_in.cookies["django_language"] = language
-    room = part_of(text_of(signed_in, house, f"?sub={element_of(house, 0).pk}"))
-    none = part_of(text_of(signed_in, house, "?sub=x"))
+    operating.cookies["django_language"] = language
+    room = part_of(text_of(operating, house, f"?sub={element_of(house, 0).pk}"))
+    none = part_of(text_of(operating, house, "?sub=x"))
     english = language == "en"
     assert ("Its own page" in room, "no such sub-process" in none) == (english, english)

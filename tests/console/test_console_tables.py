@@ -1,14 +1,13 @@
 """The transition table: every event in every step has its answer, also where nothing moves."""
 
 import pytest
-from django.contrib.auth.models import User
-from django.test import Client
 
 from monitoring.diagrams import transition_table
 from monitoring.management.commands.draw import drawn
 from orchestrator.definition.graph import Graph
 from orchestrator.models import Definition
 from tests.apps.process_managers.processes import Shipping
+from tests.services.client import Client
 
 GRAPH = Shipping.graph()
 
@@ -57,7 +56,7 @@ def test_the_table_as_text_says_it_too() -> None:
 
 @pytest.mark.django_db
 def test_the_page_of_a_definition_shows_them_and_says_what_an_empty_cell_means(
-    viewer: User, client: Client
+    viewing: Client,
 ) -> None:
     Definition.objects.create(
         name=GRAPH.name,
@@ -66,9 +65,8 @@ def test_the_page_of_a_definition_shows_them_and_says_what_an_empty_cell_means(
         graph=GRAPH.to_json(),
         fingerprint=GRAPH.fingerprint(),
     )
-    client.force_login(viewer)
 
-    text = client.get(f"/definitions/{GRAPH.name}/").content.decode()
+    text = viewing.read(f"/definitions/{GRAPH.name}/")
 
     table = text.partition('class="transitions"')[2].partition("</section>")[0]
     packing = table.partition('<th scope="row">Packing</th>')[2].partition("</tr>")[0]

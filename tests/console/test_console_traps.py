@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from uuid import UUID, uuid4
 
 import pytest
 from django.contrib.auth.models import User
 from django.db.models import Model
-from django.test import Client
 
 from orchestrator import start_process
 from orchestrator.engine import operations
-from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import ActionRequest
 from orchestrator.models import (
     BulkItem,
@@ -26,23 +24,17 @@ from orchestrator.models import (
     ProcessInstance,
     StepRun,
 )
-from tests.apps.every_construct.fixtures import helpdesk
+from orchestrator.testing import run
 from tests.apps.every_construct.processes import Inquiry
 from tests.browser.samples import orders
 from tests.services.bulk import begun, worked_on
-
-__all__ = ["helpdesk"]
+from tests.services.cases import cases
+from tests.services.client import Client
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("helpdesk")]
 
 NEWER = "unheard"
 """A word that a newer version of the code may have written while this one still serves pages."""
-
-
-@pytest.fixture
-def signed_in(client: Client, administrator: User) -> Client:
-    client.force_login(administrator)
-    return client
 
 
 @contextmanager
@@ -61,77 +53,72 @@ def inquiry(ticket: str) -> UUID:
     return UUID(str(receipt.process_id))
 
 
-@pytest.mark.parametrize(
-    ("rows", "field"),
-    [
-        (ProcessInstance, "status"),
-        (Checkpoint, "status"),
-        (StepRun, "status"),
-        (IssuedCommand, "status"),
-        (InboxEvent, "verdict"),
-        (Incident, "kind"),
-        (OperatorAction, "result"),
-        (BulkOperation, "status"),
-        (BulkItem, "verdict"),
-    ],
+@cases(
+    "words",
+    {ProcessInstance: "status"},
+    {
+        Checkpoint: "status",
+        StepRun: "status",
+        InboxEvent: "verdict",
+        BulkItem: "verdict",
+    },
+    {
+        IssuedCommand: "status",
+        Incident: "kind",
+        OperatorAction: "result",
+        BulkOperation: "status",
+    },
 )
 def test_a_word_that_a_newer_version_has_written_leaves_every_page_standing(
-    rows: type[Model], field: str, signed_in: Client, administrator: User
+    words: dict[type[Model], str], admin: Client, administrator: User
 ) -> None:
     order = orders()["failed"].process_id
     asked = inquiry("T-1")
-    drain()
+    run()
     cause = Incident.objects.filter(instance=order).latest("pk").fingerprint
     about = {"cause": cause}
     operation = worked_on(begun(administrator, about, 1, selection="failures"))
     of_processes = ["", "?at=1", "?beside=now&at=1", "messages/", "repair/"]
     pages = [
-        "/",
-        "/processes/",
+        *words(
+            """/ /processes/ /definitions/order-listing/ /definitions/order-listing/versions/
+        /definitions/helpdesk-inquiry/ /waits/ /decisions/ /stalled/ /events/
+        /failures/ /failures/?show=resolved /operations/
+        /operations/begin/?status=failed /audit/"""
+        ),
         f"/processes/?status={NEWER}",
         *(f"/processes/{order}/{more}" for more in of_processes),
         *(f"/processes/{asked}/{more}" for more in of_processes),
         f"/processes/{order}/?step=AwaitingExternalCreation",
         f"/processes/{asked}/?step=verdict",
-        "/definitions/order-listing/",
-        "/definitions/order-listing/versions/",
-        "/definitions/helpdesk-inquiry/",
-        "/waits/",
-        "/decisions/",
-        "/stalled/",
-        "/events/",
-        "/failures/",
-        "/failures/?show=resolved",
         f"/failures/{cause}/",
-        "/operations/",
         f"/operations/{operation.pk}/",
-        "/operations/begin/?status=failed",
-        "/audit/",
     ]
-    assert rows._default_manager.exists()
+    assert all(rows._default_manager.exists() for rows in words)
 
-    with written(rows, field, NEWER):
-        found = {page: signed_in.get(page).status_code for page in pages}
+    with ExitStack() as stack:
+        for rows, field in words.items():
+            stack.enter_context(written(rows, field, NEWER))
+        found = {page: admin.get(page).status_code for page in pages}
 
     assert {page: code for page, code in found.items() if code != 200} == {}
 
 
 def test_steps_in_time_are_drawn_of_what_is_ready_running_waiting_and_ended(
-    signed_in: Client, administrator: User
+    admin: Client, administrator: User
 ) -> None:
     process = inquiry("T-1")
 
     def drawn() -> None:
-        answer = signed_in.get(f"/processes/{process}/")
-        assert answer.status_code == 200
-        assert 'class="visit' in answer.content.decode()
+        page = admin.read(f"/processes/{process}/")
+        assert 'class="visit' in page
 
     drawn()
     with written(StepRun, "status", "running"):
         drawn()
-    drain()
+    run()
     drawn()
     request = ActionRequest(administrator, uuid4(), "not needed any more")
     operations.cancel(process, request=request)
-    drain()
+    run()
     drawn()

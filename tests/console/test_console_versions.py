@@ -7,7 +7,6 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
@@ -16,7 +15,6 @@ from monitoring.queries.instance.page import instance_page
 from monitoring.queries.versions import listing
 from monitoring.queries.versions.listing import versions_page
 from orchestrator import registry, send_event
-from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import ActionRequest, escalate, migrate
 from orchestrator.models import (
     BulkOperation,
@@ -24,11 +22,14 @@ from orchestrator.models import (
     OperatorAction,
     ProcessInstance,
 )
+from orchestrator.testing import run
 from tests.apps.versions import claims
 from tests.apps.versions.claims import Claim, ClaimAssessed, ClaimWithoutAssessor
 from tests.apps.versions.desk import filed, now, only, tell, written
 from tests.apps.versions.fixtures import versions
 from tests.services.bulk import frozen, verdicts, worked_on
+from tests.services.cases import cases
+from tests.services.client import Client
 
 __all__ = ["versions"]
 
@@ -44,16 +45,9 @@ def nothing_paid() -> Iterator[None]:
     claims.paid.clear()
 
 
-@pytest.fixture
-def signed_in(client: Client, operator: User) -> Client:
-    client.force_login(operator)
-    return client
-
-
 def text(client: Client, address: str, **given: Any) -> str:
-    answer = client.get(address, given)
-    assert answer.status_code == 200
-    return re.sub(r"\s+", " ", answer.content.decode())
+    page = client.read(address, given)
+    return re.sub(r"\s+", " ", page)
 
 
 def request(user: User) -> ActionRequest:
@@ -64,7 +58,7 @@ def request(user: User) -> ActionRequest:
 
 
 def test_s11_1_each_version_has_what_runs_on_it_and_when_it_started(
-    signed_in: Client,
+    operating: Client,
 ) -> None:
     old, new = filed("C-1"), filed("C-2", version=2)
 
@@ -75,26 +69,26 @@ def test_s11_1_each_version_has_what_runs_on_it_and_when_it_started(
     assert [row.last for row in page.rows] == [new.started_at, old.started_at]
     assert [row.code for row in page.rows] == ["there", "there"]
     assert (page.target, page.warned) == (2, [])
-    shown = text(signed_in, CLAIMS)
+    shown = text(operating, CLAIMS)
     assert "/processes/?definition=claim&amp;version=1&amp;status=live" in shown
     assert "compare/?from=1&amp;to=2" in shown
-    assert CLAIMS in text(signed_in, "/definitions/claim/")
+    assert CLAIMS in text(operating, "/definitions/claim/")
 
 
 def test_s11_1_what_is_not_counted_is_at_least_so_many(
-    signed_in: Client, monkeypatch: pytest.MonkeyPatch
+    operating: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(3):
         filed(f"C-{number}")
     monkeypatch.setattr("monitoring.queries.counts.capped.__defaults__", (2,))
 
-    assert "at least 2" in text(signed_in, CLAIMS)
+    assert "at least 2" in text(operating, CLAIMS)
 
 
-def test_s11_1_a_version_that_the_code_lacks_is_warned_of(signed_in: Client) -> None:
+def test_s11_1_a_version_that_the_code_lacks_is_warned_of(operating: Client) -> None:
     filed("C-1")
     with only("claim", 2):
-        shown = text(signed_in, CLAIMS)
+        shown = text(operating, CLAIMS)
         (row,) = versions_page("claim").warned
 
     assert "The running code has no version 1 any more" in shown
@@ -102,7 +96,7 @@ def test_s11_1_a_version_that_the_code_lacks_is_warned_of(signed_in: Client) -> 
 
 
 def test_s11_1_steps_that_the_code_lacks_are_named_with_their_number(
-    signed_in: Client,
+    operating: Client,
 ) -> None:
     filed("C-1")
     filed("C-2")
@@ -110,7 +104,7 @@ def test_s11_1_steps_that_the_code_lacks_are_named_with_their_number(
 
     registry.definitions[Claim.name, 1] = ClaimWithoutAssessor
     try:
-        shown = text(signed_in, CLAIMS)
+        shown = text(operating, CLAIMS)
         (row,) = versions_page("claim").warned
     finally:
         registry.definitions[Claim.name, 1] = before
@@ -122,58 +116,56 @@ def test_s11_1_steps_that_the_code_lacks_are_named_with_their_number(
     assert "step=WithAssessor" in shown
 
 
-def test_s11_1_the_code_says_which_one_it_is(signed_in: Client, settings: Any) -> None:
+def test_s11_1_the_code_says_which_one_it_is(operating: Client, settings: Any) -> None:
     settings.PROCESSION = {**settings.PROCESSION, "CODE_REVISION": "v7-12-gabc"}
     filed("C-1")
 
     assert Definition.objects.get(name="claim").code_revision == "v7-12-gabc"
-    assert "v7-12-gabc" in text(signed_in, CLAIMS)
+    assert "v7-12-gabc" in text(operating, CLAIMS)
 
 
 def test_s11_1_there_are_no_more_questions_for_more_processes(
-    signed_in: Client, django_assert_max_num_queries: Any
+    operating: Client, django_assert_max_num_queries: Any
 ) -> None:
     for number in range(5):
         filed(f"C-{number}")
     with django_assert_max_num_queries(30):
-        text(signed_in, CLAIMS)
+        text(operating, CLAIMS)
 
 
 def test_s11_1_only_the_newest_versions_are_shown(
-    signed_in: Client, monkeypatch: pytest.MonkeyPatch
+    operating: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filed("C-1")
     filed("C-2", version=2)
     monkeypatch.setattr(listing, "VERSIONS", 1)
 
-    assert "There are older versions" in text(signed_in, CLAIMS)
+    assert "There are older versions" in text(operating, CLAIMS)
 
 
-@pytest.mark.parametrize(
+@cases(
     "address",
-    [
-        "/definitions/nothing/versions/",
-        "/definitions/nothing/versions/compare/",
-        f"{COMPARE}?from=9",
-        f"{COMPARE}?to=x",
-        f"{COMPARE}?from=²",
-    ],
+    "/definitions/nothing/versions/",
+    "/definitions/nothing/versions/compare/",
+    f"{COMPARE}?from=9",
+    f"{COMPARE}?to=x",
+    f"{COMPARE}?from=²",
 )
-def test_s11_what_was_never_seen_is_not_found(address: str, signed_in: Client) -> None:
+def test_s11_what_was_never_seen_is_not_found(address: str, operating: Client) -> None:
     filed("C-1")
-    assert signed_in.get(address).status_code == 404
+    assert operating.get(address).status_code == 404
 
 
 # S11.2
 
 
 def test_s11_2_what_differs_is_marked_by_signs_words_and_outlines(
-    signed_in: Client,
+    operating: Client,
 ) -> None:
     filed("C-1")
     filed("C-2", version=2)
 
-    shown = text(signed_in, COMPARE, **{"from": 1, "to": 2, "map.WithAssessor": ""})
+    shown = text(operating, COMPARE, **{"from": 1, "to": 2, "map.WithAssessor": ""})
 
     left, _, right = shown.partition('id="side-new"')
     assert re.search(r'is-removed" data-node="WithAssessor"', left)
@@ -185,20 +177,20 @@ def test_s11_2_what_differs_is_marked_by_signs_words_and_outlines(
 
 
 def test_s11_2_steps_are_mapped_as_the_code_says_else_by_their_names(
-    signed_in: Client,
+    operating: Client,
 ) -> None:
     filed("C-1")
     filed("C-2", version=2)
 
-    shown = text(signed_in, COMPARE, **{"from": 1, "to": 2})
+    shown = text(operating, COMPARE, **{"from": 1, "to": 2})
 
     chosen = re.findall(r'name="map.(\w+)".*?value="(\w*)" selected', shown)
     assert chosen == [("WithAssessor", "BeingAssessed"), ("AtTheBank", "AtTheBank")]
 
 
-def test_s11_2_a_version_beside_itself_differs_in_nothing(signed_in: Client) -> None:
+def test_s11_2_a_version_beside_itself_differs_in_nothing(operating: Client) -> None:
     filed("C-1")
-    shown = text(signed_in, COMPARE, **{"from": 1, "to": 1})
+    shown = text(operating, COMPARE, **{"from": 1, "to": 1})
     assert "Nothing differs." in shown
     assert "Preview a migration" not in shown
 
@@ -211,7 +203,7 @@ def preview(**more: Any) -> dict[str, Any]:
 
 
 def test_s11_3_the_preview_says_how_many_go_where_and_which_cannot(
-    signed_in: Client,
+    operating: Client,
 ) -> None:
     with only("claim", 1):
         for number in range(3):
@@ -220,7 +212,7 @@ def test_s11_3_the_preview_says_how_many_go_where_and_which_cannot(
     filed("C-9", version=2)
 
     shown = text(
-        signed_in,
+        operating,
         COMPARE,
         **preview(**{"map.AtTheBank": "", "map.WithAssessor": "SeenTwice"}),
     )
@@ -234,13 +226,13 @@ def test_s11_3_the_preview_says_how_many_go_where_and_which_cannot(
 
 
 def test_s11_3_a_chosen_subset_is_frozen_and_carried_over_in_bulk(
-    signed_in: Client,
+    operating: Client,
 ) -> None:
     some = [filed(f"C-{number}") for number in range(3)]
     address = f"{COMPARE}?from=1&to=2&preview=1&q=C-1"
-    form = fields(text(signed_in, address), "begin")
+    form = fields(text(operating, address), "begin")
 
-    answer = signed_in.post(address, {**form, "reason": "the new form"})
+    answer = operating.post(address, {**form, "reason": "the new form"})
 
     assert answer.status_code == 302
     operation = worked_on(BulkOperation.objects.get())
@@ -251,24 +243,24 @@ def test_s11_3_a_chosen_subset_is_frozen_and_carried_over_in_bulk(
     assert (row.reason, row.bulk_id) == ("the new form", operation.pk)
 
 
-def test_s11_3_pressed_twice_there_is_one_operation(signed_in: Client) -> None:
+def test_s11_3_pressed_twice_there_is_one_operation(operating: Client) -> None:
     filed("C-1")
     address = f"{COMPARE}?from=1&to=2&preview=1"
-    form = {**fields(text(signed_in, address), "begin"), "reason": "why"}
+    form = {**fields(text(operating, address), "begin"), "reason": "why"}
 
-    first, second = (signed_in.post(address, form) for _ in range(2))
+    first, second = (operating.post(address, form) for _ in range(2))
 
     assert first["Location"] == second["Location"]
     assert BulkOperation.objects.count() == 1
 
 
 def test_s11_3_what_has_moved_since_is_left_as_it_is(
-    signed_in: Client, operator: User
+    operating: Client, operator: User
 ) -> None:
     claim, other = filed("C-1"), filed("C-2")
     address = f"{COMPARE}?from=1&to=2&preview=1"
-    form = {**fields(text(signed_in, address), "begin"), "reason": "why"}
-    signed_in.post(address, form)
+    form = {**fields(text(operating, address), "begin"), "reason": "why"}
+    operating.post(address, form)
     operation = frozen(BulkOperation.objects.get())
     escalate(claim.pk, request=request(operator))
 
@@ -279,52 +271,51 @@ def test_s11_3_what_has_moved_since_is_left_as_it_is(
     assert now(other).definition.version == 2
 
 
-def test_s11_3_each_item_that_cannot_says_why(signed_in: Client) -> None:
+def test_s11_3_each_item_that_cannot_says_why(operating: Client) -> None:
     with only("claim", 1):
         filed("C-1")
         filed("C-2")
         tell(ClaimAssessed("C-2", 7))
     address = f"{COMPARE}?from=1&to=2&preview=1&map.AtTheBank="
-    form = {**fields(text(signed_in, address), "begin"), "reason": "why"}
+    form = {**fields(text(operating, address), "begin"), "reason": "why"}
     form["samples"] = ""
 
-    signed_in.post(address, form)
+    operating.post(address, form)
     operation = worked_on(BulkOperation.objects.get())
 
     assert verdicts(operation) == {"done": 1, "refused": 1}
-    shown = text(signed_in, f"/operations/{operation.pk}/")
+    shown = text(operating, f"/operations/{operation.pk}/")
     assert "no step that At the bank is mapped to" in shown
 
 
-def test_s11_3_who_may_not_migrate_sees_why(client: Client, viewer: User) -> None:
+def test_s11_3_who_may_not_migrate_sees_why(viewing: Client) -> None:
     filed("C-1")
-    client.force_login(viewer)
     address = f"{COMPARE}?from=1&to=2&preview=1"
 
-    shown = text(client, address)
-    answer = client.post(address, {**fields(shown, "begin"), "reason": "why"})
+    shown = text(viewing, address)
+    answer = viewing.post(address, {**fields(shown, "begin"), "reason": "why"})
 
     assert re.search(r'id="begin-button"[^>]*disabled', shown)
     assert answer.status_code == 403
     assert not BulkOperation.objects.exists()
 
 
-def test_s11_3_nothing_begins_without_a_reason(signed_in: Client) -> None:
+def test_s11_3_nothing_begins_without_a_reason(operating: Client) -> None:
     filed("C-1")
     address = f"{COMPARE}?from=1&to=2&preview=1"
-    form = fields(text(signed_in, address), "begin")
-    answer = signed_in.post(address, {**form, "reason": ""})
+    form = fields(text(operating, address), "begin")
+    answer = operating.post(address, {**form, "reason": ""})
     assert answer.status_code == 400
     assert not BulkOperation.objects.exists()
 
 
-def test_s11_3_processes_of_real_orders_go_over(signed_in: Client) -> None:
+def test_s11_3_processes_of_real_orders_go_over(operating: Client) -> None:
     with only("order-listing", 1):
         order = place_order(Destination.INTERNAL, "50 MWh")
     process = ProcessInstance.objects.filter(pk=order.process_id).first()
     assert process is None or process.definition.version in (1, OrderListing.version)
-    drain()
-    assert "1 graph" not in text(signed_in, "/definitions/order-listing/versions/")
+    run()
+    assert "1 graph" not in text(operating, "/definitions/order-listing/versions/")
 
 
 def fields(page: str, form: str) -> dict[str, str]:
@@ -346,7 +337,7 @@ def fields(page: str, form: str) -> dict[str, str]:
 
 
 def test_s11_4_the_past_is_drawn_on_its_own_version(
-    signed_in: Client, operator: User
+    operating: Client, operator: User
 ) -> None:
     claim = filed("C-1")
     migrate(claim.pk, 2, {}, request=request(operator))
@@ -364,7 +355,7 @@ def test_s11_4_the_past_is_drawn_on_its_own_version(
 
 
 def test_s11_4_the_switch_is_a_row_of_the_ledger(
-    signed_in: Client, operator: User
+    operating: Client, operator: User
 ) -> None:
     claim = filed("C-1")
     migrate(claim.pk, 2, {}, request=request(operator))
@@ -377,12 +368,12 @@ def test_s11_4_the_switch_is_a_row_of_the_ledger(
     assert changed["version"] == (1, 2)
     assert changed["step"] == ("With assessor", "Being assessed")
     assert changed["cents"][1] == 700
-    shown = text(signed_in, f"/processes/{claim.pk}/")
+    shown = text(operating, f"/processes/{claim.pk}/")
     assert "Migrate by operator" in shown
 
 
 def test_s11_4_a_workflows_past_has_the_names_of_its_own_time(
-    signed_in: Client, operator: User
+    operating: Client, operator: User
 ) -> None:
     letter = written()
     before = letter.revision
@@ -402,7 +393,7 @@ def test_s11_4_a_workflows_past_has_the_names_of_its_own_time(
 
 
 def test_s11_4_what_was_given_up_is_still_seen_in_the_past(
-    signed_in: Client, operator: User
+    operating: Client, operator: User
 ) -> None:
     letter = written()
     before = letter.revision
@@ -415,30 +406,30 @@ def test_s11_4_what_was_given_up_is_still_seen_in_the_past(
 
 
 def test_s11_4_an_open_page_gets_the_new_picture(
-    signed_in: Client, operator: User
+    operating: Client, operator: User
 ) -> None:
     claim = filed("C-1")
-    whole = text(signed_in, f"/processes/{claim.pk}/")
+    whole = text(operating, f"/processes/{claim.pk}/")
     drawn = re.search(r'id="drawing"[^>]*data-drawn="(\w+)"', whole)
     assert drawn
     migrate(claim.pk, 2, {}, request=request(operator))
 
-    sent = signed_in.get(
+    sent = operating.read(
         f"/processes/{claim.pk}/?since=1&drawn={drawn[1]}",
         headers={"HX-Request": "true"},
-    ).content.decode()
+    )
 
     assert 'hx-target="#drawing"' in sent
     assert 'data-node="BeingAssessed"' in sent
 
 
 def test_s11_4_beside_now_each_has_its_own_picture(
-    signed_in: Client, operator: User
+    operating: Client, operator: User
 ) -> None:
     claim = filed("C-1")
     migrate(claim.pk, 2, {}, request=request(operator))
 
-    shown = text(signed_in, f"/processes/{claim.pk}/", at=1, beside="now")
+    shown = text(operating, f"/processes/{claim.pk}/", at=1, beside="now")
 
     left, _, right = shown.partition('id="drawing-now"')
     assert 'data-node="WithAssessor"' in left
@@ -447,14 +438,14 @@ def test_s11_4_beside_now_each_has_its_own_picture(
 
 
 def test_s11_4_events_of_before_are_told_in_a_scrolled_ledger(
-    signed_in: Client, operator: User
+    operating: Client, operator: User
 ) -> None:
     claim = filed("C-1")
     migrate(claim.pk, 2, {}, request=request(operator))
     send_event(ClaimAssessed("C-1", 1), id="x", source="test", process_id=claim.pk)
-    drain()
+    run()
 
-    shown = text(signed_in, f"/processes/{claim.pk}/ledger-rows", before=3)
+    shown = text(operating, f"/processes/{claim.pk}/ledger-rows", before=3)
 
     assert "With assessor" in shown
     assert "Being assessed" in shown

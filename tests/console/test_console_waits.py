@@ -7,8 +7,6 @@ from html import unescape
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
-from django.test import Client
 from django.utils import timezone
 
 from monitoring.queries.waits import filters as narrowing
@@ -16,21 +14,17 @@ from monitoring.queries.waits import page as paging
 from monitoring.queries.waits.filters import WaitFilters
 from monitoring.queries.waits.kinds import KINDS, all_waits, kind_of, waits_of
 from monitoring.queries.waits.page import WaitPage, same_waits, wait_page
-from orchestrator import start_process
-from orchestrator.engine.drain import drain
 from orchestrator.models import Checkpoint, ProcessInstance, StepRun
 from orchestrator.testing import pass_time
-from tests.apps.every_construct.fixtures import helpdesk
-from tests.apps.every_construct.processes import Inquiry
+from tests.apps.every_construct.desk import inquiry as asking
 from tests.apps.patterns.desk import finished
 from tests.apps.pausing import processes as pausing
 from tests.apps.process_managers.desk import place, underway
 from tests.apps.process_managers.fixtures import known
 from tests.apps.process_managers.messages import Courier
-from tests.services import emptying
+from tests.services.cases import cases
+from tests.services.client import Read
 from tests.services.explained import explained
-
-__all__ = ["helpdesk"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("helpdesk", "parcels")]
 
@@ -45,29 +39,8 @@ def more() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def emptied(db: None) -> Iterator[None]:
-    """Empty the database before the invariants are asked: they hold of what the engine writes."""
-    yield
-    emptying.empty(connection)
-
-
-@pytest.fixture
-def read(client: Client, operator: User) -> Callable[..., str]:
-    """Reads a page as an operator."""
-    client.force_login(operator)
-
-    def read_page(address: str, **headers: str) -> str:
-        answer = client.get(address, headers=headers)
-        assert answer.status_code == 200
-        return answer.content.decode()
-
-    return read_page
-
-
-def asking(ticket: str = "T-1") -> ProcessInstance:
-    receipt = start_process(Inquiry, Inquiry.Input(ticket))
-    drain()
-    return ProcessInstance.objects.get(pk=receipt.process_id)
+def invariants() -> None:
+    """Ask for none: times are changed here that the engine keeps."""
 
 
 def wakes(process: ProcessInstance, **values: object) -> None:
@@ -90,7 +63,7 @@ def shown(page: str) -> list[str]:
 
 
 def test_s8_1_a_process_manager_says_its_events_and_all_its_deadlines(
-    read: Callable[..., str],
+    read: Read,
 ) -> None:
     parcel = place(courier=Courier.PARTNER)
     began = parcel.step_runs.get(finished_at=None).started_at
@@ -117,7 +90,7 @@ def test_s8_1_a_process_manager_says_its_events_and_all_its_deadlines(
     assert wait.passed_at is not None
 
 
-def test_s8_1_each_kind_of_wait_is_said(read: Callable[..., str]) -> None:
+def test_s8_1_each_kind_of_wait_is_said(read: Read) -> None:
     asking()
     finished(pausing.Top, 1)
     place()
@@ -135,7 +108,7 @@ def test_s8_1_each_kind_of_wait_is_said(read: Callable[..., str]) -> None:
 
 
 def test_s8_1_another_attempt_and_the_end_of_a_sleep_have_their_time(
-    read: Callable[..., str],
+    read: Read,
 ) -> None:
     process = asking()
     [run] = process.step_runs.filter(finished_at=None).exclude(kind="join")
@@ -185,7 +158,7 @@ def test_s8_1_every_process_that_waits_is_listed_and_each_wait_is_of_one_kind() 
         assert of == [kind_of(run)]
 
 
-def test_s8_1_a_paused_wait_says_what_is_left(read: Callable[..., str]) -> None:
+def test_s8_1_a_paused_wait_says_what_is_left(read: Read) -> None:
     parcel = place()
     ProcessInstance.objects.update(status="paused", paused_at=timezone.now())
     wakes(parcel, wake_at=None, remaining=10 * MINUTE)
@@ -197,7 +170,7 @@ def test_s8_1_a_paused_wait_says_what_is_left(read: Callable[..., str]) -> None:
 
 
 def test_s8_1_a_deadline_that_nobody_carries_out_is_overdue_in_amber(
-    read: Callable[..., str],
+    read: Read,
 ) -> None:
     parcel = place()
     wakes(parcel, wake_at=timezone.now() - 5 * MINUTE)
@@ -209,9 +182,7 @@ def test_s8_1_a_deadline_that_nobody_carries_out_is_overdue_in_amber(
     assert "05:0" in shown(page)[0]
 
 
-def test_s8_1_a_deadline_that_was_carried_out_says_since_when(
-    read: Callable[..., str],
-) -> None:
+def test_s8_1_a_deadline_that_was_carried_out_says_since_when(read: Read) -> None:
     place()
     pass_time(3 * HOUR + MINUTE)
     passed = Checkpoint.objects.filter(cause__startswith="deadline").latest("revision")
@@ -242,38 +213,37 @@ def test_s8_1_the_least_time_left_comes_first_then_what_waits_longest() -> None:
     assert keys(wait_page(WaitFilters())) == ["P-2", "P-4", "P-0", "P-3", "P-1"]
 
 
-@pytest.mark.parametrize("looked_at", [2, 3, 1_000])
-@pytest.mark.parametrize(
-    "filters",
-    [
-        WaitFilters(),
-        WaitFilters(definition="shipping"),
-        WaitFilters(kind="event"),
-        WaitFilters(owner="nobody"),
-        WaitFilters(due="soon"),
-        WaitFilters(escalated="1"),
-        WaitFilters(owner="operator", kind="event"),
-    ],
-    ids=lambda filters: "-".join(filters.parameters()) or "all",
-)
-def test_s8_1_pages_follow_each_other_without_gap_or_repeat(
-    filters: WaitFilters,
-    looked_at: int,
-    monkeypatch: pytest.MonkeyPatch,
-    operator: User,
-) -> None:
-    monkeypatch.setattr(paging, "PAGE", 2)
-    monkeypatch.setattr(narrowing, "LOOKED_AT", looked_at)
+@pytest.fixture
+def ten(operator: User) -> None:
+    """Ten processes that wait, some until the same moment, some without a time."""
     now = timezone.now()
     asking()
     for number in range(9):
         parcel = place(f"P-{number}")
-        # Some at the same moment, some without a time.
         at = now + (number % 3) * MINUTE if number % 4 else None
         wakes(parcel, wake_at=at, started_at=now - (number % 2) * HOUR)
         if number % 3 == 0:
             values = {"escalation_level": 1, "owner": operator}
             ProcessInstance.objects.filter(pk=parcel.pk).update(**values)
+
+
+@cases("looked_at", 2, 3, 1_000)
+@cases(
+    "filters",
+    WaitFilters(),
+    WaitFilters(definition="shipping"),
+    WaitFilters(kind="event"),
+    WaitFilters(owner="nobody"),
+    WaitFilters(due="soon"),
+    WaitFilters(escalated="1"),
+    WaitFilters(owner="operator", kind="event"),
+)
+def test_s8_1_pages_follow_each_other_without_gap_or_repeat(
+    filters: WaitFilters, looked_at: int, monkeypatch: pytest.MonkeyPatch, ten: None
+) -> None:
+    now = timezone.now()
+    monkeypatch.setattr(paging, "PAGE", 2)
+    monkeypatch.setattr(narrowing, "LOOKED_AT", looked_at)
     parts = [part.rows.filter(part.looked_for) for part in filters.parts(None)]
     there = {run.pk for rows in parts for run in rows}
 
@@ -293,9 +263,7 @@ def test_s8_1_pages_follow_each_other_without_gap_or_repeat(
     assert order == sorted(order)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "x", "1_2", "1_2_x", "1e400_1_1", "9" * 30 + "_1_1"]
-)
+@cases("text", "", "x", "1_2", "1_2_x", "1e400_1_1", "9" * 30 + "_1_1")
 def test_s8_1_a_place_that_means_nothing_is_the_first_page(text: str) -> None:
     place()
     assert wait_page(WaitFilters(), text).first
@@ -305,7 +273,7 @@ def test_s8_1_a_place_that_means_nothing_is_the_first_page(text: str) -> None:
 
 
 def test_s8_1_the_address_narrows_and_each_condition_is_a_chip(
-    read: Callable[..., str], operator: User
+    read: Read, operator: User
 ) -> None:
     place("P-1")
     late, soon = place("P-2"), place("P-3")
@@ -338,9 +306,9 @@ def test_s8_1_the_address_narrows_and_each_condition_is_a_chip(
     assert "a decision" in page
 
 
-@pytest.mark.parametrize("query", ["kind=nothing", "due=tomorrow"])
+@cases("query", "kind=nothing", "due=tomorrow")
 def test_s8_1_what_cannot_be_understood_shows_nothing_and_says_so(
-    query: str, read: Callable[..., str]
+    query: str, read: Read
 ) -> None:
     place()
     page = read(f"/waits/?{query}")
@@ -359,9 +327,7 @@ def test_s8_2_how_long_before_its_end_a_deadline_is_due_soon_is_a_setting(
     assert len(wait_page(WaitFilters(due="soon")).rows) == 1
 
 
-def test_s8_1_each_number_is_that_of_the_list_it_opens(
-    read: Callable[..., str],
-) -> None:
+def test_s8_1_each_number_is_that_of_the_list_it_opens(read: Read) -> None:
     asking()
     parcels = [place(f"P-{number}") for number in range(6)]
     for parcel, at in zip(parcels, (5, 5, -5, -5, -5, 600), strict=True):
@@ -384,9 +350,7 @@ def test_s8_1_each_number_is_that_of_the_list_it_opens(
         assert len(shown(read(f"/waits/{unescape(address)}"))) == number
 
 
-def test_s8_1_what_waits_longest_is_one_click_from_the_first_page(
-    read: Callable[..., str],
-) -> None:
+def test_s8_1_what_waits_longest_is_one_click_from_the_first_page(read: Read) -> None:
     place("P-1")
     longest = place("P-2")
     wakes(place("P-3"), wake_at=None)
@@ -406,9 +370,7 @@ def test_s8_1_what_waits_longest_is_one_click_from_the_first_page(
 # While it is open
 
 
-def test_s8_1_an_open_page_keeps_its_rows_and_counts_what_is_new(
-    read: Callable[..., str],
-) -> None:
+def test_s8_1_an_open_page_keeps_its_rows_and_counts_what_is_new(read: Read) -> None:
     first, second = place("P-1"), place("P-2")
     runs = [parcel.step_runs.get(finished_at=None) for parcel in (first, second)]
     rows = [str(run.pk) for run in runs]
@@ -433,7 +395,7 @@ def test_s8_1_an_open_page_keeps_its_rows_and_counts_what_is_new(
 
 
 def test_s8_1_a_page_of_many_takes_few_queries(
-    read: Callable[..., str], django_assert_max_num_queries: Callable[[int], object]
+    read: Read, django_assert_max_num_queries: Callable[[int], object]
 ) -> None:
     for number in range(paging.PAGE - 1):
         place(f"P-{number}")
@@ -444,7 +406,7 @@ def test_s8_1_a_page_of_many_takes_few_queries(
         assert len(shown(read("/waits/"))) == paging.PAGE
 
 
-def test_s8_1_an_empty_page_says_what_would_be_there(read: Callable[..., str]) -> None:
+def test_s8_1_an_empty_page_says_what_would_be_there(read: Read) -> None:
     assert "A process appears here while it waits" in read("/waits/")
 
 

@@ -9,9 +9,7 @@ from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
-from django.contrib.auth.models import User
 from django.http import QueryDict
-from django.test import Client
 
 from monitoring.diagrams import NodeState
 from monitoring.queries.decisions import asked
@@ -22,24 +20,17 @@ from monitoring.queries.instances.filters import Filters
 from orchestrator import start_process
 from orchestrator.engine.drain import drain
 from orchestrator.models import Definition, OperatorAction, ProcessInstance, StepRun
-from tests.apps.every_construct.fixtures import helpdesk
+from tests.apps.every_construct.desk import inquiry
 from tests.apps.every_construct.processes import Inquiry, Lattice
+from tests.services.cases import cases
+from tests.services.client import Client, Read
 from tests.services.patience import SHARED
-
-__all__ = ["helpdesk"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("helpdesk")]
 
 FRAGMENTS = {"HX-Request": "true"}
 SOON = 0.3
 """Seconds in which a page must be answered on a quiet machine."""
-
-
-def inquiry(ticket: str = "T-1", **more: Any) -> ProcessInstance:
-    """An inquiry that has gone as far as it goes by itself."""
-    receipt = start_process(Inquiry, Inquiry.Input(ticket, **more))
-    drain()
-    return ProcessInstance.objects.get(pk=receipt.process_id)
 
 
 def stands(instance: ProcessInstance) -> dict[str, NodeState]:
@@ -64,24 +55,6 @@ def form(instance: ProcessInstance, **more: Any) -> dict[str, Any]:
         "reason": "because",
         **more,
     }
-
-
-@pytest.fixture
-def signed_in(client: Client, operator: User) -> Client:
-    client.force_login(operator)
-    return client
-
-
-@pytest.fixture
-def page(signed_in: Client) -> Callable[..., str]:
-    """Reads an instance's page."""
-
-    def read(instance: ProcessInstance, query: str = "") -> str:
-        answer = signed_in.get(f"/processes/{instance.pk}/{query}")
-        assert answer.status_code == 200
-        return answer.content.decode()
-
-    return read
 
 
 # Where it stands
@@ -147,23 +120,19 @@ def test_s3_6_several_steps_are_current_at_once() -> None:
 # The page
 
 
-def test_the_page_shows_what_is_open_and_offers_the_choices(
-    page: Callable[..., str],
-) -> None:
-    text = page(inquiry())
+def test_the_page_shows_what_is_open_and_offers_the_choices(page_of: Read) -> None:
+    text = page_of(inquiry())
 
     assert text.count('data-opens="decide-dialog"') == 2
     for choice in ("accept", "refuse"):
         assert f'data-given="{choice}"' in text
 
 
-def test_the_table_of_steps_is_narrowed_by_step_status_and_text(
-    page: Callable[..., str],
-) -> None:
+def test_the_table_of_steps_is_narrowed_by_step_status_and_text(page_of: Read) -> None:
     instance = inquiry(pages=5, trouble="page")
 
     def rows(query: str) -> int:
-        return len(re.findall(r'id="run-\d+"', page(instance, query)))
+        return len(re.findall(r'id="run-\d+"', page_of(instance, query)))
 
     assert rows("?step=read_page") == 6
     assert rows("?state=failed") == 1
@@ -173,61 +142,62 @@ def test_the_table_of_steps_is_narrowed_by_step_status_and_text(
     assert rows("?state=open") == 1
 
 
-def test_the_history_tells_of_elements_together(page: Callable[..., str]) -> None:
-    text = page(inquiry(pages=20))
+def test_the_history_tells_of_elements_together(page_of: Read) -> None:
+    text = page_of(inquiry(pages=20))
 
     assert re.search(r"Read page</b>\s*<span class=\"soft\">\s*\d+ elements", text)
 
 
 def test_a_long_result_is_cut_and_can_be_had_whole(
-    page: Callable[..., str], signed_in: Client
+    page_of: Read, operating: Client
 ) -> None:
-    instance = inquiry(pages=500)
-    text = page(instance, "?step=collect")
+    instance = inquiry()
     run = StepRun.objects.get(instance=instance, node="collect")
+    rows = StepRun.objects.filter(pk=run.pk)
+    rows.update(result="PAGE " * 2_000 + "500")
+    text = page_of(instance, "?step=collect")
 
-    whole = signed_in.get(f"/processes/{instance.pk}/steps/{run.pk}/result.json")
+    whole = operating.get(f"/processes/{instance.pk}/steps/{run.pk}/result.json")
 
+    rows.update(result=run.result)
     assert "PAGE 500" not in text
     assert "PAGE 500" in json.loads(whole.content)
     assert "attachment" in whole["Content-Disposition"]
 
 
 def test_the_file_of_a_result_is_called_as_its_step_in_any_script(
-    signed_in: Client,
+    operating: Client,
 ) -> None:
     instance = inquiry()
     run = StepRun.objects.get(instance=instance, node="classify")
     StepRun.objects.filter(pk=run.pk).update(node="分類")
 
-    answer = signed_in.get(f"/processes/{instance.pk}/steps/{run.pk}/result.json")
+    answer = operating.get(f"/processes/{instance.pk}/steps/{run.pk}/result.json")
 
     name = quote("分類.json")
     assert answer["Content-Disposition"] == f"attachment; filename*=utf-8''{name}"
     StepRun.objects.filter(pk=run.pk).update(node="classify")
 
 
-def test_a_sub_process_is_linked_both_ways(
-    page: Callable[..., str], signed_in: Client
-) -> None:
+def test_a_sub_process_is_linked_both_ways(page_of: Read, operating: Client) -> None:
     instance = inquiry()
-    decide(signed_in, instance, "accept")
+    decide(operating, instance, "accept")
     drain()
-    skip(signed_in, instance, "payment", '{"ticket": "T-1"}')
+    skip(operating, instance, "payment", '{"ticket": "T-1"}')
     drain()
     child = ProcessInstance.objects.get(name="helpdesk-billing")
 
-    assert f"/processes/{child.pk}/" in page(instance)
-    assert f"/processes/{instance.pk}/" in page(child)
+    assert f"/processes/{child.pk}/" in page_of(instance)
+    assert f"/processes/{instance.pk}/" in page_of(child)
     instance.refresh_from_db()
     assert instance.status == "completed"
-    assert "booked T-1" in page(instance)
+    assert "booked T-1" in page_of(instance)
 
 
-def test_the_fragments_are_well_formed(signed_in: Client) -> None:
+def test_the_fragments_are_well_formed(operating: Client) -> None:
     instance = inquiry()
 
-    text = signed_in.get(
+    text = operating.get(
         f"/processes/{instance.pk}/?since=1", headers=FRAGMENTS
     ).content
 
@@ -247,11 +217,11 @@ def test_the_definition_counts_who_stands_where() -> None:
 
 
 def test_the_definition_page_has_a_table_of_steps_with_policies(
-    signed_in: Client,
+    operating: Client,
 ) -> None:
     inquiry()
 
-    text = signed_in.get("/definitions/helpdesk-inquiry/").content.decode()
+    text = operating.read("/definitions/helpdesk-inquiry/")
 
     assert "0 retries" in text
     assert "undone by retract" in text
@@ -270,6 +240,11 @@ def decide(client: Client, instance: ProcessInstance, choice: str, **more: Any) 
     )
 
 
+def act(client: Client, instance: ProcessInstance, name: str, **more: Any) -> Any:
+    address = f"/processes/{instance.pk}/{name}/"
+    return client.post(address, form(instance, **more), headers=FRAGMENTS)
+
+
 def skip(client: Client, instance: ProcessInstance, step: str, given: str) -> Any:
     instance.refresh_from_db()
     run = StepRun.objects.get(instance=instance, node=step, finished_at=None)
@@ -277,10 +252,10 @@ def skip(client: Client, instance: ProcessInstance, step: str, given: str) -> An
     return client.post(address, form(instance, json=given), headers=FRAGMENTS)
 
 
-def test_a_decision_moves_the_process_on(signed_in: Client) -> None:
+def test_a_decision_moves_the_process_on(operating: Client) -> None:
     instance = inquiry()
 
-    answer = decide(signed_in, instance, "refuse")
+    answer = decide(operating, instance, "refuse")
     drain()
 
     assert answer.status_code == 200
@@ -289,41 +264,41 @@ def test_a_decision_moves_the_process_on(signed_in: Client) -> None:
     assert OperatorAction.objects.get().action == "decide"
 
 
-def test_a_choice_that_is_none_is_refused(signed_in: Client) -> None:
+def test_a_choice_that_is_none_is_refused(operating: Client) -> None:
     instance = inquiry()
 
-    assert decide(signed_in, instance, "perhaps").status_code == 409
+    assert decide(operating, instance, "perhaps").status_code == 409
     assert stands(instance)["verdict"].classes[0] == "is-waiting"
 
 
-def test_a_stale_decision_is_refused(signed_in: Client) -> None:
+def test_a_stale_decision_is_refused(operating: Client) -> None:
     instance = inquiry()
 
-    answer = decide(signed_in, instance, "accept", revision=instance.revision - 1)
+    answer = decide(operating, instance, "accept", revision=instance.revision - 1)
 
     assert answer.status_code == 409
     assert "has changed since the page was loaded" in answer.content.decode()
 
 
-def test_deciding_twice_decides_once(signed_in: Client) -> None:
+def test_deciding_twice_decides_once(operating: Client) -> None:
     instance = inquiry()
     run = StepRun.objects.get(instance=instance, node="verdict")
     pressed = form(instance, choice="accept")
     address = f"/processes/{instance.pk}/steps/{run.pk}/decide/"
 
-    answers = [signed_in.post(address, pressed, headers=FRAGMENTS) for _ in range(2)]
+    answers = [operating.post(address, pressed, headers=FRAGMENTS) for _ in range(2)]
 
     assert [answer.status_code for answer in answers] == [200, 200]
     assert OperatorAction.objects.count() == 1
 
 
-def test_questions_are_listed_until_they_are_answered(signed_in: Client) -> None:
+def test_questions_are_listed_until_they_are_answered(operating: Client) -> None:
     instance = inquiry()
     assert asked().count() == 1
-    assert "T-1" in signed_in.get("/decisions/").content.decode()
+    assert "T-1" in operating.read("/decisions/")
 
     run = StepRun.objects.get(instance=instance, node="verdict")
-    answer = signed_in.post(
+    answer = operating.post(
         f"/processes/{instance.pk}/steps/{run.pk}/decide/",
         form(instance, choice="refuse"),
         headers={**FRAGMENTS, "HX-Current-URL": "http://testserver/decisions/"},
@@ -333,13 +308,13 @@ def test_questions_are_listed_until_they_are_answered(signed_in: Client) -> None
     assert not asked().exists()
 
 
-def test_a_failed_step_is_skipped_with_a_result(signed_in: Client) -> None:
+def test_a_failed_step_is_skipped_with_a_result(operating: Client) -> None:
     instance = inquiry(trouble="reply")
-    decide(signed_in, instance, "accept")
+    decide(operating, instance, "accept")
     drain()
     assert stands(instance)["reply"].classes == ("is-failed", "is-current")
 
-    answer = skip(signed_in, instance, "reply", '"sent by hand"')
+    answer = skip(operating, instance, "reply", '"sent by hand"')
     drain()
 
     assert answer.status_code == 200
@@ -347,79 +322,65 @@ def test_a_failed_step_is_skipped_with_a_result(signed_in: Client) -> None:
     assert stands(instance)["payment"].classes[0] == "is-waiting"
 
 
-@pytest.mark.parametrize(
-    ("given", "status", "said"),
-    [
-        ("{", 400, "This is not JSON"),
-        ('{"a": 1, "a": 2}', 400, "This is not JSON"),
-        ("17", 409, "no result of Payment"),
-        ('{"tocket": "T-1"}', 409, "no result of Payment"),
-    ],
+@cases(
+    "given, status, said",
+    ("{", 400, "This is not JSON"),
+    ('{"a": 1, "a": 2}', 400, "This is not JSON"),
+    ("17", 409, "no result of Payment"),
+    ('{"tocket": "T-1"}', 409, "no result of Payment"),
 )
 def test_a_result_that_is_none_is_refused_with_the_place(
-    given: str, status: int, said: str, signed_in: Client
+    given: str, status: int, said: str, operating: Client
 ) -> None:
     instance = inquiry()
-    decide(signed_in, instance, "accept")
+    decide(operating, instance, "accept")
     drain()
 
-    answer = skip(signed_in, instance, "payment", given)
+    answer = skip(operating, instance, "payment", given)
 
     assert answer.status_code == status
     assert said in answer.content.decode()
 
 
-def test_a_step_is_redone(signed_in: Client) -> None:
+def test_a_step_is_redone(operating: Client) -> None:
     instance = inquiry()
 
-    answer = signed_in.post(
-        f"/processes/{instance.pk}/redo/",
-        form(instance, node="find_pages"),
-        headers=FRAGMENTS,
-    )
+    answer = act(operating, instance, "redo", node="find_pages")
     drain()
 
     assert answer.status_code == 200
     assert StepRun.objects.filter(instance=instance, node="find_pages").count() == 2
 
 
-def test_a_process_resumes_from_a_checkpoint(signed_in: Client) -> None:
+def test_a_process_resumes_from_a_checkpoint(operating: Client) -> None:
     instance = inquiry()
 
-    answer = signed_in.post(
-        f"/processes/{instance.pk}/resume/", form(instance, to=2), headers=FRAGMENTS
-    )
+    answer = act(operating, instance, "resume", to=2)
     drain()
 
     assert answer.status_code == 200
     assert stands(instance)["verdict"].classes == ("is-waiting", "is-current")
 
 
-def test_what_was_given_up_by_resuming_is_not_drawn(signed_in: Client) -> None:
+def test_what_was_given_up_by_resuming_is_not_drawn(operating: Client) -> None:
     instance = inquiry()
-    decide(signed_in, instance, "accept")
+    decide(operating, instance, "accept")
     drain()
     before = StepRun.objects.get(instance=instance, node="verdict").entered
     assert stands(instance)["reply"].classes == ("is-done",)
     instance.refresh_from_db()
 
-    signed_in.post(
-        f"/processes/{instance.pk}/resume/",
-        form(instance, to=before),
-        headers=FRAGMENTS,
-    )
+    act(operating, instance, "resume", to=before)
 
     assert stands(instance)["verdict"].classes == ("is-waiting", "is-current")
     assert stands(instance)["reply"].classes == ("is-possible",)
     assert edges(instance)[("verdict", "reply")] == "is-possible"
 
 
-def test_a_process_is_cancelled(signed_in: Client) -> None:
+def test_a_process_is_cancelled(operating: Client) -> None:
     instance = inquiry()
 
-    answer = signed_in.post(
-        f"/processes/{instance.pk}/cancel/", form(instance), headers=FRAGMENTS
-    )
+    answer = act(operating, instance, "cancel")
     drain()
 
     assert answer.status_code == 200
@@ -427,19 +388,13 @@ def test_a_process_is_cancelled(signed_in: Client) -> None:
     assert instance.status == "cancelled"
 
 
-def test_restarting_leads_to_the_new_process(signed_in: Client) -> None:
+def test_restarting_leads_to_the_new_process(operating: Client) -> None:
     instance = inquiry()
-    signed_in.post(
-        f"/processes/{instance.pk}/cancel/", form(instance), headers=FRAGMENTS
-    )
+    act(operating, instance, "cancel")
     instance.refresh_from_db()
     given = json.dumps({**instance.data, "pages": 7})
 
-    answer = signed_in.post(
-        f"/processes/{instance.pk}/restart/",
-        form(instance, json=given),
-        headers=FRAGMENTS,
-    )
+    answer = act(operating, instance, "restart", json=given)
     drain()
 
     new = ProcessInstance.objects.exclude(pk=instance.pk).get()
@@ -447,15 +402,11 @@ def test_restarting_leads_to_the_new_process(signed_in: Client) -> None:
     assert f'href="/processes/{new.pk}/"' in answer.content.decode()
 
 
-def test_bad_input_of_a_restart_is_refused_with_its_place(signed_in: Client) -> None:
+def test_bad_input_of_a_restart_is_refused_with_its_place(operating: Client) -> None:
     instance = inquiry()
     given = json.dumps({**instance.data, "pages": "many"})
 
-    answer = signed_in.post(
-        f"/processes/{instance.pk}/restart/",
-        form(instance, json=given),
-        headers=FRAGMENTS,
-    )
+    answer = act(operating, instance, "restart", json=given)
 
     assert answer.status_code == 409
     assert "pages" in answer.content.decode()
@@ -464,13 +415,13 @@ def test_bad_input_of_a_restart_is_refused_with_its_place(signed_in: Client) -> 
 # Size
 
 
-def test_the_page_of_two_thousand_steps_is_answered_at_once(signed_in: Client) -> None:
+def test_the_page_of_two_thousand_steps_is_answered_at_once(operating: Client) -> None:
     receipt = start_process(Lattice, Lattice.Input(100, 20))
     address = f"/processes/{receipt.process_id}/"
-    signed_in.get("/failures/")  # what only the first page of a process costs
+    operating.get("/failures/")  # what only the first page of a process costs
     began = time.thread_time()
 
-    text = signed_in.get(address).content.decode()
+    text = operating.read(address)
 
     assert time.thread_time() - began < SOON * SHARED
     assert "2000 steps" in text or "2,000 steps" in text
@@ -478,14 +429,14 @@ def test_the_page_of_two_thousand_steps_is_answered_at_once(signed_in: Client) -
 
 
 def test_the_steps_of_a_large_definition_are_paged_and_searched(
-    signed_in: Client,
+    operating: Client,
 ) -> None:
     start_process(Lattice, Lattice.Input(30, 10))
     address = "/definitions/helpdesk-lattice/"
 
-    first = signed_in.get(address).content.decode()
-    third = signed_in.get(f"{address}?page=3").content.decode()
-    found = signed_in.get(f"{address}?search=work+29+9").content.decode()
+    first = operating.read(address)
+    third = operating.read(f"{address}?page=3")
+    found = operating.read(f"{address}?search=work+29+9")
 
     assert "1\N{EN DASH}100" in first
     assert "201\N{EN DASH}300" in third
@@ -498,14 +449,14 @@ def lattice() -> ProcessInstance:
     return ProcessInstance.objects.get(pk=receipt.process_id)
 
 
-@pytest.mark.parametrize("begun", [lattice, inquiry])
+@cases("begun", lattice, inquiry)
 def test_the_head_counts_the_open_steps_that_are_shown_and_listed(
-    begun: Callable[[], ProcessInstance], page: Callable[..., str]
+    begun: Callable[[], ProcessInstance], page_of: Read
 ) -> None:
     instance = begun()
 
     view = workflow_view(instance, RunFilters(state="open"))
-    text = page(instance)
+    text = page_of(instance)
 
     assert f"{view.number_open}</b>" in text.partition("Open steps")[2][:40]
     assert len(view.runs.rows) == view.number_open

@@ -21,6 +21,7 @@ from django.conf import settings
 from orchestrator.serving import CannotStart, port
 from orchestrator.serving.web import listener
 from tests.services import deployment
+from tests.services.cases import cases
 from tests.services.database import another_database
 from tests.services.patience import SHARED, bar, wait_for
 from tests.services.valkey import ValkeyServer
@@ -210,7 +211,7 @@ def ended(status: str) -> bool:
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("where", ["nowhere", "127.0.0.1:web", ":8000"])
+@cases("where", "nowhere", "127.0.0.1:web", ":8000")
 def test_what_is_no_address_is_told_in_a_line(where: str) -> None:
     with pytest.raises(CannotStart, match=r"is no address: write HOST:PORT\.$"):
         listener(where)

@@ -3,29 +3,28 @@
 import re
 
 import pytest
-from django.contrib.auth.models import User
-from django.test import Client
 from django.urls import reverse
 
 from monitoring.queries import events
 from orchestrator import send_event
 from orchestrator.models import InboxEvent
 from tests.apps.process_managers.messages import DepotOpened
+from tests.services.cases import cases
+from tests.services.client import Client
 from tests.services.explained import explained
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
 
 @pytest.fixture
-def desk(client: Client, administrator: User) -> Client:
+def desk(admin: Client) -> Client:
     """Return an administrator's browser, where each of three systems has sent three events."""
     for source in ("bank", "shop", "web"):
         for number in range(3):
             send_event(DepotOpened("east"), id=f"{source}-{number}", source=source)
     send_event(DepotOpened("east"), id="same", source="shop")
     send_event(DepotOpened("east"), id="same", source="web")
-    client.force_login(administrator)
-    return client
+    return admin
 
 
 def found(desk: Client, words: str) -> list[str]:
@@ -33,7 +32,7 @@ def found(desk: Client, words: str) -> list[str]:
     return re.findall(r'field-event_id">([^<]*)', page.content.decode())
 
 
-@pytest.mark.parametrize("id", ["bank-0", "shop-1", "web-2"])
+@cases("id", "bank-0", "shop-1", "web-2")
 def test_an_event_is_found_by_its_id_whoever_sent_it(desk: Client, id: str) -> None:
     assert found(desk, id) == [id]
 
@@ -42,7 +41,7 @@ def test_events_of_several_senders_with_one_id_are_all_found(desk: Client) -> No
     assert found(desk, " same ") == ["same", "same"]
 
 
-@pytest.mark.parametrize("words", ["bank", "bank-%", "BANK-0", "x" * 300])
+@cases("words", "bank", "bank-%", "BANK-0", "x" * 300)
 def test_nothing_but_the_whole_id_finds_it(desk: Client, words: str) -> None:
     assert found(desk, words) == []
 

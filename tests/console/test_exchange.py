@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
+from uuid import uuid4
 
 import pytest
 
@@ -24,6 +25,7 @@ from orchestrator.models import (
     StepRun,
 )
 from orchestrator.serving import port
+from tests.services.cases import cases
 from tests.services.exchange import ExchangeProcess, post_json
 from tests.services.patience import bar, wait_for
 from tests.services.workers import Workers
@@ -58,25 +60,40 @@ class Taker(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.fixture
-def client() -> Iterator[Client]:
+@pytest.fixture(scope="module")
+def taker() -> Iterator[Client]:
     client = Client(0)
     yield client
     client.shutdown()
     client.server_close()
 
 
-@pytest.fixture
-def lone_exchange(client: Client) -> Iterator[ExchangeProcess]:
+@pytest.fixture(scope="module")
+def running(taker: Client) -> Iterator[ExchangeProcess]:
     exchange = ExchangeProcess(
-        f"http://127.0.0.1:{client.server_port}/hook", shortest=0, longest=0.05
+        f"http://127.0.0.1:{taker.server_port}/hook", shortest=0, longest=0.05
     )
     exchange.start()
     yield exchange
     exchange.stop()
 
 
-def order(exchange: ExchangeProcess, key: str = "k-1") -> dict[str, object]:
+@pytest.fixture
+def client(taker: Client) -> Client:
+    """Return a client that has taken nothing yet."""
+    taker.taken, taker.failures = [], 0
+    return taker
+
+
+@pytest.fixture
+def lone_exchange(running: ExchangeProcess, client: Client) -> ExchangeProcess:
+    """Return an exchange that behaves."""
+    running.behave(twice=0, lose=0)
+    return running
+
+
+def order(exchange: ExchangeProcess, key: str | None = None) -> dict[str, object]:
+    key = key or uuid4().hex
     return post_json(f"{exchange.url}/orders", ORDER, **{"Idempotency-Key": key})
 
 
@@ -106,7 +123,7 @@ def test_an_order_is_taken_at_once_and_announced_with_its_request_id(
 def test_the_same_idempotency_key_never_makes_a_second_order(
     lone_exchange: ExchangeProcess, client: Client
 ) -> None:
-    answers = [order(lone_exchange), order(lone_exchange), order(lone_exchange, "k-2")]
+    answers = [order(lone_exchange, key) for key in ("k-1", "k-1", "k-2")]
 
     wait_for(lambda: len(client.taken) == 2, 5)
     assert answers[0] == answers[1]
@@ -159,26 +176,24 @@ def test_a_lost_answer_is_an_order_all_the_same(
     lone_exchange.behave(lose=True)
 
     with pytest.raises(HTTPError, match="503"):
-        order(lone_exchange)
+        order(lone_exchange, "lost")
 
     wait_for(lambda: len(client.taken) == 1, 5)
-    assert order(lone_exchange)["request_id"] == "r-1"
+    assert order(lone_exchange, "lost")["request_id"] == "r-1"
 
 
 @pytest.mark.once
-@pytest.mark.parametrize(
-    ("path", "body", "sent", "status"),
-    [
-        ("/orders", ORDER, {}, 400),
-        ("/orders", {"request_id": "r-1"}, {"Idempotency-Key": "k"}, 422),
-        ("/orders", ["r-1"], {"Idempotency-Key": "k"}, 422),
-        ("/behaviour", {"fale": 1}, {}, 422),
-        ("/behaviour", {"fail": 2}, {}, 422),
-        ("/behaviour", {"shortest": 5, "longest": 1}, {}, 422),
-        ("/behaviour", None, {}, 422),
-        ("/elsewhere", {}, {}, 404),
-        ("/orders", {"x": "y" * 70_000}, {"Idempotency-Key": "k"}, 413),
-    ],
+@cases(
+    "path, body, sent, status",
+    ("/orders", ORDER, {}, 400),
+    ("/orders", {"request_id": "r-1"}, {"Idempotency-Key": "k"}, 422),
+    ("/orders", ["r-1"], {"Idempotency-Key": "k"}, 422),
+    ("/behaviour", {"fale": 1}, {}, 422),
+    ("/behaviour", {"fail": 2}, {}, 422),
+    ("/behaviour", {"shortest": 5, "longest": 1}, {}, 422),
+    ("/behaviour", None, {}, 422),
+    ("/elsewhere", {}, {}, 404),
+    ("/orders", {"x": "y" * 70_000}, {"Idempotency-Key": "k"}, 413),
 )
 def test_a_request_of_another_form_is_refused(
     lone_exchange: ExchangeProcess,
@@ -200,14 +215,14 @@ def test_what_is_not_json_is_refused(lone_exchange: ExchangeProcess) -> None:
 
 
 @pytest.mark.once
-def test_it_stops_at_once_whatever_it_still_has_to_say(
-    lone_exchange: ExchangeProcess,
-) -> None:
-    lone_exchange.behave(longest=600, shortest=600, born=5)
-    order(lone_exchange)
+def test_it_stops_at_once_whatever_it_still_has_to_say() -> None:
+    exchange = ExchangeProcess("http://127.0.0.1:9/hook", shortest=0, longest=0)
+    exchange.start()
+    exchange.behave(longest=600, shortest=600, born=5)
+    order(exchange)
     began = time.monotonic()
 
-    assert lone_exchange.stop() == 0
+    assert exchange.stop() == 0
     assert time.monotonic() - began < bar(5)  # it still had things to say for 600 s
 
 
@@ -239,104 +254,73 @@ def completed(count: int) -> None:
     )
 
 
+def request_of(order: Order) -> IssuedCommand:
+    return REQUESTS.get(instance=order.process_id)
+
+
 @pytest.mark.django_db(transaction=True)
-def test_an_order_for_both_markets_goes_out_comes_back_and_completes(
+def test_an_order_goes_out_comes_back_and_ends_as_the_exchange_has_it(
     exchange: ExchangeProcess, workers: Workers
 ) -> None:
     entered = place_order(Destination.BOTH, WHAT)
-
     completed(1)
     # The call back may be handled before the answer to the request is stored.
     wait_for(lambda: not REQUESTS.filter(status=CommandStatus.RUNNING).exists(), 20)
-
-    request = REQUESTS.get()
+    request = request_of(entered)
     steps = StepRun.objects.order_by("id").values_list("node", flat=True)
     final = Order.objects.get(pk=entered.pk)
-    assert list(steps) == [
-        "NotStarted",
-        "AwaitingExternalCreation",
-        "AwaitingExternalListing",
-        "AwaitingInternalListing",
-        "Completed",
-    ]
-    assert (request.status, request.answer, request.attempt) == (
-        CommandStatus.DONE,
-        "HTTP 202",
-        1,
+    assert " ".join(steps) == (
+        "NotStarted AwaitingExternalCreation AwaitingExternalListing"
+        " AwaitingInternalListing Completed"
     )
+    told = (request.status, request.answer, request.attempt)
+    assert told == (CommandStatus.DONE, "HTTP 202", 1)
     assert final.external_id.startswith("EX-")
     assert final.external_listed_at
     assert final.internal_listed_at
     assert final.notice == "Listed: both markets"
     assert HistoryEntry.objects.get().text == f"Entered: {WHAT}"
-    assert disagreements() == []
 
-
-@pytest.mark.django_db(transaction=True)
-def test_a_rejected_order_completes_with_the_reason(
-    exchange: ExchangeProcess, workers: Workers
-) -> None:
+    # One that is rejected completes with the reason.
     exchange.behave(reject=True)
     entered = place_order(Destination.EXTERNAL, WHAT)
-
-    completed(1)
-
+    completed(2)
     final = Order.objects.get(pk=entered.pk)
     assert (final.notice, final.external_listed_at) == ("Refused by the exchange", None)
     assert final.reason
-    assert ProcessInstance.objects.get().data["reason"] == final.reason
-    assert disagreements() == []
+    process = ProcessInstance.objects.get(pk=entered.process_id)
+    assert process.data["reason"] == final.reason
 
-
-@pytest.mark.django_db(transaction=True)
-def test_an_order_born_on_the_exchange_is_taken_over(
-    exchange: ExchangeProcess, workers: Workers
-) -> None:
-    exchange.behave(born=20)
-    wait_for(InboxEvent.objects.exists, 10)
-    exchange.behave(born=0)
-    wait_for(
-        lambda: ProcessInstance.objects.live().count() == 0 and Order.objects.exists(),
-        45,
-    )
-
-    born = Order.objects.first()
-    assert born is not None
-    assert (born.destination, born.order_id) == (Destination.EXTERNAL, born.external_id)
-    assert (
-        ProcessInstance.objects.get(pk=born.process_id).data["destination"]
-        == "external"
-    )
-    assert disagreements() == []
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_call_that_fails_is_tried_again_under_the_same_key(
-    exchange: ExchangeProcess, workers: Workers
-) -> None:
-    exchange.behave(fail=True)
-    place_order(Destination.EXTERNAL, WHAT)
+    # A call that fails is tried again under the same key.
+    exchange.behave(reject=False, fail=True)
+    entered = place_order(Destination.EXTERNAL, WHAT)
     wait_for(lambda: REQUESTS.filter(attempt__gte=2).exists(), 15)
-
     exchange.behave(fail=False)
+    completed(3)
+    assert request_of(entered).status == CommandStatus.DONE
 
-    completed(1)
-    assert REQUESTS.get().status == CommandStatus.DONE
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_refused_call_is_not_tried_again_and_needs_a_person(
-    exchange: ExchangeProcess, workers: Workers
-) -> None:
+    # One that is refused is not tried again, and needs a person.
     exchange.behave(refuse=True)
-    place_order(Destination.EXTERNAL, WHAT)
-
+    entered = place_order(Destination.EXTERNAL, WHAT)
     wait_for(lambda: ProcessInstance.objects.filter(status=Status.FAILED).exists(), 15)
-
-    request, incident = REQUESTS.get(), Incident.objects.get()
+    request, incident = request_of(entered), Incident.objects.get()
     assert (request.status, request.attempt) == (CommandStatus.FAILED, 1)
     assert "HTTP 403" in incident.message
-    assert ProcessInstance.objects.get().step == "AwaitingExternalCreation"
+    process = ProcessInstance.objects.get(pk=entered.process_id)
+    assert process.step == "AwaitingExternalCreation"
+
+    # One that is born on the exchange is taken over.
+    exchange.behave(refuse=False, born=20)
+    there = Order.objects.count()
+    wait_for(lambda: Order.objects.count() > there, 45)
+    exchange.behave(born=0)
+    live = ProcessInstance.objects.live().exclude(status=Status.FAILED)
+    wait_for(lambda: live.count() == 0, 45)
+    born = Order.objects.latest("pk")
+    assert (born.destination, born.order_id) == (Destination.EXTERNAL, born.external_id)
+    process = ProcessInstance.objects.get(pk=born.process_id)
+    assert process.data["destination"] == "external"
+    assert disagreements() == []
 
 
 @pytest.mark.django_db(transaction=True)

@@ -5,13 +5,13 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 
 from orchestrator.engine import operations
 from orchestrator.engine.operations import ActionRequest, EventToSend
 from orchestrator.exceptions import OperationRefused, StaleRevision
 from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance
 from tests.conftest import person
+from tests.services.client import Client
 from tests.services.forms_of_actions import failed_order
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -14,7 +14,6 @@ from django.contrib import admin
 from django.contrib.auth.models import User
 from django.core.mail.backends.base import BaseEmailBackend
 from django.core.management import call_command
-from django.test import Client
 from django.urls import get_script_prefix, set_script_prefix
 from django.utils import timezone, translation
 from pytest_django import Settings
@@ -33,6 +32,8 @@ from orchestrator.notices.message import compose
 from orchestrator.serving.programs import Programs
 from orchestrator.workers import sending
 from tests.apps.own_channel.room import Room
+from tests.services.cases import cases
+from tests.services.client import Client
 from tests.services.receivers import Answering, HookReceiver, MailServer, free_port
 from tests.services.telling import deliver, due_now, gathered
 
@@ -121,13 +122,12 @@ def test_several_things_are_counted_in_the_subject(mail_server: MailServer) -> N
     assert "And 6 more in all." in body_of(mail)
 
 
-@pytest.mark.parametrize(
-    "field", ["definition", "correlation_key", "step", "message", "error", "queue"]
-)
-@pytest.mark.parametrize("topics", ["escalation", "deadline", "failure", "queue"])
+@cases("field", "definition", "correlation_key", "step", "message", "error", "queue")
+@cases("topics", "escalation", "deadline", "failure", "queue")
 def test_hostile_texts_stay_in_their_line(
     topics: str, field: str, mail_server: MailServer
 ) -> None:
+    mail_server.mails.clear()
     fields = {"fingerprint": "f"} if topics == "failure" else {}
     evil = HOSTILE.replace("\x00", "")  # which no database takes
     happened(**{**fields, "topics": topics, "state": "new", field: evil[:50]})
@@ -165,9 +165,9 @@ def test_mails_speak_the_language_of_the_site(
     assert said in body_of(mail)
 
 
-@pytest.mark.parametrize("topics", ["escalation", "deadline", "failure", "queue"])
-@pytest.mark.parametrize("state", ["new", "again", "more", "dead", "back"])
-@pytest.mark.parametrize("number", [1, 5])
+@cases("topics", "escalation", "deadline", "failure", "queue")
+@cases("state", "new", "again", "more", "dead", "back")
+@cases("number", 1, 5)
 def test_every_line_is_translated(topics: str, state: str, number: int) -> None:
     empty = "process_id queue kind error place message fingerprint definition step"
     item: dict[str, Any] = {
@@ -192,7 +192,7 @@ def test_every_line_is_translated(topics: str, state: str, number: int) -> None:
     assert said("en").subject != said("ja").subject
 
 
-@pytest.mark.parametrize("trouble", ["silent", "refusing", "away"])
+@cases("trouble", "silent", "refusing", "away")
 def test_a_mail_that_is_not_taken_is_tried_again(
     trouble: str, settings: Settings, mail_server: MailServer
 ) -> None:
@@ -218,7 +218,7 @@ def test_a_mail_that_is_not_taken_is_tried_again(
     assert Notice.objects.get().status == "sent"
 
 
-@pytest.mark.parametrize(("sent", "error"), [(None, ""), (0, "sent none"), (1, "")])
+@cases("sent, error", (None, ""), (0, "sent none"), (1, ""))
 def test_a_mail_backend_that_does_not_count_has_sent_it(
     sent: int | None, error: str, settings: Settings, mail_server: MailServer
 ) -> None:
@@ -284,10 +284,11 @@ def test_hostile_texts_are_json(receiver: HookReceiver) -> None:
     assert "\n" not in item["text"]
 
 
-@pytest.mark.parametrize("status", [301, 307, 400, 404, 500, 503])
+@cases("status", 301, 307, 400, 404, 500, 503)
 def test_what_is_refused_is_tried_again_under_the_same_id(
     status: int, receiver: HookReceiver
 ) -> None:
+    receiver.posted.clear()
     receiver.answers = [(status, {"Location": receiver.url})]
     happened()
     [outcome] = deliver()
@@ -310,9 +311,7 @@ def test_a_receiver_that_is_gone_gets_nothing_more(receiver: HookReceiver) -> No
     assert (notice.status, notice.attempt) == ("given_up", 1)
 
 
-@pytest.mark.parametrize(
-    ("after", "seconds"), [("120", 120), ("soon", 0), ("9" * 9, 0)]
-)
+@cases("after, seconds", ("120", 120), ("soon", 0), ("9" * 9, 0))
 def test_a_busy_receiver_says_when(
     after: str, seconds: int, receiver: HookReceiver
 ) -> None:
@@ -352,29 +351,20 @@ OK, NO = b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 500 No\r\n\r\n"
 ELSEWHERE = b"HTTP/1.1 %d Moved\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n"
 
 
-@pytest.mark.parametrize(
-    ("answer", "endless", "error"),
-    [
-        pytest.param(OK, True, "", id="endless body"),
-        pytest.param(NO, True, "the receiver answered 500", id="endless refusal"),
-        pytest.param(b"", False, "RemoteDisconnected", id="closed"),
-        pytest.param(b"HTTP/1.1 200", False, "", id="closed in the first line"),
-        pytest.param(b"HTTP/1.1 2", False, "BadStatusLine", id="half a status"),
-        pytest.param(b"\x00\xff nonsense\n", False, "BadStatusLine", id="nonsense"),
-        pytest.param(
-            b"HTTP/1.1 200 OK\r\n" + 200 * b"A: b\r\n",
-            False,
-            "HTTPException",
-            id="headers",
-        ),
-        *(
-            pytest.param(
-                ELSEWHERE % (status, place), False, f"the receiver answered {status}"
-            )
-            for status in (301, 302, 303, 307, 308)
-            for place in (b"http://169.254.169.254/latest/", b"file:///etc/passwd", b"")
-        ),
-    ],
+@cases(
+    "answer, endless, error",
+    (OK, True, ""),
+    (NO, True, "the receiver answered 500"),
+    (b"", False, "RemoteDisconnected"),
+    (b"HTTP/1.1 200", False, ""),
+    (b"HTTP/1.1 2", False, "BadStatusLine"),
+    (b"\x00\xff nonsense\n", False, "BadStatusLine"),
+    (b"HTTP/1.1 200 OK\r\n" + 200 * b"A: b\r\n", False, "HTTPException"),
+    *(
+        (ELSEWHERE % (status, place), False, f"the receiver answered {status}")
+        for status in (301, 302, 303, 307, 308)
+        for place in (b"http://169.254.169.254/latest/", b"file:///etc/passwd", b"")
+    ),
 )
 def test_whatever_a_receiver_answers_is_taken_or_not(
     answer: bytes, endless: bool, error: str, settings: Settings
@@ -393,16 +383,14 @@ def test_whatever_a_receiver_answers_is_taken_or_not(
 # A channel of the project's own
 
 
-@pytest.mark.parametrize(
+@cases(
     "given",
-    [
-        {"headers": {"Authorization": f"Bearer {TOKEN}"}},
-        {"tokens": [TOKEN, ("more", {TOKEN})]},
-        {"token": TOKEN.encode()},
-        {"token": 'quo"ted\\xoxb'},
-        {"token": "xoxb\nof two lines"},
-        {"token": "pass'w\u00f6rd xoxb"},
-    ],
+    {"headers": {"Authorization": f"Bearer {TOKEN}"}},
+    {"tokens": [TOKEN, ("more", {TOKEN})]},
+    {"token": TOKEN.encode()},
+    {"token": 'quo"ted\\xoxb'},
+    {"token": "xoxb\nof two lines"},
+    {"token": "pass'w\u00f6rd xoxb"},
 )
 def test_what_a_channel_is_made_with_is_not_repeated_however_it_is_given(
     given: dict[str, Any], settings: Settings
@@ -439,13 +427,11 @@ def test_a_channel_of_the_project_s_own_is_given_the_message(
     assert said["number"] == 1
 
 
-@pytest.mark.parametrize(
-    ("mood", "error", "hopeless"),
-    [
-        ("closed", "the room is … to …", True),
-        ("busy", "come back later", False),
-        ("broken", "RuntimeError: cannot log in as … really", False),
-    ],
+@cases(
+    "mood, error, hopeless",
+    ("closed", "the room is … to …", True),
+    ("busy", "come back later", False),
+    ("broken", "RuntimeError: cannot log in as … really", False),
 )
 def test_what_it_raises_is_stored_without_its_secrets(
     mood: str, error: str, hopeless: bool, settings: Settings, tmp_path: Path
@@ -458,7 +444,7 @@ def test_what_it_raises_is_stored_without_its_secrets(
     assert Notice.objects.get().error == error
 
 
-@pytest.mark.parametrize("kind", [Permanent, Retry])
+@cases("kind", Permanent, Retry)
 def test_an_error_that_says_nothing_is_an_error(
     kind: type[Outcome], settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -477,18 +463,17 @@ def test_an_error_that_says_nothing_is_an_error(
 # Where the console is
 
 
-@pytest.mark.parametrize(
-    ("urls", "site", "page"),
-    [
-        ("orchestrator.urls", "https://example.org", "https://example.org/processes/"),
-        ("tests.apps.elsewhere.urls", "https://h/in", "https://h/in/ops/processes/"),
-        ("tests.apps.elsewhere.nothing_there", "https://h", ""),
-        ("orchestrator.urls", "", ""),
-    ],
+@cases(
+    "urls, site, page",
+    ("orchestrator.urls", "https://example.org", "https://example.org/processes/"),
+    ("tests.apps.elsewhere.urls", "https://h/in", "https://h/in/ops/processes/"),
+    ("tests.apps.elsewhere.nothing_there", "https://h", ""),
+    ("orchestrator.urls", "", ""),
 )
 def test_links_lead_to_wherever_the_console_is(
     urls: str, site: str, page: str, settings: Settings, mail_server: MailServer
 ) -> None:
+    mail_server.mails.clear()
     settings.ROOT_URLCONF, settings.PROCESSION_SITE_URL = urls, site
     happened()
     deliver()

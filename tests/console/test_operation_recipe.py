@@ -7,7 +7,6 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.db import DEFAULT_DB_ALIAS
-from django.test import Client
 
 from orchestrator import permissions
 from orchestrator.engine.operations import (
@@ -21,6 +20,7 @@ from orchestrator.models import Checkpoint, OperatorAction, ProcessInstance
 from tests.apps.an_operation import remind as module
 from tests.apps.an_operation.remind import RemindOfProcess
 from tests.apps.process_managers.desk import place
+from tests.services.client import Client
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
@@ -76,7 +76,7 @@ def test_its_permission_is_made() -> None:
 
 def test_its_button_and_its_dialog_are_on_the_page(site: Client) -> None:
     process = place()
-    page = site.get(f"/processes/{process.pk}/").content.decode()
+    page = site.read(f"/processes/{process.pk}/")
 
     button = page.partition('id="remind-button"')[2].partition("</button>")[0]
     assert f'data-url="{address(process)}"' in button
@@ -117,7 +117,7 @@ def test_it_says_why_it_cannot_be_done(site: Client, foreman: User) -> None:
     cancel(process.pk, request=ActionRequest(foreman, uuid4(), "why"))
     process.refresh_from_db()
     assert refusals([process], foreman)[process.pk]["remind"] == ENDED
-    page = site.get(f"/processes/{process.pk}/").content.decode()
+    page = site.read(f"/processes/{process.pk}/")
     assert ENDED in page.partition('id="remind-button-why"')[2].partition("</span>")[0]
     late = site.post(address(process), form(process))
     assert (late.status_code, ENDED in late.content.decode()) == (409, True)
@@ -131,13 +131,12 @@ def test_a_form_without_its_field_is_refused(site: Client) -> None:
     assert not OperatorAction.objects.exists()
 
 
-def test_who_may_not_is_told_and_refused(client: Client, viewer: User) -> None:
+def test_who_may_not_is_told_and_refused(viewing: Client) -> None:
     process = place()
-    client.force_login(viewer)
-    page = client.get(f"/processes/{process.pk}/").content.decode()
+    page = viewing.read(f"/processes/{process.pk}/")
 
     assert "may not do this" in page.partition('id="remind-button-why"')[2][:200]
-    assert client.post(address(process), form(process)).status_code == 403
+    assert viewing.post(address(process), form(process)).status_code == 403
     assert OperatorAction.objects.get().result == "refused"
 
 

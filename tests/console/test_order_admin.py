@@ -1,14 +1,14 @@
 """Orders in the admin: to be found and looked at, and changed by nobody."""
 
 import pytest
-from django.contrib.auth.models import User
-from django.test import Client
 from django.urls import reverse
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.models import Order
 from examples.order_listing.orders import place_order
-from orchestrator.engine.drain import drain
+from orchestrator.testing import run
+from tests.services.cases import cases
+from tests.services.client import Client
 
 pytestmark = pytest.mark.django_db
 
@@ -19,17 +19,16 @@ LIST = "admin:order_listing_order_changelist"
 def order() -> Order:
     order = place_order(Destination.INTERNAL, "50 MWh base load, Tokyo area")
     place_order(Destination.INTERNAL, "10 MWh peak load, Kyushu area")
-    drain()
+    run()
     return order
 
 
 @pytest.fixture
-def desk(client: Client, administrator: User) -> Client:
-    client.force_login(administrator)
-    return client
+def desk(admin: Client) -> Client:
+    return admin
 
 
-@pytest.mark.parametrize("field", ["order_id", "process_id"])
+@cases("field", "order_id", "process_id")
 def test_an_order_is_found_by_its_ids(desk: Client, order: Order, field: str) -> None:
     page = desk.get(reverse(LIST), {"q": str(getattr(order, field))})
 
@@ -37,7 +36,7 @@ def test_an_order_is_found_by_its_ids(desk: Client, order: Order, field: str) ->
     assert "Kyushu" not in page.content.decode()
 
 
-@pytest.mark.parametrize("words", ["nothing", "%", "0" * 300])
+@cases("words", "nothing", "%", "0" * 300)
 def test_a_search_for_anything_else_finds_nothing(
     desk: Client, order: Order, words: str
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db.models import Q
-from django.test import Client, override_settings
+from django.test import override_settings
 from django.urls import include, path
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
@@ -19,7 +19,6 @@ from examples.order_listing.orders import place_order
 from monitoring import asking, metrics, readiness
 from monitoring.asking import TimedQuestion
 from orchestrator import send_event
-from orchestrator.engine.drain import drain
 from orchestrator.models import (
     Checkpoint,
     InboxEvent,
@@ -28,6 +27,8 @@ from orchestrator.models import (
     ProcessInstance,
     StepRun,
 )
+from orchestrator.testing import run
+from tests.services.client import Client
 from tests.services.hired import hire
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -208,7 +209,7 @@ def test_metrics_are_what_a_second_count_finds(client: Client, token: None) -> N
     before, rows = scraped(client), counted()
     for destination in (Destination.INTERNAL, Destination.BOTH, Destination.BOTH):
         place_order(destination, "50 MWh")
-    drain()
+    run()
     early = place_order(Destination.INTERNAL, "50 MWh")
     send_event(
         ListedOnInternal(early.order_id),

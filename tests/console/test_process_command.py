@@ -34,9 +34,13 @@ from tests.apps.process_managers.messages import (
     ParcelScanned,
 )
 from tests.apps.wide_graphs.processes import Breadth, Broad
+from tests.services.cases import cases, words
 from tests.services.program import run_command
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels", "workflows")]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("parcels", "workflows", "operator"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -86,23 +90,10 @@ def test_the_list_has_the_newest_first_with_stable_keys() -> None:
         "Packing",
     )
     assert second["key"] == "P-1"
-    assert list(first) == [
-        "id",
-        "definition",
-        "version",
-        "key",
-        "status",
-        "step",
-        "revision",
-        "summary",
-        "owner",
-        "escalation_level",
-        "parent",
-        "started_at",
-        "changed_at",
-        "paused_at",
-        "finished_at",
-    ]
+    assert list(first) == words(
+        """id definition version key status step revision summary owner escalation_level parent
+        started_at changed_at paused_at finished_at"""
+    )
 
 
 def test_the_list_has_the_filters_of_the_console() -> None:
@@ -244,7 +235,7 @@ def test_what_is_shown_is_there_as_json_too(handler: SetHandler) -> None:
     assert "注意" in shown
 
 
-@pytest.mark.parametrize("branches", [3, 9_000])
+@cases("branches", 3, 9_000)
 def test_however_wide_a_workflow_is_its_drawing_can_be_read(branches: int) -> None:
     receipt = start_process(Broad, Breadth(branches))
 
@@ -265,8 +256,8 @@ def test_a_sub_process_and_its_parent_are_shown() -> None:
     assert f"part of   {top}" in text
 
 
-@pytest.mark.parametrize("what", ["show", "watch"])
-@pytest.mark.parametrize("id", ["x", "\x1b[31m", str(uuid4())])
+@cases("what", "show", "watch")
+@cases("id", "x", "\x1b[31m", str(uuid4()))
 def test_a_process_that_is_not_there_is_a_mistake_of_use(what: str, id: str) -> None:
     code, said = process(what, id)
 
@@ -317,9 +308,7 @@ def test_each_change_is_told_once_in_order_until_the_end(
     assert told[0]["steps"] == ["OnTheWay"]
 
 
-def test_how_it_ended_is_the_exit_code(
-    meanwhile: Callable[..., None], operator: User
-) -> None:
+def test_how_it_ended_is_the_exit_code(meanwhile: Callable[..., None]) -> None:
     parcel = place("P-1")
     meanwhile(lambda: acted("cancel", parcel.pk))
 
@@ -446,7 +435,7 @@ def test_an_action_is_that_of_the_named_user(
     run()
 
 
-def test_what_is_so_already_is_told_and_no_failure(operator: User) -> None:
+def test_what_is_so_already_is_told_and_no_failure() -> None:
     parcel = place("P-1")
 
     assert acted("cancel", parcel.pk)[0] == 0
@@ -457,7 +446,7 @@ def test_what_is_so_already_is_told_and_no_failure(operator: User) -> None:
     assert ProcessInstance.objects.get().status == Status.CANCELLED
 
 
-def test_the_same_key_acts_once(operator: User) -> None:
+def test_the_same_key_acts_once() -> None:
     parcel = place("P-1")
 
     for _ in range(2):
@@ -468,9 +457,7 @@ def test_the_same_key_acts_once(operator: User) -> None:
     assert parcel.escalation_level == 2
 
 
-def test_what_is_refused_is_told_for_each_and_the_others_are_done(
-    operator: User,
-) -> None:
+def test_what_is_refused_is_told_for_each_and_the_others_are_done() -> None:
     ended = underway("P-1")
     tell(ended, ParcelDelivered("P-1"))
     parcels = [place("P-2"), ended, place("P-3")]
@@ -501,7 +488,7 @@ def test_whoever_may_not_is_refused_once_and_it_is_audited(viewer: User) -> None
     assert not ProcessInstance.objects.ended().exists()
 
 
-def test_a_stale_revision_is_refused(operator: User) -> None:
+def test_a_stale_revision_is_refused() -> None:
     parcel = place("P-1")
     seen = parcel.revision
     tell(parcel, ParcelPacked(3))
@@ -512,19 +499,17 @@ def test_a_stale_revision_is_refused(operator: User) -> None:
     assert "ParcelPacked arrived" in said
 
 
-@pytest.mark.parametrize(
+@cases(
     "words",
-    [
-        ["retry"],
-        ["retry", "{pk}", "--all-matching"],
-        ["retry", "{pk}", "--status", "failed"],
-        ["retry", "--all-matching"],
-        ["cancel", "nonsense"],
-        ["cancel", "{pk}", str(uuid4()), "--revision", "1"],
-    ],
+    ["retry"],
+    ["retry", "{pk}", "--all-matching"],
+    ["retry", "{pk}", "--status", "failed"],
+    ["retry", "--all-matching"],
+    ["cancel", "nonsense"],
+    ["cancel", "{pk}", str(uuid4()), "--revision", "1"],
 )
 def test_mistakes_of_use_do_nothing(
-    words: list[str], operator: User, monkeypatch: pytest.MonkeyPatch
+    words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", StringIO())
     pk = place("P-1").pk
@@ -533,7 +518,7 @@ def test_mistakes_of_use_do_nothing(
     assert not OperatorAction.objects.exists()
 
 
-@pytest.mark.parametrize("name", ["nobody", "", "a\0b", "gone"])
+@cases("name", "nobody", "", "a\0b", "gone")
 def test_the_user_must_be_there_and_active(name: str) -> None:
     User.objects.create_user("gone", is_active=False)
 
@@ -543,14 +528,14 @@ def test_the_user_must_be_there_and_active(name: str) -> None:
     assert "no active user" in said
 
 
-def test_a_reason_is_asked_for(operator: User) -> None:
+def test_a_reason_is_asked_for() -> None:
     code, said = process("cancel", str(place("P-1").pk), "--user", "operator")
 
     assert (code, "--reason" in said) == (2, True)
 
 
 def test_all_that_match_are_counted_before_and_acted_on(
-    operator: User, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     parcels = [place(f"P-{number}") for number in range(3)]
     underway("Q-1")
@@ -566,7 +551,7 @@ def test_all_that_match_are_counted_before_and_acted_on(
     assert acted("cancel", *filters, "--yes")[0] == 0
 
 
-def test_a_person_is_asked(operator: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_person_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     place("P-1")
     monkeypatch.setattr("sys.stdin", Screen("n\n"))
     assert acted("cancel", "--all-matching")[0] == 2
@@ -575,7 +560,7 @@ def test_a_person_is_asked(operator: User, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_ids_are_read_from_input_as_the_list_writes_them(
-    operator: User, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     first, second = place("P-1"), place("P-2")
     _, listed = process("list", "--key", "P-1", "--json")
@@ -589,9 +574,7 @@ def test_ids_are_read_from_input_as_the_list_writes_them(
 
 
 def test_an_interruption_finishes_what_was_begun_and_tells_what_is_left(
-    operator: User,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     parcels = [place(f"P-{number}") for number in range(3)]
     whole = cancel.effect

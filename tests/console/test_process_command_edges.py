@@ -24,10 +24,14 @@ from tests.apps.pausing.processes import WORKFLOWS
 from tests.apps.process_managers.desk import place, underway
 from tests.apps.process_managers.fixtures import known
 from tests.console.test_process_command import acted, keys, lines, process
+from tests.services.cases import cases, words
 from tests.services.patience import SHARED
 from tests.services.program import environ
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels", "workflows")]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("parcels", "workflows", "operator"),
+]
 
 STEERING = "\x1b]0;owned\x07\x9b31m\x7f\u202e"
 """Sets the title of a terminal, its colour, deletes, and turns the direction of writing."""
@@ -42,21 +46,17 @@ def workflows() -> Iterator[None]:
 # Mistakes that would mean everything
 
 
-@pytest.mark.parametrize(
+@cases(
     "filters",
-    [
-        ["--definition", ""],
-        ["--key", "  "],
-        ["--step", ""],
-        ["--owner", ""],
-        ["--version-number", "-1"],
-        ["--version-number", "1_0"],
-        ["--version-number", str(2**40)],
-    ],
+    ["--definition", ""],
+    ["--key", "  "],
+    ["--step", ""],
+    ["--owner", ""],
+    ["--version-number", "-1"],
+    ["--version-number", "1_0"],
+    ["--version-number", str(2**40)],
 )
-def test_a_filter_that_says_nothing_is_not_taken_for_all(
-    filters: list[str], operator: User
-) -> None:
+def test_a_filter_that_says_nothing_is_not_taken_for_all(filters: list[str]) -> None:
     """A script's empty variable does not cancel whatever there is."""
     place("P-1")
 
@@ -67,50 +67,40 @@ def test_a_filter_that_says_nothing_is_not_taken_for_all(
     assert ProcessInstance.objects.live().count() == 1
 
 
-def test_version_0_is_a_filter_too(operator: User) -> None:
+def test_version_0_is_a_filter_too() -> None:
     code, said = acted("cancel", place("P-1").pk, "--version-number", "0")
 
     assert (code, "--all-matching" in said) == (2, True)
 
 
-@pytest.mark.parametrize(
+@cases(
     "words",
+    ["list", "--since", "999999w"],
+    ["list", "--since", "9999-12-31T23:59:59-10:00"],
+    ["list", "--since", "0001-01-01T00:00:00+10:00"],
+    ["list", "--since", "2026-02-30"],
+    ["list", "--before", "nonsense"],
+    ["list", "--limit", "-3"],
+    ["list", "--key", "a\0b"],
+    ["list", "--key", "\udcff"],
+    ["list", "--step", "\udcff"],
+    ["list", "--owner", "\udcff"],
+    ["watch", "{pk}", "--interval", "nan"],
+    ["watch", "{pk}", "--interval", "-1"],
+    ["watch", "{pk}", "--interval", "1e300"],
+    ["watch", "{pk}", "--timeout", "nan"],
+    ["watch", "{pk}", "--timeout", "x"],
+    ["cancel", "{pk}", "--user", "operator", "--reason", "\udcff"],
+    ["cancel", "{pk}", "--user", "\udcff", "--reason", "x"],
+    ["cancel", "\udcff", "--user", "operator", "--reason", "x"],
+    ["cancel", "{pk}", "--user", "operator", "--reason", "x", "--revision", "-1"],
     [
-        ["list", "--since", "999999w"],
-        ["list", "--since", "9999-12-31T23:59:59-10:00"],
-        ["list", "--since", "0001-01-01T00:00:00+10:00"],
-        ["list", "--since", "2026-02-30"],
-        ["list", "--before", "nonsense"],
-        ["list", "--limit", "-3"],
-        ["list", "--key", "a\0b"],
-        ["list", "--key", "\udcff"],
-        ["list", "--step", "\udcff"],
-        ["list", "--owner", "\udcff"],
-        ["watch", "{pk}", "--interval", "nan"],
-        ["watch", "{pk}", "--interval", "-1"],
-        ["watch", "{pk}", "--interval", "1e300"],
-        ["watch", "{pk}", "--timeout", "nan"],
-        ["watch", "{pk}", "--timeout", "x"],
-        ["cancel", "{pk}", "--user", "operator", "--reason", "\udcff"],
-        ["cancel", "{pk}", "--user", "\udcff", "--reason", "x"],
-        ["cancel", "\udcff", "--user", "operator", "--reason", "x"],
-        ["cancel", "{pk}", "--user", "operator", "--reason", "x", "--revision", "-1"],
-        [
-            "cancel",
-            "{pk}",
-            "--user",
-            "operator",
-            "--reason",
-            "x",
-            "--revision",
-            str(2**31),
-        ],
-        ["cancel", "{pk}", "--user", "operator", "--reason", "x", "--again", "\udcff"],
+        *words("""cancel {pk} --user operator --reason x --revision"""),
+        str(2**31),
     ],
+    ["cancel", "{pk}", "--user", "operator", "--reason", "x", "--again", "\udcff"],
 )
-def test_what_cannot_be_meant_is_a_mistake_of_use(
-    words: list[str], operator: User
-) -> None:
+def test_what_cannot_be_meant_is_a_mistake_of_use(words: list[str]) -> None:
     pk = place("P-1").pk
 
     code, said = process(*(word.format(pk=pk) for word in words))
@@ -152,7 +142,7 @@ def test_the_looking_for_little_among_many_ends_and_says_so(
 
 
 def test_what_an_application_says_steers_no_terminal(
-    operator: User, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def effect(press: object) -> None:
         raise OperationRefused(f"{STEERING}\nno")
@@ -168,7 +158,7 @@ def test_what_an_application_says_steers_no_terminal(
     assert json.loads(told)["why"] == f"{STEERING}\nno"
 
 
-@pytest.mark.parametrize("what", ["list", "show", "watch"])
+@cases("what", "list", "show", "watch")
 def test_json_steers_no_terminal_and_means_the_same(what: str) -> None:
     key = f"荷物 {STEERING}\U000e0041"
     parcel = place("P-1")
@@ -184,9 +174,7 @@ def test_json_steers_no_terminal_and_means_the_same(what: str) -> None:
         assert "荷物" in text
 
 
-def test_an_import_says_nothing_that_steers_the_terminal(
-    operator: User, tmp_path: Path
-) -> None:
+def test_an_import_says_nothing_that_steers_the_terminal(tmp_path: Path) -> None:
     file = tmp_path / "file"
     head = {"procession": STEERING, "format": STEERING}
     file.write_text(json.dumps(head) + "\n")
@@ -213,7 +201,6 @@ class Closed(io.StringIO):
 
 
 def test_what_was_not_done_since_nobody_reads_is_told_and_no_success(
-    operator: User,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     ids = [str(place(f"P-{number}").pk) for number in range(4)]

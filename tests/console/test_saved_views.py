@@ -9,7 +9,6 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 
 from orchestrator.engine.operations import (
     ActionRequest,
@@ -22,6 +21,8 @@ from orchestrator.exceptions import OperationRefused, PermissionMissing, StaleRe
 from orchestrator.models import OperatorAction, SavedView
 from tests.browser.samples import HARMFUL
 from tests.conftest import person
+from tests.services.cases import cases
+from tests.services.client import Client
 
 pytestmark = pytest.mark.django_db
 
@@ -44,9 +45,8 @@ def post(client: Client, path: str, **given: Any) -> Any:
 
 
 def page(client: Client, path: str = "/views/") -> str:
-    answer = client.get(path)
-    assert answer.status_code == 200
-    return unescape(answer.content.decode())
+    page = client.read(path)
+    return unescape(page)
 
 
 def test_s10_4_a_view_on_data_is_for_those_who_see_data(
@@ -64,35 +64,33 @@ def test_s10_4_a_view_on_data_is_for_those_who_see_data(
 
 
 def test_s10_4_a_list_is_saved_and_opened_from_a_link(
-    client: Client, viewer: User
+    viewing: Client, viewer: User
 ) -> None:
-    client.force_login(viewer)
-    shown = client.get(f"/processes/?{QUERY}").content.decode()
+    shown = viewing.read(f"/processes/?{QUERY}")
     form = shown.partition('id="save-view"')[2].partition("</form>")[0]
     given = dict(re.findall(r'name="(\w+)"\s+value="([^"]*)"', form))
 
-    saved = post(client, "/views/save/", name="Mine", query=unescape(given["query"]))
+    saved = post(viewing, "/views/save/", name="Mine", query=unescape(given["query"]))
 
     assert saved["Location"] == "/views/"
     view = SavedView.objects.get()
     assert (view.owner, view.about) == (viewer, ABOUT)
-    opened = client.get(f"/views/{view.pk}/")["Location"]
+    opened = viewing.get(f"/views/{view.pk}/")["Location"]
     assert opened.startswith("/processes/?")
-    assert client.get(opened).context["filters"].parameters() == ABOUT
-    assert "Mine" in page(client)
-    assert "Mine" in page(client, "/processes/")
+    assert viewing.get(opened).context["filters"].parameters() == ABOUT
+    assert "Mine" in page(viewing)
+    assert "Mine" in page(viewing, "/processes/")
 
 
 def test_s10_4_ones_own_is_nobody_elses(
-    client: Client, viewer: User, operator: User
+    operating: Client, viewer: User, operator: User
 ) -> None:
     mine = save_view("Mine", ABOUT, False, request=by(viewer))
-    client.force_login(operator)
 
-    assert client.get(f"/views/{mine.pk}/").status_code == 404
-    assert "Mine" not in page(client) + page(client, "/processes/")
+    assert operating.get(f"/views/{mine.pk}/").status_code == 404
+    assert "Mine" not in page(operating) + page(operating, "/processes/")
     for name in ("rename_view", "delete_view"):
-        refused = post(client, f"/views/{mine.pk}/{name}/", name="Yours")
+        refused = post(operating, f"/views/{mine.pk}/{name}/", name="Yours")
         assert refused.status_code == 409
     save_view("Mine", {}, False, request=by(operator))  # a name is one's own too
     assert SavedView.objects.get(owner=viewer).about == ABOUT
@@ -144,7 +142,7 @@ def test_s10_4_what_is_ones_own_leaves_no_audit_row(viewer: User) -> None:
     assert not SavedView.objects.exists()
 
 
-@pytest.mark.parametrize("team", [False, True])
+@cases("team", False, True)
 def test_s10_4_pressed_twice_is_once(team: bool, operator: User) -> None:
     saving, renaming, deleting = by(operator), by(operator, 0), by(operator, 1)
     for _ in range(2):
@@ -161,7 +159,7 @@ def test_s10_4_pressed_twice_is_once(team: bool, operator: User) -> None:
     assert not SavedView.objects.exists()
 
 
-@pytest.mark.parametrize("team", [False, True])
+@cases("team", False, True)
 def test_s10_4_a_stale_page_and_a_view_that_is_gone_are_refused(
     team: bool, operator: User
 ) -> None:
@@ -179,7 +177,7 @@ def test_s10_4_a_stale_page_and_a_view_that_is_gone_are_refused(
             change(view.pk, *given, request=by(operator))
 
 
-@pytest.mark.parametrize("team", [False, True])
+@cases("team", False, True)
 def test_s10_4_a_name_is_there_once(team: bool, operator: User) -> None:
     save_view("One", ABOUT, team, request=by(operator))
     other = save_view("Two", {}, team, request=by(operator))
@@ -214,39 +212,33 @@ def test_s10_4_without_permission_nothing_is_stored(viewer: User) -> None:
     assert not SavedView.objects.exists()
 
 
-@pytest.mark.parametrize("text", HARMFUL)
-def test_s10_4_a_harmful_name_is_a_text(
-    text: str, client: Client, operator: User
-) -> None:
-    client.force_login(operator)
-    post(client, "/views/save/", name=text, query="status=live", team="1")
+@cases("text", *HARMFUL)
+def test_s10_4_a_harmful_name_is_a_text(text: str, operating: Client) -> None:
+    post(operating, "/views/save/", name=text, query="status=live", team="1")
 
     for path in ("/views/", "/processes/", "/audit/"):
-        raw = client.get(path).content.decode()
+        raw = operating.read(path)
         assert text not in raw or "<" not in text
-    assert text in page(client)
+    assert text in page(operating)
 
 
 def test_s10_4_what_cannot_be_read_is_not_saved_and_nothing_strange_is(
-    client: Client, operator: User
+    operating: Client,
 ) -> None:
-    client.force_login(operator)
-
-    refused = post(client, "/views/save/", name="x", query="where=amount+%3E")
+    refused = post(operating, "/views/save/", name="x", query="where=amount+%3E")
     assert refused.status_code == 409
     assert "Say what it is compared with" in unescape(refused.content.decode())
     strange = "before=x&status=live&next=//evil.example&reader=1&started_since=1"
-    post(client, "/views/save/", name="x", query=strange)
+    post(operating, "/views/save/", name="x", query=strange)
     assert SavedView.objects.get().about == {"status": "live"}
 
 
-def test_s10_4_looking_writes_nothing(client: Client, operator: User) -> None:
+def test_s10_4_looking_writes_nothing(operating: Client, operator: User) -> None:
     view = save_view("Mine", ABOUT, False, request=by(operator))
-    client.force_login(operator)
 
     for path in ("/views/save/", f"/views/{view.pk}/delete_view/"):
-        assert client.get(path).status_code == 405
-    page(client)
+        assert operating.get(path).status_code == 405
+    page(operating)
     assert SavedView.objects.get().revision == 0
 
 

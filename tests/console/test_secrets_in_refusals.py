@@ -9,15 +9,13 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 
 from orchestrator import Permanent, start_process
 from orchestrator.definition import Workflow, case, each, fork, route, start
 from orchestrator.definition.secrets import MASK
-from orchestrator.engine.drain import drain
 from orchestrator.engine.storage import definitions
 from orchestrator.models import BulkItem, OperatorAction, StepRun
-from orchestrator.testing import registered
+from orchestrator.testing import registered, run
 from tests.apps.kept_secret.processes import (
     DIGEST,
     HUSH,
@@ -28,6 +26,7 @@ from tests.apps.kept_secret.processes import (
 )
 from tests.console.test_secrets import content, told
 from tests.services.bulk import a_moment, begun, verdicts, worked_on
+from tests.services.client import Client
 
 pytestmark = pytest.mark.django_db
 
@@ -102,46 +101,40 @@ def known() -> Iterator[None]:
 
 
 @pytest.fixture
-def superuser(client: Client, administrator: User) -> Client:
-    client.force_login(administrator)
-    return client
-
-
-@pytest.fixture
 def failed(db: None) -> StepRun:
     """A step whose result a person can give; what follows of it cannot be told."""
     pk = start_process(Gate, Person("E-1", "pass-word")).process_id
-    drain()
+    run()
     return StepRun.objects.get(instance=pk, node="keep")
 
 
 def test_the_audit_of_a_refused_skip_has_no_secret(
-    failed: StepRun, superuser: Client
+    failed: StepRun, admin: Client
 ) -> None:
     form = {"key": uuid4().hex, "reason": "x", "json": json.dumps(GIVEN)}
     place = f"/processes/{failed.instance_id}/steps/{failed.pk}/skip/"
 
-    refused = superuser.post(place, form)
+    refused = admin.post(place, form)
 
     detail = OperatorAction.objects.get().detail
     assert f"cannot judge {MASK}" in detail
-    for text in (detail, content(refused), content(superuser.get("/audit/"))):
+    for text in (detail, content(refused), content(admin.get("/audit/"))):
         assert not told(text)
 
 
 def test_nor_has_that_of_an_element_which_is_judged_with_all_others(
-    superuser: Client,
+    admin: Client,
 ) -> None:
     """The code is asked of the results of all elements: those that were given before are secrets too."""
     pk = start_process(GateOfMany, Person("E-1", "pass-word")).process_id
-    drain()
+    run()
     first, last = StepRun.objects.filter(instance=pk, kind="item").order_by("item")
     place = f"/processes/{pk}/steps"
     form = {"reason": "x", "json": json.dumps({"answer": f"{HUSH}-answer"})}
-    superuser.post(f"{place}/{first.pk}/skip/", {**form, "key": uuid4().hex})
+    admin.post(f"{place}/{first.pk}/skip/", {**form, "key": uuid4().hex})
 
     form["json"] = json.dumps({"answer": "another"})
-    superuser.post(f"{place}/{last.pk}/skip/", {**form, "key": uuid4().hex})
+    admin.post(f"{place}/{last.pk}/skip/", {**form, "key": uuid4().hex})
 
     done, refused = OperatorAction.objects.order_by("pk")
     assert (done.result, refused.result) == ("done", "refused")
@@ -150,7 +143,7 @@ def test_nor_has_that_of_an_element_which_is_judged_with_all_others(
 
 
 def test_nor_has_what_became_of_one_of_many(
-    failed: StepRun, superuser: Client, administrator: User
+    failed: StepRun, admin: Client, administrator: User
 ) -> None:
     about = {"definition": Gate.name, "status": "failed"}
     a_moment()
@@ -161,15 +154,15 @@ def test_nor_has_what_became_of_one_of_many(
     assert verdicts(operation) == {"refused": 1}
     detail = BulkItem.objects.get().detail
     assert MASK in detail
-    for text in (detail, content(superuser.get(f"/operations/{operation.pk}/"))):
+    for text in (detail, content(admin.get(f"/operations/{operation.pk}/"))):
         assert not told(text)
 
 
-def test_nor_has_a_staged_repair(failed: StepRun, superuser: Client) -> None:
+def test_nor_has_a_staged_repair(failed: StepRun, admin: Client) -> None:
     place = f"/processes/{failed.instance_id}/repair/"
     edit = {"edit": "skip", "target": str(failed.pk), "value": json.dumps(GIVEN)}
 
-    refused = superuser.post(f"{place}stage/", edit)
+    refused = admin.post(f"{place}stage/", edit)
 
     assert refused.status_code == 400
     assert f"cannot judge {MASK}" in content(refused)
@@ -177,17 +170,17 @@ def test_nor_has_a_staged_repair(failed: StepRun, superuser: Client) -> None:
 
 
 def test_nor_has_the_page_of_a_repair_whose_graph_cannot_be_made_any_more(
-    superuser: Client,
+    admin: Client,
 ) -> None:
     pk = start_process(GateOfInput, Person("E-1", PASSWORD)).process_id
-    drain()
+    run()
     place = f"/processes/{pk}/repair/"
-    assert superuser.post(f"{place}stage/", {"edit": "retry"}).status_code == 302
+    assert admin.post(f"{place}stage/", {"edit": "retry"}).status_code == 302
     definitions.forget()
     broken.append("all")
     try:
-        page = content(superuser.get(place))
-        staged = superuser.post(f"{place}stage/", {"edit": "redo", "target": "keep"})
+        page = content(admin.get(place))
+        staged = admin.post(f"{place}stage/", {"edit": "redo", "target": "keep"})
     finally:
         broken.clear()
 

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from html import unescape
 from typing import Any
 from urllib.parse import quote
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.db.models import F
-from django.test import Client
 from django.urls import resolve, reverse
 from django.utils import timezone
 
@@ -24,7 +23,6 @@ from monitoring.queries import resolved
 from monitoring.sharing import SharedAnswers
 from monitoring.views import instances
 from orchestrator import start_process
-from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import ActionRequest, escalate, mark_handled
 from orchestrator.models import (
     BulkOperation,
@@ -33,7 +31,7 @@ from orchestrator.models import (
     ProcessInstance,
     SavedView,
 )
-from orchestrator.testing import registered
+from orchestrator.testing import registered, run
 from tests.apps.nested_processes.processes import (
     Clearing,
     Cupboard,
@@ -43,11 +41,13 @@ from tests.apps.nested_processes.processes import (
 from tests.apps.process_managers.desk import place
 from tests.conftest import person
 from tests.console.test_console_access import PAGES, address
-from tests.console.test_console_bulk import pressed
 from tests.console.test_console_sharing import asking
 from tests.services.bulk import begun
+from tests.services.cases import cases, words
+from tests.services.client import Client
 from tests.services.forms_of_actions import failed_order
 from tests.services.hired import hire
+from tests.services.pressing import pressed
 
 pytestmark = pytest.mark.django_db
 
@@ -58,19 +58,12 @@ OF_ALL = 'href="/operations/'
 HIDDEN = "What it is about is not yours to see."
 SCRIPT = {"HX-Request": "true"}
 
-OF_ONE = {
-    "instance",
-    "instance-picture",
-    "instance-messages",
-    "instance-repair",
-    "instance-ledger-rows",
-    "instance-elements",
-    "definition",
-    "picture",
-    "versions",
-    "compare",
-    "failure-group",
-}
+OF_ONE = set(
+    words(
+        """instance instance-picture instance-messages instance-repair instance-ledger-rows
+        instance-elements definition picture versions compare failure-group"""
+    )
+)
 """The pages of one process, of one definition, or of failures of one cause."""
 
 OF_DATA = {"instance-secrets", "instance-ledger"}
@@ -113,14 +106,20 @@ def signed_in(client: Client, ann: User) -> Client:
     return client
 
 
-@pytest.fixture
-def order(db: None) -> ProcessInstance:
-    return failed_order()
+@pytest.fixture(scope="module", autouse=True)
+def world(module_db: None, parcels: None) -> tuple[UUID, UUID]:
+    """An order that has failed, and a parcel."""
+    return failed_order().pk, place("SECRET-PARCEL").pk
 
 
 @pytest.fixture
-def parcel(parcels: None, db: None) -> ProcessInstance:
-    return place("SECRET-PARCEL")
+def order(world: tuple[UUID, UUID]) -> ProcessInstance:
+    return ProcessInstance.objects.get(pk=world[0])
+
+
+@pytest.fixture
+def parcel(world: tuple[UUID, UUID]) -> ProcessInstance:
+    return ProcessInstance.objects.get(pk=world[1])
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -135,7 +134,7 @@ def of(process: ProcessInstance) -> dict[str, Any]:
     return {"process": process.pk, "cause": cause, "bulk": process.pk}
 
 
-@pytest.mark.parametrize("name", PAGES)
+@cases("name", *PAGES)
 def test_s12_1_only_pages_of_that_definition_are_shown(
     name: str, signed_in: Client, order: ProcessInstance, parcel: ProcessInstance
 ) -> None:
@@ -156,7 +155,7 @@ def test_s12_1_only_pages_of_that_definition_are_shown(
         assert own.status_code == 403
 
 
-@pytest.mark.parametrize("name", sorted(OF_DATA))
+@cases("name", *sorted(OF_DATA))
 def test_s12_1_what_processes_are_about_is_given_by_definition_too(
     name: str,
     signed_in: Client,
@@ -177,7 +176,7 @@ def test_s12_1_who_sees_all_processes_sees_the_data_of_those_of_one_definition(
     client.force_login(let_see(person("bob", VIEW), ORDERS, DATA))
 
     shown = {
-        process.name: client.get(f"/processes/{process.pk}/").content.decode()
+        process.name: client.read(f"/processes/{process.pk}/")
         for process in (order, parcel)
     }
 
@@ -186,7 +185,7 @@ def test_s12_1_who_sees_all_processes_sees_the_data_of_those_of_one_definition(
     assert client.get("/processes/").status_code == 200
 
 
-@pytest.mark.parametrize("headers", [{}, SCRIPT], ids=["page", "live"])
+@cases("headers", {}, SCRIPT)
 def test_s12_1_a_list_has_nothing_of_other_definitions_whatever_it_is_asked(
     headers: dict[str, str],
     signed_in: Client,
@@ -216,20 +215,20 @@ def test_s12_1_a_process_of_several_definitions_says_of_its_parts_only_that_they
     client: Client,
 ) -> None:
     house = start_process(HouseClearing, House(["hall", "study"], "attic"))
-    drain()
+    run()
     child = ProcessInstance.objects.filter(parent=house.process_id).first()
     assert child is not None
     carl = let_see(person("carl"), "house-clearing", VIEW, DATA)
     client.force_login(carl)
     page = f"/processes/{house.process_id}/?sub={child.pk}"
 
-    before = client.get(page).content.decode()
+    before = client.read(page)
     client.force_login(let_see(person("dora", VIEW), ORDERS, VIEW))
-    whole = client.get(page).content.decode()
+    whole = client.read(page)
 
-    plain = client.get(f"/processes/{house.process_id}/").content.decode()
+    plain = client.read(f"/processes/{house.process_id}/")
     client.force_login(carl)
-    alone = client.get(f"/processes/{house.process_id}/").content.decode()
+    alone = client.read(f"/processes/{house.process_id}/")
 
     assert str(child.pk) in plain
     assert str(child.pk) not in alone
@@ -238,12 +237,12 @@ def test_s12_1_a_process_of_several_definitions_says_of_its_parts_only_that_they
     assert 'id="drawing-sub"' in whole
 
 
-@pytest.mark.parametrize("where", ["messages/", "elements.csv", "elements.jsonl"])
+@cases("where", "messages/", "elements.csv", "elements.jsonl")
 def test_s12_1_neither_messages_nor_files_name_a_part_whose_definition_is_not_seen(
     client: Client, where: str
 ) -> None:
     house = start_process(HouseClearing, House(["hall", "study"], "attic"))
-    drain()
+    run()
     child = ProcessInstance.objects.filter(parent=house.process_id).first()
     assert child is not None
     carl = let_see(person("carl"), "house-clearing", VIEW, DATA)
@@ -261,12 +260,12 @@ def test_s12_1_neither_messages_nor_files_name_a_part_whose_definition_is_not_se
     assert names_it(person("erin", VIEW))
 
 
-@pytest.mark.parametrize("shown", ["the room, now", "the room, then", "in its house"])
+@cases("shown", "the room, now", "the room, then", "in its house")
 def test_s12_1_no_part_can_be_opened_whose_definition_is_not_seen(
     client: Client, shown: str
 ) -> None:
     house = start_process(HouseClearing, House(["hall"]))
-    drain()
+    run()
     room = ProcessInstance.objects.get(parent=house.process_id)
     cupboard = ProcessInstance.objects.get(parent=room)
     page = {
@@ -288,9 +287,9 @@ def test_s12_1_no_part_can_be_opened_whose_definition_is_not_seen(
 
 
 def test_s12_1_the_menu_has_the_definitions_and_no_number_of_all(
-    signed_in: Client, order: ProcessInstance, parcel: ProcessInstance
+    signed_in: Client,
 ) -> None:
-    text = signed_in.get("/processes/", follow=True).content.decode()
+    text = signed_in.read("/processes/", follow=True)
 
     menu = text[text.index("<nav") : text.index("</nav>")]
     lists = ("instances", "waits", "decisions", "failures")
@@ -310,7 +309,7 @@ def said(page: str, part: str, end: str) -> str:
 
 
 def test_s12_1_the_first_page_says_what_is_wrong_with_that_definition_alone(
-    signed_in: Client, operator: User, order: ProcessInstance, parcel: ProcessInstance
+    signed_in: Client, operator: User, parcel: ProcessInstance
 ) -> None:
     """Nothing of others in the sentence, the numbers, the table or the last hour, nor which queues there are."""
     escalate(parcel.pk, request=ActionRequest(operator, uuid4(), "late"))
@@ -335,7 +334,7 @@ def test_s12_1_the_first_page_says_what_is_wrong_with_that_definition_alone(
 
 
 def test_s12_1_numbers_of_several_definitions_lead_to_the_list_of_each(
-    client: Client, ann: User, order: ProcessInstance, parcel: ProcessInstance
+    client: Client, ann: User
 ) -> None:
     client.force_login(let_see(ann, PARCELS, VIEW))
 
@@ -349,7 +348,7 @@ def test_s12_1_numbers_of_several_definitions_lead_to_the_list_of_each(
 
 
 def test_s12_1_the_first_page_says_that_nothing_that_is_seen_needs_a_person(
-    client: Client, order: ProcessInstance, parcel: ProcessInstance
+    client: Client,
 ) -> None:
     """Whatever has failed of others."""
     hire()
@@ -362,9 +361,9 @@ def test_s12_1_the_first_page_says_that_nothing_that_is_seen_needs_a_person(
     assert ORDERS not in text
 
 
-@pytest.mark.parametrize("page", ["instances", "waits"])
+@cases("page", "instances", "waits")
 def test_s12_1_a_list_offers_no_way_to_all_definitions(
-    signed_in: Client, order: ProcessInstance, page: str
+    signed_in: Client, page: str
 ) -> None:
     text = signed_in.get(reverse(f"monitoring:{page}"), follow=True).text
 
@@ -373,10 +372,7 @@ def test_s12_1_a_list_offers_no_way_to_all_definitions(
 
 
 def test_s12_1_the_box_finds_what_is_of_that_definition_and_nothing_of_any_other(
-    signed_in: Client,
-    operator: User,
-    order: ProcessInstance,
-    parcel: ProcessInstance,
+    signed_in: Client, operator: User, order: ProcessInstance, parcel: ProcessInstance
 ) -> None:
     """By id, key, part of a key, the id of a command, the name of a job, words of an error, and id of an operation."""
     failure = order.incidents.latest("pk")
@@ -417,14 +413,14 @@ def test_s12_1_the_box_finds_what_is_of_that_definition_and_nothing_of_any_other
 
 
 def test_s12_1_the_box_finds_in_each_definition_that_is_seen(
-    client: Client, order: ProcessInstance, parcel: ProcessInstance
+    client: Client, order: ProcessInstance
 ) -> None:
     """What there is of each is headed by its name, and leads to its list."""
     user = let_see(person("eve"), ORDERS, VIEW)
     client.force_login(let_see(user, PARCELS, VIEW))
     ProcessInstance.objects.filter(pk=order.pk).update(correlation_key="SECRET-ORDER")
 
-    text = client.get("/find/?q=SECRET").content.decode()
+    text = client.read("/find/?q=SECRET")
 
     assert re.findall(r"<h2>(.*?)</h2>", text) == [
         f"Processes · {ORDERS}",
@@ -437,7 +433,7 @@ def test_s12_1_the_box_finds_in_each_definition_that_is_seen(
 
 
 def test_s12_1_views_of_lists_are_saved_and_opened_of_that_definition_alone(
-    signed_in: Client, ann: User, order: ProcessInstance
+    signed_in: Client, ann: User
 ) -> None:
     def view(name: str, owner: User | None, **about: str) -> SavedView:
         return SavedView.objects.create(
@@ -459,7 +455,7 @@ def test_s12_1_views_of_lists_are_saved_and_opened_of_that_definition_alone(
     assert save("Foreign", f"definition={PARCELS}") == 403
     assert save("Whole", "status=live") == 403
     for path in ("/views/", f"/processes/?definition={ORDERS}"):
-        text = signed_in.get(path).content.decode()
+        text = signed_in.read(path)
         assert "SECRET" not in text
         assert "Ours" in text
         assert "Mine" in text
@@ -476,7 +472,7 @@ def test_s12_1_views_of_lists_are_saved_and_opened_of_that_definition_alone(
     assert mine.owner == ann
 
 
-@pytest.mark.parametrize("first", ["viewer", "ann"])
+@cases("first", "viewer", "ann")
 def test_s12_1_an_answer_is_shared_with_nobody_who_sees_less(
     first: str,
     viewer: User,
@@ -531,16 +527,14 @@ def test_s12_1_both_can_be_given_in_the_admin() -> None:
     assert {VIEW, DATA} <= known
 
 
-@pytest.mark.parametrize(
+@cases(
     "path",
-    [
-        "waits/?",
-        "decisions/?",
-        "stalled/?",
-        "failures/?",
-        "failures/?show=handled&",
-        "failures/?show=resolved&",
-    ],
+    "waits/?",
+    "decisions/?",
+    "stalled/?",
+    "failures/?",
+    "failures/?show=handled&",
+    "failures/?show=resolved&",
 )
 def test_s12_1_what_waits_or_has_failed_is_listed_of_that_definition_alone(
     path: str, signed_in: Client, order: ProcessInstance, parcel: ProcessInstance
@@ -593,7 +587,7 @@ def test_s12_1_what_is_handled_or_resolved_is_listed_of_that_definition_alone(
         assert str(parcel.pk).encode() not in text
 
 
-@pytest.mark.parametrize("cause", ["", "%00", "%00%00", "none"])
+@cases("cause", "", "%00", "%00%00", "none")
 def test_s12_1_failures_without_a_cause_are_selected_by_nobody_who_sees_some_alone(
     cause: str, signed_in: Client, order: ProcessInstance, parcel: ProcessInstance
 ) -> None:
@@ -601,10 +595,8 @@ def test_s12_1_failures_without_a_cause_are_selected_by_nobody_who_sees_some_alo
     for process in (order, parcel):
         failure_of(process, "", f"failed of {process.name}")
 
-    answer = signed_in.get(f"/operations/begin/?action=retry&cause={cause}")
-
-    assert answer.status_code == 403
-    assert "SECRET-PARCEL" not in answer.content.decode()
+    page = signed_in.read(f"/operations/begin/?action=retry&cause={cause}", status=403)
+    assert "SECRET-PARCEL" not in page
 
 
 def test_s12_1_resolved_failures_of_a_definition_are_found_beyond_those_of_others(
@@ -635,7 +627,7 @@ def test_s12_1_resolved_failures_of_a_definition_are_found_beyond_those_of_other
 
 
 def test_s12_1_their_numbers_are_of_that_definition_alone(
-    signed_in: Client, order: ProcessInstance, parcel: ProcessInstance
+    signed_in: Client, order: ProcessInstance
 ) -> None:
     page = signed_in.get(f"/waits/?definition={ORDERS}")
 
@@ -647,7 +639,7 @@ def test_s12_1_their_numbers_are_of_that_definition_alone(
 
 
 def test_s12_1_a_button_is_answered_with_their_list_of_that_definition(
-    signed_in: Client, ann: User, order: ProcessInstance, parcel: ProcessInstance
+    signed_in: Client, ann: User, order: ProcessInstance
 ) -> None:
     """And never with that of another one that they may see, where they may not see the same of both."""
     let_see(ann, PARCELS, VIEW)
@@ -694,7 +686,7 @@ def test_s12_1_an_operation_on_that_definition_is_followed(
         assert page.status_code == (200 if seen else 403), about
 
 
-@pytest.mark.parametrize("page", ["waits", "stalled", "decisions"])
+@cases("page", "waits", "stalled", "decisions")
 def test_s12_1_a_button_pressed_from_a_list_of_all_is_answered_with_its_own_page(
     page: str, signed_in: Client, order: ProcessInstance, parcel: ProcessInstance
 ) -> None:
@@ -709,7 +701,7 @@ def test_s12_1_a_button_pressed_from_a_list_of_all_is_answered_with_its_own_page
     assert "SECRET-PARCEL" not in text
 
 
-@pytest.mark.parametrize("granted", [[VIEW], [VIEW, DATA]], ids=len)
+@cases("granted", [VIEW], [VIEW, DATA])
 def test_s12_1_a_repair_that_is_applied_is_refused_on_a_page_of_that_definition(
     granted: list[str], signed_in: Client, ann: User, order: ProcessInstance
 ) -> None:
@@ -723,7 +715,7 @@ def test_s12_1_a_repair_that_is_applied_is_refused_on_a_page_of_that_definition(
     assert OF_ALL not in answer.content.decode()
 
 
-@pytest.mark.parametrize("amount", ["50 MWh", "51 MWh"])
+@cases("amount", "50 MWh", "51 MWh")
 def test_s12_1_no_condition_on_data_is_asked_for_who_may_not_see_it(
     amount: str, signed_in: Client, ann: User, order: ProcessInstance
 ) -> None:
@@ -743,7 +735,7 @@ def test_s12_1_no_condition_on_data_is_asked_for_who_may_not_see_it(
 
 def test_s12_1_elements_are_not_looked_for_by_what_they_are(client: Client) -> None:
     house = start_process(HouseClearing, House(["hall", "study"], "attic"))
-    drain()
+    run()
     path = f"/processes/{house.process_id}/elements.csv?step=clearing&search="
     step = ProcessInstance.objects.get(pk=house.process_id).step_runs.get(item=1).node
 
@@ -763,17 +755,17 @@ def test_s12_1_what_a_process_is_part_of_is_not_told_where_it_is_of_another(
     client: Client,
 ) -> None:
     house = start_process(HouseClearing, House(["hall", "study"], "attic"))
-    drain()
+    run()
     room = ProcessInstance.objects.filter(parent=house.process_id).first()
     assert room is not None
     page = f"/processes/{room.pk}/"
 
     client.force_login(let_see(person("gus"), room.name, VIEW))
-    assert str(house.process_id) not in client.get(page).content.decode()
+    assert str(house.process_id) not in client.read(page)
     client.force_login(let_see(person("hal"), "house-clearing", VIEW))
     assert client.get(page).status_code == 403
     client.force_login(person("ida", VIEW))
-    assert str(house.process_id) in client.get(page).content.decode()
+    assert str(house.process_id) in client.read(page)
 
 
 def test_s12_1_a_grant_for_no_definition_is_none(ann: User) -> None:

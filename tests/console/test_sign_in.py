@@ -13,11 +13,12 @@ from django.contrib.auth.models import User
 from django.contrib.staticfiles import finders
 from django.core import signing
 from django.db import connection
-from django.test import Client
 from pytest_django import Settings
 
 from orchestrator import sign_in
 from orchestrator.sign_in import InvalidLink, backend, quieten, redeem, sign_in_path
+from tests.services.cases import cases
+from tests.services.client import Client
 
 pytestmark = pytest.mark.django_db
 
@@ -89,7 +90,7 @@ def test_the_secret_of_a_link_is_in_no_log(
     assert secret not in str([*AccessLog.objects.values()])
 
 
-@pytest.mark.parametrize("secret", ["x", "a\0b", "é:é:é", "9" * 5_000])
+@cases("secret", "x", "a\0b", "é:é:é", "9" * 5_000)
 def test_what_is_no_secret_is_refused(secret: str, client: Client) -> None:
     answer = client.get(f"/sign-in/link/{quote(secret)}/")
 
@@ -137,13 +138,11 @@ def test_a_link_stands_for_a_backend_that_the_project_has(settings: Settings) ->
     assert backend() == "elsewhere.Directory"
 
 
-def test_signing_out_takes_a_form_post(viewer: User, client: Client) -> None:
-    client.force_login(viewer)
-
-    assert client.get("/sign-out/").status_code == 405
-    assert "_auth_user_id" in client.session
-    client.post("/sign-out/")
-    assert "_auth_user_id" not in client.session
+def test_signing_out_takes_a_form_post(viewing: Client) -> None:
+    assert viewing.get("/sign-out/").status_code == 405
+    assert "_auth_user_id" in viewing.session
+    viewing.post("/sign-out/")
+    assert "_auth_user_id" not in viewing.session
 
 
 def test_a_script_without_a_session_gets_one_word_and_no_cookie(client: Client) -> None:

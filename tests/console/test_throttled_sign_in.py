@@ -10,11 +10,12 @@ import pytest
 from axes.models import AccessAttempt, AccessFailureLog, AccessLog
 from django.contrib.auth.models import User
 from django.db import connection
-from django.test import Client
 from django.utils import timezone
 
 from orchestrator import sign_in
 from orchestrator.sign_in import sign_in_path
+from tests.services.cases import cases
+from tests.services.client import Client
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
@@ -128,7 +129,7 @@ def follow(user: User) -> Client:
     return client
 
 
-@pytest.mark.parametrize("by_link", [False, True])
+@cases("by_link", False, True)
 def test_the_owner_is_told_at_the_next_sign_in_and_once(
     by_link: bool, owner: User
 ) -> None:
@@ -139,12 +140,12 @@ def test_the_owner_is_told_at_the_next_sign_in_and_once(
     if not by_link:
         client.post("/sign-in/", {"username": "administrator", "password": PASSWORD})
 
-    page = client.get("/").content.decode()
+    page = client.read("/")
 
     told = "Failed attempts to sign in as you since the last time: 3, the last on"
     assert told in page
     assert "from 192.0.2.66" in page
-    assert told not in client.get("/").content.decode()
+    assert told not in client.read("/")
     again = follow(User.objects.get(pk=owner.pk))
     assert "Failed attempts" not in again.get("/").content.decode()
 
@@ -177,6 +178,6 @@ def test_the_administration_has_no_door_of_its_own(client: Client) -> None:
     assert client.post("/admin/login/").status_code == 302
 
 
-@pytest.mark.parametrize("name", ["a\0b", "9" * 10_000, "\ud7ff\u202e", ""])
+@cases("name", "a\0b", "9" * 10_000, "\ud7ff\u202e", "")
 def test_names_that_nobody_can_have_are_wrong_and_no_error(name: str) -> None:
     assert tried(name, "x\0y") == 200

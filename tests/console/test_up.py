@@ -23,7 +23,6 @@ from orchestrator.serving import port
 from tests.services.patience import SHARED, bar
 from tests.services.program import environ
 
-pytestmark = pytest.mark.django_db(transaction=True)
 MANAGE = [sys.executable, str(settings.BASE_DIR / "manage.py")]
 
 
@@ -104,14 +103,9 @@ class Up:
 
 
 @pytest.fixture(scope="module")
-def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the data folder of all tests here: the first finds it empty, and the others find the tables made."""
-    return tmp_path_factory.mktemp("up") / "data"
-
-
-@pytest.fixture
-def up(data_dir: Path) -> Iterator[Up]:
-    up = Up(data_dir).start()
+def up(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """Return one that several tests look at; the last of them ends it."""
+    up = Up(tmp_path_factory.mktemp("up") / "data").start()
     yield up
     if up.process and up.process.poll() is None:
         up.stop()
@@ -145,20 +139,28 @@ def opened(link: str) -> int:
         return error.code
 
 
+@pytest.mark.once
 def test_the_sign_in_link_works_once(up: Up) -> None:
     assert opened(up.link) == 200
     assert opened(up.link) == 403
 
 
-@pytest.mark.once
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_ends_every_child_within_five_seconds(up: Up, number: int) -> None:
-    children = up.children
-    begun = time.monotonic()
+@pytest.mark.django_db(transaction=True)
+def test_a_signal_ends_every_child_within_five_seconds_and_sessions_survive(
+    tmp_path: Path,
+) -> None:
+    browser, at = build_opener(HTTPCookieProcessor(CookieJar())), 0
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        up = Up(tmp_path / "data", at).start()
+        place = f"http://127.0.0.1:{up.port}/" if at else up.link
+        with browser.open(place, timeout=60) as page:
+            assert "/sign-in/" not in page.geturl()
+        children, at = up.children, up.port
+        begun = time.monotonic()
 
-    assert up.stop(number) == 0
-    assert time.monotonic() - begun < bar(5)
-    assert gone(children, patience=0)
+        assert up.stop(number) == 0
+        assert time.monotonic() - begun < bar(5)
+        assert gone(children, patience=0)
 
 
 @pytest.mark.once
@@ -177,6 +179,7 @@ def test_users_and_addresses_may_be_of_the_projects_own_kind(tmp_path: Path) -> 
 
 
 @pytest.mark.once
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("words", "there"), [((), False), (("--demo",), True)])
 def test_the_examples_are_there_when_they_are_asked_for(
     words: tuple[str, ...], there: bool, tmp_path: Path
@@ -230,15 +233,6 @@ RQ_QUEUES = {"procession": {"URL": "redis://127.0.0.1:1/0", "SERIALIZER": "rq.se
 
 
 @pytest.mark.once
-def test_children_end_when_up_is_killed(up: Up) -> None:
-    children = up.children
-
-    up.stop(signal.SIGKILL)
-
-    assert gone(children)
-
-
-@pytest.mark.once
 def test_a_child_that_dies_is_started_again(up: Up) -> None:
     [web] = [
         child for child in up.children if "orchestrator.serving.web" in child.cmdline()
@@ -248,18 +242,6 @@ def test_a_child_that_dies_is_started_again(up: Up) -> None:
 
     # The port stays open in between: this request waits for the new server.
     assert opened(f"http://127.0.0.1:{up.port}/sign-in/") == 200
-
-
-def test_data_and_sessions_survive_a_restart(up: Up) -> None:
-    browser = build_opener(HTTPCookieProcessor(CookieJar()))
-    browser.open(up.link, timeout=60)
-    up.stop()
-
-    again = Up(up.data_dir, up.port).start()
-
-    with browser.open(f"http://127.0.0.1:{up.port}/", timeout=60) as page:
-        assert "/sign-in/" not in page.geturl()
-    assert again.stop() == 0
 
 
 @pytest.mark.once
@@ -273,6 +255,15 @@ def test_a_second_up_on_the_same_data_is_refused_and_told_whose_they_are(
     assert code == 1
     assert f"as process {up.process.pid}." in words
     assert len(words.splitlines()) == 1
+
+
+@pytest.mark.once
+def test_children_end_when_up_is_killed(up: Up) -> None:
+    children = up.children
+
+    up.stop(signal.SIGKILL)
+
+    assert gone(children)
 
 
 @pytest.mark.once
@@ -290,41 +281,23 @@ def test_a_port_in_use_is_refused_before_anything_is_made(tmp_path: Path) -> Non
 
 
 @pytest.mark.once
-def test_a_read_only_folder_is_refused(read_only: Path) -> None:
-    code, words = Up(read_only).refused()
+def test_what_it_cannot_start_with_is_refused_in_a_line(tmp_path: Path) -> None:
+    data = tmp_path / "of it" / "data"
+    data.parent.mkdir()
+    tmp_path.chmod(0o555)  # root may write anywhere but into a folder of the kernel's
+    locked = Path("/proc") if os.access(tmp_path, os.W_OK) else tmp_path / "data"
+    nobody = f"postgresql://{port.LOOPBACK}:{port.free()}/nothing"
+    for folder, database, said in (
+        (locked, "", rf"Cannot .*{re.escape(str(locked))}"),
+        (data, "mysql://x/y", "DATABASE_URL must look like"),
+        (data, nobody, r"(.*\n)*The database does not answer: "),
+    ):
+        up = Up(folder)
+        up.environ |= {"DATABASE_URL": database} if database else {}
 
-    assert code == 1
-    assert words.startswith("Cannot ")
-    assert str(read_only) in words
-    assert len(words.splitlines()) == 1
+        code, words = up.refused()
 
-
-@pytest.fixture
-def read_only(tmp_path: Path) -> Path:
-    """Return a folder that nobody may write to; for root, who may write anywhere, one of the kernel's."""
-    tmp_path.chmod(0o555)
-    return Path("/proc") if os.access(tmp_path, os.W_OK) else tmp_path / "data"
-
-
-@pytest.mark.once
-def test_a_wrong_database_address_is_refused(tmp_path: Path) -> None:
-    up = Up(tmp_path / "data")
-    up.environ["DATABASE_URL"] = "mysql://somewhere/something"
-
-    code, words = up.refused()
-
-    assert code == 1
-    assert words.startswith("DATABASE_URL must look like")
-    assert len(words.splitlines()) == 1
-
-
-@pytest.mark.once
-def test_a_database_that_does_not_answer_is_refused(tmp_path: Path) -> None:
-    up = Up(tmp_path / "data")
-    up.environ["DATABASE_URL"] = f"postgresql://{port.LOOPBACK}:{port.free()}/nothing"
-
-    code, words = up.refused()
-
-    assert code == 1
-    assert words.splitlines()[-1].startswith("The database does not answer: ")
-    assert "Traceback" not in words
+        assert code == 1
+        assert re.match(said, words), words
+        assert len(words.splitlines()) == 1 or database == nobody
+        assert "Traceback" not in words

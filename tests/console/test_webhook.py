@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.http import HttpResponse
-from django.test import Client
 from pytest_django import Settings
 from uuid6 import uuid7
 
@@ -17,6 +16,8 @@ from orchestrator.models import InboxEvent, IssuedCommand
 from orchestrator.webhooks import views
 from orchestrator.webhooks.body import Posted
 from orchestrator.webhooks.views import deliver
+from tests.services.cases import cases, words
+from tests.services.client import Client
 from tests.services.exchange import headers
 from tests.services.site import Site
 
@@ -186,7 +187,7 @@ def test_a_list_may_bring_again_what_came_before() -> None:
     assert InboxEvent.objects.count() == 3
 
 
-@pytest.mark.parametrize("key", [0, 1])
+@cases("key", 0, 1)
 def test_while_a_key_is_replaced_both_are_good(settings: Settings, key: int) -> None:
     keys = [OTHER_KEY, settings.WEBHOOK_SOURCES["exchange"][0]]
     settings.WEBHOOK_SOURCES = {"exchange": keys}
@@ -214,9 +215,7 @@ def test_a_key_that_was_replaced_is_refused(settings: Settings) -> None:
     assert_refused(post(message(), key=old), 401, "bad_signature")
 
 
-@pytest.mark.parametrize(
-    "name", ["webhook-id", "webhook-timestamp", "webhook-signature"]
-)
+@cases("name", "webhook-id", "webhook-timestamp", "webhook-signature")
 def test_a_missing_header_is_named(name: str) -> None:
     signature = headers(message())
     del signature[name]
@@ -230,10 +229,7 @@ def test_no_signature_at_all_is_refused() -> None:
     assert_refused(send(message(), {}), 401, "bad_signature", "webhook-id")
 
 
-@pytest.mark.parametrize(
-    "value",
-    ["v1,", "v1,AAAA", "v1", "nonsense", "v1,ü", "v2,AAAA", ",,,,", "v1,%%%%", " "],
-)
+@cases("value", *words("""v1, v1,AAAA v1 nonsense v1,ü v2,AAAA ,,,, v1,%%%%"""), " ")
 def test_a_wrong_signature_is_refused(value: str) -> None:
     assert_refused(
         send(message(), headers(message()) | {"webhook-signature": value}),
@@ -242,15 +238,14 @@ def test_a_wrong_signature_is_refused(value: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("age", "says"),
-    [(timedelta(minutes=6), "too old"), (timedelta(minutes=-6), "too new")],
+@cases(
+    "age, says", (timedelta(minutes=6), "too old"), (timedelta(minutes=-6), "too new")
 )
 def test_a_message_from_another_time_is_refused(age: timedelta, says: str) -> None:
     assert_refused(post(message(), age=age), 401, "bad_signature", says)
 
 
-@pytest.mark.parametrize("value", ["yesterday", "NaN", "inf", "-1", "1e400"])
+@cases("value", "yesterday", "NaN", "inf", "-1", "1e400")
 def test_a_timestamp_that_is_none_is_refused(value: str) -> None:
     assert_refused(
         send(message(), headers(message()) | {"webhook-timestamp": value}),
@@ -274,7 +269,7 @@ def test_an_id_or_a_time_other_than_the_signed_one_is_refused() -> None:
         )
 
 
-@pytest.mark.parametrize("source", ["bank", "EXCHANGE", "exchange%00", "a.b"])
+@cases("source", "bank", "EXCHANGE", "exchange%00", "a.b")
 def test_an_unknown_source_looks_like_any_address_that_does_not_exist(
     source: str,
 ) -> None:
@@ -315,7 +310,7 @@ NOT_JSON = [
 ]
 
 
-@pytest.mark.parametrize(("body", "says"), NOT_JSON, ids=[says for _, says in NOT_JSON])
+@cases("body, says", *NOT_JSON)
 def test_what_is_not_strict_json_is_refused(body: bytes, says: str) -> None:
     assert_refused(post(body), 400, "not_json", says)
 
@@ -333,7 +328,7 @@ TOO_MUCH = [
 ]
 
 
-@pytest.mark.parametrize(("body", "says"), TOO_MUCH, ids=[says for _, says in TOO_MUCH])
+@cases("body, says", *TOO_MUCH)
 def test_json_of_too_many_keys_or_levels_is_too_large_and_not_called_no_json(
     body: bytes, says: str
 ) -> None:
@@ -346,25 +341,23 @@ def test_a_body_that_is_not_utf_8_is_refused() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("body", "says"),
-    [
-        (b"[7]", "send an object"),
-        (b"null", "send an object"),
-        (b"{}", "type"),
-        (message(type=5), "type"),
-        (message(note="hello"), "note"),
-        (message(process_id="O-1"), "process_id"),
-        (message(process_id=5), "process_id"),
-        (message(correlation_key=None), "correlation_key"),
-        (message(correlation_key="k" * 201), "correlation key"),
-        (message(data=[]), "data"),
-        (message(data={}), "data.order_id"),
-        (message(data={"order_id": "EX-1"}), "data.external_id"),
-        (message(data={**FACTS, "price": 5}), "data.price"),
-        (message(data={**FACTS, "order_id": 5}), "data.order_id"),
-        (message(data={**FACTS, "order_id": None}), "data.order_id"),
-    ],
+@cases(
+    "body, says",
+    (b"[7]", "send an object"),
+    (b"null", "send an object"),
+    (b"{}", "type"),
+    (message(type=5), "type"),
+    (message(note="hello"), "note"),
+    (message(process_id="O-1"), "process_id"),
+    (message(process_id=5), "process_id"),
+    (message(correlation_key=None), "correlation_key"),
+    (message(correlation_key="k" * 201), "correlation key"),
+    (message(data=[]), "data"),
+    (message(data={}), "data.order_id"),
+    (message(data={"order_id": "EX-1"}), "data.external_id"),
+    (message(data={**FACTS, "price": 5}), "data.price"),
+    (message(data={**FACTS, "order_id": 5}), "data.order_id"),
+    (message(data={**FACTS, "order_id": None}), "data.order_id"),
 )
 def test_a_message_of_another_form_is_refused_with_the_path_of_the_mistake(
     body: bytes, says: str
@@ -372,14 +365,12 @@ def test_a_message_of_another_form_is_refused_with_the_path_of_the_mistake(
     assert_refused(post(body), 422, "invalid_message", says)
 
 
-@pytest.mark.parametrize(
-    "kind", ["OrderEaten", "", "__class__", "ListOnInternal", "O" * 10_000]
-)
+@cases("kind", "OrderEaten", "", "__class__", "ListOnInternal", "O" * 10_000)
 def test_an_event_type_that_nobody_knows_is_refused(kind: str) -> None:
     assert_refused(post(message(type=kind)), 422, "unknown_event_type")
 
 
-@pytest.mark.parametrize("id", ["x" * 201, "two\twords"])
+@cases("id", "x" * 201, "two\twords")
 def test_an_id_that_the_inbox_cannot_keep_is_refused(id: str) -> None:
     assert_refused(post(message(), id=id), 422, "invalid_message", "id")
 
@@ -390,7 +381,7 @@ def test_a_megabyte_is_refused_before_it_is_read() -> None:
     assert_refused(post(body), 413, "too_large", "at most 262144 bytes")
 
 
-@pytest.mark.parametrize("length", ["9" * 5_000, "-1", "many", "1_000"])
+@cases("length", "9" * 5_000, "-1", "many", "1_000")
 def test_a_length_that_is_none_is_refused(length: str) -> None:
     answer = Client().post(
         DOOR,
@@ -436,15 +427,13 @@ def test_the_real_server_refuses_a_body_whose_size_was_not_said(
     assert not InboxEvent.objects.exists()
 
 
-@pytest.mark.parametrize(
+@cases(
     "content_type",
-    [
-        "text/plain",
-        "application/x-www-form-urlencoded",
-        "application/json; charset=utf-16",
-        "application/jsonp",
-        "",
-    ],
+    "text/plain",
+    "application/x-www-form-urlencoded",
+    "application/json; charset=utf-16",
+    "application/jsonp",
+    "",
 )
 def test_another_content_type_is_refused(content_type: str) -> None:
     assert_refused(
@@ -463,15 +452,13 @@ def test_a_compressed_body_is_refused() -> None:
 # Lists
 
 
-@pytest.mark.parametrize(
-    ("changes", "error", "says"),
-    [
-        ({"type": "Unheard"}, "unknown_event_type", "Unheard"),
-        ({"data": {}}, "invalid_message", "data.order_id"),
-        ({"id": 7}, "invalid_message", "id"),
-        ({"id": ""}, "invalid_message", "the id must be a text"),
-        ({"surplus": 1}, "invalid_message", "surplus"),
-    ],
+@cases(
+    "changes, error, says",
+    ({"type": "Unheard"}, "unknown_event_type", "Unheard"),
+    ({"data": {}}, "invalid_message", "data.order_id"),
+    ({"id": 7}, "invalid_message", "id"),
+    ({"id": ""}, "invalid_message", "the id must be a text"),
+    ({"surplus": 1}, "invalid_message", "surplus"),
 )
 def test_of_a_list_with_one_bad_event_nothing_is_stored_and_its_place_is_said(
     changes: dict[str, object], error: str, says: str

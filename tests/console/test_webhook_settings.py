@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from django.core.checks import CheckMessage, run_checks
 from django.http import HttpResponse
-from django.test import Client
 from django.utils.functional import SimpleLazyObject, lazystr
 from pytest_django import Settings
 
@@ -16,6 +15,8 @@ from orchestrator.conf import log_once
 from orchestrator.models import InboxEvent
 from orchestrator.site_settings import site_url, token_of_metrics
 from orchestrator.webhook_settings import source_named
+from tests.services.cases import cases
+from tests.services.client import Client
 from tests.services.exchange import headers
 
 pytestmark = pytest.mark.django_db
@@ -109,7 +110,7 @@ def told() -> list[CheckMessage]:
 # Webhooks
 
 
-@pytest.mark.parametrize(("setting", "given", "line"), TOLD, ids=str)
+@cases("setting, given, line", *TOLD)
 def test_each_mistake_is_told_with_its_place_and_what_to_write(
     setting: str, given: Any, line: str, settings: Settings
 ) -> None:
@@ -127,7 +128,7 @@ def test_each_mistake_is_told_with_its_place_and_what_to_write(
         assert "QQ==" not in one.msg
 
 
-@pytest.mark.parametrize(("setting", "given", "line"), REFUSED, ids=str)
+@cases("setting, given, line", *REFUSED)
 def test_a_source_whose_settings_are_wrong_takes_nothing_and_says_to_come_again(
     setting: str, given: Any, line: str, settings: Settings
 ) -> None:
@@ -169,7 +170,7 @@ def test_another_source_goes_on(settings: Settings) -> None:
     assert sent().status_code == 202
 
 
-@pytest.mark.parametrize("written", [str, ip_network])
+@cases("written", str, ip_network)
 def test_a_network_is_written_as_text_or_as_python_has_it(
     written: Any, settings: Settings
 ) -> None:
@@ -190,19 +191,16 @@ def test_settings_that_say_nothing_of_webhooks_are_in_order(settings: Settings) 
 # The site's address, and the token of its metrics
 
 
-@pytest.mark.parametrize(
+@cases(
     "given",
-    [
-        5,
-        False,
-        ["https://example.org"],
-        "example.org",
-        "ftp://example.org",
-        "https://me:T0PSECRET@",
-        "https://example.org:T0PSECRET",
-        "https://example.org/\r\nX: y",
-    ],
-    ids=str,
+    5,
+    False,
+    ["https://example.org"],
+    "example.org",
+    "ftp://example.org",
+    "https://me:T0PSECRET@",
+    "https://example.org:T0PSECRET",
+    "https://example.org/\r\nX: y",
 )
 def test_an_address_that_is_none_is_told_and_makes_no_links(
     given: Any, settings: Settings
@@ -219,7 +217,7 @@ def test_an_address_that_is_none_is_told_and_makes_no_links(
     assert site_url() == ""
 
 
-@pytest.mark.parametrize("given", [True, 5, TOKEN.encode(), [TOKEN], "T0P", "ü" * 40])
+@cases("given", True, 5, TOKEN.encode(), [TOKEN], "T0P", "ü" * 40)
 def test_a_token_that_cannot_be_used_is_told_and_shows_nobody_the_metrics(
     given: Any, settings: Settings, client: Client
 ) -> None:
@@ -236,7 +234,7 @@ def test_a_token_that_cannot_be_used_is_told_and_shows_nobody_the_metrics(
     assert answer.status_code == 401
 
 
-@pytest.mark.parametrize("given", ["", None])
+@cases("given", "", None)
 def test_neither_need_be_said(given: Any, settings: Settings) -> None:
     settings.PROCESSION_SITE_URL = settings.PROCESSION_METRICS_TOKEN = given
 
@@ -262,7 +260,7 @@ class Elsewhere:
         return self.alias.get(how) if model is InboxEvent else None
 
 
-@pytest.mark.parametrize("how", ["read", "write"])
+@cases("how", "read", "write")
 def test_a_model_of_the_engine_in_another_database_is_an_error(
     how: str, settings: Settings
 ) -> None:
@@ -285,7 +283,7 @@ def test_a_router_that_leaves_the_engine_alone_is_in_order(settings: Settings) -
 # Lazy texts, as from a store of secrets
 
 
-@pytest.mark.parametrize("lazy", [lazystr, lambda text: SimpleLazyObject(lambda: text)])
+@cases("lazy", lazystr, lambda text: SimpleLazyObject(lambda: text))
 def test_a_text_may_be_made_when_it_is_asked_for(lazy: Any, settings: Settings) -> None:
     settings.WEBHOOK_SOURCES = {"bank": [lazy(KEY)]}
     settings.WEBHOOK_NETWORKS = {"bank": [lazy("127.0.0.0/8")]}

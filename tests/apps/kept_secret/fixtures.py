@@ -6,7 +6,6 @@ from typing import NamedTuple
 from uuid import UUID
 
 import pytest
-from django.contrib.auth.models import User
 
 from orchestrator import handles, reacts_to, registry, send_event, start_process
 from orchestrator.models import ProcessInstance
@@ -59,10 +58,9 @@ def asked(payment: str) -> UUID:
     return ProcessInstance.objects.get(correlation_key=payment).pk
 
 
-@pytest.fixture
-def filled(secretive: None, db: None, administrator: User) -> Filled:
+@pytest.fixture(scope="module")
+def filled(secretive: None, module_db: None) -> Filled:
     """One of each that waits, that has failed and that has ended, and events that nothing took."""
-    assert administrator.is_superuser
     waiting, failed = asked("P-1"), asked("P-2")
     send_event(CodeEntered("P-2", CODE), id="code-2", source="shop")
     # Nothing takes a code that is wrong, an event that comes too early, and one of a process that is not there.
