@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import django.__main__
 import pytest
 from django.conf import settings
 
@@ -28,6 +29,8 @@ from orchestrator.serving import CannotStart, child_processes
 from orchestrator.serving.child_process import ChildProcess
 from orchestrator.serving.child_processes import ChildProcesses
 from orchestrator.variables import misspelt, read
+from tests.services.loaded import ForkedProcess
+from tests.services.patience import A_MINUTE
 from tests.unit.shop import START, Data, Ordered, Sent, Step, define, refusal
 
 
@@ -190,68 +193,100 @@ def test_a_handler_that_returns_anything_but_events(given: Any) -> None:
 
 
 ORDER = '{"order_id": "A-1", "destination": "internal"}'
+OURS = "manage.py"
+ANOTHERS = django.__main__.__file__
+"""It does no more than a manage.py that is not ours."""
 
 
-def run(tmp_path: Path, *words: str, **variables: str) -> tuple[int, str, str]:
-    """Run Python in the bundled project with data of its own; return exit code, output and errors."""
+def environ(folder: Path, **variables: str) -> dict[str, str]:
+    """Return the environment of the bundled project with data of its own."""
     own = {
         "DJANGO_SETTINGS_MODULE": "orchestrator.settings",
         "DATABASE_URL": "",
-        "PROCESSION_DATA_DIR": str(tmp_path),
+        "PROCESSION_DATA_DIR": str(folder),
         "PROCESSION_DEMO": "",
-        **variables,
     }
+    return {**os.environ, **own, **variables}
+
+
+def run(words: list[str], variables: dict[str, str]) -> tuple[int, str]:
+    """Run Python in the bundled project; return exit code and errors."""
     ran = subprocess.run(
         [sys.executable, *words],
         cwd=settings.BASE_DIR,
-        env={**os.environ, **own},
+        env=variables,
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
-    return ran.returncode, ran.stdout, ran.stderr
+    return ran.returncode, ran.stderr
 
 
-OURS = ["manage.py"]
-ANOTHERS = ["-m", "django"]  # does no more than a manage.py that is not ours
+NO_TABLE = """
+from django.contrib.auth.models import User
+from django.test import Client, RequestFactory
+from monitoring.views.home import index
+request = RequestFactory().get("/")
+request.user = User(username="anna", is_superuser=True)
+home = index(request)
+print(home.status_code, home.content.decode())
+browser = Client(raise_request_exception=False, SERVER_NAME="localhost")
+signed_in = browser.post("/sign-in/", {"username": "a", "password": "b"})
+print(signed_in.status_code, signed_in.content.decode())
+"""
 
 
-@pytest.mark.parametrize(
-    ("program", "command"),
-    [
-        (OURS, ["status"]),
-        (OURS, ["createsuperuser", "--noinput", "--username=a", "--email=a@b.org"]),
-        (ANOTHERS, ["status"]),
-        (ANOTHERS, ["check_invariants", "--json"]),
-        (ANOTHERS, ["work"]),
-        (ANOTHERS, ["send_event", "OrderCreated", ORDER]),
-        (ANOTHERS, ["prune", "--keep", "1"]),
-    ],
-)
-def test_no_table_yet(tmp_path: Path, program: list[str], command: list[str]) -> None:
-    code, _, said = run(tmp_path, *program, *command, PROCESSION_DEMO="1")
+def test_no_table_yet(tmp_path: Path) -> None:
+    variables, log = environ(tmp_path, PROCESSION_DEMO="1"), tmp_path / "log"
 
-    assert code == 1
-    assert said.splitlines()[-1].removeprefix("CommandError: ") == MIGRATE
-    assert "Traceback" not in said
+    def ending(*words: str) -> tuple[str, list[str]]:
+        """Return how a command ended, and what it said."""
+        log.unlink(missing_ok=True)
+        command = [sys.executable, *words]
+        child = ForkedProcess("command", command, variables, settings.BASE_DIR, log)
+        child.start()
+        assert child.process
+        child.process.wait(A_MINUTE)
+        return child.ending, log.read_text().splitlines()
+
+    for words in (
+        [OURS, "status"],
+        [OURS, "createsuperuser", "--noinput", "--username=a", "--email=a@b.org"],
+        [ANOTHERS, "status"],
+        [ANOTHERS, "check_invariants", "--json"],
+        [ANOTHERS, "work"],
+        [ANOTHERS, "send_event", "OrderCreated", ORDER],
+        [ANOTHERS, "prune", "--keep", "1"],
+    ):
+        how, said = ending(*words)
+        last = said[-1].removeprefix("CommandError: ")
+        assert (how, last) == ("exit code 1", MIGRATE), words
+        assert not any("Traceback" in line for line in said), words
+    how, said = ending(OURS, "shell", "-v", "0", "--no-startup", "-c", NO_TABLE)
+    pages = [line for line in said if line.startswith("503 ")]
+    assert (how, pages) == ("exit code 0", [f"503 {MIGRATE}"] * 2)
 
 
 def test_no_table_yet_and_no_definition_either(tmp_path: Path) -> None:
-    code, _, said = run(tmp_path, "manage.py", "work")
+    ended = run(["manage.py", "work"], environ(tmp_path))
 
-    assert (code, said) == (1, f"CommandError: {MIGRATE}\n")
+    assert ended == (1, f"CommandError: {MIGRATE}\n")
 
 
-def unknown(tmp_path: Path, files: dict[str, str], **variables: str) -> str:
-    """Return what is said of an event that nothing knows, where these files can be imported."""
+def unknown(folder: Path, apps: str, **files: str) -> str:
+    """Return what is said of an event that nothing knows, where these files of packages can be imported."""
     for name, text in files.items():
-        file = tmp_path / "code" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    words = ["manage.py", "send_event", "Sold"]
-    at = {"PYTHONPATH": str(tmp_path / "code"), **variables}
-    code, _, said = run(tmp_path / "data", *words, **at)
+        *packages, module = name.split("_")
+        place = folder / "code"
+        for package in packages:
+            place /= package
+            place.mkdir(parents=True, exist_ok=True)
+            (place / "__init__.py").touch()
+        (place / f"{module}.py").write_text(text)
+    path = str(folder / "code")
+    variables = environ(folder / "data", PYTHONPATH=path, PROCESSION_APPS=apps)
+    code, said = run(["manage.py", "send_event", "Sold"], variables)
 
     assert code == 1
     return said.removesuffix("\n")
@@ -261,27 +296,34 @@ NOBODY_KNOWS = "CommandError: not sent: no process manager and no event handler 
 THE_REST = (
     "PROCESSION_APPS names the apps, or INSTALLED_APPS where the settings are your own"
 )
+CONFIG = """
+from django.apps import AppConfig
+class ShopConfig(AppConfig):
+    name = "market.shop"
+"""
 
 
 def test_no_app_named(tmp_path: Path) -> None:
-    assert unknown(tmp_path, {}) == f"{NOBODY_KNOWS}looked into: no app; {THE_REST}"
+    assert unknown(tmp_path, "") == f"{NOBODY_KNOWS}looked into: no app; {THE_REST}"
 
 
-@pytest.mark.parametrize(
-    ("file", "lacks"),
-    [
-        ("process.py", "it has no processes.py and no handlers.py"),
-        ("processes.py", "nothing is declared in its processes.py"),
-    ],
-)
-def test_an_app_in_which_nothing_is_found(
-    tmp_path: Path, file: str, lacks: str
-) -> None:
-    files = {"kiosk/__init__.py": "", f"kiosk/{file}": ""}
+def test_apps_in_which_nothing_is_found(tmp_path: Path) -> None:
+    """Two of them within a package, one of which is named by its configuration."""
+    told = unknown(
+        tmp_path,
+        "kiosk,till,shop.desk,market.shop.apps.ShopConfig",
+        kiosk_process="",
+        till_processes="",
+        shop_desk_views="",
+        market_shop_apps=CONFIG,
+    )
 
-    told = unknown(tmp_path, files, PROCESSION_APPS="kiosk")
-
-    assert told == f"{NOBODY_KNOWS}looked into: kiosk ({lacks}); {THE_REST}"
+    lacks = "it has no processes.py and no handlers.py"
+    nothing = "nothing is declared in its processes.py"
+    assert told == (
+        f"{NOBODY_KNOWS}looked into: kiosk ({lacks}), till ({nothing}), shop.desk ({lacks}), market.shop ({lacks}); "
+        f"{THE_REST}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -296,46 +338,21 @@ def test_a_variable_misspelt(name: str, monkeypatch: pytest.MonkeyPatch) -> None
     assert str(refused.value) == f"{name} means nothing: write PROCESSION_APPS."
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_a_variable_of_somebody_else() -> None:
+    others = (
         "PROCESSION_TESTS",
         "PROCESSION_KIOSK_NAME",
         "PROCESSOR_APPS",
         "PROCESSION_WEBHOOK_RATE_HTTPS",
-    ],
-)
-def test_a_variable_of_somebody_else(name: str) -> None:
-    assert not list(misspelt({name: "kiosk"}))
+    )
+    assert not list(misspelt(dict.fromkeys(others, "kiosk")))
 
 
 @pytest.mark.parametrize("name", ["kisok", "kiosk.shopp", "kiosk.shop.till"])
 def test_an_app_that_does_not_exist(tmp_path: Path, name: str) -> None:
-    files = {"kiosk/__init__.py": "", "kiosk/shop/__init__.py": ""}
-
-    told = unknown(tmp_path, files, PROCESSION_APPS=name)
+    told = unknown(tmp_path, name, kiosk_views="", kiosk_shop_views="")
 
     assert told == f"PROCESSION_APPS must list apps that can be imported, not {name!r}."
-
-
-CONFIG = """
-from django.apps import AppConfig
-class ShopConfig(AppConfig):
-    name = "kiosk.shop"
-"""
-
-
-@pytest.mark.parametrize("name", ["kiosk.shop", "kiosk.shop.apps.ShopConfig"])
-def test_an_app_within_a_package(tmp_path: Path, name: str) -> None:
-    files = {
-        "kiosk/__init__.py": "",
-        "kiosk/shop/__init__.py": "",
-        "kiosk/shop/apps.py": CONFIG,
-    }
-
-    told = unknown(tmp_path, files, PROCESSION_APPS=name)
-
-    assert "looked into: kiosk.shop (it has no processes.py and no handlers.py)" in told
 
 
 MISTAKEN = """\
@@ -351,9 +368,7 @@ class Kiosk(Workflow):
 def test_an_invalid_definition_is_told_in_one_line_with_its_place(
     tmp_path: Path,
 ) -> None:
-    files = {"kiosk/__init__.py": "", "kiosk/processes.py": MISTAKEN}
-
-    told = unknown(tmp_path, files, PROCESSION_APPS="kiosk")
+    told = unknown(tmp_path, "kiosk", kiosk_processes=MISTAKEN)
 
     file = tmp_path / "code" / "kiosk" / "processes.py"
     reason = "Kiosk: it has flows, which means nothing: write flow"
@@ -361,39 +376,14 @@ def test_an_invalid_definition_is_told_in_one_line_with_its_place(
 
 
 def test_a_module_that_cannot_be_imported_is_named(tmp_path: Path) -> None:
-    files = {"kiosk/__init__.py": "", "kiosk/processes.py": "import tilll"}
+    told = unknown(tmp_path, "kiosk", kiosk_processes="import tilll")
 
-    *_, place, line, error = unknown(
-        tmp_path, files, PROCESSION_APPS="kiosk"
-    ).splitlines()
-
+    *_, place, line, error = told.splitlines()
     assert place.endswith('kiosk/processes.py", line 1, in <module>')
     assert (line.strip(), error) == (
         "import tilll",
         "ModuleNotFoundError: No module named 'tilll'",
     )
-
-
-NO_TABLE = """
-import django; django.setup()
-from django.contrib.auth.models import User
-from django.test import Client, RequestFactory
-from monitoring.views.home import index
-request = RequestFactory().get("/")
-request.user = User(username="anna", is_superuser=True)
-home = index(request)
-print(home.status_code, home.content.decode())
-browser = Client(raise_request_exception=False, SERVER_NAME="localhost")
-signed_in = browser.post("/sign-in/", {"username": "a", "password": "b"})
-print(signed_in.status_code, signed_in.content.decode())
-"""
-
-
-def test_no_table_yet_and_the_home_page(tmp_path: Path) -> None:
-    code, said, _ = run(tmp_path, "-c", NO_TABLE)
-
-    assert code == 0
-    assert said.splitlines() == [f"503 {MIGRATE}", f"503 {MIGRATE}"]
 
 
 def child_that(does: str, tmp_path: Path) -> ChildProcess:

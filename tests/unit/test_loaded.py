@@ -15,6 +15,7 @@ from tests.services.loaded import ForkedProcess
 from tests.services.patience import A_MINUTE, wait_for
 
 Run = Callable[..., ForkedProcess]
+TOKYO = {"PROCESSION_TIME_ZONE": "Asia/Tokyo"}
 ASLEEP = "import time; print('asleep', flush=True); time.sleep(600)"
 
 
@@ -51,12 +52,12 @@ def said(child: ForkedProcess) -> str:
 def test_it_runs_manage_py_in_its_own_environment_group_and_log(run: Run) -> None:
     child = run(
         "import os, sys; from django.conf import settings;"
-        "print(sys.argv[1], os.getpgid(0) == os.getpid(), settings.PROCESSION['LEASE_SECONDS'], sys.stdin.read());"
+        "print(sys.argv[1], os.getpgid(0) == os.getpid(), settings.TIME_ZONE, sys.stdin.read());"
         "print('wrong', file=sys.stderr); sys.exit(7)",
-        PROCESSION_LEASE_SECONDS="20",
+        **TOKYO,
     )
 
-    assert said(child).split() == ["shell", "True", "20.0", "wrong"]
+    assert said(child).split() == ["shell", "True", "Asia/Tokyo", "wrong"]
     assert child.ending == "exit code 7"
 
 
@@ -85,22 +86,19 @@ def test_it_is_another_process_with_settings_of_its_own_in_each_environment(
     run: Run,
 ) -> None:
     program = "import os; from django.conf import settings; print(os.getpid(), os.getppid(), settings.TIME_ZONE)"
-    told = [
-        said(run(program, PROCESSION_TIME_ZONE=zone)).split()
-        for zone in ("Asia/Tokyo", "Europe/Rome", "Asia/Tokyo")
-    ]
+    told = [said(run(program, **environ)).split() for environ in (TOKYO, {}, TOKYO)]
 
     pids, parents, zones = zip(*told, strict=True)
     assert len(set(pids)) == 3
     assert parents[0] == parents[2] != parents[1]
-    assert zones == ("Asia/Tokyo", "Europe/Rome", "Asia/Tokyo")
+    assert zones == ("Asia/Tokyo", settings.TIME_ZONE, "Asia/Tokyo")
 
 
 def test_few_loaded_processes_are_kept_and_none_ends_under_its_commands(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loaded, "KEPT", 1)
-    child = run(ASLEEP, PROCESSION_TIME_ZONE="Asia/Tokyo")
+    child = run(ASLEEP, **TOKYO)
 
     said(run("pass"))
     assert child.alive

@@ -17,6 +17,7 @@ from orchestrator import Permanent
 from orchestrator.management.commands import up
 from orchestrator.serving import programs
 from tests.readers import Bystander, with_extra
+from tests.services.sizes import size
 
 MEDIA = attachments.MEDIA
 
@@ -27,7 +28,7 @@ MEDIA = attachments.MEDIA
     [
         ("overdue-invoice.png", ["Invoice 4711 overdue"]),
         ("machine-display.png", ["Error 17", "Motor stopped"]),
-    ],
+    ][: size(1, full=2)],
 )
 def test_the_text_in_a_picture_is_read(name: str, lines: list[str]) -> None:
     found = reading.describe_image(Classification([Medium.IMAGE], image=name))
@@ -47,7 +48,7 @@ def test_the_text_in_a_picture_is_read(name: str, lines: list[str]) -> None:
             "this is urgent the machine is broken please call me back",
         ),
         ("thanks.flac", "thank you the delivery was great"),
-    ],
+    ][: size(1, full=3)],
 )
 def test_the_words_of_a_recording_are_heard(name: str, words: str) -> None:
     context = Bystander()

@@ -16,6 +16,7 @@ from examples.video_analysis.findings import (
 )
 from orchestrator import Permanent
 from tests.readers import Bystander, with_extra
+from tests.services.sizes import size
 
 FILM = Film(4.8, 480, 270, True)
 
@@ -46,7 +47,7 @@ def test_text_is_read_and_faces_are_counted_in_a_frame(
     [
         ("notice.webm", "please refund my order it arrived broken"),
         ("team.webm", "thank you the delivery was great"),
-    ],
+    ][: size(1, full=2)],
 )
 def test_the_words_of_a_sound_track_are_heard(film: str, words: str) -> None:
     assert readers.speech_in(sight.film_named(film)).words == words

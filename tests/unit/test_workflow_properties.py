@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -31,6 +30,7 @@ from orchestrator.definition.workflow.replay import Visit, replayed
 from orchestrator.definition.workflow.steps import Step
 from orchestrator.definition.workflow.tolerance import put_up_with
 from orchestrator.exceptions import NoCase
+from tests.services.sizes import size
 from tests.unit.workflows import Process
 
 
@@ -227,15 +227,16 @@ def runs(dice: Random, workers: int) -> Iterator[Run]:
 
 
 anything = settings(
-    deadline=None, max_examples=80, suppress_health_check=[HealthCheck.too_slow]
+    deadline=None,
+    max_examples=size(40, full=240),
+    suppress_health_check=[HealthCheck.too_slow],
 )
 dice = st.integers(0, 2**32).map(Random)
-workers = pytest.mark.parametrize("workers", [1, 2, 4])
+workers = st.sampled_from([1, 2, 4])
 
 
-@workers
 @anything
-@given(dice=dice)
+@given(dice=dice, workers=workers)
 def test_every_step_has_one_end(workers: int, dice: Random) -> None:
     for run in runs(dice, workers):
         entered = {name for name, _ in run.visits}
@@ -246,9 +247,8 @@ def test_every_step_has_one_end(workers: int, dice: Random) -> None:
         assert entered | set(run.not_taken) == set(run.plan.vertices)
 
 
-@workers
 @anything
-@given(dice=dice)
+@given(dice=dice, workers=workers)
 def test_the_process_ends_and_every_way_was_resolved_once(
     workers: int, dice: Random
 ) -> None:
@@ -261,9 +261,8 @@ def test_the_process_ends_and_every_way_was_resolved_once(
                 assert now.fired == (vertex.name not in run.not_taken)
 
 
-@workers
 @anything
-@given(dice=dice)
+@given(dice=dice, workers=workers)
 def test_its_history_alone_tells_how_it_stands(workers: int, dice: Random) -> None:
     for run in runs(dice, workers):
         for count, (visits, joins) in run.snapshots.items():
@@ -276,9 +275,8 @@ def test_its_history_alone_tells_how_it_stands(workers: int, dice: Random) -> No
             assert standing.stray == []
 
 
-@workers
 @anything
-@given(dice=dice)
+@given(dice=dice, workers=workers)
 def test_workers_are_idle_only_when_there_is_nothing_to_do(
     workers: int, dice: Random
 ) -> None:
@@ -290,9 +288,8 @@ def test_workers_are_idle_only_when_there_is_nothing_to_do(
         assert run.clock <= bound + 1e-6
 
 
-@workers
 @anything
-@given(dice=dice)
+@given(dice=dice, workers=workers)
 def test_a_result_that_is_held_to_be_certain_is_there(
     workers: int, dice: Random
 ) -> None:
@@ -307,9 +304,8 @@ def test_a_result_that_is_held_to_be_certain_is_there(
             assert must <= can
 
 
-@workers
 @anything
-@given(dice=dice)
+@given(dice=dice, workers=workers)
 def test_a_last_step_that_is_held_to_be_certain_is_done(
     workers: int, dice: Random
 ) -> None:
