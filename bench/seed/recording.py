@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -62,8 +62,11 @@ def recordings() -> list[Recording]:
     return [Recording(**fields) for fields in json.loads(done.stdout)]
 
 
-def record() -> Iterator[Recording]:
+def record(only: Collection[str] = SCENARIOS) -> Iterator[Recording]:
     """Runs one scenario after the other; each finds the tables empty and leaves them so.
+
+    Args:
+        only: names of the scenarios that are wanted.
 
     Raises:
         ValueError: there are rows already, which are nobody's to record or to delete.
@@ -72,7 +75,8 @@ def record() -> Iterator[Recording]:
         if rows_of(model).exists():
             found = model._meta.verbose_name_plural
             raise ValueError(f"this database is not empty, it has {found}")
-    for name, scenario in SCENARIOS.items():
+    for name in only:
+        scenario = SCENARIOS[name]
         with stand_ins():
             before = scenario.play()
         kept = before if isinstance(before, WrittenRows) else written()

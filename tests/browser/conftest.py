@@ -1,15 +1,61 @@
 """The fixtures that only the tests of this folder share."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
-from playwright.sync_api import Page, expect
+from django.test import Client
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.services.site import Site
+from tests.services.site import APPS, Site
+from tests.services.sizes import FULL
 
 # A busy machine alone fails no test; what must be quick is measured where it is said so.
 expect.set_options(timeout=120_000)
+
+WIDTHS = (1440, 1024, 390)
+
+IN_PROCESS_TOO = pytest.mark.skipif(
+    not FULL, reason="requests in process show it in each run, a browser with --full"
+)
+"""Of a promise for which docs/console.md names a test without a browser, whose page does nothing by itself for it."""
+
+
+@pytest.fixture(scope="session")
+def site_with_apps(
+    django_db_setup: None, django_db_blocker: object, valkey: object
+) -> Iterator[Site]:
+    """Serve the test database with the processes of some apps of the tests beside the examples."""
+    os.environ["PROCESSION_APPS"] = APPS
+    site = Site()
+    site.start()
+    del os.environ["PROCESSION_APPS"]
+    yield site
+    site.stop()
+
+
+@pytest.fixture(scope="module")
+def profile(browser: Browser, live_site: Site) -> Iterator[BrowserContext]:
+    """Open a browser profile for the tests of a module, which keeps the site's files; each of them empties it."""
+    context = browser.new_context(base_url=live_site.url)
+    context.set_default_timeout(120_000)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(profile: BrowserContext) -> Iterator[Page]:
+    """Open an empty page of a profile in which nobody has signed in; addresses may be relative to the live site."""
+    page = profile.new_page()
+    yield page
+    for each in profile.pages:
+        each.close()
+    profile.clear_cookies()
+    profile.clear_permissions()
 
 
 @pytest.fixture
@@ -17,8 +63,48 @@ def signed_in(
     transactional_db: None, page: Page, live_site: Site, operator: User
 ) -> Page:
     """A page whose operator has signed in."""
-    page.goto(live_site.link(operator))
+    sign_in(page, live_site, operator)
     return page
+
+
+def sign_in(page: Page, site: Site, user: User) -> None:
+    """Have somebody be signed in in a page's profile, as by the page for that."""
+    client = Client()
+    client.force_login(user)
+    name = settings.SESSION_COOKIE_NAME
+    value = client.cookies[name].value
+    page.context.add_cookies([{"name": name, "value": value, "url": site.url}])
+
+
+@contextmanager
+def opened_by(browser: Browser, site: Site, user: User, **more: Any) -> Iterator[Page]:
+    """Give a page of a profile of its own in which somebody has signed in; `more` is told to Playwright."""
+    context = browser.new_context(base_url=site.url, **more)
+    context.set_default_timeout(120_000)
+    page = context.new_page()
+    sign_in(page, site, user)
+    yield page
+    context.close()
+
+
+@pytest.fixture
+def checked(
+    transactional_db: None, browser: Browser, live_site: Site, operator: User
+) -> Iterator[Page]:
+    """A signed-in page that may be given scripts to run."""
+    more = {"bypass_csp": True, "reduced_motion": "reduce"}
+    with opened_by(browser, live_site, operator, **more) as page:
+        yield page
+
+
+@pytest.fixture
+def without_scripts(
+    transactional_db: None, browser: Browser, live_site: Site, operator: User
+) -> Iterator[Page]:
+    """A signed-in page that runs no scripts."""
+    more = {"java_script_enabled": False}
+    with opened_by(browser, live_site, operator, **more) as page:
+        yield page
 
 
 @pytest.fixture
@@ -37,3 +123,19 @@ def another_page(signed_in: Page) -> Callable[[str], Page]:
 def live(page: Page) -> None:
     """Waits until the page's socket is open."""
     page.wait_for_selector("#live[data-state=live]")
+
+
+def fits(page: Page, widths: Sequence[int] = WIDTHS) -> None:
+    """At each width nothing of the page is beside the window."""
+    assert too_wide(page, widths) == []
+
+
+def too_wide(page: Page, widths: Sequence[int] = WIDTHS) -> list[str]:
+    """Return at which widths something of the page is beside the window."""
+    found = []
+    for width in widths:
+        page.set_viewport_size({"width": width, "height": 900})
+        across = page.evaluate("document.documentElement.scrollWidth")
+        if across > width:
+            found.append(f"{across} pixels instead of {width}")
+    return found

@@ -18,7 +18,7 @@ from orchestrator.models import (
     OperatorAction,
     Worker,
 )
-from tests.browser.conftest import live
+from tests.browser.conftest import live, opened_by
 from tests.browser.samples import HARMFUL, orders
 from tests.services.bulk import worked_on
 from tests.services.hired import hire
@@ -52,16 +52,9 @@ def phone(
     transactional_db: None, browser: Browser, live_site: Site, operator: User
 ) -> Iterator[Page]:
     """A signed-in page on a phone that is 380 pixels wide."""
-    context = browser.new_context(
-        base_url=live_site.url,
-        viewport={"width": 380, "height": 844},
-        has_touch=True,
-        is_mobile=True,
-    )
-    page = context.new_page()
-    page.goto(live_site.link(operator))
-    yield page
-    context.close()
+    more = {"viewport": {"width": 380, "height": 844}, "is_mobile": True}
+    with opened_by(browser, live_site, operator, has_touch=True, **more) as page:
+        yield page
 
 
 def staffed() -> None:

@@ -7,6 +7,7 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from orchestrator.models import Worker
+from tests.browser.conftest import fits
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
@@ -28,11 +29,7 @@ def heard_of(seconds_ago: float) -> None:
     )
 
 
-@pytest.mark.parametrize("width", [1440, 1024, 390])
-def test_a_worker_that_dies_is_missed_on_an_open_page(
-    signed_in: Page, width: int
-) -> None:
-    signed_in.set_viewport_size({"width": width, "height": 800})
+def test_a_worker_that_dies_is_missed_on_an_open_page(signed_in: Page) -> None:
     heard_of(0)
     signed_in.goto("/failures/")
     banner = signed_in.locator("#banner")
@@ -41,8 +38,7 @@ def test_a_worker_that_dies_is_missed_on_an_open_page(
     heard_of(3600)
     signed_in.evaluate(LOOK_AGAIN)
     expect(banner).to_contain_text("No worker lives")
-    across = signed_in.evaluate("document.documentElement.scrollWidth")
-    assert across <= width
+    fits(signed_in)
 
     heard_of(0)
     signed_in.evaluate(LOOK_AGAIN)

@@ -15,7 +15,7 @@ from examples.order_listing.orders import place_order
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import Pace
 from orchestrator.models import BulkOperation, Incident, OperatorAction
-from tests.browser.conftest import live
+from tests.browser.conftest import IN_PROCESS_TOO, live
 from tests.browser.samples import HARMFUL
 from tests.services.bulk import (
     a_moment,
@@ -72,6 +72,7 @@ def test_s6_1_s6_3_s6_4_fifty_of_one_cause_are_tried_again_in_three_clicks(
     expect(signed_in.locator(".head .chip")).not_to_have_text("stopped")
 
 
+@IN_PROCESS_TOO
 def test_s6_2_the_pace_stands_in_a_part_that_opens(signed_in: Page) -> None:
     fail(2)
     signed_in.goto("/operations/begin/?status=failed")

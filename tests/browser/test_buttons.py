@@ -10,7 +10,7 @@ from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from orchestrator.engine.drain import drain
 from orchestrator.models import InboxEvent, OperatorAction
-from tests.browser.conftest import live
+from tests.browser.conftest import IN_PROCESS_TOO, live
 from tests.browser.orders import WHAT, created_outside, started
 from tests.browser.samples import orders
 from tests.services.exchange import ExchangeProcess
@@ -162,6 +162,7 @@ def test_a_button_pressed_by_nobody_says_so_and_does_nothing(
 
 
 @pytest.mark.once
+@IN_PROCESS_TOO
 def test_opening_a_dialog_writes_nothing(
     exchange: ExchangeProcess, workers: Workers, signed_in: Page
 ) -> None:

@@ -19,9 +19,9 @@ from tests.apps.every_construct.processes import Inquiry
 from tests.browser.conftest import live
 from tests.browser.orders import WHAT
 from tests.services.bulk import verdicts, worked_on
-from tests.services.site import site_with
+from tests.services.site import live_site
 
-__all__ = ["helpdesk"]
+__all__ = ["helpdesk", "live_site"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -42,10 +42,6 @@ UNSEEN = """() => {
     return here.matches(":focus-visible") && inside && ringed ? "" : here.outerHTML.slice(0, 200);
 }"""
 """What has the focus without showing it: no ring around it, or outside the window."""
-
-
-live_site = site_with("tests.apps.every_construct")
-"""A site whose code has the help desk."""
 
 
 def press(page: Page, *keys: str) -> None:

@@ -5,18 +5,18 @@ import os
 import re
 import shutil
 import subprocess
-from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import User
-from playwright.sync_api import Browser, Error, Locator, Page, expect
+from playwright.sync_api import Error, Locator, Page, expect
 
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import OperatorAction
 from tests.apps.every_construct.fixtures import helpdesk
-from tests.browser.conftest import live
+from tests.browser.conftest import fits, live
 from tests.browser.samples import HARMFUL
 from tests.services.forms_of_actions import (
     REASON,
@@ -25,9 +25,10 @@ from tests.services.forms_of_actions import (
     place_for,
     value_for,
 )
-from tests.services.site import Site, site_with
+from tests.services.site import Site, live_site
+from tests.services.sizes import size
 
-__all__ = ["helpdesk"]
+__all__ = ["helpdesk", "live_site"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -36,10 +37,8 @@ pytestmark = [
 ]
 
 BY_REST = [name for name, operation in OPERATIONS.items() if operation.by_rest]
-
-
-live_site = site_with("tests.apps.every_construct")
-"""A site whose code has the help desk."""
+SOME = BY_REST[:: size(5, full=1)]
+"""Of each kind of form one; that each call does what its button does is shown in process."""
 
 
 def opened(page: Page, name: str, place: Place) -> Locator:
@@ -80,7 +79,8 @@ def run(call: str, value: str) -> tuple[int, dict[str, Any]]:
     return int(status), json.loads(body)
 
 
-@pytest.mark.parametrize("name", BY_REST)
+@pytest.mark.full_size("every action", seconds=60)
+@pytest.mark.parametrize("name", SOME)
 def test_s12_5_the_call_that_a_form_shows_does_what_its_button_does(
     name: str, signed_in: Page, operator: User
 ) -> None:
@@ -136,28 +136,38 @@ def pressed(page: Page, form: Locator, name: str) -> int:
     return asked.value.status
 
 
-@pytest.mark.once
-@pytest.mark.parametrize(
-    "reason",
-    [*HARMFUL, "a\nb", "tab\there", "\x1b[201~rm -rf ~\r", "%0A&x=y+z", "@/etc/passwd"],
+REASONS = (
+    *HARMFUL,
+    *("a\nb", "tab\there", "\x1b[201~rm -rf ~\r", "%0A&x=y+z", "@/etc/passwd"),
 )
+
+
+@pytest.mark.once
 def test_s12_5_no_text_leaves_its_word_in_the_shell(
-    reason: str, signed_in: Page, operator: User
+    signed_in: Page, operator: User
 ) -> None:
     _token, value = value_for(operator)
     signed_in.goto(f"/processes/{failed_order().pk}/")
     live(signed_in)
     signed_in.click("#escalate-button")
     form = signed_in.locator("#escalate-dialog form")
-    form.locator("[name=reason]").fill(reason)
+    for reason in REASONS:
+        form.locator("[name=reason]").fill(reason)
+        call, kept = call_of(form), form.locator("[name=reason]").input_value()
+        assert not set(call) & {"\x1b", "\r", "\u202e", "\u2066"}
+        assert f"reason={kept}" in words_of(call)
 
-    call = call_of(form)
     status, answer = run(call, value)
-
     assert status == 200, answer
-    kept = OperatorAction.objects.get(action="escalate").reason
-    assert kept == form.locator("[name=reason]").input_value().strip()
-    assert not set(call) & {"\x1b", "\r", "\u202e", "\u2066"}
+    assert OperatorAction.objects.get(action="escalate").reason == REASONS[-1]
+
+
+def words_of(call: str) -> list[str]:
+    """Return the words that a shell makes of a call, also as they are where they are encoded."""
+    told = f"curl() {{ printf '%s\\0' \"$@\"; }}; {call}"
+    done = subprocess.run(["/bin/sh", "-c", told], capture_output=True, check=True)
+    words = done.stdout.decode().split("\0")
+    return [*words, *map(unquote, words)]
 
 
 @pytest.mark.once
@@ -191,19 +201,15 @@ def test_s12_5_it_is_read_and_copied_by_keyboard_and_never_has_a_token(
 
 @pytest.mark.once
 def test_s12_5_a_form_without_scripts_shows_its_call_too(
-    browser: Browser, live_site: Site, operator: User
+    without_scripts: Page, operator: User
 ) -> None:
     _token, value = value_for(operator)
-    place = place_for("start_bulk", operator)
-    context = browser.new_context(base_url=live_site.url, java_script_enabled=False)
-    page = context.new_page()
-    page.goto(live_site.link(operator))
+    place, page = place_for("start_bulk", operator), without_scripts
     page.goto(place.page)
     form = page.locator(place.form)
 
     call = call_of(form).replace("'reason='", "'reason=by hand'")
     status, answer = run(call, value)
-    context.close()
 
     assert (status, answer["done"]) == (200, True), answer
 
@@ -229,10 +235,5 @@ def test_s12_5_a_token_is_made_shown_once_used_and_revoked(
     expect(signed_in.locator("#flash")).to_contain_text("Revoked.")
     expect(signed_in.locator("#tokens tbody tr")).to_contain_text("revoked")
     assert run(asking, value)[0] == 401
-    for width in (1440, 1024, 390):
-        signed_in.set_viewport_size({"width": width, "height": 900})
-        signed_in.reload()
-        across = signed_in.evaluate("document.documentElement.scrollWidth")
-        assert across <= width
-        if place := os.environ.get("PICTURES"):
-            signed_in.screenshot(path=str(Path(place, f"tokens-{width}.png")))
+    signed_in.reload()
+    fits(signed_in)

@@ -27,11 +27,11 @@ from tests.apps.process_managers.messages import (
     ParcelScanned,
     ParcelWeighed,
 )
-from tests.browser.conftest import live
+from tests.browser.conftest import IN_PROCESS_TOO, live
 from tests.services.bulk import LATER, a_moment, frozen, worked_on
-from tests.services.site import site_with
+from tests.services.site import live_site
 
-__all__ = ["parcels"]
+__all__ = ["live_site", "parcels"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -60,10 +60,6 @@ SAID = (
     ("new", "Received", "It is still to be delivered."),
 )
 """Of some events, by id: the verdict, and what became of it in words."""
-
-
-live_site = site_with("tests.apps.process_managers")
-"""A site whose code has the parcels."""
 
 
 def send(event: Event, id: str, key: str = "", process: UUID | None = None) -> None:
@@ -133,6 +129,7 @@ def test_s9_1_events_are_found_by_id_type_key_and_day_through_the_form(
                 expect(field).to_have_value(value)
 
 
+@IN_PROCESS_TOO
 def test_s9_1_each_condition_is_a_chip_and_goes_by_a_click(signed_in: Page) -> None:
     send(ParcelScanned("P-8", "east"), "scan 8", key="P-8")
     send(ParcelScanned("P-9", "west"), "scan 9", key="P-9")
@@ -160,6 +157,7 @@ def test_s9_1_each_condition_is_a_chip_and_goes_by_a_click(signed_in: Page) -> N
     assert "?" not in signed_in.url.removesuffix("?")
 
 
+@IN_PROCESS_TOO
 def test_s9_1_days_in_the_wrong_order_are_told_in_the_page(signed_in: Page) -> None:
     send(ParcelScanned("P-8", "east"), "scan 8", key="P-8")
     looked_for(signed_in, **{"from": "2026-02-02", "to": "2026-01-01"})
@@ -172,6 +170,7 @@ def test_s9_1_days_in_the_wrong_order_are_told_in_the_page(signed_in: Page) -> N
     found(signed_in, "scan 8")
 
 
+@IN_PROCESS_TOO
 def test_s9_1_every_verdict_is_said_in_words(signed_in: Page) -> None:
     packing, over = place("P-1").pk, underway("P-2").pk
     send(ParcelWeighed(3), "weighed", process=packing)
@@ -303,6 +302,7 @@ def test_s9_3_pressed_again_when_the_answer_was_lost_it_is_one_operation(
     assert OperatorAction.objects.filter(action="redeliver").count() == 3
 
 
+@IN_PROCESS_TOO
 def test_s9_3_of_two_operations_on_the_same_each_event_is_taken_once(
     shut: Page, another_page: Callable[[str], Page]
 ) -> None:
@@ -329,6 +329,7 @@ def test_s9_3_of_two_operations_on_the_same_each_event_is_taken_once(
     assert counted() == 3
 
 
+@IN_PROCESS_TOO
 def test_s9_3_pressed_where_nothing_is_left_to_replay_it_is_refused_with_the_reason(
     shut: Page, another_page: Callable[[str], Page]
 ) -> None:
@@ -345,6 +346,7 @@ def test_s9_3_pressed_where_nothing_is_left_to_replay_it_is_refused_with_the_rea
     assert counted() == 3
 
 
+@IN_PROCESS_TOO
 def test_s9_3_what_its_sender_repeats_after_the_replay_is_not_taken_twice(
     shut: Page,
 ) -> None:

@@ -21,8 +21,11 @@ from orchestrator.testing import run
 from tests.apps.outside_ids.processes import Delivery, Ordered
 from tests.apps.process_managers.fixtures import known
 from tests.apps.searched.processes import Accepted, Address, Asked, OpenQuote, Quote
-from tests.browser.conftest import live
-from tests.services.site import site_with
+from tests.browser.conftest import IN_PROCESS_TOO, live
+from tests.services.site import live_site
+from tests.services.sizes import size
+
+__all__ = ["live_site"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -39,10 +42,6 @@ FIELDS = ("Field or path", "Comparison", "Value")
 @pytest.fixture(scope="module")
 def deliveries_and_quotes() -> Iterator[None]:
     yield from known(Delivery, Quote, OpenQuote)
-
-
-live_site = site_with("tests.apps.outside_ids", "tests.apps.searched")
-"""A site whose code has the deliveries and the quotes."""
 
 
 def delivered(order: str, parcel: str) -> ProcessInstance:
@@ -97,6 +96,7 @@ def test_s10_1_the_box_opens_a_process_by_its_id_its_key_and_an_outside_id(
         expect(signed_in.locator("#header h1")).to_have_text(str(things[key]))
 
 
+@IN_PROCESS_TOO
 def test_s10_1_the_box_opens_an_event_by_its_id(
     signed_in: Page, things: dict[str, ProcessInstance]
 ) -> None:
@@ -112,6 +112,7 @@ def test_s10_1_the_box_opens_an_event_by_its_id(
     expect(signed_in.locator(f"#event-{event.pk}")).to_be_in_viewport()
 
 
+@IN_PROCESS_TOO
 def test_s10_1_the_box_opens_the_cause_of_a_failure_by_words_of_its_error(
     signed_in: Page, things: dict[str, ProcessInstance]
 ) -> None:
@@ -125,12 +126,13 @@ def test_s10_1_the_box_opens_the_cause_of_a_failure_by_words_of_its_error(
     expect(signed_in.locator("#members")).to_contain_text(failure.message[8:30])
 
 
+@pytest.mark.full_size("all pages", seconds=60)
 def test_s10_1_the_box_is_on_every_page(
     signed_in: Page, things: dict[str, ProcessInstance]
 ) -> None:
     order, there = things["A-2"], things["D-2"]
     failure = Incident.objects.get(instance=order)
-    for address in (
+    pages = (
         "/",
         "/definitions/order-listing/",
         "/definitions/order-listing/versions/",
@@ -151,7 +153,8 @@ def test_s10_1_the_box_is_on_every_page(
         "/views/",
         "/tokens/",
         "/find/?q=nothing+at+all",
-    ):
+    )
+    for address in pages[:: size(3, full=1)]:
         signed_in.goto(address)
         box = signed_in.locator(".find input")
         expect(box).to_be_in_viewport()
@@ -218,6 +221,7 @@ def test_s10_2_conditions_are_added_by_the_form_and_joined_by_or_and_and(
     ).to_be_visible()
 
 
+@IN_PROCESS_TOO
 def test_s10_2_conditions_are_written_as_a_text_and_stand_in_the_address(
     quotes: Page,
 ) -> None:
@@ -345,6 +349,7 @@ def rows_of(file: Path, form: str) -> list[dict[str, Any]]:
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
+@IN_PROCESS_TOO
 def test_s10_5_the_pages_own_links_load_exactly_what_the_list_has(
     signed_in: Page,
 ) -> None:

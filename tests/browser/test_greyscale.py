@@ -21,10 +21,9 @@ from orchestrator.engine.operations import ActionRequest
 from orchestrator.models import StepRun
 from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.every_construct.processes import Inquiry
-from tests.browser.test_pages import coloured
-from tests.services.site import site_with
+from tests.services.site import live_site
 
-__all__ = ["coloured", "helpdesk"]
+__all__ = ["helpdesk", "live_site"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -79,10 +78,6 @@ MEANINGS = {
 """What must be told apart, the first that a part has."""
 
 
-live_site = site_with("tests.apps.every_construct")
-"""A site whose code has the help desk."""
-
-
 @pytest.fixture
 def shown(operator: User) -> list[UUID]:
     """Processes whose diagrams have every meaning of a step and of a way between steps."""
@@ -124,7 +119,7 @@ Found = dict[str, dict[str, set[str]]]
 """By kind of part and by what it means: the lines and marks that say so, none of them a colour."""
 
 
-def told(page: Page, shown: list[UUID]) -> dict[str, Found]:
+def told(page: Page, shown: list[UUID], theme: Any) -> dict[str, Found]:
     """What is told on the screen and on paper."""
     found: dict[str, Found] = {
         medium: {kind: defaultdict(set) for kind in MEANINGS} for medium in MEDIA
@@ -132,7 +127,7 @@ def told(page: Page, shown: list[UUID]) -> dict[str, Found]:
     for process in shown:
         page.goto(f"/processes/{process}/")
         for medium in MEDIA:
-            page.emulate_media(media=medium)
+            page.emulate_media(media=medium, color_scheme=theme)
             for one in page.evaluate(LOOKS):
                 if meaning := meant(one):
                     assert one["contrast"] >= 3, one
@@ -154,12 +149,13 @@ def alike(found: Mapping[str, set[str]]) -> dict[tuple[str, str], set[str]]:
 
 
 def test_s3_1_what_a_part_means_is_told_without_colour(
-    coloured: Page, shown: list[UUID]
+    checked: Page, shown: list[UUID]
 ) -> None:
-    for found in told(coloured, shown).values():
-        for kind, meanings in MEANINGS.items():
-            assert set(found[kind]) == set(meanings)
-            assert alike(found[kind]) == {}
+    for theme in ("light", "dark"):
+        for found in told(checked, shown, theme).values():
+            for kind, meanings in MEANINGS.items():
+                assert set(found[kind]) == set(meanings)
+                assert alike(found[kind]) == {}
 
 
 def test_s3_1_a_diagram_has_most_of_the_paper(
@@ -186,12 +182,12 @@ def test_s3_1_a_diagram_has_most_of_the_paper(
 
 
 def test_s3_1_paper_is_light_and_has_nothing_to_press(
-    coloured: Page, shown: list[UUID]
+    checked: Page, shown: list[UUID]
 ) -> None:
-    coloured.goto(f"/processes/{shown[0]}/")
-    coloured.emulate_media(media="print")
+    checked.goto(f"/processes/{shown[0]}/")
+    checked.emulate_media(media="print")
 
-    card = coloured.locator(".card").first
+    card = checked.locator(".card").first
     expect(card).to_have_css("background-color", "rgb(255, 255, 255)")
     for pressed in ("nav", ".top", "button", "#timeline"):
-        expect(coloured.locator(f"{pressed}:visible")).to_have_count(0)
+        expect(checked.locator(f"{pressed}:visible")).to_have_count(0)

@@ -344,13 +344,14 @@ def followed(project: Project, redis: str, web: int, blocks: Sequence[str]) -> s
 def test_the_page_is_followed_word_for_word(
     project: Project, browser: Browser, valkey: ValkeyServer
 ) -> None:
-    project.run("python -m pytest -q")
-    before = project.seen_by_strangers()
     done = project.folder / "done"
-    project.run(
-        'python manage.py shell -c "import django_rq; from people.jobs import leave; '
-        f"django_rq.enqueue(leave, '{done}')\""
-    )
+    if FULL:
+        project.run("python -m pytest -q")
+        before = project.seen_by_strangers()
+        project.run(
+            'python manage.py shell -c "import django_rq; from people.jobs import leave; '
+            f"django_rq.enqueue(leave, '{done}')\""
+        )
     project.run(
         "python manage.py createsuperuser --noinput --email own@example.org",
         DJANGO_SUPERUSER_PASSWORD="correct horse",
@@ -383,6 +384,8 @@ def test_the_page_is_followed_word_for_word(
         expect(page.locator("#n_Shipped.is-current")).to_be_visible()
         assert page.evaluate("window.opened") == "once"
         assert page.url.startswith(f"{site}/ops/processes/")
+        if not FULL:
+            return
         assert not done.exists()  # nobody but the project's own worker runs its jobs
         assert project.seen_by_strangers() == before
         asked = project.run(

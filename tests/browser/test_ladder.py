@@ -19,9 +19,11 @@ from tests.apps.ladder.processes import (
     QuestionAsked,
 )
 from tests.apps.process_managers.fixtures import known
-from tests.browser.conftest import live
+from tests.browser.conftest import IN_PROCESS_TOO, live
 from tests.conftest import person
-from tests.services.site import site_with
+from tests.services.site import live_site
+
+__all__ = ["live_site"]
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
@@ -48,10 +50,6 @@ IN_TABLE: tuple[tuple[str, list[str], list[str], str], ...] = (
 def ladder() -> Iterator[None]:
     """Let the running code have the processes."""
     yield from known(Question, Complaint)
-
-
-live_site = site_with("tests.apps.ladder")
-"""A site whose code has the processes."""
 
 
 def asked(question: str = "Q-1") -> ProcessInstance:
@@ -87,6 +85,7 @@ def test_s8_2_the_ladder_in_code_is_drawn_rung_by_rung(signed_in: Page) -> None:
                 expect(line).to_be_in_viewport(ratio=0.99)
 
 
+@IN_PROCESS_TOO
 def test_s8_2_the_table_says_of_each_rung_who_is_told_and_where_it_leads(
     signed_in: Page,
 ) -> None:
@@ -168,6 +167,7 @@ def test_s8_2_a_deadline_is_due_soon_then_overdue_then_escalated(
     assert ProcessInstance.objects.get(pk=early.pk).escalation_level == 0
 
 
+@IN_PROCESS_TOO
 def test_s8_2_what_is_due_is_chosen_in_the_form_and_a_rung_takes_it_off_the_open_page(
     signed_in: Page,
 ) -> None:
@@ -191,6 +191,7 @@ def test_s8_2_what_is_due_is_chosen_in_the_form_and_a_rung_takes_it_off_the_open
     expect(row).to_have_count(2)
 
 
+@IN_PROCESS_TOO
 def test_s8_2_rungs_give_the_process_from_one_person_to_the_next(
     signed_in: Page,
 ) -> None:

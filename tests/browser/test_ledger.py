@@ -11,7 +11,7 @@ from examples.order_listing.orders import place_order
 from orchestrator.engine.drain import drain
 from orchestrator.models import ProcessInstance
 from orchestrator.testing import pass_time
-from tests.browser.conftest import live
+from tests.browser.conftest import IN_PROCESS_TOO, live
 from tests.browser.orders import created_outside
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
@@ -49,6 +49,7 @@ def marks(rows: Locator) -> list[str]:
     ]
 
 
+@IN_PROCESS_TOO
 def test_s4_1_a_row_has_what_arrived_changed_and_was_issued_and_the_mark_of_its_commit(
     signed_in: Page,
 ) -> None:
@@ -112,6 +113,7 @@ def test_s4_2_rows_of_deadlines_and_retries_lead_to_the_row_that_came_of_them(
         expect(target).to_be_focused()
 
 
+@IN_PROCESS_TOO
 def test_s4_5_two_processes_of_one_key_are_two_pages_and_move_each_by_itself(
     signed_in: Page,
 ) -> None:

@@ -1,21 +1,18 @@
 """S2, the map of a definition in a browser: numbers open their lists and change live, overlays can be read."""
 
 import re
-from collections.abc import Iterator
 from itertools import pairwise
 from xml.etree import ElementTree as ET
 
 import pytest
-from django.contrib.auth.models import User
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from orchestrator.engine.drain import drain
-from tests.browser.conftest import live
+from tests.browser.conftest import IN_PROCESS_TOO, WIDTHS, live
 from tests.browser.samples import orders
-from tests.browser.test_pages import FAINT
-from tests.services.site import Site
+from tests.browser.test_pages import readable
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
@@ -27,31 +24,6 @@ LIGHT = """() => [...document.querySelectorAll(".heat")].map((swatch) => {
     const [red, green, blue] = canvas.getImageData(0, 0, 1, 1).data;
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 })"""
-
-
-@pytest.fixture(params=["light", "dark"])
-def coloured(
-    request: pytest.FixtureRequest, browser: Browser, live_site: Site, operator: User
-) -> Iterator[Page]:
-    """A signed-in page in one of the two colour schemes."""
-    context = browser.new_context(
-        base_url=live_site.url, color_scheme=request.param, reduced_motion="reduce"
-    )
-    page = context.new_page()
-    page.goto(live_site.link(operator))
-    yield page
-    context.close()
-
-
-@pytest.fixture
-def without_scripts(
-    transactional_db: None, browser: Browser, live_site: Site, operator: User
-) -> Iterator[Page]:
-    context = browser.new_context(base_url=live_site.url, java_script_enabled=False)
-    page = context.new_page()
-    page.goto(live_site.link(operator))
-    yield page
-    context.close()
 
 
 def badge(page: Page, step: str, name: str) -> Locator:
@@ -120,28 +92,31 @@ def test_s2_2_it_works_without_scripts(without_scripts: Page) -> None:
 
 
 def test_s2_3_an_overlay_is_chosen_and_can_be_read_in_each_theme_and_without_colour(
-    transactional_db: None, coloured: Page
+    checked: Page,
 ) -> None:
     orders()
-    coloured.goto(HOME)
+    checked.goto(HOME)
 
-    coloured.click("#map .tabs a:has-text('Failure rate')")
-    coloured.click("#map .tabs a:has-text('Last week')")
+    checked.click("#map .tabs a:has-text('Failure rate')")
+    checked.click("#map .tabs a:has-text('Last week')")
 
-    coloured.wait_for_url(re.compile("overlay=failures"))
-    assert "window=week" in coloured.url
-    expect(badge(coloured, "AwaitingExternalCreation", "value")).to_have_text("100 %")
-    expect(badge(coloured, "AwaitingExternalCreation", "failed")).to_have_count(1)
-    expect(badge(coloured, "AwaitingExternalCreation", "failed")).to_be_hidden()
-    assert coloured.evaluate(FAINT) == []
+    checked.wait_for_url(re.compile("overlay=failures"))
+    assert "window=week" in checked.url
+    expect(badge(checked, "AwaitingExternalCreation", "value")).to_have_text("100 %")
+    expect(badge(checked, "AwaitingExternalCreation", "failed")).to_have_count(1)
+    expect(badge(checked, "AwaitingExternalCreation", "failed")).to_be_hidden()
+    readable(checked)
     # In grey each level is told from the one before.
-    light = coloured.evaluate(LIGHT)
-    steps = [abs(one - other) for one, other in pairwise(light)]
-    assert len(light) == 5
-    assert min(steps) > 5, light
-    assert light in (sorted(light), sorted(light, reverse=True))
+    for theme in ("light", "dark"):
+        checked.emulate_media(color_scheme=theme)  # type: ignore[arg-type]  # one of its literals
+        light = checked.evaluate(LIGHT)
+        steps = [abs(one - other) for one, other in pairwise(light)]
+        assert len(light) == 5
+        assert min(steps) > 5, light
+        assert light in (sorted(light), sorted(light, reverse=True))
 
 
+@IN_PROCESS_TOO
 def test_s2_4_steps_that_were_never_visited_are_dashed_also_when_one_is_first_visited(
     signed_in: Page,
 ) -> None:
@@ -160,6 +135,7 @@ def test_s2_4_steps_that_were_never_visited_are_dashed_also_when_one_is_first_vi
     expect(step).not_to_have_class(re.compile("is-unvisited"))
 
 
+@IN_PROCESS_TOO
 def test_s2_5_what_is_saved_is_what_is_shown(signed_in: Page) -> None:
     orders()
     signed_in.goto(f"{HOME}?overlay=failures&window=day")
@@ -173,17 +149,18 @@ def test_s2_5_what_is_saved_is_what_is_shown(signed_in: Page) -> None:
     assert any("Failure rate · last day" in text for text in texts)
 
 
-@pytest.mark.parametrize("width", [1440, 1024, 390])
-def test_s2_3_at_every_width_no_number_lies_on_another(
-    width: int, signed_in: Page
-) -> None:
+def test_s2_3_at_every_width_no_number_lies_on_another(signed_in: Page) -> None:
     orders()
-    signed_in.set_viewport_size({"width": width, "height": 900})
-    signed_in.goto(HOME)
+    for width in WIDTHS:
+        signed_in.set_viewport_size({"width": width, "height": 900})
+        signed_in.goto(HOME)
+        none_lies_on_another(signed_in)
 
+
+def none_lies_on_another(page: Page) -> None:
     boxes = [
         found
-        for one in signed_in.locator(".badge:visible").all()
+        for one in page.locator(".badge:visible").all()
         if (found := one.bounding_box())
     ]
 

@@ -18,9 +18,11 @@ from orchestrator.models import Incident, ProcessInstance, Worker
 from orchestrator.testing import replaced, run
 from tests.apps.outside_ids.processes import Delivery, Ordered
 from tests.apps.process_managers.fixtures import known
-from tests.browser.conftest import live
+from tests.browser.conftest import fits, live
 from tests.services.hired import hire
-from tests.services.site import site_with
+from tests.services.site import live_site
+
+__all__ = ["live_site"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -48,10 +50,6 @@ SEEN = """(trace, text) => {
 @pytest.fixture(scope="module")
 def deliveries() -> Iterator[None]:
     yield from known(Delivery)
-
-
-live_site = site_with("tests.apps.outside_ids")
-"""A site whose code has the deliveries."""
 
 
 @dataclass
@@ -137,9 +135,7 @@ def test_why_this_one_of_many_has_failed_is_two_clicks_away(hand: Hand) -> None:
 
     says_why(header)
     assert hand.clicks <= 2
-    for width in (1440, 1024, 390):
-        page.set_viewport_size({"width": width, "height": 900})
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    fits(page)
 
 
 def test_one_of_which_others_speak_is_found_by_their_id_in_one_box(hand: Hand) -> None:

@@ -2,22 +2,23 @@
 
 import json
 import re
-from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from examples.order_listing.messages import ExternalOrderRejected
 from examples.order_listing.models import Order
 from orchestrator import send_event
 from orchestrator.engine.drain import drain
 from orchestrator.models import BulkOperation, Incident
-from tests.browser.conftest import live
+from tests.browser.conftest import WIDTHS, live, too_wide
 from tests.browser.samples import HARMFUL, orders
 from tests.services.bulk import begun, frozen
-from tests.services.site import Site
+from tests.services.sizes import FULL
 
 AXE = Path(__file__).parent / "vendor/axe-core-4.14.1/axe.min.js"
 
@@ -75,23 +76,6 @@ def addresses(placed: dict[str, Order]) -> list[str]:
     ]
 
 
-@pytest.fixture(params=["light", "dark"])
-def coloured(
-    request: pytest.FixtureRequest, browser: Browser, live_site: Site, operator: User
-) -> Iterator[Page]:
-    """A signed-in page in one of the two colour schemes, that may be given scripts to run."""
-    context = browser.new_context(
-        base_url=live_site.url,
-        color_scheme=request.param,
-        bypass_csp=True,
-        reduced_motion="reduce",
-    )
-    page = context.new_page()
-    page.goto(live_site.link(operator))
-    yield page
-    context.close()
-
-
 def complaints(page: Page) -> list[str]:
     """What axe finds on the page, one line each."""
     page.evaluate(AXE.read_text())
@@ -103,46 +87,67 @@ def complaints(page: Page) -> list[str]:
     ]
 
 
-def test_axe_finds_nothing(coloured: Page, placed: dict[str, Order]) -> None:
+def found_wrong(page: Page, places: list[str]) -> dict[str, list[str]]:
+    """Walk the pages; return what axe says of each, and at which widths it does not fit.
+
+    At full size each is walked in both themes and both languages, usually in one of each.
+    """
     found = {}
-    for address in addresses(placed):
-        coloured.goto(address)
-        if complaint := complaints(coloured):
-            found[address] = complaint
-    assert found == {}
+    ways: list[tuple[Any, str]] = [*product(("light", "dark"), ("en", "ja"))]
+    for number, (address, (theme, language)) in enumerate(product(places, ways)):
+        if not FULL and number % 4 != number // 4 % 4:
+            continue
+        page.emulate_media(color_scheme=theme)
+        page.set_extra_http_headers({"Accept-Language": language})
+        page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+        page.goto(address)
+        assert page.locator("html").get_attribute("lang") == language
+        if wrong := complaints(page) + too_wide(page):
+            found[f"{address} {theme} {language}"] = wrong
+    return found
+
+
+@pytest.mark.full_size("all pages, both themes and languages", seconds=240)
+def test_everybody_can_read_every_page_at_every_width(
+    checked: Page, placed: dict[str, Order]
+) -> None:
+    assert found_wrong(checked, addresses(placed)) == {}
+
+
+def test_no_word_of_why_nothing_took_an_event_is_broken(
+    signed_in: Page, placed: dict[str, Order]
+) -> None:
+    process = placed["completed"].process_id
+    send_event(ExternalOrderRejected("late"), id="E-1", process_id=process)
+    drain()
+    signed_in.goto("/events/")
+
+    for width in WIDTHS:
+        signed_in.set_viewport_size({"width": width, "height": 900})
+        reason = signed_in.locator("#events td:nth-child(3)").first
+        expect(reason).to_contain_text("ExternalOrderRejected came after the process")
+        assert signed_in.evaluate(BROKEN_WORDS) == []
 
 
 def test_axe_finds_nothing_in_an_open_dialog(
-    coloured: Page, placed: dict[str, Order]
+    checked: Page, placed: dict[str, Order]
 ) -> None:
-    coloured.goto(f"/processes/{placed['failed'].process_id}/")
-    live(coloured)
-    coloured.click("#retry-button")
+    checked.goto(f"/processes/{placed['failed'].process_id}/")
+    live(checked)
+    checked.click("#retry-button")
 
-    assert complaints(coloured) == []
-
-
-def test_axe_finds_nothing_on_the_sign_in_page(coloured: Page) -> None:
-    coloured.context.clear_cookies()
-    coloured.goto("/sign-in/")
-    coloured.fill("#id_username", "nobody")
-    coloured.fill("#id_password", "wrong")
-    coloured.click("button.primary")
-    coloured.wait_for_selector("#wrong")
-
-    assert complaints(coloured) == []
+    assert complaints(checked) == []
 
 
-@pytest.mark.parametrize("width", [1440, 1024, 390])
-def test_nothing_scrolls_sideways(
-    width: int, signed_in: Page, placed: dict[str, Order]
-) -> None:
-    signed_in.set_viewport_size({"width": width, "height": 900})
-    for address in addresses(placed):
-        signed_in.goto(address)
-        assert signed_in.evaluate("document.documentElement.scrollWidth") <= width, (
-            address
-        )
+def test_axe_finds_nothing_on_the_sign_in_page(checked: Page) -> None:
+    checked.context.clear_cookies()
+    checked.goto("/sign-in/")
+    checked.fill("#id_username", "nobody")
+    checked.fill("#id_password", "wrong")
+    checked.click("button.primary")
+    checked.wait_for_selector("#wrong")
+
+    assert complaints(checked) == []
 
 
 BROKEN_WORDS = """() => [...document.querySelectorAll("#events td:nth-child(3)")].flatMap(cell => {
@@ -153,22 +158,6 @@ BROKEN_WORDS = """() => [...document.querySelectorAll("#events td:nth-child(3)")
         return range.getClientRects().length > 1;
     }).map(word => word[0]);
 })"""
-
-
-@pytest.mark.parametrize("width", [1440, 1024, 390])
-def test_no_word_of_why_nothing_took_an_event_is_broken(
-    width: int, signed_in: Page, placed: dict[str, Order]
-) -> None:
-    process = placed["completed"].process_id
-    send_event(ExternalOrderRejected("late"), id="E-1", process_id=process)
-    drain()
-    signed_in.set_viewport_size({"width": width, "height": 900})
-
-    signed_in.goto("/events/")
-
-    reason = signed_in.locator("#events td:nth-child(3)")
-    expect(reason.first).to_contain_text("ExternalOrderRejected came after the process")
-    assert signed_in.evaluate(BROKEN_WORDS) == []
 
 
 def test_on_a_phone_now_comes_before_the_diagram_and_the_ledger(
@@ -266,13 +255,20 @@ FAINT = """() => {
 }"""
 
 
+def readable(page: Page) -> None:
+    """Each label of the page's diagrams can be read in both themes."""
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]  # one of its literals
+        assert page.evaluate(FAINT) == [], theme
+
+
 def test_every_label_of_a_diagram_can_be_read(
-    coloured: Page, placed: dict[str, Order]
+    checked: Page, placed: dict[str, Order]
 ) -> None:
     for address in [
         "/definitions/order-listing/",
         *(f"/processes/{order.process_id}/" for order in placed.values()),
     ]:
-        coloured.goto(address)
-        assert coloured.locator(".picture .move > text").count() > 10
-        assert coloured.evaluate(FAINT) == [], address
+        checked.goto(address)
+        assert checked.locator(".picture .move > text").count() > 10
+        readable(checked)

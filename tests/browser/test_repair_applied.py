@@ -18,10 +18,11 @@ from tests.apps.every_construct.processes import Lattice, work
 from tests.apps.process_managers.desk import place, tell, underway
 from tests.apps.process_managers.fixtures import parcels
 from tests.apps.process_managers.messages import ParcelPacked, ParcelScanned
+from tests.browser.conftest import IN_PROCESS_TOO, opened_by
 from tests.conftest import OPERATOR_MAY, person
-from tests.services.site import Site, site_with
+from tests.services.site import Site, live_site
 
-__all__ = ["helpdesk", "parcels"]
+__all__ = ["helpdesk", "live_site", "parcels"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -36,10 +37,6 @@ SEEN = """element => {
     return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
 }"""
 """The red, green and blue of a text."""
-
-
-live_site = site_with("tests.apps.process_managers", "tests.apps.every_construct")
-"""A site whose code has the parcels and the help desk."""
 
 
 def repairing(page: Page, process: ProcessInstance) -> None:
@@ -93,6 +90,7 @@ def test_s7_2_the_summary_has_each_edit_its_difference_and_in_red_what_runs_twic
     assert not OperatorAction.objects.exists()
 
 
+@IN_PROCESS_TOO
 def test_s7_3_a_repair_is_applied_whole_or_refused_with_what_has_moved(
     signed_in: Page,
 ) -> None:
@@ -122,6 +120,7 @@ def test_s7_3_a_repair_is_applied_whole_or_refused_with_what_has_moved(
     assert OperatorAction.objects.filter(result="done").count() == 1
 
 
+@IN_PROCESS_TOO
 def test_s7_4_a_repair_is_one_row_with_its_reason_and_what_was_before_and_after(
     signed_in: Page,
 ) -> None:
@@ -163,18 +162,15 @@ def test_s7_4_where_the_definition_wants_two_another_person_applies(
     expect(own.get_by_role("button", name="Apply all")).to_be_disabled()
     expect(own).to_contain_text("Whoever has proposed it does not apply it.")
 
-    context = browser.new_context(base_url=live_site.url)
-    other = context.new_page()
-    other.goto(live_site.link(person("other", *OPERATOR_MAY)))
-    repairing(other, process)
-    proposal = other.locator(f"#proposal-{Repair.objects.get().pk}")
-    expect(proposal).to_contain_text("it was counted by hand")
-    proposal.locator("textarea").fill("so it is")
-    proposal.get_by_role("button", name="Apply all").click()
-    other.wait_for_url(f"**/processes/{process.pk}/")
-    history = other.locator("#ledger")
-    expect(history).to_contain_text("by other")
-    context.close()
+    with opened_by(browser, live_site, person("other", *OPERATOR_MAY)) as other:
+        repairing(other, process)
+        proposal = other.locator(f"#proposal-{Repair.objects.get().pk}")
+        expect(proposal).to_contain_text("it was counted by hand")
+        proposal.locator("textarea").fill("so it is")
+        proposal.get_by_role("button", name="Apply all").click()
+        other.wait_for_url(f"**/processes/{process.pk}/")
+        history = other.locator("#ledger")
+        expect(history).to_contain_text("by other")
 
     drain()
     process.refresh_from_db()

@@ -20,12 +20,12 @@ from orchestrator.models import (
 from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.process_managers.desk import place as parcel_placed
 from tests.apps.process_managers.fixtures import parcels
-from tests.browser.conftest import live
+from tests.browser.conftest import IN_PROCESS_TOO, live
 from tests.services.forms_of_actions import failed_order, place_for, value_for
 from tests.services.hired import hire
-from tests.services.site import Site, site_with
+from tests.services.site import Site, live_site
 
-__all__ = ["helpdesk", "parcels"]
+__all__ = ["helpdesk", "live_site", "parcels"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -87,10 +87,6 @@ OPENED = """() => {
     closed.forEach(summary => summary.click());
 }"""
 """Opens what stands behind others, as a reader does: so it stays open when the page is brought up to date."""
-
-
-live_site = site_with("tests.apps.process_managers", "tests.apps.every_construct")
-"""A site whose code has the parcels and the help desk."""
 
 
 @pytest.fixture
@@ -176,6 +172,7 @@ def test_s12_1_on_another_definition_the_button_is_disabled_and_names_it(
     assert not OperatorAction.objects.exists()
 
 
+@IN_PROCESS_TOO
 def test_s12_1_a_forged_press_is_refused_with_words(granted: Page) -> None:
     parcel = parcel_placed("P-1")
     opened(granted, f"/processes/{parcel.pk}/")
@@ -292,6 +289,7 @@ def test_s12_4_by_keyboard_each_button_is_reached_says_why_and_does_nothing(
     assert not OperatorAction.objects.exists()
 
 
+@IN_PROCESS_TOO
 def test_s12_4_the_call_of_each_button_is_refused_by_rest_in_the_same_words(
     watching: Page, viewer: User, administrator: User
 ) -> None:

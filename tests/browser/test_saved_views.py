@@ -10,6 +10,7 @@ from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from orchestrator.engine.drain import drain
 from orchestrator.models import SavedView
+from tests.browser.conftest import IN_PROCESS_TOO, opened_by
 from tests.services.site import Site
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
@@ -22,12 +23,8 @@ def other(
     signed_in: Page, browser: Browser, live_site: Site, viewer: User
 ) -> Iterator[Page]:
     """The page of somebody else, who may only look."""
-    context = browser.new_context(base_url=live_site.url)
-    context.set_default_timeout(120_000)
-    page = context.new_page()
-    page.goto(live_site.link(viewer))
-    yield page
-    context.close()
+    with opened_by(browser, live_site, viewer) as page:
+        yield page
 
 
 @pytest.fixture
@@ -95,6 +92,7 @@ def test_s10_4_what_is_saved_for_the_team_another_person_opens_from_its_link(
     shows_it(other)
 
 
+@IN_PROCESS_TOO
 def test_s10_4_what_is_saved_for_oneself_is_opened_by_its_owner_alone(
     narrowed: Page, other: Page
 ) -> None:
@@ -112,6 +110,7 @@ def test_s10_4_what_is_saved_for_oneself_is_opened_by_its_owner_alone(
     shows_it(narrowed)
 
 
+@IN_PROCESS_TOO
 def test_s10_4_who_may_not_share_saves_for_oneself_and_sees_why(
     narrowed: Page, other: Page
 ) -> None:

@@ -20,8 +20,8 @@ WIDTHS = {
 
 @pytest.mark.full_size("all pages, 10,000 elements", seconds=900)
 def test_every_page_is_photographed_and_none_is_wrong(tmp_path: Path) -> None:
-    pages = size(2, 0)
-    chosen = ["--page", "home", "--page", "process-long-names"] if pages else []
+    pages = size(1, 0)
+    chosen = ["--page", "home"] if pages else []
     few = ["--processes", "40", "--elements", "40"] if pages else []
     command = [sys.executable, str(settings.BASE_DIR / "manage.py"), "screens"]
 
@@ -36,7 +36,7 @@ def test_every_page_is_photographed_and_none_is_wrong(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stdout + done.stderr
     sheets = {file.stem for file in tmp_path.glob("*.webp")}
-    assert {"home", "process-long-names"} <= sheets
+    assert "home" in sheets
     for name in sheets:
         taken = {file.stem for file in (tmp_path / name).glob("*.png")}
         assert taken == WIDTHS | {"1024-light-ja"}

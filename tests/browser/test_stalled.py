@@ -19,22 +19,18 @@ from orchestrator.models import (
 )
 from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.every_construct.processes import Inquiry
-from tests.browser.conftest import live
+from tests.browser.conftest import IN_PROCESS_TOO, live
 from tests.browser.orders import waiting_order
-from tests.services.site import site_with
+from tests.services.site import live_site
 from tests.services.workers import Workers
 
-__all__ = ["helpdesk"]
+__all__ = ["helpdesk", "live_site"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.once,
     pytest.mark.usefixtures("helpdesk"),
 ]
-
-
-live_site = site_with("tests.apps.every_construct")
-"""A site and workers whose code has the help desk."""
 
 
 @pytest.fixture
@@ -99,6 +95,7 @@ def losing_the_answer(route: Route) -> None:
     route.abort()
 
 
+@IN_PROCESS_TOO
 def test_s8_4_nudged_twice_nothing_is_done_twice(
     still: ProcessInstance, signed_in: Page, another_page: Callable[[str], Page]
 ) -> None:
@@ -130,6 +127,7 @@ def test_s8_4_nudged_twice_nothing_is_done_twice(
     expect(other.locator("#n_verdict.is-waiting.is-current")).to_be_visible()
 
 
+@IN_PROCESS_TOO
 def test_s8_4_what_only_says_that_it_tries_again_says_after_a_nudge_how_it_stands(
     signed_in: Page,
 ) -> None:

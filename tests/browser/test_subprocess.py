@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, expect
+from playwright.sync_api import Page, Request, expect
 
 from monitoring.watchers import ASK_EVERY
 from orchestrator import send_event, start_process
@@ -20,14 +20,11 @@ from tests.apps.nested_processes.processes import (
     House,
     HouseClearing,
 )
-from tests.browser.conftest import live
-from tests.browser.test_pages import coloured, complaints
-
-__all__ = ["coloured"]
+from tests.browser.conftest import fits, live
+from tests.browser.test_pages import complaints
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
-WIDTHS = (1440, 1024, 390)
 PICTURE = "[data-diagram=state] .picture"
 TRANSFORM = f"document.querySelector('{PICTURE}').style.transform"
 OWN_TRANSFORM = "document.querySelector('#sub .picture').style.transform"
@@ -214,32 +211,23 @@ def test_s3_it_goes_with_the_past_that_is_looked_at(
 
 
 def test_s3_without_scripts_it_opens_and_closes_too(
-    signed_in: Page, house: ProcessInstance, browser: Browser
+    without_scripts: Page, house: ProcessInstance
 ) -> None:
-    room = room_of(house, 0)
-    address = signed_in.evaluate("location.origin")
-    context = browser.new_context(
-        java_script_enabled=False, storage_state=signed_in.context.storage_state()
-    )
-    page = context.new_page()
-    page.goto(f"{address}/processes/{house.pk}/?step=clearing")
+    room, page = room_of(house, 0), without_scripts
+    page.goto(f"/processes/{house.pk}/?step=clearing")
     page.locator(f'#runs-rows a[data-sub="{room.pk}"]').click()
     expect(page.locator("#sub [data-node=cupboard].is-current")).to_be_visible()
     assert page.url.endswith(f"?step=clearing&sub={room.pk}#sub")
     page.locator("#sub header a", has_text="Close").click()
     expect(page.locator("#sub section")).to_have_count(0)
-    context.close()
 
 
 def test_s3_the_sub_process_fits_every_width_and_is_accessible(
-    coloured: Page, house: ProcessInstance
+    checked: Page, house: ProcessInstance
 ) -> None:
     cupboard = ProcessInstance.objects.get(parent=room_of(house, 2))
     for query in (f"?sub={cupboard.pk}", f"?at=2&sub={room_of(house, 0).pk}"):
-        coloured.goto(f"/processes/{house.pk}/{query}")
-        live(coloured)
-        assert complaints(coloured) == []
-        for width in WIDTHS:
-            coloured.set_viewport_size({"width": width, "height": 900})
-            across = coloured.evaluate("document.documentElement.scrollWidth")
-            assert across <= width
+        checked.goto(f"/processes/{house.pk}/{query}")
+        live(checked)
+        assert complaints(checked) == []
+        fits(checked)

@@ -26,13 +26,13 @@ from orchestrator.models import (
 from orchestrator.testing import replaced
 from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.every_construct.processes import Inquiry
-from tests.browser.conftest import live
+from tests.browser.conftest import live, opened_by
 from tests.browser.orders import WHAT, created_outside
 from tests.conftest import OPERATOR_MAY, person
 from tests.services.bulk import begun, frozen
-from tests.services.site import Site, site_with
+from tests.services.site import Site, live_site
 
-__all__ = ["helpdesk"]
+__all__ = ["helpdesk", "live_site"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -43,19 +43,11 @@ pytestmark = [
 DONE, REFUSED = OperatorAction.Result.DONE, OperatorAction.Result.REFUSED
 
 
-live_site = site_with("tests.apps.every_construct")
-"""A site whose code has the help desk."""
-
-
 @pytest.fixture
 def colleague(signed_in: Page, browser: Browser, live_site: Site) -> Iterator[Page]:
     """The page of a second operator, in a browser profile of their own."""
-    context = browser.new_context(base_url=live_site.url)
-    context.set_default_timeout(120_000)
-    page = context.new_page()
-    page.goto(live_site.link(person("colleague", *OPERATOR_MAY)))
-    yield page
-    context.close()
+    with opened_by(browser, live_site, person("colleague", *OPERATOR_MAY)) as page:
+        yield page
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from orchestrator.engine.operations import ActionRequest, migrate
 from orchestrator.models import BulkOperation, OperatorAction, ProcessInstance
 from tests.apps.versions.desk import filed, only
 from tests.apps.versions.fixtures import versions
-from tests.browser.conftest import live
+from tests.browser.conftest import IN_PROCESS_TOO, live
 from tests.services.bulk import worked_on
 
 __all__ = ["versions"]
@@ -59,6 +59,7 @@ def test_s11_1_versions_are_reached_from_the_map_and_say_what_runs_on_them(
     )
 
 
+@IN_PROCESS_TOO
 def test_s11_2_two_versions_stand_side_by_side_and_what_differs_is_signed(
     signed_in: Page,
 ) -> None:
@@ -123,6 +124,7 @@ def test_s11_3_by_keyboard_alone(signed_in: Page) -> None:
     expect(signed_in.locator("#would-move")).to_be_visible()
 
 
+@IN_PROCESS_TOO
 def test_s11_4_the_past_is_drawn_as_it_was(signed_in: Page, operator: User) -> None:
     claim = filed("C-1")
     signed_in.goto(f"/processes/{claim.pk}/")

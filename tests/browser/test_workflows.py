@@ -1,12 +1,11 @@
 """A workflow in a browser: it walks to its end live, a person decides, and large ones are drawn without waiting."""
 
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from django.contrib.auth.models import Group, User
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from orchestrator import start_process
 from orchestrator.engine import operations
@@ -16,23 +15,17 @@ from orchestrator.models import ProcessInstance
 from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.every_construct.processes import Inquiry, Lattice
 from tests.browser.conftest import live
-from tests.browser.test_pages import FAINT, complaints
-from tests.services.site import Site, site_with
+from tests.browser.test_pages import complaints, found_wrong, readable
+from tests.services.site import live_site
 from tests.services.sizes import size
 from tests.services.workers import Workers
 
-__all__ = ["helpdesk"]
+__all__ = ["helpdesk", "live_site"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("helpdesk"),
 ]
-
-WIDTHS = [1440, 1024, 390]
-
-
-live_site = site_with("tests.apps.every_construct")
-"""A site and workers whose code has the help desk."""
 
 
 def started(ticket: str = "T-1", **more: Any) -> UUID:
@@ -202,69 +195,33 @@ def addresses() -> list[str]:
     ]
 
 
-@pytest.fixture(params=["light", "dark"])
-def coloured(
-    request: pytest.FixtureRequest, browser: Browser, live_site: Site, operator: User
-) -> Iterator[Page]:
-    """A signed-in page in one of the two colour schemes, that may be given scripts to run."""
-    context = browser.new_context(
-        base_url=live_site.url,
-        color_scheme=request.param,
-        bypass_csp=True,
-        reduced_motion="reduce",
-    )
-    page = context.new_page()
-    page.goto(live_site.link(operator))
-    yield page
-    context.close()
+@pytest.mark.once
+@pytest.mark.full_size("11 pages, one of 1,200 steps", seconds=240)
+def test_everybody_can_read_every_page_at_every_width(checked: Page) -> None:
+    assert found_wrong(checked, addresses()) == {}
 
 
 @pytest.mark.once
-@pytest.mark.full_size("8 pages, one of 1,200 steps", seconds=240)
-def test_axe_finds_nothing(coloured: Page) -> None:
-    found = {}
-    for address in addresses():
-        coloured.goto(address)
-        if complaint := complaints(coloured):
-            found[address] = complaint
-    assert found == {}
-
-
-@pytest.mark.once
-def test_every_label_of_a_diagram_can_be_read(coloured: Page) -> None:
-    coloured.goto(f"/processes/{started(trouble='text')}/")
+def test_every_label_of_a_diagram_can_be_read(checked: Page) -> None:
+    checked.goto(f"/processes/{started(trouble='text')}/")
     drain()
-    live(coloured)
+    live(checked)
 
-    assert coloured.evaluate(FAINT) == []
+    readable(checked)
 
 
 @pytest.mark.once
 @pytest.mark.parametrize("button", ["restart", "cancel"])
 def test_axe_finds_nothing_in_an_open_dialog(
-    coloured: Page, button: str, operator: User
+    checked: Page, button: str, operator: User
 ) -> None:
     process = started()
     drain()
     if button == "restart":  # for one that has ended
         operations.cancel(process, request=ActionRequest(operator, uuid4(), "tried"))
         drain()
-    coloured.goto(f"/processes/{process}/")
-    live(coloured)
-    coloured.click(f"#{button}-button")
+    checked.goto(f"/processes/{process}/")
+    live(checked)
+    checked.click(f"#{button}-button")
 
-    assert complaints(coloured) == []
-
-
-@pytest.mark.once
-@pytest.mark.full_size("8 pages, one of 1,200 steps", seconds=240)
-@pytest.mark.parametrize("language", ["en", "ja"])
-def test_nothing_scrolls_sideways(signed_in: Page, language: str) -> None:
-    signed_in.set_extra_http_headers({"Accept-Language": language})
-    for address in addresses():
-        signed_in.goto(address)
-        assert signed_in.locator("html").get_attribute("lang") == language
-        for width in WIDTHS:
-            signed_in.set_viewport_size({"width": width, "height": 900})
-            wide = signed_in.evaluate("document.documentElement.scrollWidth")
-            assert wide <= width, (address, width)
+    assert complaints(checked) == []

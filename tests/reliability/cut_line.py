@@ -5,6 +5,8 @@ import threading
 from contextlib import suppress
 from typing import Literal
 
+from tests.services.ports import listener
+
 Break = Literal["", "before", "after"]
 
 
@@ -20,7 +22,7 @@ class CutLine:
         self.at = b"COMMIT"
         self.cuts = 0
         self._muted: set[socket.socket] = set()
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = listener("cut line")
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 

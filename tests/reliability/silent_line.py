@@ -7,11 +7,21 @@ import threading
 from contextlib import suppress
 from typing import Literal
 
+from tests.services.database import address_of_server
+from tests.services.ports import listener
+
 SO_ATTACH_FILTER = 26
 RETURN = 0x06
 """The instruction of a socket's filter that lets so many bytes of a packet through."""
 
 Way = Literal["swallowed", "dropped"]
+
+
+def to_postgresql(at: str = "127.0.0.1") -> "SilentLine":
+    """Return a line to PostgreSQL."""
+    host, port = address_of_server()
+    unix = host.startswith("/")
+    return SilentLine(f"{host}/.s.PGSQL.{port}" if unix else (host, port), at)
 
 
 class SilentLine:
@@ -31,7 +41,7 @@ class SilentLine:
         self._silent: set[socket.socket] = set()
         self._clients: list[socket.socket] = []
         self._servers: list[socket.socket] = []
-        self._listener = socket.create_server((at, 0))
+        self._listener = listener(f"silent line to {server}", at)
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 

@@ -76,8 +76,14 @@ class Storm:
         finally:
             connection.close()
 
+    def kills(self, workers: Workers, seconds: float, steps: int, seed: int) -> None:
+        """Kill a random worker at intervals, as `every` says."""
+        dice = random.Random(seed)
+        self.every(seconds, "kills", lambda: kill_one(workers, dice), steps=steps)
+
     @contextmanager
     def raging(self) -> Iterator[None]:
+        """Let the harm be done as long as the block runs; what harms must not fail itself."""
         for thread in self.threads:
             thread.start()
         try:
@@ -86,6 +92,7 @@ class Storm:
             self.over.set()
             for thread in self.threads:
                 thread.join()
+        assert self.failures == []
 
 
 def kill_one(workers: Workers, dice: random.Random) -> bool:

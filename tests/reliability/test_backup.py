@@ -31,7 +31,6 @@ from orchestrator.models import (
     ProcessInstance,
     Status,
 )
-from orchestrator.testing import registered
 from tests.apps.ordered_commands import handlers
 from tests.apps.ordered_commands.handlers import Call, calls, forget
 from tests.apps.ordered_commands.processes import (
@@ -42,22 +41,20 @@ from tests.apps.ordered_commands.processes import (
 from tests.apps.random_graphs import steps
 from tests.apps.random_graphs.processes import RandomGraph
 from tests.apps.random_graphs.steps import Dice
+from tests.services.crews import knowing, set_out
 from tests.services.database import another_database
 from tests.services.patience import A_MINUTE, wait_for
 from tests.services.program import environ
 from tests.services.sizes import size
 from tests.services.workers import Workers, said
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("known"),
-]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 ROOT: Path = settings.BASE_DIR
 PAGE = (ROOT / "docs" / "backup.md").read_text()
 SERVER = "postgresql://procession@127.0.0.1:5432/restored"
 FILE = ".procession/db.sqlite3"
-BOOKS, LATER, GRAPHS = size(60, full=600), 6, 8
+BOOKS, LATER, GRAPHS = size(24, full=600), 6, 4
 SOME = 20
 """Effects that there have been when the backup is made."""
 
@@ -102,12 +99,8 @@ class Follower:
         return said
 
 
-@pytest.fixture(scope="module")
-def known() -> Iterator[None]:
-    """Let the running code have both apps; for a whole module, as the invariants need them after each test."""
-    assert handlers.__name__  # importing it has registered them
-    with registered(Publishing, RandomGraph):
-        yield
+assert handlers.__name__  # importing it has registered them
+known = knowing(Publishing, RandomGraph)
 
 
 @pytest.fixture
@@ -115,9 +108,7 @@ def workers(
     monkeypatch: pytest.MonkeyPatch, transactional_db: None, tmp_path: Path
 ) -> Iterator[Workers]:
     """Return two workers who know both apps; the test starts them."""
-    apps = "tests.apps.ordered_commands,tests.apps.random_graphs"
-    monkeypatch.setenv("PROCESSION_APPS", apps)
-    monkeypatch.setenv("PROCESSION_BACKOFF_SECONDS", "0.1")
+    set_out(monkeypatch)
     monkeypatch.setenv(steps.LEDGER, str(tmp_path / "visits"))
     forget()
     found = Workers(processes=2)

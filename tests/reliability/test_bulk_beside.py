@@ -1,60 +1,37 @@
 """Other work beside a large bulk operation: in turns with it and without, on the same workers, counted in each turn."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 
-from bench.seed import seeding
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from orchestrator.engine.operations import pause_bulk, resume_bulk
 from orchestrator.exceptions import StaleRevision
 from orchestrator.models import (
     BulkOperation,
-    Incident,
     ProcessInstance,
     Status,
 )
 from tests.services import emptying
 from tests.services.bulk import AT_ONCE, asked, begun
 from tests.services.patience import wait_for
-from tests.services.seeds import recorded
+from tests.services.seeds import seeded
 from tests.services.sizes import size
-from tests.services.valkey import ValkeyServer
 from tests.services.workers import Workers
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
 
-ITEMS = size(600, full=20_000)
-ORDERS = size(300, full=1_000)
+ITEMS = size(200, full=20_000)
+ORDERS = size(60, full=1_000)
 """So many are placed at once in each turn, which lasts until all are listed: the same work each time."""
 TURNS = size(2, full=6)
 LEAST = size(0, full=80) / 100
 """What is left to others. Of few short turns it is told only that they do not stand still."""
-
-
-@pytest.fixture
-def failed() -> str:
-    """Fill the database with orders that failed for one cause, which is returned."""
-    [refused] = [one for one in recorded() if one.name == "refused call"]
-    seeding.seed(ITEMS, [refused])
-    seeding.tidy()
-    return str(Incident.objects.open().latest("pk").fingerprint)
-
-
-@contextmanager
-def at_work() -> Iterator[Workers]:
-    workers = Workers(processes=2)
-    workers.start()
-    try:
-        yield workers
-    finally:
-        workers.stop()
 
 
 def listed() -> int:
@@ -86,26 +63,26 @@ def has_settled(operation: BulkOperation) -> bool:
 @pytest.mark.crowds
 @pytest.mark.full_size("20,000 items beside 1,000 orders", seconds=800)
 def test_s6_5_other_work_goes_on_beside_a_bulk_operation(
-    failed: str,
-    valkey: ValkeyServer,
+    hands: Workers,
     operator: User,
 ) -> None:
     operation = begun(
-        operator, {"cause": failed}, ITEMS, selection="failures", pace=AT_ONCE
+        operator, {"cause": seeded(ITEMS)}, ITEMS, selection="failures", pace=AT_ONCE
     )
     pause_bulk(operation.pk, request=asked(operator))
     alone, beside = list[float](), list[float]()
-    with at_work():
-        for _ in range(TURNS):
-            alone.append(in_a_turn(bool))
-            resume = partial(resume_bulk, operation.pk, request=asked(operator))
-            beside.append(in_a_turn(resume))
-            wait_for(partial(has_settled, operation), 60)
-            try:
-                pause_bulk(operation.pk, request=asked(operator))
-            except StaleRevision:
-                break  # it has come to its end
-            wait_for(lambda: not BulkOperation.objects.get(pk=operation.pk).tried, 60)
+    hands.start()
+    for _ in range(TURNS):
+        alone.append(in_a_turn(bool))
+        resume = partial(resume_bulk, operation.pk, request=asked(operator))
+        beside.append(in_a_turn(resume))
+        wait_for(partial(has_settled, operation), 60)
+        try:
+            pause_bulk(operation.pk, request=asked(operator))
+        except StaleRevision:
+            break  # it has come to its end
+        wait_for(lambda: not BulkOperation.objects.get(pk=operation.pk).tried, 60)
+    hands.stop()
     operation.refresh_from_db()
 
     emptying.empty(connection)  # what is left to do

@@ -1,46 +1,29 @@
 """Wide and dense workflows on a machine whose processors others keep busy: late, but nobody's attempt is charged."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from orchestrator import start_process
 from orchestrator.models import Incident, ProcessInstance, Status, StepRun
-from orchestrator.testing import registered
 from tests.apps.wide_graphs.processes import WORKFLOWS, Breadth, Broad, Dense, Mesh
+from tests.services.crews import knowing
 from tests.services.load import busy
 from tests.services.patience import wait_for
 from tests.services.sizes import size
-from tests.services.valkey import ValkeyServer
 from tests.services.workers import Workers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def known() -> Iterator[None]:
-    with registered(*WORKFLOWS):
-        yield
-
-
-@pytest.fixture
-def workers(
-    transactional_db: None, valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Workers]:
-    """Run two workers that know these workflows."""
-    monkeypatch.setenv("PROCESSION_APPS", "tests.apps.wide_graphs")
-    workers = Workers()
-    workers.start()
-    yield workers
-    workers.stop()
+known = knowing(*WORKFLOWS)
 
 
 @pytest.mark.crowds
 @pytest.mark.timeout(1200)
 @pytest.mark.full_size("1,000 branches and 17,000 edges beside 20", seconds=900)
-def test_a_busy_machine_charges_nobody(workers: Workers) -> None:
+def test_a_busy_machine_charges_nobody(hands: Workers) -> None:
+    hands.start()
     with busy(size(3, full=20)):
-        start_process(Broad, Breadth(size(120, full=1000)))
+        start_process(Broad, Breadth(size(60, full=1000)))
         start_process(Dense, Mesh(size(8, full=43), size(4, full=10)))
         wait_for(
             lambda: not ProcessInstance.objects.live().exists(), size(30, full=200)

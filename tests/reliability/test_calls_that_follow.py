@@ -11,7 +11,6 @@ from orchestrator import send_event
 from orchestrator.definition import Workflow
 from orchestrator.engine.operations import ActionRequest, redo, repair
 from orchestrator.models import Incident, IssuedCommand, ProcessInstance, StepRun
-from orchestrator.testing import registered
 from tests.apps.calls_that_follow.processes import (
     Checked,
     Neighbour,
@@ -27,43 +26,40 @@ from tests.apps.waiting_calls.desk import started, until
 from tests.apps.waiting_calls.fixtures import forgotten, waiting_calls
 from tests.apps.waiting_calls.processes import OneCall, Wanted
 from tests.apps.waiting_calls.ways import entries, open_gate
+from tests.services.crews import knowing, set_out
+from tests.services.sizes import size
 from tests.services.workers import Workers, hired, said
 
 __all__ = ["forgotten", "waiting_calls"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("known"),
     pytest.mark.timeout(300),
 ]
 
 Begin = Callable[[], Workers]
 TEN = 10
 
-COMMANDS = 40
+COMMANDS = size(16, full=40)
 """Each is followed by a second one."""
 
 
-@pytest.fixture(scope="module")
-def known() -> Iterator[None]:
-    with registered(
-        Checked,
-        Neighbour,
-        Odd,
-        PlainPriced,
-        Priced,
-        Rated,
-        Spreading,
-        ThenLimited,
-        ThenThread,
-    ):
-        yield
+known = knowing(
+    Checked,
+    Neighbour,
+    Odd,
+    PlainPriced,
+    Priced,
+    Rated,
+    Spreading,
+    ThenLimited,
+    ThenThread,
+)
 
 
 @pytest.fixture
 def begin(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> Iterator[Begin]:
-    monkeypatch.setenv("PROCESSION_APPS", "tests.apps.calls_that_follow")
-    monkeypatch.setenv("PROCESSION_BACKOFF_SECONDS", "0.1")
+    set_out(monkeypatch)
     with hired() as hire:
         yield lambda: hire(1)
 
@@ -187,7 +183,6 @@ def test_a_step_is_begun_in_its_turn_though_there_are_commands(
     monkeypatch: pytest.MonkeyPatch, begin: Begin
 ) -> None:
     """Two calls at a time; it would be the last of all if commands came first."""
-    monkeypatch.setenv("PROCESSION_APPS", "tests.apps.waiting_calls")
     monkeypatch.setenv("PROCESSION_CALLS_IN_FLIGHT", "2")
     for number in range(COMMANDS):
         send_event(Wanted(f"c{number}", "gate begin"), id=f"c{number}")

@@ -13,7 +13,6 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.db import DatabaseError, OperationalError, connection
 
@@ -55,7 +54,7 @@ from tests.apps.process_managers.messages import (
 )
 from tests.apps.process_managers.together import raised, together
 from tests.reliability.cut_line import CutLine
-from tests.services.database import led_over
+from tests.services.database import NEEDS_SERVER, address_of_server, led_over
 from tests.services.patience import A_MINUTE, bar, wait_for
 from tests.services.sizes import size
 
@@ -64,10 +63,7 @@ __all__ = ["begin", "long_work", "written"]
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("parcels"),
-    pytest.mark.skipif(
-        "postgresql" not in settings.DATABASES["default"]["ENGINE"],
-        reason="SQLite is in this process: there is no line to cut",
-    ),
+    NEEDS_SERVER,  # SQLite is in this process: there is no line to cut
 ]
 
 SCANNED = ParcelScanned("P-1", "Nagoya")
@@ -237,8 +233,7 @@ def test_a_command_whose_outcome_could_not_be_stored_is_done_again_by_the_same_k
 @pytest.fixture
 def line(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutLine]:
     """Lead Django's connections over a line that can be cut."""
-    params = connection.get_connection_params()
-    line = CutLine(params.get("host") or "127.0.0.1", int(params.get("port") or 5432))
+    line = CutLine(*address_of_server())
     given = connection.settings_dict
     plain = {**given["OPTIONS"], "sslmode": "disable", "gssencmode": "disable"}
     connection.close()

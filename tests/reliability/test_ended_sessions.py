@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db import connection, transaction
 
@@ -26,7 +25,7 @@ from orchestrator.models import (
     StepRun,
     Verdict,
 )
-from orchestrator.testing import pass_time, registered
+from orchestrator.testing import pass_time
 from tests.apps.patterns import patterns as p
 from tests.apps.patterns.desk import finished, launch, visit
 from tests.apps.patterns.fixtures import flows
@@ -40,17 +39,16 @@ from tests.apps.process_managers.messages import (
     ParcelPacked,
     ParcelScanned,
 )
-from tests.apps.wide_graphs.processes import WORKFLOWS, Dense, Mesh
+from tests.apps.wide_graphs.processes import Dense, Mesh
+from tests.services.crews import knowing
+from tests.services.database import NEEDS_SERVER
 
 __all__ = ["flows"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("parcels", "flows", "known"),
-    pytest.mark.skipif(
-        "postgresql" not in settings.DATABASES["default"]["ENGINE"],
-        reason="SQLite ends no sessions",
-    ),
+    pytest.mark.usefixtures("parcels", "flows"),
+    NEEDS_SERVER,  # SQLite ends no sessions
 ]
 
 LIMIT = 0.5  # seconds
@@ -67,10 +65,7 @@ class Slow(Workflow):
     flow = (step(stand_idle, transactional=True, retries=0),)
 
 
-@pytest.fixture(scope="module")
-def known() -> Iterator[None]:
-    with registered(*WORKFLOWS, Slow):
-        yield
+known = knowing(Dense, Slow)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from tests.apps.watched.processes import Watched, WatchedInside
 from tests.apps.watched.steps import Work, begun, open_gate
 from tests.services.burners import burners
 from tests.services.patience import bar, quickest, wait_for
-from tests.services.sizes import size
+from tests.services.sizes import first_of, size
 from tests.services.valkey import ValkeyServer
 from tests.services.workers import Workers
 
@@ -77,7 +77,7 @@ class Freeze:
         return said(self.workers)
 
 
-@pytest.mark.parametrize("workflow", [Watched, WatchedInside])
+@pytest.mark.parametrize("workflow", first_of([WatchedInside, Watched]))
 def test_a_worker_that_stands_still_is_killed_and_its_work_taken_over(
     begin: Begin, workflow: type[Watched | WatchedInside]
 ) -> None:
@@ -166,7 +166,7 @@ def test_what_a_killed_supervisor_leaves_behind_is_cleared_by_another(
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
+@pytest.mark.parametrize("number", first_of([signal.SIGSTOP, signal.SIGKILL]))
 def test_the_process_that_asks_the_database_is_replaced(
     begin: Begin, number: int
 ) -> None:

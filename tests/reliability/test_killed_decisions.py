@@ -10,27 +10,23 @@ import pytest
 from orchestrator import send_event, start_process
 from orchestrator.engine.drain import drain
 from orchestrator.models import InboxEvent, ProcessInstance
-from orchestrator.testing import registered
 from tests.apps.many_together.processes import HELD, Cards, CardTurned, TableLaid, gate
+from tests.services.crews import knowing, set_out
 from tests.services.patience import wait_for
 from tests.services.workers import Workers, hired, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.fixture(scope="module")
-def cards() -> Iterator[None]:
-    """Let the running code know the tables; for a whole module, as the invariants need it after each test."""
-    with registered(Cards):
-        yield
+cards = knowing(Cards)
 
 
 @pytest.fixture
 def workers(
-    cards: None, transactional_db: None, monkeypatch: pytest.MonkeyPatch
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[list[Workers]]:
     """Give a list that gets the workers when they are hired."""
-    monkeypatch.setenv("PROCESSION_APPS", "tests.apps.many_together")
+    set_out(monkeypatch)
     found: list[Workers] = []
     with hired() as hire:
         found.append(hire(1))

@@ -1,6 +1,5 @@
 """The commands of a row keep their order while workers are killed, also those that fail, are retried or skipped."""
 
-import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import groupby
@@ -10,10 +9,8 @@ import pytest
 from django.contrib.auth.models import Group, User
 
 from orchestrator import start_process
-from orchestrator.engine.invariants import violations
 from orchestrator.engine.operations import ActionRequest, retry, skip_command
 from orchestrator.models import Incident, IssuedCommand, ProcessInstance, Status
-from orchestrator.testing import registered
 from tests.apps.ordered_commands import handlers
 from tests.apps.ordered_commands.handlers import Call, bring_paper, calls, forget
 from tests.apps.ordered_commands.processes import (
@@ -21,43 +18,29 @@ from tests.apps.ordered_commands.processes import (
     BookClosed,
     Publishing,
 )
-from tests.reliability.storm import Storm, kill_one
+from tests.reliability.storm import Storm
+from tests.services.crews import knowing, unfinished
 from tests.services.patience import wait_for
 from tests.services.sizes import size
 from tests.services.workers import Workers
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("publishing"),
     pytest.mark.timeout(600),
 ]
 
-BOOKS = size(24, full=200)
+BOOKS = size(16, full=200)
 TROUBLES = ("", "passing", "lasting", "lasting")
-QUICK = {
-    "PROCESSION_APPS": "tests.apps.ordered_commands",
-    "PROCESSION_BACKOFF_SECONDS": "0.1",
-    "PROCESSION_SWEEP_SECONDS": "0.2",
-}
 
 
-@pytest.fixture(scope="module")
-def publishing() -> Iterator[None]:
-    """Let the running code have this app; for a whole module, as the invariants need it after each test."""
+publishing = knowing(Publishing)
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
     assert handlers.__name__  # importing it has registered them
-    with registered(Publishing):
-        yield
-
-
-@pytest.fixture
-def hands(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> Iterator[Workers]:
-    """Return two workers who know the books; the test starts them."""
-    for name, value in QUICK.items():
-        monkeypatch.setenv(name, value)
     forget()
-    workers = Workers(processes=2)
-    yield workers
-    workers.stop()
+    yield
     forget()
 
 
@@ -72,11 +55,6 @@ def standing() -> Counter[tuple[str, ...]]:
     for process, name, status in rows.values_list("instance_id", "type", "status"):
         found[process][name] = status
     return Counter(tuple(one[name] for name in AFTER_COMMIT) for one in found.values())
-
-
-def so_far(workers: Workers) -> str:
-    incidents = Counter(Incident.objects.open().values_list("message", flat=True))
-    return f"{standing()} {incidents} {workers.supervisor.log.read_text()[-1500:]}"
 
 
 def stuck_books() -> list[ProcessInstance]:
@@ -110,9 +88,8 @@ def in_order(made: list[Call]) -> list[str]:
 def test_commands_keep_their_order_though_workers_are_killed(
     hands: Workers, administrator: User
 ) -> None:
-    dice = random.Random(9)
     storm = Storm()
-    storm.every(0.7, "kills", lambda: kill_one(hands, dice), steps=4)
+    storm.kills(hands, 0.7, steps=4, seed=9)
     for number in range(BOOKS):
         event = BookClosed(f"book {number:03}", trouble_of(number))
         start_process(Publishing, event, id=str(number), source="desk")
@@ -125,7 +102,7 @@ def test_commands_keep_their_order_though_workers_are_killed(
         wait_for(
             lambda: standing() == {done: half, failed: half},
             size(30, full=60),
-            lambda: so_far(hands),
+            lambda: unfinished(hands),
         )
         called_so_far = Counter(call.command for call in calls())
         bring_paper()
@@ -134,10 +111,9 @@ def test_commands_keep_their_order_though_workers_are_killed(
         wait_for(
             lambda: standing() == {done: half + half // 2, skipped: half // 2},
             size(30, full=60),
-            lambda: so_far(hands),
+            lambda: unfinished(hands),
         )
 
-    assert storm.failures == []
     kills = storm.counts["kills"]
     assert kills >= 2
     assert all(in_order(made) == list(AFTER_COMMIT) for made in by_title().values())
@@ -154,4 +130,3 @@ def test_commands_keep_their_order_though_workers_are_killed(
     assert Group.objects.count() == BOOKS
     assert set(ProcessInstance.objects.values_list("status")) == {(Status.WAITING,)}
     assert not Incident.objects.open().exists()
-    assert violations() == []

@@ -1,9 +1,5 @@
 """Inquiries and films are read while a worker is killed every second: each gets as far as it does on a quiet day."""
 
-import random
-from collections import Counter
-from collections.abc import Iterator
-
 import pytest
 from django.contrib.auth.models import User
 
@@ -11,10 +7,10 @@ from examples.support_inquiry.intake import take_in
 from examples.support_inquiry.models import Ticket
 from examples.video_analysis.processes import VideoAnalysis
 from orchestrator import start_process
-from orchestrator.engine.invariants import violations
 from orchestrator.models import Incident, ProcessInstance, Status, StepKind, StepRun
 from tests.apps.patterns.desk import results
-from tests.reliability.storm import Storm, kill_one, press_retry
+from tests.reliability.storm import Storm, press_retry
+from tests.services.crews import unfinished
 from tests.services.patience import wait_for
 from tests.services.sizes import size
 from tests.services.workers import Workers
@@ -34,18 +30,6 @@ INQUIRIES: list[tuple[str, list[str], Standing]] = [
 ]
 FILMS = {"notice.webm": "document", "team.webm": "faces", "shapes.webm": "general"}
 ROUNDS = size(1, full=6)
-
-
-@pytest.fixture
-def readers(
-    monkeypatch: pytest.MonkeyPatch, transactional_db: None
-) -> Iterator[Workers]:
-    """Return two workers with light readers; the test starts them."""
-    monkeypatch.setenv("PROCESSION_APPS", "tests.apps.slow_readers")
-    monkeypatch.setenv("PROCESSION_BACKOFF_SECONDS", "0.1")
-    workers = Workers(processes=2)
-    yield workers
-    workers.stop()
 
 
 def hand_in() -> dict[str, Standing]:
@@ -72,34 +56,24 @@ def all_have_come_as_far_as_they_do(person: User) -> bool:
     return len(waiting) == open_ones.count() and set(waiting) <= asking()
 
 
-def unfinished(workers: Workers) -> str:
-    statuses = Counter(ProcessInstance.objects.values_list("name", "step", "status"))
-    incidents = Incident.objects.open().values_list("message", flat=True)[:5]
-    said = workers.supervisor.log.read_text()[-1500:]
-    return f"{dict(statuses)}; {list(incidents)}; workers: {said}"
-
-
 @pytest.mark.full_size("24 inquiries and 18 films", seconds=300)
 def test_media_are_read_to_the_end_while_workers_are_killed(
-    readers: Workers, administrator: User
+    hands: Workers, administrator: User
 ) -> None:
-    dice = random.Random(3)
     storm = Storm()
-    storm.every(0.6, "kills", lambda: kill_one(readers, dice), steps=4)
+    storm.kills(hands, 0.6, steps=4, seed=3)
     expected = hand_in()
-    readers.start()
+    hands.start()
 
     with storm.raging():
         wait_for(
             lambda: all_have_come_as_far_as_they_do(administrator),
             75,
-            lambda: unfinished(readers),
+            lambda: unfinished(hands),
         )
 
-    assert storm.failures == []
     assert StepRun.objects.filter(attempt__gt=1).exists()
     assert dict(Ticket.objects.values_list("ticket", "status")) == expected
     for process in ProcessInstance.objects.filter(name=VideoAnalysis.name):
         assert results(process)["report"]["kind"] == FILMS[process.data["video"]]
     assert not Incident.objects.open().exists()
-    assert violations() == []

@@ -23,46 +23,32 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
-from orchestrator.testing import registered
 from tests.apps.broken_parts import processes as p
 from tests.apps.broken_parts.steps import Job, is_bad, mend, unmend
-from tests.reliability.storm import Storm, kill_one
+from tests.reliability.storm import Storm
+from tests.services.crews import knowing, unfinished
 from tests.services.patience import wait_for
 from tests.services.sizes import size
 from tests.services.workers import Workers
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("parts"),
     pytest.mark.timeout(600),
 ]
 
 OF_EACH = size(2, full=20)
 ELEMENTS = 4
 BAD = ELEMENTS // 2
-QUICK = {
-    "PROCESSION_APPS": "tests.apps.broken_parts",
-    "PROCESSION_BACKOFF_SECONDS": "0.1",
-    "PROCESSION_SWEEP_SECONDS": "0.2",
-}
 
 
-@pytest.fixture(scope="module")
-def parts() -> Iterator[None]:
-    """Let the running code have these workflows; for a whole module, as the invariants need them after each test."""
-    with registered(*p.WORKFLOWS):
-        yield
+parts = knowing(*p.WORKFLOWS)
 
 
-@pytest.fixture
-def hands(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> Iterator[Workers]:
-    """Return two workers who know the parts, all of which break that can; the test starts them."""
-    for name, value in QUICK.items():
-        monkeypatch.setenv(name, value)
+@pytest.fixture(autouse=True)
+def unmended() -> Iterator[None]:
+    """All parts break that can."""
     unmend()
-    workers = Workers(processes=2)
-    yield workers
-    workers.stop()
+    yield
     unmend()
 
 
@@ -95,13 +81,6 @@ def all_stand() -> bool:
     bad = StepRun.objects.filter(node="piece", instance__name=p.StrictMap.name)
     failed = bad.filter(status=StepStatus.FAILED, finished_at=None).count()
     return on_top(*p.TAKEN, *p.STANDING) == taken | standing and failed == OF_EACH * BAD
-
-
-def so_far(workers: Workers) -> str:
-    statuses = Counter(ProcessInstance.objects.values_list("name", "status"))
-    incidents = Incident.objects.open().values_list("message", flat=True)[:5]
-    said = workers.supervisor.log.read_text()[-1500:]
-    return f"{dict(statuses)}; {list(incidents)}; workers: {said}"
 
 
 def press_retry_somewhere(person: User, dice: random.Random) -> None:
@@ -148,9 +127,8 @@ def results_of(definition: type[Workflow], node: str) -> list[object]:
 def test_each_failure_of_a_part_is_taken_once_though_workers_are_killed(
     hands: Workers, administrator: User
 ) -> None:
-    dice = random.Random(3)
     storm = Storm()
-    storm.every(0.7, "kills", lambda: kill_one(hands, dice), steps=4)
+    storm.kills(hands, 0.7, steps=4, seed=3)
     for number in range(OF_EACH):
         start_process(p.Strict, Job(number))
         start_process(p.Caught, Job(number))
@@ -159,13 +137,12 @@ def test_each_failure_of_a_part_is_taken_once_though_workers_are_killed(
     hands.start()
 
     with storm.raging():
-        wait_for(all_stand, size(30, full=60), lambda: so_far(hands))
+        wait_for(all_stand, size(30, full=60), lambda: unfinished(hands))
         found_meanwhile = violations()
         mend()
-        mended = partial(all_are_mended, administrator, dice)
-        wait_for(mended, size(30, full=60), lambda: so_far(hands))
+        mended = partial(all_are_mended, administrator, random.Random(3))
+        wait_for(mended, size(30, full=60), lambda: unfinished(hands))
 
-    assert storm.failures == []
     assert storm.counts["kills"] >= 1
     assert (found_meanwhile, violations()) == ([], [])
     assert not Incident.objects.open().exists()

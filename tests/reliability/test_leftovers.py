@@ -12,12 +12,13 @@ from orchestrator import start_process
 from orchestrator.definition import Workflow
 from orchestrator.models import ProcessInstance, Status
 from tests.apps.interrupted_undo.crew import sailors
-from tests.apps.interrupted_undo.fixtures import hands, harbour
+from tests.apps.interrupted_undo.fixtures import harbour
 from tests.apps.interrupted_undo.processes import Endless, Overrun
 from tests.services.patience import wait_for
+from tests.services.sizes import first_of
 from tests.services.workers import Workers
 
-__all__ = ["hands", "harbour"]
+__all__ = ["harbour"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -79,7 +80,9 @@ def test_what_a_step_started_ends_when_its_worker_is_killed(crew: Workers) -> No
     wait_for(lambda: gone(sailor), 5)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", first_of([signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+)
 def test_what_a_step_started_ends_when_the_workers_are_stopped(
     crew: Workers, number: int
 ) -> None:

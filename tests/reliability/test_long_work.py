@@ -20,7 +20,7 @@ from tests.apps.long_work.processes import (
 )
 from tests.apps.long_work.ways import entries
 from tests.services.patience import bar, wait_for
-from tests.services.sizes import size
+from tests.services.sizes import first_of, size
 
 __all__ = ["begin", "long_work", "written"]
 
@@ -116,7 +116,7 @@ def stored() -> int:
     return rows.count()
 
 
-@pytest.mark.parametrize("way", ["hold", "sleep"])
+@pytest.mark.parametrize("way", first_of(["hold", "sleep"]))
 def test_quick_results_are_stored_while_the_next_element_takes_its_time(
     begin: Begin, way: str
 ) -> None:
@@ -132,7 +132,7 @@ def test_quick_results_are_stored_while_the_next_element_takes_its_time(
     assert called() == {**dict.fromkeys(QUICK, 1), LONG: 2}
 
 
-@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
+@pytest.mark.parametrize("number", first_of([signal.SIGSTOP, signal.SIGKILL]))
 def test_quick_results_are_stored_though_the_process_that_does_it_stands_still_or_dies(
     begin: Begin, number: int
 ) -> None:

@@ -200,7 +200,7 @@ def test_two_side_by_side_send_each_notice_once(
 def test_nothing_is_lost_and_nothing_told_twice_however_often_they_are_killed(
     receiver: HookReceiver, runners: list[Program]
 ) -> None:
-    number = size(120, full=2_000)
+    number = size(60, full=2_000)
     for runner in runners:
         runner.start()
     for place in range(number):

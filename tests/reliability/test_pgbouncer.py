@@ -3,12 +3,10 @@
 import os
 import random
 import signal
-from collections import Counter
 from collections.abc import Iterator
 from urllib.request import urlopen
 
 import pytest
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connection
 
@@ -16,41 +14,33 @@ from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from examples.order_listing.promise import disagreements
 from orchestrator import start_process
-from orchestrator.engine.invariants import violations
 from orchestrator.environment import POSTGRES_LIMITS
 from orchestrator.models import IssuedCommand, ProcessInstance, Status
-from orchestrator.testing import registered
 from tests.apps.random_graphs import steps
 from tests.apps.random_graphs.processes import RandomGraph
 from tests.apps.random_graphs.steps import Dice
 from tests.reliability.storm import press_retry
 from tests.services import pgbouncer
+from tests.services.crews import knowing, set_out, unfinished
+from tests.services.database import NEEDS_SERVER
 from tests.services.exchange import ExchangeProcess
 from tests.services.patience import wait_for
 from tests.services.pgbouncer import PgBouncer
 from tests.services.program import run_command
 from tests.services.site import Site
 from tests.services.valkey import ValkeyServer
-from tests.services.workers import Workers, hired, said
+from tests.services.workers import Workers, hired
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.timeout(400),
-    pytest.mark.skipif(
-        "postgresql" not in settings.DATABASES["default"]["ENGINE"],
-        reason="PgBouncer is for PostgreSQL",
-    ),
+    NEEDS_SERVER,  # PgBouncer is for PostgreSQL
 ]
 
 ORDERS = 12
 GRAPHS = 6
+graphs = knowing(RandomGraph)
 IN_ORDERS = [Destination.BOTH, Destination.EXTERNAL, Destination.INTERNAL]
-
-
-@pytest.fixture(scope="module")
-def graphs() -> Iterator[None]:
-    with registered(RandomGraph):
-        yield
 
 
 @pytest.fixture
@@ -99,18 +89,12 @@ def market(site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def workers(market: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
     """Return a supervisor with two workers who know the graphs too."""
-    monkeypatch.setenv("PROCESSION_APPS", "tests.apps.random_graphs")
-    monkeypatch.setenv(steps.PAUSE, "0.02")
+    set_out(monkeypatch)
+    monkeypatch.delenv(steps.LEDGER)
     with hired() as hire:
         yield hire(2)
 
 
-def unfinished(workers: Workers) -> str:
-    live = ProcessInstance.objects.live().values_list("name", "step", "status")
-    return f"{Counter(live)}; workers: {said(workers)}"
-
-
-@pytest.mark.usefixtures("graphs")
 def test_all_that_runs_behind_it_ends_though_a_worker_is_killed(
     pooler: PgBouncer, site: Site, workers: Workers, administrator: User
 ) -> None:
@@ -134,7 +118,6 @@ def test_all_that_runs_behind_it_ends_though_a_worker_is_killed(
 
     assert pooler.sessions() <= pgbouncer.SESSIONS
     assert disagreements() == []
-    assert violations() == []
 
 
 def test_what_a_session_was_told_by_one_is_not_met_by_another(

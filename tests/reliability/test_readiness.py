@@ -10,28 +10,23 @@ from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
 import pytest
-from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 
 from orchestrator import start_process
 from orchestrator.models import ProcessInstance, Status
 from tests.apps.watched.fixtures import Begin, begin, said, watched
 from tests.apps.watched.processes import Watched
 from tests.apps.watched.steps import Work
-from tests.reliability.silent_line import SilentLine, Way
-from tests.services.database import led_over
+from tests.reliability.silent_line import SilentLine, Way, to_postgresql
+from tests.services.database import NEEDS_SERVER, led_over
 from tests.services.patience import bar, wait_for
 from tests.services.site import Site
+from tests.services.sizes import first_of
 from tests.services.valkey import ValkeyServer
 
 __all__ = ["begin", "watched"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
-needs_a_line = pytest.mark.skipif(
-    "postgresql" not in settings.DATABASES["default"]["ENGINE"],
-    reason="SQLite is in this process: there is no line to fall silent",
-)
-
 SOON = 15.0
 """Seconds after which the death of a part must be seen."""
 
@@ -100,7 +95,7 @@ def all_done() -> bool:
     return not ProcessInstance.objects.exclude(status=Status.COMPLETED).exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("number", first_of([signal.SIGSTOP, signal.SIGKILL]))
 def test_the_workers_die_or_stand_still(
     number: signal.Signals, site: Site, begin: Begin
 ) -> None:
@@ -126,10 +121,7 @@ def line(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[SilentLine]:
     """Lead the site's connections to PostgreSQL over a line that can fall silent, or be cut."""
-    params = connection.get_connection_params()
-    host, port = params.get("host") or "127.0.0.1", int(params.get("port") or 5432)
-    unix = host.startswith("/")
-    line = SilentLine(f"{host}/.s.PGSQL.{port}" if unix else (host, port))
+    line = to_postgresql()
     monkeypatch.setenv("DATABASE_URL", led_over(line.port))
     yield line
     line.close()
@@ -140,8 +132,8 @@ def led_site(line: SilentLine, valkey: ValkeyServer) -> Iterator[Site]:
     yield from served()
 
 
-@needs_a_line
-@pytest.mark.parametrize("way", ["swallowed", "dropped"])
+@NEEDS_SERVER
+@pytest.mark.parametrize("way", first_of(["swallowed", "dropped"]))
 def test_postgresql_falls_silent(led_site: Site, line: SilentLine, way: Way) -> None:
     line.fall_silent_for_all(way)
     seen_in_time(led_site, "database")
@@ -150,7 +142,7 @@ def test_postgresql_falls_silent(led_site: Site, line: SilentLine, way: Way) -> 
     wait_for(partial(is_ready, led_site), 2 * SOON, lambda: ready(led_site))
 
 
-@needs_a_line
+@NEEDS_SERVER
 def test_postgresql_refuses_connections(led_site: Site, line: SilentLine) -> None:
     line.close()
 

@@ -1,7 +1,6 @@
 """Random graphs are resumed from random checkpoints again and again, and still come to their ends."""
 
 import random
-from collections.abc import Iterator
 from itertools import count
 from uuid import uuid4
 
@@ -13,21 +12,15 @@ from orchestrator.engine.operations import ActionRequest, resume
 from orchestrator.engine.storage import definitions, settled_visits
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import OperatorAction, ProcessInstance, StepKind, StepStatus
-from orchestrator.testing import registered
 from tests.apps.patterns.desk import insist, launch
 from tests.apps.random_graphs.processes import RandomGraph
+from tests.services.crews import knowing
 from tests.services.sizes import size
 
 pytestmark = pytest.mark.django_db
 
-SEEDS = range(size(12, full=24))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def known() -> Iterator[None]:
-    """Let the running code have the graphs: also while the invariants are asked for after each test."""
-    with registered(RandomGraph):
-        yield
+SEEDS = range(size(4, full=24))
+known = knowing(RandomGraph)
 
 
 def run_for(moments: int) -> None:

@@ -41,7 +41,7 @@ from tests.services.workers import Workers
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(400)]
 
-ORDERS, SENDERS, SEED = size(100, full=1_000), 4, 20
+ORDERS, SENDERS, SEED = size(30, full=1_000), 4, 20
 WHAT = "50 MWh base load, Tokyo area"
 INTERNAL, EXTERNAL, BOTH = Destination.INTERNAL, Destination.EXTERNAL, Destination.BOTH
 

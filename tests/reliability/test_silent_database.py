@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from functools import partial
 
 import pytest
-from django.conf import settings
 from django.db import connection
 
 from orchestrator import start_process
@@ -20,19 +19,17 @@ from orchestrator.models import ProcessInstance, Status, StepRun
 from tests.apps.watched.fixtures import Begin, begin, said, watched
 from tests.apps.watched.processes import Watched, WatchedInside
 from tests.apps.watched.steps import Work, begun, open_gate
-from tests.reliability.silent_line import SilentLine, Way
-from tests.services.database import led_over
+from tests.reliability.silent_line import SilentLine, Way, to_postgresql
+from tests.services.database import NEEDS_SERVER, led_over
 from tests.services.patience import bar, quickest, wait_for
+from tests.services.sizes import first_of
 from tests.services.workers import Workers
 
 __all__ = ["begin", "watched"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(
-        "postgresql" not in settings.DATABASES["default"]["ENGINE"],
-        reason="SQLite is in this process: there is no line to fall silent",
-    ),
+    NEEDS_SERVER,  # SQLite is in this process: there is no line to fall silent
 ]
 
 RECOVERY = conf().LEASE_SECONDS + 3
@@ -43,10 +40,7 @@ def line(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[SilentLine]:
     """Lead the workers' connections over a line that can fall silent; this process keeps its own."""
-    params = connection.get_connection_params()
-    host, port = params.get("host") or "127.0.0.1", int(params.get("port") or 5432)
-    unix = host.startswith("/")
-    line = SilentLine(f"{host}/.s.PGSQL.{port}" if unix else (host, port))
+    line = to_postgresql()
     monkeypatch.setenv("DATABASE_URL", led_over(line.port))
     yield line
     line.close()
@@ -98,7 +92,7 @@ def all_done() -> bool:
     return not ProcessInstance.objects.exclude(status=Status.COMPLETED).exists()
 
 
-@pytest.mark.parametrize("way", ["swallowed", "dropped"])
+@pytest.mark.parametrize("way", first_of(["dropped", "swallowed"]))
 def test_workers_whose_connections_have_fallen_silent_go_on(
     line: SilentLine, begin: Begin, way: Way
 ) -> None:

@@ -14,6 +14,7 @@ from tests.apps.watched.processes import Watched
 from tests.apps.watched.steps import Work, begun, open_gate
 from tests.reliability.silent_line import SilentLine, Way
 from tests.services.patience import bar, wait_for
+from tests.services.sizes import first_of
 from tests.services.valkey import ValkeyServer
 
 __all__ = ["begin", "watched"]
@@ -40,7 +41,7 @@ def all_done() -> bool:
     return not ProcessInstance.objects.exclude(status=Status.COMPLETED).exists()
 
 
-@pytest.mark.parametrize("way", ["swallowed", "dropped"])
+@pytest.mark.parametrize("way", first_of(["swallowed", "dropped"]))
 def test_work_goes_on_while_redis_is_silent(
     line: SilentLine, begin: Begin, way: Way
 ) -> None:

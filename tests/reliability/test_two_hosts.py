@@ -12,12 +12,9 @@ from functools import partial
 from urllib.parse import urlsplit
 
 import pytest
-from django.conf import settings
 from django.contrib.auth.models import Group
-from django.db import connection
 
 from orchestrator import start_process
-from orchestrator.engine.invariants import violations
 from orchestrator.models import (
     CommandStatus,
     Incident,
@@ -27,51 +24,35 @@ from orchestrator.models import (
     StepRun,
     Worker,
 )
-from orchestrator.testing import registered
 from tests.apps.ordered_commands import handlers
 from tests.apps.ordered_commands.handlers import calls, forget
 from tests.apps.ordered_commands.processes import AFTER_COMMIT, BookClosed, Publishing
 from tests.apps.watched.processes import Watched, WatchedInside
 from tests.apps.watched.steps import Work, begun, folder, open_gate
-from tests.reliability.silent_line import SilentLine
-from tests.services.database import led_over
+from tests.reliability.silent_line import SilentLine, to_postgresql
+from tests.services.crews import knowing, set_out
+from tests.services.database import NEEDS_SERVER, led_over
 from tests.services.hosts import NAME, REMEDY, Host, hosts
 from tests.services.patience import bar, wait_for
 from tests.services.program import Program
-from tests.services.sizes import size
+from tests.services.sizes import first_of, size
 from tests.services.valkey import ValkeyServer
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("known"),
-    pytest.mark.skipif(
-        "postgresql" not in settings.DATABASES["default"]["ENGINE"],
-        reason="SQLite is for one host",
-    ),
+    NEEDS_SERVER,  # SQLite is for one host
 ]
 
 LEASE = 3.0  # seconds
 RECOVERY = LEASE + 3
-BOOKS = size(15, full=75)
+BOOKS = size(10, full=75)
 """For each time that a host is cut off."""
 SOME = 20
 """Calls that there have been of them when it is."""
-QUICK = {
-    "PROCESSION_APPS": "tests.apps.watched,tests.apps.ordered_commands",
-    "PROCESSION_BACKOFF_SECONDS": "0.1",
-    "PROCESSION_LEASE_SECONDS": str(LEASE),
-    "PROCESSION_HEARTBEAT_SECONDS": "0.5",
-    "PROCESSION_SWEEP_SECONDS": "0.2",
-}
 
 
-@pytest.fixture(scope="module")
-def known() -> Iterator[None]:
-    """Let the running code have both apps; for a whole module, as the invariants need them after each test."""
-    assert handlers.__name__  # importing it has registered them
-    with registered(Publishing, Watched, WatchedInside):
-        yield
-
+assert handlers.__name__  # importing it has registered them
+known = knowing(Publishing, Watched, WatchedInside)
 
 Begin = Callable[[Host], Program]
 
@@ -81,19 +62,18 @@ def begin(
     transactional_db: None, valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Begin]:
     """Return a function that has a host work, by ways of its own to the database and to Redis."""
-    for name, value in QUICK.items():
-        monkeypatch.setenv(name, value)
+    set_out(
+        monkeypatch,
+        LEASE_SECONDS=LEASE,
+        HEARTBEAT_SECONDS=0.5,
+    )
     forget()
-    params = connection.get_connection_params()
-    at, port = params.get("host") or "127.0.0.1", int(params.get("port") or 5432)
-    server = f"{at}/.s.PGSQL.{port}" if at.startswith("/") else (at, port)
     lines: list[SilentLine] = []
 
     def run(host: Host) -> Program:
-        lines.extend(
-            SilentLine(to, host.machine) for to in (server, str(valkey.socket))
-        )
-        database, redis = lines[-2:]
+        database = to_postgresql(host.machine)
+        redis = SilentLine(str(valkey.socket), host.machine)
+        lines.extend([database, redis])
         before = Worker.objects.count()
         with monkeypatch.context() as own:
             led = urlsplit(led_over(database.port))
@@ -136,7 +116,7 @@ def said(*programs: Program) -> str:
     return "\n".join(program.log.read_text()[-2000:] for program in programs)
 
 
-@pytest.mark.parametrize("workflow", [Watched, WatchedInside])
+@pytest.mark.parametrize("workflow", first_of([WatchedInside, Watched]))
 def test_work_goes_on_when_a_host_is_cut_off_and_nothing_is_done_twice(
     begin: Begin, both: list[Host], workflow: type[Watched | WatchedInside]
 ) -> None:
@@ -168,7 +148,6 @@ def test_work_goes_on_when_a_host_is_cut_off_and_nothing_is_done_twice(
     wait_for(all_done, 20, lambda: said(first))
     assert StepRun.objects.get(instance__data__name="afterwards").attempt == 1
     assert not Incident.objects.open().exists()
-    assert violations() == []
 
 
 @pytest.mark.full_size("300 books, cut off four times", seconds=240)
@@ -197,4 +176,3 @@ def test_commands_are_carried_out_once_but_for_those_that_a_cut_has_met(
     assert not IssuedCommand.objects.filter(attempt__gt=2).exists()
     assert Group.objects.count() == cuts * BOOKS
     assert not Incident.objects.open().exists()
-    assert violations() == []

@@ -37,12 +37,15 @@ pytestmark = [
 ]
 
 
+MANY = size(12, full=40)
+
+
 def visits(**which: Any) -> list[StepRun]:
     return list(StepRun.objects.filter(**which).order_by("pk"))
 
 
 def test_many_calls_are_in_flight_at_once_in_one_process(begin: Begin) -> None:
-    number = size(20, full=200)
+    number = size(8, full=200)
     workers = begin()
     for index in range(number):
         started(p.OneCall, f"call-{index}", "gate all")
@@ -76,7 +79,7 @@ def test_a_call_sees_the_tasks_that_it_begins_as_anywhere_else(begin: Begin) -> 
 
 
 def test_the_elements_of_a_map_are_in_flight_at_once(begin: Begin) -> None:
-    number = size(20, full=300)
+    number = size(8, full=300)
     workers = begin()
     process = started(p.ManyCalls, [f"item-{i}" for i in range(number)], "gate all")
     until(lambda: len(entries()) == number, workers)
@@ -89,8 +92,8 @@ def test_the_elements_of_a_map_are_in_flight_at_once(begin: Begin) -> None:
 
 def test_what_waits_since_a_deploy_and_what_waits_no_more_are_run(begin: Begin) -> None:
     """Some visits of each were begun by the code before, and are on the other queue."""
-    plain = [started(p.Mixed, f"plain-{number}") for number in range(40)]
-    waiting = [started(p.OneCall, f"waiting-{number}") for number in range(40)]
+    plain = [started(p.Mixed, f"plain-{number}") for number in range(MANY)]
+    waiting = [started(p.OneCall, f"waiting-{number}") for number in range(MANY)]
     of_calls = calls_of("default")
     StepRun.objects.filter(instance__in=[one.pk for one in plain]).update(
         queue=of_calls
@@ -102,7 +105,7 @@ def test_what_waits_since_a_deploy_and_what_waits_no_more_are_run(begin: Begin) 
     until(all_ended, workers)
 
     assert {run.attempt for run in visits()} == {1}
-    assert len(entries()) == 80
+    assert len(entries()) == 2 * MANY
 
 
 # Commands
@@ -181,11 +184,11 @@ def test_when_one_of_a_few_has_ended_the_next_begins_without_a_bell(
     started(p.OneCall, "has a worker for calls started")
     workers = begin()
     until(all_ended, workers)
-    process = started(workflow, [f"item-{i}" for i in range(40)])
+    process = started(workflow, [f"item-{i}" for i in range(MANY)])
     until(all_ended, workers)
 
-    assert visits(instance=process).pop().result == 40
-    assert len(entries()) == 41
+    assert visits(instance=process).pop().result == MANY
+    assert len(entries()) == MANY + 1
     assert most_at_once() <= 3
 
 

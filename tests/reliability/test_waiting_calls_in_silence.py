@@ -14,9 +14,9 @@ from tests.apps.waiting_calls.fixtures import (
 from tests.apps.waiting_calls.ways import entries, open_gate
 from tests.reliability.silent_line import SilentLine, Way
 from tests.reliability.test_silent_database import line as line_to_database
-from tests.reliability.test_silent_database import pytestmark as of_postgresql
 from tests.reliability.test_silent_redis import line as line_to_redis
-from tests.services.sizes import size
+from tests.services.database import NEEDS_SERVER
+from tests.services.sizes import first_of, size
 
 __all__ = ["begin", "forgotten", "line_to_database", "line_to_redis", "waiting_calls"]
 
@@ -29,7 +29,7 @@ pytestmark = [
 WAYS: tuple[Way, ...] = ("swallowed", "dropped")
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", first_of(WAYS))
 def test_what_is_new_is_called_while_redis_is_silent_for_who_listens(
     line_to_redis: SilentLine, begin: Begin, way: Way
 ) -> None:
@@ -52,8 +52,8 @@ def test_what_is_new_is_called_while_redis_is_silent_for_who_listens(
     assert set(StepRun.objects.values_list("attempt", flat=True)) == {1}
 
 
-@of_postgresql[-1]
-@pytest.mark.parametrize("way", WAYS)
+@NEEDS_SERVER
+@pytest.mark.parametrize("way", first_of(WAYS))
 def test_what_calls_have_given_is_kept_while_the_database_is_silent(
     line_to_database: SilentLine, begin: Begin, way: Way
 ) -> None:

@@ -33,6 +33,7 @@ from tests.apps.waiting_calls.fixtures import (
     waiting_calls,
 )
 from tests.apps.waiting_calls.ways import entries, open_gate
+from tests.services.database import NEEDS_SERVER
 from tests.services.sizes import size
 
 __all__ = ["begin", "forgotten", "waiting_calls"]
@@ -126,7 +127,7 @@ def test_what_a_call_gives_after_its_lease_was_lost_is_not_stored(begin: Begin) 
     assert (visit(process).attempt, len(entries("end"))) == (1, 1)
 
 
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no sessions")
+@NEEDS_SERVER
 def test_what_calls_have_given_is_kept_while_the_database_ends_sessions(
     begin: Begin,
 ) -> None:
@@ -181,7 +182,7 @@ def test_a_call_that_is_not_heard_of_is_cancelled(begin: Begin) -> None:
     assert visit(process).attempt == 2
 
 
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite locks it all")
+@NEEDS_SERVER
 def test_a_call_ends_with_its_time_though_what_it_said_cannot_be_stored(
     begin: Begin,
 ) -> None:

@@ -16,6 +16,7 @@ from tests.apps.waiting_calls.fixtures import (
 )
 from tests.apps.waiting_calls.ways import entries, gate_file, open_gate
 from tests.reliability.test_waiting_calls_in_trouble import begun, request
+from tests.services.sizes import first_of
 from tests.services.workers import Workers
 
 __all__ = ["begin", "forgotten", "waiting_calls"]
@@ -67,7 +68,7 @@ def test_a_thread_that_cannot_be_started_fails_its_own_call_alone(
     assert "is killed" not in logged()
 
 
-@pytest.mark.parametrize("how", ["stop", "exit"])
+@pytest.mark.parametrize("how", first_of(["stop", "exit"]))
 def test_what_ends_the_event_loop_ends_no_call(begin: Begin, how: str) -> None:
     workers = begin()
     logged = log_of(workers)

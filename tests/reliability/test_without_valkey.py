@@ -20,11 +20,10 @@ DESTINATIONS = [Destination.BOTH, Destination.EXTERNAL, Destination.INTERNAL]
 
 @pytest.mark.full_size("30 orders", seconds=90)
 def test_orders_complete_while_valkey_is_away_for_the_whole_run(
-    valkey: ValkeyServer, exchange: ExchangeProcess
+    valkey: ValkeyServer, exchange: ExchangeProcess, hands: Workers
 ) -> None:
     valkey.stop()
-    workers = Workers(processes=2)
-    workers.start()
+    hands.start()
 
     for number in range(ORDERS):
         place_order(DESTINATIONS[number % 3], "50 MWh base load, Tokyo area")
@@ -32,5 +31,5 @@ def test_orders_complete_while_valkey_is_away_for_the_whole_run(
     wait_for(lambda: completed.count() == ORDERS, 60, completed.count)
 
     assert not valkey.running
-    assert workers.stop() == 0
+    assert hands.stop() == 0
     assert disagreements() == []

@@ -8,7 +8,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+SHELL = "chromium-headless-shell"
+"""Chromium without windows, which takes a fraction of the computing: it is preferred."""
+
+NAMES = (
+    SHELL,
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+)
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -28,10 +37,10 @@ class NoChromium(Exception):
 
 def chromium() -> Path | None:
     """Return the path of an installed Chromium: the system's, one on the PATH, or Playwright's; None without any."""
-    usual = Path("/usr/bin/chromium")
-    if usual.exists():
-        return usual
     for name in NAMES:
+        usual = Path("/usr/bin") / name
+        if usual.exists():
+            return usual
         if found := shutil.which(name):
             return Path(found)
     return of_playwright()
@@ -71,6 +80,7 @@ def install() -> Path:
     commands = [[sys.executable, "-m", "playwright", "install", "chromium"]]
     if os.geteuid() == 0 and shutil.which("apt-get"):
         commands.insert(0, ["apt-get", "install", "-y", "chromium"])
+        commands.insert(0, ["apt-get", "install", "-y", SHELL])
     for command in commands:
         subprocess.run(command, check=False)
         if path := chromium():

@@ -6,10 +6,23 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 import psycopg
+import pytest
 from django.conf import settings
+from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.pq import TransactionStatus
 from psycopg.sql import SQL, Identifier
+
+NEEDS_SERVER = pytest.mark.skipif(
+    connection.vendor != "postgresql",
+    reason="SQLite is in each process: there is no server, no session and no line to it",
+)
+
+
+def address_of_server() -> tuple[str, int]:
+    """Return where this process reaches PostgreSQL: a host, or the folder of its socket, and a port."""
+    params = connection.get_connection_params()
+    return params.get("host") or "127.0.0.1", int(params.get("port") or 5432)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
@@ -53,13 +54,19 @@ class ExchangeProcess:
     Args:
         webhook_url: where it calls back.
         managed: run it as `manage.py exchange` instead.
+        port: where it listens; without it, where nobody does.
         behaviour: its rates and delays at first.
     """
 
     def __init__(
-        self, webhook_url: str, *, managed: bool = False, **behaviour: float
+        self,
+        webhook_url: str,
+        *,
+        managed: bool = False,
+        port: int = 0,
+        **behaviour: float,
     ) -> None:
-        words = ["--port", "0", "--seed", "7", "--webhook-url", webhook_url]
+        words = ["--port", str(port), "--seed", "7", "--webhook-url", webhook_url]
         words += [
             word
             for name, value in behaviour.items()
@@ -97,11 +104,28 @@ class ExchangeProcess:
 def exchange(
     live_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[ExchangeProcess]:
-    """Run a calm and quick exchange that calls the live site; processes started after it know its address."""
-    exchange = ExchangeProcess(
-        f"{live_site.url}/hooks/exchange/", shortest=0.05, longest=0.2
-    )
-    exchange.start()
+    """Run a calm and quick exchange that calls the live site; processes started after it know its address.
+
+    Its address is the same in all tests: those processes have one environment, and are forked from one that has it.
+    """
+    exchange = started_at(f"{live_site.url}/hooks/exchange/", _used[-1])
+    _used.append(urlsplit(exchange.url).port or 0)
     monkeypatch.setenv("ORDER_LISTING_EXCHANGE_URL", exchange.url)
     yield exchange
     exchange.stop()
+
+
+_used = [0]
+"""Ports on which exchanges have listened."""
+
+
+def started_at(webhook_url: str, port: int) -> ExchangeProcess:
+    """Start an exchange on a port, or where somebody else has it by now, on another one."""
+    exchange = ExchangeProcess(webhook_url, port=port, shortest=0.05, longest=0.2)
+    try:
+        exchange.start()
+    except TimeoutError:
+        if not port:
+            raise
+        return started_at(webhook_url, 0)
+    return exchange

@@ -9,6 +9,8 @@ from email.message import EmailMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.services.ports import listener
+
 
 @dataclass
 class Posted:
@@ -29,13 +31,18 @@ class HookReceiver:
         self.silent = threading.Event()
         """As long as it is set, nothing is answered."""
         self._over = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        nowhere = ("127.0.0.1", 0)
+        self._server = ThreadingHTTPServer(nowhere, self._handler(), False)
+        self._server.socket.close()
+        self._server.socket = listener("hooks")
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}/hooks/ops?team=1"
+        return (
+            f"http://127.0.0.1:{self._server.socket.getsockname()[1]}/hooks/ops?team=1"
+        )
 
     def stop(self) -> None:
         self._over.set()
@@ -110,7 +117,7 @@ class MailServer:
     """What is answered to a mail instead of taking it."""
 
     def __post_init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = listener("mail")
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._serve, daemon=True).start()
 

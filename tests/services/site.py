@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from django.contrib.auth.models import User
@@ -35,22 +35,22 @@ class Site:
         return self.url + sign_in_path(user)
 
 
-def site_with(*apps: str) -> Callable[..., Iterator[Site]]:
-    """Return the fixture of a site whose code has the processes of some apps of the tests beside the examples.
+APPS = ",".join(
+    f"tests.apps.{name}"
+    for name in (
+        "every_construct",
+        "ladder",
+        "outside_ids",
+        "process_managers",
+        "searched",
+    )
+)
+"""The apps of the tests whose processes browsers are shown."""
 
-    Args:
-        apps: dotted names.
-    """
 
-    @pytest.fixture(scope="module")
-    def live_site(
-        django_db_setup: None, django_db_blocker: object, valkey: object
-    ) -> Iterator[Site]:
-        os.environ["PROCESSION_APPS"] = ",".join(apps)
-        site = Site()
-        site.start()
-        yield site
-        site.stop()
-        del os.environ["PROCESSION_APPS"]
-
-    return live_site
+@pytest.fixture(scope="module")
+def live_site(site_with_apps: Site) -> Iterator[Site]:
+    """A site whose code has the processes of these apps beside the examples, as have workers that are started."""
+    os.environ["PROCESSION_APPS"] = APPS
+    yield site_with_apps
+    del os.environ["PROCESSION_APPS"]

@@ -8,6 +8,7 @@ from orchestrator.testing import registered
 from tests.apps.long_work import handlers
 from tests.apps.long_work.processes import Errands, LongLayer, LongMap, LongStep
 from tests.apps.long_work.ways import ACTIONS, journal
+from tests.services.crews import set_out
 from tests.services.workers import Workers, hired, said
 
 __all__ = ["Begin", "begin", "long_work", "said", "written"]
@@ -38,7 +39,6 @@ def begin(
     monkeypatch: pytest.MonkeyPatch, transactional_db: None, long_work: None
 ) -> Iterator[Begin]:
     """Return a function that starts workers who know the long work."""
-    monkeypatch.setenv("PROCESSION_APPS", "tests.apps.long_work")
-    monkeypatch.setenv("PROCESSION_BACKOFF_SECONDS", "0.1")
+    set_out(monkeypatch, SWEEP_SECONDS=1)
     with hired() as hire:
         yield lambda processes=2: hire(processes)

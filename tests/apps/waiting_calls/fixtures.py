@@ -8,6 +8,7 @@ from orchestrator.definition import ProcessManager, Workflow
 from orchestrator.testing import registered
 from tests.apps.waiting_calls import handlers, processes
 from tests.apps.waiting_calls.ways import forget
+from tests.services.crews import set_out
 from tests.services.workers import Workers, hired, said
 
 __all__ = ["Begin", "begin", "forgotten", "said", "waiting_calls"]
@@ -44,8 +45,6 @@ def begin(
     monkeypatch: pytest.MonkeyPatch, transactional_db: None, waiting_calls: None
 ) -> Iterator[Begin]:
     """Return a function that starts workers who know what waits outside."""
-    monkeypatch.setenv("PROCESSION_APPS", "tests.apps.waiting_calls")
-    monkeypatch.setenv("PROCESSION_BACKOFF_SECONDS", "0.1")
-    monkeypatch.setenv("PROCESSION_BLOCKED_SECONDS", "1")
+    set_out(monkeypatch, SWEEP_SECONDS=1, BLOCKED_SECONDS=1)
     with hired() as hire:
         yield lambda processes=1: hire(processes)

@@ -9,6 +9,7 @@ from orchestrator.models import ProcessInstance
 from orchestrator.testing import registered
 from tests.apps.watched.processes import Watched, WatchedInside
 from tests.apps.watched.steps import folder
+from tests.services.crews import set_out
 from tests.services.workers import Workers, hired
 from tests.services.workers import said as logged
 
@@ -16,11 +17,6 @@ __all__ = ["begin", "watched"]
 
 Begin = Callable[..., Workers]
 """Starts a supervisor with so many workers."""
-
-QUICK = {
-    "PROCESSION_APPS": "tests.apps.watched",
-    "PROCESSION_BACKOFF_SECONDS": "0.1",
-}
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +31,7 @@ def begin(
     monkeypatch: pytest.MonkeyPatch, transactional_db: None, watched: None
 ) -> Iterator[Begin]:
     """Return a function that starts workers who know the workflows, with further settings of the engine."""
-    for name, value in QUICK.items():
-        monkeypatch.setenv(name, value)
+    set_out(monkeypatch, SWEEP_SECONDS=1)
 
     def run(processes: int = 1, **more: object) -> Workers:
         for name, value in more.items():
