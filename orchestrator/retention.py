@@ -24,9 +24,3 @@ def retention() -> dict[str, timedelta]:
     if days := conf().RETENTION_DAYS:
         found.setdefault(ALL_OTHERS, timedelta(days=days))
     return found
-
-
-def kept_for(definition: str) -> timedelta | None:
-    """How long those of one definition are kept; None for ever."""
-    found = retention()
-    return found.get(definition, found.get(ALL_OTHERS))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -17,8 +18,12 @@ from django.db import connection
 from django.db.models import Field, JSONField
 
 from orchestrator.engine.storage.batch import SHAPES
-from orchestrator.engine.storage.new_rows import plain_text
-from orchestrator.engine.storage.table import Table
+from orchestrator.engine.storage.row_statements import (
+    Insert,
+    Update,
+    WrittenTable,
+    plain_text,
+)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -29,7 +34,8 @@ class RowColumn:
     name: str
     quoted: str
     type: str
-    as_json: bool
+    write: Callable[[Any], Any]
+    """Makes a value one that JSON has, and that the database reads as the column's."""
 
 
 class JsonColumn(NamedTuple):
@@ -46,6 +52,13 @@ class JsonColumn(NamedTuple):
         """Its value in the statement; `rows` is the name of the rows there."""
         return self.text or f"{rows}.{self.column.name}"
 
+    def typed(self, rows: str) -> str:
+        """Its value where nothing else in the statement says of which type that is."""
+        if self.text is None or connection.vendor != "postgresql":
+            return self.value(rows)
+        # A length would cut off what is too long.
+        return f"CAST({self.text} AS {self.column.type.partition('(')[0]})"
+
     def condition(self, table: str, rows: str) -> str:
         """That a table's row has the value."""
         same = "IS NULL" if self.text == "NULL" else f"= {self.value(rows)}"
@@ -54,7 +67,7 @@ class JsonColumn(NamedTuple):
 
 @lru_cache(SHAPES)
 def columns_of(
-    table: Table[Any], prefix: str, names: tuple[str, ...]
+    table: WrittenTable, prefix: str, names: tuple[str, ...]
 ) -> tuple[RowColumn, ...]:
     """Columns of a table in the rows.
 
@@ -70,7 +83,7 @@ def columns_of(
             f"{prefix}{number}",
             connection.ops.quote_name(str(field.column)),
             str(field.cast_db_type(connection)),
-            isinstance(field, JSONField),
+            _writer(field),
         )
         for number, field in enumerate(fields)
     )
@@ -112,14 +125,22 @@ class JsonRows:
         alike = values.count(first) == len(values) and len({*map(type, values)}) == 1
         text = plain_text(column.field, first) if alike else None
         if text is None:
-            name, as_json = column.name, column.as_json
+            name, write = column.name, column.write
             for row, value in zip(self._rows, values, strict=True):
-                row[name] = value if as_json else _written(value)
+                row[name] = write(value)
         return JsonColumn(column, text)
 
     def text(self) -> str:
         """All that was added."""
         return json.dumps(self._rows)
+
+
+def _only(row: dict[str, Any], column: RowColumn, value: Any) -> JsonColumn:
+    """Adds a column to the only row."""
+    text = plain_text(column.field, value)
+    if text is None:
+        row[column.name] = column.write(value)
+    return JsonColumn(column, text)
 
 
 def recordset(columns: Iterable[JsonColumn]) -> str:
@@ -128,21 +149,91 @@ def recordset(columns: Iterable[JsonColumn]) -> str:
     PostgreSQL takes a function for a hundred rows, for which it reads a whole table rather than look each up, and keeps
     that plan while the table grows. Of what is compared to a value it does not know it expects one row.
     """
-    types = [
-        f"{column.column.name} {column.column.type}"
-        for column in columns
-        if column.text is None
-    ]
-    rows = f"json_to_recordset(%s::json) AS given({', '.join(['place int', *types])})"
+    given = [column.column for column in columns if column.text is None]
+    if connection.vendor != "postgresql":
+        names = ["place", *(column.name for column in given)]
+        found = (f"json_extract(value, '$.{name}') AS {name}" for name in names)
+        return f"(SELECT {', '.join(found)} FROM json_each(%s)) AS given"  # noqa: S608  # names are the model's
+    types = ["place int", *(f"{column.name} {column.type}" for column in given)]
+    rows = f"json_to_recordset(%s::json) AS given({', '.join(types)})"
     return f"(SELECT * FROM {rows} WHERE place = place + 0) AS given"  # noqa: S608  # names are the model's
 
 
-def _only(row: dict[str, Any], column: RowColumn, value: Any) -> JsonColumn:
-    """Adds a column to the only row."""
-    text = plain_text(column.field, value)
-    if text is None:
-        row[column.name] = value if column.as_json else _written(value)
-    return JsonColumn(column, text)
+class RowsWrite(NamedTuple):
+    """What one write of each of some rows has in common: one table, the same columns, the same kind.
+
+    Args:
+        table: whose rows are written.
+        sets: the columns that are set.
+        where: those that are compared; none of new rows.
+        fenced: whether each must hit one row.
+        known: whether new rows are given their keys then.
+    """
+
+    table: WrittenTable
+    sets: tuple[JsonColumn, ...]
+    where: tuple[JsonColumn, ...] = ()
+    fenced: bool = False
+    known: bool = False
+
+    @classmethod
+    def of(cls, writes: Sequence[Any], rows: JsonRows, number: str = "") -> RowsWrite:
+        """That of several writes of one form; what they have not in common is put into the rows.
+
+        Args:
+            writes: inserts or updates, which have a row each.
+            rows: gets their values.
+            number: tells its columns from others in the rows.
+        """
+        first: Insert | Update = writes[0]
+        table = first.table
+        if isinstance(first, Insert):
+            items = [item for write in writes for item in write.items]
+            keyed = items[0].pk is not None
+            names = table.attnames if keyed else table.unkeyed_attnames
+            columns = columns_of(table, f"s{number}", names)
+            sets = rows.columns(columns, [*map(attrgetter(*names), items)])
+            return cls(table, sets, known=first.known)
+        sets = rows.columns(
+            columns_of(table, f"s{number}", tuple(first.values)),
+            [write.values.values() for write in writes],
+        )
+        where = rows.columns(
+            columns_of(table, f"w{number}", tuple(first.where)),
+            [write.where.values() for write in writes],
+        )
+        return cls(table, sets, where, fenced=first.rows == 1)
+
+    @property
+    def columns(self) -> tuple[JsonColumn, ...]:
+        return *self.sets, *self.where
+
+    @property
+    def is_new(self) -> bool:
+        """Whether its rows are new."""
+        return not self.where
+
+    def conditions(self, table: str, rows: str) -> str:
+        """That a table's row has the values that are compared; `rows` is the name of the rows in the statement."""
+        return " AND ".join(column.condition(table, rows) for column in self.where)
+
+    def sql(self, rows: str, source: str, which: str = "") -> str:
+        """The write.
+
+        Args:
+            rows: the name of the rows in the statement.
+            source: where they come from.
+            which: what is said of the rows that are updated in the place of what is compared.
+        """
+        if self.is_new:
+            names = ", ".join(column.quoted for column in self.sets)
+            values = ", ".join(column.value(rows) for column in self.sets)
+            return (
+                f"INSERT INTO {self.table.name} ({names}) SELECT {values} FROM {source}"  # noqa: S608  # names are the model's
+            )
+        sets = ", ".join(f"{one.quoted} = {one.value(rows)}" for one in self.sets)
+        which = which or self.conditions("u", rows)
+        return f"UPDATE {self.table.name} AS u SET {sets} FROM {source} WHERE {which}"  # noqa: S608  # names are the model's
 
 
 WRITTEN: dict[type, Callable[[Any], Any]] = {
@@ -150,6 +241,16 @@ WRITTEN: dict[type, Callable[[Any], Any]] = {
     UUID: lambda value: value.hex,
     timedelta: lambda value: f"{value.total_seconds():.6f} seconds",
 }
+
+
+def _writer(field: Field[Any, Any]) -> Callable[[Any], Any]:
+    if connection.vendor != "postgresql":
+        return lambda value: field.get_db_prep_save(value, connection)
+    return _as_it_is if isinstance(field, JSONField) else _written
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def _written(value: Any) -> Any:
