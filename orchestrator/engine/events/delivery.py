@@ -25,7 +25,7 @@ from orchestrator.engine.claims.give_back import given_back
 from orchestrator.engine.events import unrouted
 from orchestrator.engine.events.addressee import of_key
 from orchestrator.engine.events.parking import Parking
-from orchestrator.engine.events.verdicts import Handling
+from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.failures import of_work
 from orchestrator.engine.steps import waits
 from orchestrator.engine.storage import beginnings, definitions, keys
@@ -199,6 +199,6 @@ def _settle(event: InboxEvent, move: ProcessChange, outcome: Verdict) -> None:
 def settle(event: InboxEvent, move: ProcessChange, outcome: Verdict) -> None:
     """Has an event settled with the change that it leads to."""
     move.instance.parked -= event.verdict == Verdict.PARKED
-    handling = Handling(event, move.now, move.instance)
+    handling = EventHandling(event, move.now, move.instance)
     verdict = handling.verdict(outcome, revision=move.revision)
     move.mark(verdict, *handling.cleared())

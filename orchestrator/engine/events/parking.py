@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from orchestrator.engine import inbox
 from orchestrator.engine.change import offering
 from orchestrator.engine.change.announcements import announce_event
-from orchestrator.engine.events.verdicts import Handling
+from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.storage.batch import Statement, send
 from orchestrator.engine.storage.tables import instances
 from orchestrator.models import InboxEvent, Incident, ProcessInstance, Verdict
@@ -26,7 +26,7 @@ Takes = Callable[[InboxEvent], bool]
 """Whether the process would take an event now."""
 
 
-class Parking(Handling):
+class Parking(EventHandling):
     """A claimed event whose process does not take it now."""
 
     @property

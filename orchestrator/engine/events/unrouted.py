@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from orchestrator.conf import conf
 from orchestrator.engine import inbox
 from orchestrator.engine.change.announcements import announce_event
-from orchestrator.engine.events.verdicts import Handling
+from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.storage.batch import Statement, send
 from orchestrator.models import InboxEvent, Incident, Verdict
 
@@ -22,7 +22,7 @@ LONGEST = timedelta(days=1)
 def keep(event: InboxEvent, now: datetime) -> None:
     """Keeps a claimed event until its process starts, tells people after its patience, and gives it up in the end."""
     retention = timedelta(seconds=conf().UNROUTED_SECONDS)
-    handling = Handling(event, now)
+    handling = EventHandling(event, now)
     if now >= event.received_at + retention:
         reason = f"no process came for {event.type} in {retention}: {address(event)}"
         send(handling.turned_away(Verdict.UNEXPECTED, reason))
@@ -31,7 +31,7 @@ def keep(event: InboxEvent, now: datetime) -> None:
     announce_event(event)
 
 
-def _kept(handling: Handling, ends: datetime) -> list[Statement]:
+def _kept(handling: EventHandling, ends: datetime) -> list[Statement]:
     event, now = handling.event, handling.now
     until = event.patience_until or now + inbox.patience(None)
     told = event.verdict == Verdict.UNROUTED and event.error

@@ -24,7 +24,7 @@ from orchestrator.models import (
 
 
 @dataclass(frozen=True)
-class Handling:
+class EventHandling:
     """A claimed event, and with what it is decided.
 
     Args:
