@@ -17,7 +17,7 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Field, JSONField
 
-from orchestrator.engine.storage.batch import SHAPES
+from orchestrator.engine.storage.batch import NOW, SHAPES, Later
 from orchestrator.engine.storage.row_statements import (
     Insert,
     Update,
@@ -39,10 +39,17 @@ class RowColumn:
 
 
 class JsonColumn(NamedTuple):
-    """A column that is set or compared, and its text if that is in the statement."""
+    """A column that is set or compared.
+
+    Args:
+        column: which.
+        text: its value, if that is in the statement.
+        later: whether the rows say how long after the statement its moments are.
+    """
 
     column: RowColumn
     text: str | None
+    later: bool = False
 
     @property
     def quoted(self) -> str:
@@ -50,7 +57,8 @@ class JsonColumn(NamedTuple):
 
     def value(self, rows: str) -> str:
         """Its value in the statement; `rows` is the name of the rows there."""
-        return self.text or f"{rows}.{self.column.name}"
+        value = self.text or f"{rows}.{self.column.name}"
+        return f"({NOW} + {value})" if self.later else value
 
     def typed(self, rows: str) -> str:
         """Its value where nothing else in the statement says of which type that is."""
@@ -124,11 +132,13 @@ class JsonRows:
         # 1 and True are equal, but not one text.
         alike = values.count(first) == len(values) and len({*map(type, values)}) == 1
         text = plain_text(column.field, first) if alike else None
-        if text is None:
-            name, write = column.name, column.write
-            for row, value in zip(self._rows, values, strict=True):
-                row[name] = write(value)
-        return JsonColumn(column, text)
+        if text is not None:
+            return JsonColumn(column, text)
+        later = column.type.startswith("timestamp") and Later in {*map(type, values)}
+        name, write = column.name, _after if later else column.write
+        for row, value in zip(self._rows, values, strict=True):
+            row[name] = write(value)
+        return JsonColumn(column, None, later)
 
     def text(self) -> str:
         """All that was added."""
@@ -149,13 +159,16 @@ def recordset(columns: Iterable[JsonColumn]) -> str:
     PostgreSQL takes a function for a hundred rows, for which it reads a whole table rather than look each up, and keeps
     that plan while the table grows. Of what is compared to a value it does not know it expects one row.
     """
-    given = [column.column for column in columns if column.text is None]
+    given = [column for column in columns if column.text is None]
     if connection.vendor != "postgresql":
-        names = ["place", *(column.name for column in given)]
+        names = ["place", *(one.column.name for one in given)]
         found = (f"json_extract(value, '$.{name}') AS {name}" for name in names)
         return f"(SELECT {', '.join(found)} FROM json_each(%s)) AS given"  # noqa: S608  # names are the model's
-    types = ["place int", *(f"{column.name} {column.type}" for column in given)]
-    rows = f"json_to_recordset(%s::json) AS given({', '.join(types)})"
+    types = [
+        f"{one.column.name} {'interval' if one.later else one.column.type}"
+        for one in given
+    ]
+    rows = f"json_to_recordset(%s::json) AS given({', '.join(['place int', *types])})"
     return f"(SELECT * FROM {rows} WHERE place = place + 0) AS given"  # noqa: S608  # names are the model's
 
 
@@ -251,6 +264,11 @@ def _writer(field: Field[Any, Any]) -> Callable[[Any], Any]:
 
 def _as_it_is(value: Any) -> Any:
     return value
+
+
+def _after(value: Later | None) -> str | None:
+    """How long after the statement a moment is."""
+    return None if value is None else WRITTEN[timedelta](value.by)  # type: ignore[no-any-return]
 
 
 def _written(value: Any) -> Any:
