@@ -17,9 +17,9 @@ from orchestrator.engine.change.application_code import applications, kept_waiti
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.status import TROUBLED
 from orchestrator.engine.claims import give_back, leases
-from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.failures import of_work
-from orchestrator.engine.storage.batch import Statement, database_now, send
+from orchestrator.engine.storage import uncertain
+from orchestrator.engine.storage.batch import Statement, send
 from orchestrator.engine.storage.tables import commands, events, instances
 from orchestrator.exceptions import HandlerMissing, WorkerDied
 from orchestrator.models import (
@@ -80,7 +80,7 @@ def _carry_out(command: IssuedCommand, handler: Handler) -> None:
     asked = time.monotonic()
     message, context = given(command, handler)
     if leases.may_end(asked):
-        give_back.doubt()  # others may have carried it out before the answer came
+        uncertain.note()  # others may have carried it out before the answer came
         return
     if command.delivery == Delivery.REACTION:
         with transaction.atomic(durable=True):
@@ -107,11 +107,7 @@ def settle(command: IssuedCommand, answer: Answer) -> None:
 
 
 def _settle(command: IssuedCommand, answer: Answer) -> None:
-    instance, now = (
-        instances.lock(command.instance_id)
-        if command.instance_id
-        else (None, database_now())
-    )
+    instance, now = instances.lock(command.instance_id)
     marks = [_done(command, answer, now), *turns.let_go(command, now)]
     marks += _caused(command, answer, now)
     if command.error:
@@ -138,7 +134,7 @@ def _done(command: IssuedCommand, answer: Answer, now: datetime) -> Statement:
         "owner": "",
         "finished_at": now,
     }
-    return commands.update(values, fence(command))
+    return commands.update(values, command.fence)
 
 
 def _caused(command: IssuedCommand, answer: Answer, now: datetime) -> list[Statement]:

@@ -38,9 +38,8 @@ from orchestrator.engine.change.workflow import (
     locked_child,
 )
 from orchestrator.engine.claims import give_back
-from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.failures import backoff, of_work
-from orchestrator.engine.storage import definitions, idle_limit
+from orchestrator.engine.storage import definitions, idle_limit, uncertain
 from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.engine.storage.tables import instances, step_runs
@@ -86,7 +85,7 @@ def of_step(run: StepRun, error: Exception, plan: Plan | None, policy: Policy) -
         if passes(error):
             if policy.idempotent and give_back.step_refused(run, error):
                 return
-            give_back.doubt()
+            uncertain.note()
             error = error if policy.idempotent else give_back.unknown(run, error)
         missing = object if plan is None else of_work.MISSING
         waits = plan is None and run.kind in (StepKind.WAIT, StepKind.ASK)
@@ -113,7 +112,7 @@ def _settle_somehow(run: StepRun, error: Exception, plan: Plan, policy: Policy) 
         if passes(worse):
             if policy.idempotent and give_back.step_refused(run, worse):
                 return
-            give_back.doubt()
+            uncertain.note()
         log.exception("what the failure of %s leads to failed too", run)
         worse.__context__ = error
         with transaction.atomic(durable=True):
@@ -183,7 +182,7 @@ def _try_again(
         "owner": "",
         "wake_at": change.now + pause,
     }
-    mark = step_runs.update(values, fence(run))
+    mark = step_runs.update(values, run.fence)
     if change.instance.status in (Status.RETRYING, Status.FAILED):
         send([mark])
         announce(change.instance, {run.node: StepStatus.RETRYING}, "")
@@ -337,7 +336,7 @@ def _stop(
         "owner": "",
         "wake_at": None,
     }
-    change.mark(step_runs.update(values, fence(run)))
+    change.mark(step_runs.update(values, run.fence))
     change.touch(run, StepStatus.FAILED)
     change.instance.status = Status.FAILED
     if run.kind == StepKind.UNDO:
