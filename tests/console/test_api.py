@@ -18,7 +18,7 @@ from pytest_django import Settings
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring import curl
-from monitoring.api.described import address_of, described
+from monitoring.api.descriptions import address_of, described
 from monitoring.api.wrong_tokens import wrong_tokens
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import ListPage, page_of
@@ -395,7 +395,7 @@ def test_a_list_goes_on_at_the_address_it_gives(
     def few(filters: Filters, before: str) -> ListPage:
         return page_of(filters, before, 2)
 
-    monkeypatch.setattr("monitoring.api.looking.page_of", few)
+    monkeypatch.setattr("monitoring.api.reading.page_of", few)
 
     found, address = [], "/api/processes/?definition=order-listing"
     while address:
