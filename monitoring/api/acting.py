@@ -15,7 +15,7 @@ from monitoring.access import EVENTS, of_all_seen, of_cause, of_selection
 from monitoring.api import schemas
 from monitoring.api.answers import of_action
 from monitoring.api.calls import acts, of_operation, of_process, reads
-from monitoring.api.descriptions import OF_DRAFTS, SELECTING
+from monitoring.api.descriptions import SELECTING
 from monitoring.api.schemas import told_as
 from monitoring.bulk_form import BulkForm
 from monitoring.queries import bulk as queries
@@ -65,7 +65,6 @@ def act_on_step(request: HttpRequest, process: UUID, visit: int, name: str) -> A
     "api-change-repair",
     of=of_process,
     include_in_schema=True,
-    openapi_extra=OF_DRAFTS,
 )
 def change_repair(request: HttpRequest, process: UUID, name: str) -> Answer:
     """Changes what is staged for a process: `stage`, `undo`, `discard` or `look-again`. The answer has what is staged
@@ -128,9 +127,10 @@ def act_on_failures(request: HttpRequest, cause: str, name: str) -> Answer:
 @reads(
     "operations/begin/",
     "api-begin-operation",
-    schemas.BulkPreviewed | schemas.NotNarrowed,
+    schemas.BulkPreviewed,
     of=of_selection,
-    openapi_extra=SELECTING,
+    exclude_unset=True,
+    openapi_extra={"parameters": SELECTING},
 )
 def preview(request: HttpRequest) -> Answer:
     """What an operation would be done to."""

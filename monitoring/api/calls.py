@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from ninja import NinjaAPI
 from ninja.errors import ValidationError
 
-from monitoring.access import DefinitionsOf, names_of_operation, names_of_process
+from monitoring.access import names_of_operation, names_of_process
 from monitoring.api.access import Token
 from monitoring.api.answers import NotAnswered, Renderer, refused
 from monitoring.api.bodies import read
@@ -65,46 +65,31 @@ api = Api(
 Route = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def reads(
-    path: str,
-    name: str,
-    response: Any,
-    *more: str,
-    of: DefinitionsOf | None = None,
-    **described: Any,
-) -> Route:
+def reads(path: str, name: str, response: Any, *more: str, **rest: Any) -> Route:
     """Makes a function the answer to GET at a path.
 
     Args:
         path: below the API.
         name: of the route.
         response: the class of the answer.
-        more: permissions that are needed beside the one to look at processes.
-        of: the definitions that the path is about.
-        described: further arguments of `NinjaAPI.get`.
+        more, rest: as of `acts`.
     """
-    auth = Token(*more, of=of)
-    return api.get(path, url_name=name, response=response, auth=auth, **described)
+    auth = Token(*more, of=rest.pop("of", None))
+    return api.get(path, url_name=name, response=response, auth=auth, **rest)
 
 
-def acts(
-    path: str,
-    name: str,
-    *more: str,
-    of: DefinitionsOf | None = None,
-    **described: Any,
-) -> Route:
-    """Makes a function the answer to POST at a path.
+def acts(path: str, name: str, *more: str, **rest: Any) -> Route:
+    """Makes a function the answer to POST at a path, which is described with the actions and not by itself.
 
     Args:
         path: below the API.
         name: of the route.
         more: permissions that are needed beside the one to look at processes.
-        of: the definitions that the path is about.
-        described: further arguments of `NinjaAPI.post`; without them it is described with the actions.
+        rest: `of`, which says the definitions that the path is about, and further arguments of django-ninja's.
     """
-    described = {"include_in_schema": False, **described}
-    return api.post(path, url_name=name, auth=Token(*more, of=of), **described)
+    rest = {"include_in_schema": False, **rest}
+    auth = Token(*more, of=rest.pop("of", None))
+    return api.post(path, url_name=name, auth=auth, **rest)
 
 
 def with_body(view: Callable[..., Any]) -> Callable[..., Any]:

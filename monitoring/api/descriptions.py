@@ -151,51 +151,24 @@ IN_ADDRESSES = {"process": ID, "operation": ID, "cause": TEXT}
 """The schemas of the parts of addresses; others are whole numbers."""
 
 
-def parameter(name: str, place: str, schema: Any, said: str = "") -> dict[str, Any]:
-    """A parameter of an operation, as OpenAPI describes it."""
-    told = {"description": said} if said else {}
-    needed = place == "path" or name == "type"
-    return {"name": name, "in": place, "required": needed, "schema": schema, **told}
+def parameter(name: str, place: str = "query") -> dict[str, Any]:
+    """A parameter of an address, as OpenAPI describes it."""
+    schema = IN_ADDRESSES.get(name, WHOLE) if place == "path" else TEXT
+    return {"name": name, "in": place, "schema": schema, "required": place == "path"}
 
+
+SELECTING = [
+    parameter(name)
+    for name in dict.fromkeys(
+        ["action", "cause", "of", *Filters.names(), *PARAMETERS.values()]
+    )
+]
+"""The parameters of the address at which an operation on many begins."""
 
 QUERIES = {
-    send.name: [parameter("type", "query", TEXT, "the class of the event")],
-    start_bulk.name: [
-        parameter("action", "query", TEXT, "the name of an action on many"),
-        parameter("cause", "query", TEXT, "selects the failures of one cause"),
-        parameter("of", "query", TEXT, "“events” selects events"),
-        *(
-            parameter(name, "query", TEXT)
-            for name in dict.fromkeys([*Filters.names(), *PARAMETERS.values()])
-            if name != "type"
-        ),
-        {**parameter("type", "query", TEXT), "required": False},
-    ],
+    send.name: [{**parameter("type"), "required": True}],
+    start_bulk.name: SELECTING,
 }
-"""The parameters of the addresses of single actions."""
-
-SELECTING = {"parameters": QUERIES[start_bulk.name]}
-
-OF_DRAFTS = {
-    "requestBody": {
-        "content": {
-            "application/json": {
-                "schema": {
-                    "type": "object",
-                    "properties": {
-                        "edit": TEXT,
-                        "target": TEXT,
-                        "value": {},
-                        "place": WHOLE,
-                        "changed_at": TEXT,
-                        "revision": WHOLE,
-                    },
-                }
-            }
-        }
-    }
-}
-"""What changes of a staged repair are told."""
 
 
 def operations_of(operation: Operation) -> dict[str, dict[str, Any]]:
@@ -220,9 +193,9 @@ def _post(operation: Operation, address: str, name: str, status: int) -> dict[st
         "summary": str(operation.label),
         "description": f"{operation.text}\n\nPermission: `{operation.permission}`.",
         "parameters": [
-            *(parameter(part, "path", IN_ADDRESSES.get(part, WHOLE)) for part in parts),
+            *(parameter(part, "path") for part in parts),
             *QUERIES.get(operation.name, []),
-            parameter("Idempotency-Key", "header", TEXT, "in the place of `key`"),
+            parameter("Idempotency-Key", "header"),
         ],
         "requestBody": {"content": dict.fromkeys(forms, schema), "required": True},
         "responses": {

@@ -7,14 +7,14 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 from uuid import UUID
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 
 from monitoring.access import EVENTS, of_all_seen, of_cause, of_list, seen_in
 from monitoring.api import parameters as ask
 from monitoring.api import schemas
 from monitoring.api.answers import NotAnswered
-from monitoring.api.calls import of_operation, of_process, reads
+from monitoring.api.calls import api, of_operation, of_process, reads
 from monitoring.api.descriptions import described
 from monitoring.api.parameters import Known
 from monitoring.masking import data_of, sees_data
@@ -160,14 +160,18 @@ def operations(
 )
 def operation(
     request: HttpRequest, operation: UUID, asked: Annotated[ask.OfItems, Known(...)]
-) -> dict[str, Any]:
+) -> HttpResponse:
     """One operation on many, with a page of its items."""
     row = get_object_or_404(BulkOperation, pk=operation)
     after = request.GET.get("after", "")
     found = bulk.operation_page(row, asked.verdict or "", after, asked.limit)
     about = schemas.told_as(schemas.OperationOnMany, row, request)
-    items = [item for item, _target in found.items]
-    return _page(request, "items", items, about, after=found.older)
+    items = [
+        schemas.told_as(schemas.ItemOfMany, item, request)
+        for item, _target in found.items
+    ]
+    told = _page(request, "items", items, about, after=found.older)
+    return api.create_response(request, told, status=200)
 
 
 @reads("views/", "api-saved-views", schemas.SavedViews, of=of_all_seen)

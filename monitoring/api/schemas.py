@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 from ninja import Schema
-from pydantic import Field, create_model
+from pydantic import BeforeValidator, Field, create_model
 
 from monitoring.access import EVENTS
 from monitoring.masking import about_told
@@ -16,6 +16,12 @@ from monitoring.queries.failures import AlikeFailures
 from monitoring.queries.saved_views import place_of_view
 from monitoring.spoken import spoken
 from orchestrator.models import BulkItem, BulkOperation, Incident, SavedView
+
+Cause = Annotated[str, BeforeValidator(lambda given: given or NO_CAUSE)]
+"""The cause of a failure, as addresses name it."""
+
+Not = Annotated[bool, BeforeValidator(lambda given: not given)]
+"""Whether there is no such value, or it is false."""
 
 
 def page_of(
@@ -46,12 +52,6 @@ class DescribedAction(Schema):
     method: str
     address: str
     fields: list[str]
-
-
-class DescribedActions(Schema):
-    """All actions that programs can do."""
-
-    actions: list[DescribedAction]
 
 
 class ProcessStanding(Schema):
@@ -94,25 +94,26 @@ class OpenVisit(Schema):
     until: datetime | None = Field(alias="wake_at")
 
 
-class OpenFailure(Schema):
+class WithMessage(Schema):
+    """A failure with its message in the language of its reader."""
+
+    message: str
+
+    @staticmethod
+    def resolve_message(row: Incident) -> str:
+        return spoken(row.message, row.instance.definition if row.instance else None)
+
+
+class OpenFailure(WithMessage):
     """A failure of a process whose cause is not gone."""
 
     failure: int = Field(alias="pk")
     kind: str
-    cause: str
-    message: str
+    cause: Cause = Field(alias="fingerprint")
     since: datetime = Field(alias="opened_at")
     visit: int | None = Field(alias="step_run_id")
     command: UUID | None = Field(alias="command_id")
     event: int | None = Field(alias="event_id")
-
-    @staticmethod
-    def resolve_cause(row: Incident) -> str:
-        return row.fingerprint or NO_CAUSE
-
-    @staticmethod
-    def resolve_message(row: Incident) -> str:
-        return _message(row)
 
 
 class Transition(Schema):
@@ -158,43 +159,26 @@ class ReceivedEvent(Schema):
 class FailureGroup(Schema):
     """Open failures of one cause."""
 
-    cause: str
+    cause: Cause = Field(alias="newest.fingerprint")
     number: int = Field(alias="number.number")
-    exact: bool
+    exact: Not = Field(alias="number.at_least")
     newest: int = Field(alias="newest.pk")
     message: str
-    definition: str | None
+    definition: str | None = Field(None, alias="definition.name")
     since: datetime = Field(alias="oldest.opened_at")
     last: datetime = Field(alias="newest.opened_at")
 
     @staticmethod
-    def resolve_cause(row: AlikeFailures) -> str:
-        return row.newest.fingerprint or NO_CAUSE
-
-    @staticmethod
-    def resolve_exact(row: AlikeFailures) -> bool:
-        return not row.number.at_least
-
-    @staticmethod
     def resolve_message(row: AlikeFailures) -> str:
-        return _message(row.newest)
-
-    @staticmethod
-    def resolve_definition(row: AlikeFailures) -> str | None:
-        return row.definition and row.definition.name
+        return WithMessage.resolve_message(row.newest)
 
 
-class FailureOfCause(Schema):
+class FailureOfCause(WithMessage):
     """A failure in the list of those of one cause."""
 
     failure: int = Field(alias="pk")
     process: UUID | None = Field(alias="instance_id")
-    message: str
     since: datetime = Field(alias="opened_at")
-
-    @staticmethod
-    def resolve_message(row: Incident) -> str:
-        return _message(row)
 
 
 class OfOneCause(Schema):
@@ -246,12 +230,8 @@ class ViewOfList(Schema):
     view: int = Field(alias="pk")
     name: str
     revision: int
-    team: bool
+    team: Not = Field(alias="owner_id")
     list: str
-
-    @staticmethod
-    def resolve_team(row: SavedView) -> bool:
-        return row.owner_id is None
 
     @staticmethod
     def resolve_list(row: SavedView) -> str:
@@ -270,20 +250,12 @@ class OwnToken(Schema):
 
 
 class BulkPreviewed(Schema):
-    """What an operation on many would be done to; what is `shown` is sent with the form that begins it."""
+    """What an operation on many would be done to; an address that narrows nothing begins none."""
 
     shown: int
-    shown_at: datetime
-    limits: str
-    left_out: dict[str, int]
-    exact: bool
-    narrowed: bool
-
-
-class NotNarrowed(Schema):
-    """The address selects everything, on which no operation is begun."""
-
-    shown: int
+    shown_at: datetime | None = None
+    limits: str | None = None
+    left_out: dict[str, int] | None = None
     exact: bool
     narrowed: bool
 
@@ -336,11 +308,7 @@ PageOfItems = page_of("PageOfItems", OperationOnMany, items=ItemOfMany)
 PageOfTokens = page_of("PageOfTokens", tokens=OwnToken)
 
 
-class SavedViews(Schema):
-    """The saved views that one may open."""
-
-    views: list[ViewOfList]
-
-
-def _message(row: Incident) -> str:
-    return spoken(row.message, row.instance.definition if row.instance else None)
+DescribedActions = create_model(
+    "DescribedActions", __base__=Schema, actions=(list[DescribedAction], ...)
+)
+SavedViews = create_model("SavedViews", __base__=Schema, views=(list[ViewOfList], ...))
