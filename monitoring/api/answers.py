@@ -83,7 +83,11 @@ def refused(request: HttpRequest, refusal: NotAnswered) -> HttpResponse:
             **refusal.more,
         }
     content = Renderer().render(request, body, response_status=refusal.status)
-    return HttpResponse(content, media, refusal.status, headers=dict(refusal.headers))
+    headers = {"Cache-Control": "no-store", **refusal.headers}
+    response = HttpResponse(content, media, refusal.status, headers=headers)
+    # The security log has what it needs; Django would log a warning for each.
+    response._has_been_logged = True  # type: ignore[attr-defined]  # as its own handler does
+    return response
 
 
 def _asks_for_problem(request: HttpRequest) -> bool:

@@ -10,7 +10,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import PermissionDenied
 from django.db import DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.urls import URLPattern
+from django.urls import URLPattern, re_path
 from django.utils.translation import gettext as _
 from ninja import NinjaAPI
 from ninja.errors import ValidationError
@@ -117,6 +117,9 @@ def of_operation(request: HttpRequest, parts: dict[str, Any]) -> frozenset[str]:
     return names_of_operation(parts["operation"])
 
 
+NOTHING = "api-nothing"
+
+
 def nothing(request: HttpRequest, path: str) -> None:
     """Answers an address that no other route has."""
     raise Http404
@@ -125,12 +128,12 @@ def nothing(request: HttpRequest, path: str) -> None:
 def patterns() -> list[URLPattern]:
     """The routes; the functions of all of them must have been imported."""
     methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-    hidden = {"url_name": "api-nothing", "include_in_schema": False, "auth": Token()}
+    hidden = {"url_name": NOTHING, "include_in_schema": False, "auth": Token()}
     api.api_operation(methods, "{path:path}", **hidden)(nothing)
     found, _app, _namespace = api.urls
-    return [
-        _for_programs(pattern) for pattern in found if isinstance(pattern, URLPattern)
-    ]
+    routes = [_for_programs(one) for one in found if isinstance(one, URLPattern)]
+    # A path converter takes no line feed.
+    return [*routes, re_path(r"(?s)^(?P<path>.+)$", routes[-2].callback, name=NOTHING)]
 
 
 def _for_programs(pattern: URLPattern) -> URLPattern:
@@ -147,8 +150,6 @@ def _for_programs(pattern: URLPattern) -> URLPattern:
             response = _not_allowed(request, response.headers["Allow"].split(", "))
         request.method = asked
         response.headers["Cache-Control"] = "no-store"
-        # The security log has what it needs; Django would log a warning for each.
-        response._has_been_logged = True  # as its own handler does
         return response
 
     return URLPattern(pattern.pattern, answering, pattern.default_args, pattern.name)
