@@ -89,17 +89,17 @@ def for_viewers_of_definition(view: View) -> View:
 
 def for_viewers_of_list(view: View) -> View:
     """The same for a list that `?definition=` narrows: who may look at some definitions alone is shown one of them."""
-    return _guarded(view, of=_of_list, instead=lambda request: request.path)
+    return _guarded(view, of=of_list, instead=lambda request: request.path)
 
 
 def for_viewers_of_selection(view: View) -> View:
     """The same for a page about what `?definition=` or `?cause=` selects, which has no other instead."""
-    return _guarded(view, of=_of_selection)
+    return _guarded(view, of=of_selection)
 
 
 def for_viewers_of_cause(view: View) -> View:
     """The same for the failures of one `cause`, which are of one definition."""
-    return _guarded(view, of=lambda request, parts: names_of_cause(parts["cause"]))
+    return _guarded(view, of=of_cause)
 
 
 def for_viewers_of_operation(view: View) -> View:
@@ -109,7 +109,7 @@ def for_viewers_of_operation(view: View) -> View:
 
 def for_viewers_of_what_they_see(view: View) -> View:
     """The same for a page of all the definitions that its reader may look at."""
-    return _guarded(view, of=lambda request, parts: seen_by(request.user) or Names())
+    return _guarded(view, of=of_all_seen)
 
 
 def for_event_viewers(view: View) -> View:
@@ -175,10 +175,7 @@ def _guarded(
         if not request.user.is_authenticated:
             return _signed_out(request)
         try:
-            setattr(request, SEEN, None)
-            if of is not None:
-                _of_some(request, of, kwargs)
-            if not may(request.user, *more):
+            if not lets_in(request, kwargs, *more, of=of):
                 return _elsewhere(request, instead(request) if instead else "")
             return view(request, *args, **kwargs)
         except DatabaseError as error:
@@ -187,6 +184,26 @@ def _guarded(
             return HttpResponse(MIGRATE, "text/plain", status=503)
 
     return guarded
+
+
+def lets_in(
+    request: HttpRequest,
+    parts: dict[str, Any],
+    *more: str,
+    of: DefinitionsOf | None = None,
+) -> bool:
+    """Whether the user of a request may open an address.
+
+    Args:
+        request: whose user becomes one who is asked about the definitions of the address, if they may see some alone.
+        parts: of the address.
+        more: permissions that are needed beside the one to look at processes.
+        of: the definitions that the address is about; without it, a permission for one definition opens nothing.
+    """
+    setattr(request, SEEN, None)
+    if of is not None:
+        _of_some(request, of, parts)
+    return may(request.user, *more)
 
 
 def _of_some(request: HttpRequest, of: DefinitionsOf, parts: dict[str, Any]) -> None:
@@ -223,15 +240,27 @@ def _of_process(request: HttpRequest, parts: dict[str, Any]) -> Names:
     return names_of_process(parts["pk"])
 
 
-def _of_list(request: HttpRequest, parts: dict[str, Any]) -> Names:
+def of_cause(request: HttpRequest, parts: dict[str, Any]) -> Names:
+    """The definition of the failures of one `cause`."""
+    return names_of_cause(parts["cause"])
+
+
+def of_all_seen(request: HttpRequest, parts: dict[str, Any]) -> Names:
+    """All definitions that the user may look at."""
+    return seen_by(request.user) or Names()
+
+
+def of_list(request: HttpRequest, parts: dict[str, Any]) -> Names:
+    """The definition that `?definition=` names."""
     name = request.GET.get("definition", "").replace("\0", "")
     return frozenset([name] if name else [])
 
 
-def _of_selection(request: HttpRequest, parts: dict[str, Any]) -> Names:
+def of_selection(request: HttpRequest, parts: dict[str, Any]) -> Names:
+    """The definition of what `?definition=` or `?cause=` selects."""
     if "cause" in request.GET:
         return names_of_cause(request.GET["cause"])
-    return _of_list(request, parts)
+    return of_list(request, parts)
 
 
 def names_of_process(pk: UUID) -> Names:

@@ -155,6 +155,7 @@ class ActionAnswer:
         leads_to: where it leads.
         code: for programs, what kind of refusal it is.
         errors: what is wrong with each field.
+        about: for programs, what it was done to.
     """
 
     text: Any
@@ -162,6 +163,7 @@ class ActionAnswer:
     leads_to: str = ""
     code: str = ""
     errors: Mapping[str, list[str]] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def invalid(cls, form: forms.Form, text: Any = "") -> Self:

@@ -1,4 +1,4 @@
-"""Each button's form, pressed by a program: the same checks, the same effect, the same audit row, answered as JSON."""
+"""Each button's form, pressed by a program: the same checks, the same effect, the same audit row."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from ninja import Status
 
-from monitoring.access import EVENTS
-from monitoring.api.access import for_tokens, posted
-from monitoring.api.answers import answered, of_action
-from monitoring.api.looking import (
-    bulk_facts,
-    event_facts,
-    process_facts,
-    token_facts,
-)
+from monitoring.access import EVENTS, of_all_seen, of_cause, of_selection
+from monitoring.api import schemas
+from monitoring.api.answers import of_action
+from monitoring.api.calls import acts, of_operation, of_process, reads
+from monitoring.api.descriptions import SELECTING
+from monitoring.api.schemas import told_as
 from monitoring.bulk_form import BulkForm
 from monitoring.queries import bulk as queries
 from monitoring.send_form import SendForm
@@ -40,25 +39,38 @@ from orchestrator.models import (
     ProcessInstance,
 )
 
+Answer = dict[str, Any]
 
-@for_tokens("POST")
-def act(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
+
+@acts("processes/{uuid:process}/{slug:name}/", "api-act", of=of_process)
+def act(request: HttpRequest, process: UUID, name: str) -> Answer:
     """Does something to a process."""
-    answer = operations.pressed(request, name, pk)
-    return of_action(answer, _process(pk))
+    answer = operations.pressed(request, name, process)
+    return of_action(answer, _process(request, process))
 
 
-@for_tokens("POST")
-def act_on_step(request: HttpRequest, pk: UUID, run: int, name: str) -> HttpResponse:
+@acts(
+    "processes/{uuid:process}/steps/{int:visit}/{slug:name}/",
+    "api-act-on-step",
+    of=of_process,
+)
+def act_on_step(request: HttpRequest, process: UUID, visit: int, name: str) -> Answer:
     """Does something to one visit of a step."""
-    answer = operations.pressed(request, name, pk, run)
-    return of_action(answer, _process(pk))
+    answer = operations.pressed(request, name, process, visit)
+    return of_action(answer, _process(request, process))
 
 
-@for_tokens("POST")
-def change_repair(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
-    """Changes what is staged for a process; the answer has what it is, and no data."""
-    said = posted(request)
+@acts(
+    "processes/{uuid:process}/repair/{slug:name}/",
+    "api-change-repair",
+    of=of_process,
+    include_in_schema=True,
+)
+def change_repair(request: HttpRequest, process: UUID, name: str) -> Answer:
+    """Changes what is staged for a process: `stage`, `undo`, `discard` or `look-again`. The answer has what is staged
+    now, and no data.
+    """
+    said: Any = request.POST
     texts = {
         key: value
         if isinstance(value, str) and not (said.as_json and key == "value")
@@ -66,8 +78,8 @@ def change_repair(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
         for key, value in said.items()
     }
     request.POST = texts  # type: ignore[assignment]  # what is staged is read from texts
-    _attempt, answer = repair.changed(request, pk, name)
-    draft = draft_of(get_object_or_404(ProcessInstance, pk=pk), request.user)
+    _attempt, answer = repair.changed(request, process, name)
+    draft = draft_of(get_object_or_404(ProcessInstance, pk=process), request.user)
     edits = [
         {name: edit[name] for name in ("edit", "target") if name in edit}
         for edit in (draft.edits if draft else [])
@@ -76,78 +88,124 @@ def change_repair(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
     return of_action(answer, {"staged": edits, "changed_at": changed_at})
 
 
-@for_tokens("POST", more=(EVENTS,))
-def act_on_event(request: HttpRequest, pk: int, name: str) -> HttpResponse:
+@acts("events/{int:event}/{slug:name}/", "api-act-on-event", EVENTS)
+def act_on_event(request: HttpRequest, event: int, name: str) -> Answer:
     """Does something to an event that nothing took."""
-    answer = operations.pressed_on_event(request, name, pk)
-    event = InboxEvent.objects.defer("body").filter(pk=pk).first()
-    return of_action(answer, {"event": event_facts(event)} if event else {})
+    answer = operations.pressed_on_event(request, name, event)
+    row = InboxEvent.objects.defer("body").filter(pk=event).first()
+    facts = row and told_as(schemas.ReceivedEvent, row, request)
+    return of_action(answer, {"event": facts} if facts else {})
 
 
-@for_tokens("POST", more=(EVENTS,))
-def send_event(request: HttpRequest) -> HttpResponse:
+@acts("events/send/", "api-send-event", EVENTS)
+def send_event(request: HttpRequest) -> Answer:
     """Sends an event of the type that the address names."""
     try:
         event = registry.event_class(request.GET.get("type", ""))
     except UnknownEventType:
         raise Http404 from None
-    return of_action(sending.sent(request, SendForm(event, posted(request))), {})
+    said: Any = request.POST
+    return of_action(sending.sent(request, SendForm(event, said)), {})
 
 
-@for_tokens("POST")
-def act_on_failures(request: HttpRequest, cause: str, name: str) -> HttpResponse:
+@acts("events/", "api-events", EVENTS, response={202: schemas.SentEvent})
+def receive_event(request: HttpRequest, response: HttpResponse) -> Status[Answer]:
+    """Sends an event of the type that the address names, as `send` does: it is stored, and delivered afterwards."""
+    sent = send_event(request)
+    if "receipt" in sent:
+        place = reverse("monitoring:api-event", args=[sent["receipt"]])
+        response.headers["Location"] = place
+    return Status(202, sent)
+
+
+@acts("failures/{slug:cause}/{slug:name}/", "api-act-on-failures", of=of_cause)
+def act_on_failures(request: HttpRequest, cause: str, name: str) -> Answer:
     """Says something of all failures of one cause."""
     return of_action(failures.pressed(request, name, cause), {})
 
 
-@for_tokens("GET", "POST")
-def begin(request: HttpRequest) -> HttpResponse:
-    """Tells what an operation would be done to; posted to it begins one on what that has shown."""
+@reads(
+    "operations/begin/",
+    "api-begin-operation",
+    schemas.BulkPreviewed,
+    of=of_selection,
+    exclude_unset=True,
+    openapi_extra={"parameters": SELECTING},
+)
+def preview(request: HttpRequest) -> Answer:
+    """What an operation would be done to."""
     selection, about = bulk.selected(request)
     operation = bulk.action_of(request, selection)
-    if request.method == "POST":
-        form = BulkForm(operation, posted(request), user=request.user)
-        return of_action(bulk.begun(request, form, selection, about), {})
     if not SELECTIONS[selection].narrows(about):
-        return answered({"shown": 0, "exact": True, "narrowed": False})
+        return {"shown": 0, "exact": True, "narrowed": False}
     at = moment_shown()
     found = queries.preview(operation, selection, about, at, request.user)
     number = 0 if found.forbidden else found.number
-    shown = {"shown": number, "shown_at": found.at.isoformat()}
+    shown = {"shown": number, "shown_at": found.at}
     limited = {"limits": found.limits, "left_out": found.left_out}
-    return answered({**shown, **limited, "exact": found.exact, "narrowed": True})
+    return {**shown, **limited, "exact": found.exact, "narrowed": True}
 
 
-@for_tokens("POST")
-def act_on_bulk(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
+@acts("operations/begin/", "api-begin-operation", of=of_selection)
+def begin(request: HttpRequest) -> Answer:
+    """Begins an operation on what the preview has shown."""
+    selection, about = bulk.selected(request)
+    operation = bulk.action_of(request, selection)
+    form = BulkForm(operation, request.POST, user=request.user)
+    return of_action(bulk.begun(request, form, selection, about), {})
+
+
+@acts(
+    "operations/",
+    "api-operations",
+    of=of_selection,
+    response={202: schemas.DoneAction},
+)
+def begin_operation(request: HttpRequest, response: HttpResponse) -> Status[Answer]:
+    """Begins an operation on what the preview has shown, as `start_bulk` does; it is worked on afterwards."""
+    begun = begin(request)
+    response.headers["Location"] = begun["address"]
+    return Status(202, begun)
+
+
+@acts("operations/{uuid:operation}/{slug:name}/", "api-act-on-bulk", of=of_operation)
+def act_on_bulk(request: HttpRequest, operation: UUID, name: str) -> Answer:
     """Pauses, resumes or cancels an operation, or does it once more for what failed."""
-    answer = bulk.pressed(request, name, pk)
-    row = BulkOperation.objects.get(pk=pk)
-    return of_action(answer, {"operation": bulk_facts(row, request.user)})
+    answer = bulk.pressed(request, name, operation)
+    row = BulkOperation.objects.get(pk=operation)
+    facts = told_as(schemas.OperationOnMany, row, request)
+    return of_action(answer, {"operation": facts})
 
 
-@for_tokens("POST")
-def save_view(request: HttpRequest) -> HttpResponse:
+@acts("views/save/", "api-save-view", of=of_all_seen)
+def save_view(request: HttpRequest) -> Answer:
     """Saves a list under a name."""
     return of_action(saved_views.saved(request), {})
 
 
-@for_tokens("POST")
-def act_on_view(request: HttpRequest, pk: int, name: str) -> HttpResponse:
+@acts("views/", "api-saved-views", of=of_all_seen, response={201: schemas.DoneAction})
+def create_view(request: HttpRequest) -> Status[Answer]:
+    """Saves a list under a name, as `save_view` does."""
+    return Status(201, save_view(request))
+
+
+@acts("views/{int:view}/{slug:name}/", "api-act-on-view", of=of_all_seen)
+def act_on_view(request: HttpRequest, view: int, name: str) -> Answer:
     """Renames or deletes a view."""
-    return of_action(saved_views.pressed(request, name, pk), {})
+    return of_action(saved_views.pressed(request, name, view), {})
 
 
-@for_tokens("POST")
-def act_on_token(request: HttpRequest, pk: int, name: str) -> HttpResponse:
+@acts("tokens/{int:token}/{slug:name}/", "api-act-on-token", of=of_all_seen)
+def act_on_token(request: HttpRequest, token: int, name: str) -> Answer:
     """Revokes a token; to make one takes a person who has signed in."""
-    answer = tokens.pressed(request, name, pk)
-    rows = AccessToken.objects.filter(pk=pk, owner=request.user.pk)
-    row: Any = rows.first()
-    return of_action(answer, {"token": token_facts(row)} if row else {})
+    answer = tokens.pressed(request, name, token)
+    row = AccessToken.objects.filter(pk=token, owner=request.user.pk).first()
+    facts = row and told_as(schemas.OwnToken, row, request)
+    return of_action(answer, {"token": facts} if facts else {})
 
 
-def _process(pk: UUID) -> dict[str, Any]:
+def _process(request: HttpRequest, pk: UUID) -> Answer:
     rows = ProcessInstance.objects.only("status", "step", "revision").filter(pk=pk)
     row = rows.first()
-    return {"process": process_facts(row)} if row else {}
+    facts = row and told_as(schemas.ProcessStanding, row, request)
+    return {"process": facts} if facts else {}

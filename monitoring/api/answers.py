@@ -1,27 +1,51 @@
-"""What programs are answered: always JSON, refusals with a word that does not change with the language."""
+"""What programs are answered: JSON, and a refusal with a code that is the same in every language."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
+from http.client import responses
 from typing import Any
 
-from django.http import JsonResponse
+from django.http import HttpRequest, HttpResponse
+from ninja.renderers import JSONRenderer
+from ninja.responses import NinjaJSONEncoder
 
 from monitoring.actions import ActionAnswer
 from monitoring.places import below_api
 
 STATUS = {400: 422}
-"""What a form that is not filled in well is for programs."""
+"""The status for programs of a form that is not filled in correctly."""
+
+PROBLEM = "application/problem+json"
+"""The media type of a problem document (RFC 9457)."""
+
+
+class Encoder(NinjaJSONEncoder):
+    """Writes times to the microsecond, with their zone."""
+
+    def default(self, value: Any) -> Any:
+        return (
+            value.isoformat() if isinstance(value, datetime) else super().default(value)
+        )
+
+
+class Renderer(JSONRenderer):
+    """Writes JSON with its characters as they are."""
+
+    encoder_class = Encoder
+    json_dumps_params = {"ensure_ascii": False}
 
 
 class NotAnswered(Exception):
-    """A request that is refused before anything is looked at.
+    """A request that is refused.
 
     Args:
         status: the HTTP status.
-        code: what it is, for programs.
-        said: the same, for people.
+        code: the kind of refusal, for programs.
+        said: the reason, for people.
         headers: of the answer.
+        more: further members of the answer, such as `errors`.
     """
 
     def __init__(
@@ -30,47 +54,65 @@ class NotAnswered(Exception):
         code: str,
         said: Any,
         headers: Mapping[str, str] | None = None,
+        **more: Any,
     ) -> None:
         super().__init__(said)
         self.status, self.code, self.said = status, code, said
-        self.headers = headers or {}
+        self.headers, self.more = headers or {}, more
 
-    def response(self) -> JsonResponse:
-        return refused(self.status, self.code, self.said, self.headers)
+    @classmethod
+    def invalid(cls, errors: Mapping[str, list[str]]) -> NotAnswered:
+        """The refusal of a request with fields or parameters that are wrong."""
+        first = next(iter(errors.values()))[0]
+        return cls(422, "invalid", first, errors=errors)
 
 
-def answered(
-    body: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
-) -> JsonResponse:
-    """An answer that nobody keeps."""
-    response = JsonResponse(
-        dict(body), status=status, json_dumps_params={"ensure_ascii": False}
-    )
-    response.headers["Cache-Control"] = "no-store"
-    for name, value in (headers or {}).items():
-        response.headers[name] = value
+def refused(request: HttpRequest, refusal: NotAnswered) -> HttpResponse:
+    """The answer to a refused request: a problem document where `Accept` names that type."""
+    said = {"error": refusal.code, "said": str(refusal.said)}
+    body, media = {"done": False, **said, **refusal.more}, Renderer.media_type
+    if _asks_for_problem(request):
+        media = PROBLEM
+        body = {
+            "type": "about:blank",
+            "title": responses[refusal.status],
+            "status": refusal.status,
+            "detail": str(refusal.said),
+            "instance": request.path,
+            "error": refusal.code,
+            **refusal.more,
+        }
+    content = Renderer().render(request, body, response_status=refusal.status)
+    headers = {"Cache-Control": "no-store", **refusal.headers}
+    response = HttpResponse(content, media, refusal.status, headers=headers)
     # The security log has what it needs; Django would log a warning for each.
     response._has_been_logged = True  # type: ignore[attr-defined]  # as its own handler does
     return response
 
 
-def refused(
-    status: int, code: str, said: Any, headers: Mapping[str, str] | None = None
-) -> JsonResponse:
-    """A refusal."""
-    return answered({"done": False, "error": code, "said": str(said)}, status, headers)
+def _asks_for_problem(request: HttpRequest) -> bool:
+    """Whether `Accept` names the type of problem documents, and not only any type."""
+    try:
+        accepted = request.accepted_types
+    except ValueError:  # it cannot be read
+        return False
+    return any(f"{one.main_type}/{one.sub_type}" == PROBLEM for one in accepted)
 
 
-def of_action(answer: ActionAnswer, about: Mapping[str, Any]) -> JsonResponse:
-    """What became of an action.
+def of_action(answer: ActionAnswer, about: Mapping[str, Any]) -> dict[str, Any]:
+    """What an action has led to.
 
     Args:
-        answer: that.
-        about: what it was done to, as it is now.
+        answer: of the form.
+        about: how its target stands now.
+
+    Raises:
+        NotAnswered: it was refused.
     """
+    about = {**answer.about, **about}
     if answer.done:
         place = {"address": below_api(answer.leads_to)} if answer.leads_to else {}
-        return answered({"done": True, "said": str(answer.text), **place, **about})
+        return {"done": True, "said": str(answer.text), **place, **about}
     wrong = {"errors": dict(answer.errors)} if answer.errors else {}
-    body = {"done": False, "error": answer.code, "said": str(answer.text), **wrong}
-    return answered({**body, **about}, STATUS.get(answer.status, answer.status))
+    status = STATUS.get(answer.status, answer.status)
+    raise NotAnswered(status, answer.code, answer.text, **wrong, **about)

@@ -337,7 +337,7 @@ class OperationPage:
 
 
 def operation_page(
-    operation: BulkOperation, verdict: str = "", after: str = ""
+    operation: BulkOperation, verdict: str = "", after: str = "", size: int = PAGE
 ) -> OperationPage:
     """A page of an operation's items, in the order in which they were frozen."""
     rows = operation.items.order_by("pk")
@@ -346,8 +346,8 @@ def operation_page(
         rows = rows.filter(verdict=verdict)
     if after.isdecimal():
         rows = rows.filter(pk__gt=int(after[:18]))
-    found = list(rows[: PAGE + 1])
-    shown = found[:PAGE]
+    found = list(rows[: size + 1])
+    shown = found[:size]
     processes = ProcessInstance.objects.select_related("definition")
     known_processes = processes.defer("data", "definition__graph").in_bulk(
         [item.process_id for item in shown if item.process_id]
@@ -364,7 +364,7 @@ def operation_page(
         )
         for item in shown
     ]
-    older = shown[-1].pk if len(found) > PAGE else None
+    older = shown[-1].pk if len(found) > size else None
     return OperationPage(operation, items, verdict if known else "", older)
 
 
@@ -415,12 +415,14 @@ class OperationsPage:
     older: str
 
 
-def operations_page(before: str = "", *, going_on: bool = False) -> OperationsPage:
+def operations_page(
+    before: str = "", *, going_on: bool = False, size: int = PAGE
+) -> OperationsPage:
     """A page of the operations that there have been, or of those that go on or are halted."""
     rows = BulkOperation.objects.open() if going_on else BulkOperation.objects.all()
     rows = rows.order_by("-pk")
     with suppress(ValueError):
         rows = rows.filter(pk__lt=UUID(before)) if before else rows
-    found = list(rows[: PAGE + 1])
-    older = str(found[PAGE - 1].pk) if len(found) > PAGE else ""
-    return OperationsPage(found[:PAGE], older)
+    found = list(rows[: size + 1])
+    older = str(found[size - 1].pk) if len(found) > size else ""
+    return OperationsPage(found[:size], older)

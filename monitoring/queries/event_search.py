@@ -162,12 +162,12 @@ class FoundEvents:
     older: int | None = None
 
 
-def search(filters: EventFilters, before: str = "") -> FoundEvents:
+def search(filters: EventFilters, before: str = "", size: int = PAGE) -> FoundEvents:
     """A page of the events that match; fewer than there are where they lie far apart."""
     keys = filters.found().order_by("-pk").values_list("pk", flat=True)
     if before.isdecimal():
         keys = keys.filter(pk__lt=int(before[:18]))
-    looked_for, wanted = filters.looked_for(), PAGE + 1
+    looked_for, wanted = filters.looked_for(), size + 1
 
     def keys_behind(edge: int | None, many: int) -> list[int]:
         # As values: of a statement within it a plan may look for the type first, among all there are.
@@ -178,8 +178,8 @@ def search(filters: EventFilters, before: str = "") -> FoundEvents:
 
     most = LOOKED_AT if looked_for else wanted
     found, edge = first_matching(wanted, most, keys_behind, matching)
-    rows = shown(found[:PAGE])
-    return FoundEvents(rows, found[PAGE - 1] if len(found) > PAGE else edge)
+    rows = shown(found[:size])
+    return FoundEvents(rows, found[size - 1] if len(found) > size else edge)
 
 
 def _matching(keys: list[int], looked_for: Q, number: int) -> list[int]:

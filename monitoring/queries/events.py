@@ -30,7 +30,7 @@ class EventPage:
 
 
 def event_page(
-    tab: str, before: str = "", q: str = "", definition: str = ""
+    tab: str, before: str = "", q: str = "", definition: str = "", size: int = PAGE
 ) -> EventPage:
     """A page of one tab; the tab "all" holds everything that needs a person.
 
@@ -43,10 +43,10 @@ def event_page(
         if before.isdecimal():
             rows = rows.filter(pk__lt=int(before[:18]))
         keys = rows.order_by("-pk").values_list("pk", flat=True)
-        found.update(keys[: PAGE + 1])
+        found.update(keys[: size + 1])
     ordered = sorted(found, reverse=True)
-    older = ordered[PAGE - 1] if len(ordered) > PAGE else None
-    return EventPage(tab, shown(ordered[:PAGE]), older, tabs(definition))
+    older = ordered[size - 1] if len(ordered) > size else None
+    return EventPage(tab, shown(ordered[:size]), older, tabs(definition))
 
 
 def shown(keys: list[int]) -> list[InboxEvent]:

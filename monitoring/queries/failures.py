@@ -139,7 +139,7 @@ def with_processes(rows: QuerySet[Incident]) -> QuerySet[Incident]:
 
 
 def failure_groups(
-    order: str = "newest", before: str = "", definition: str = ""
+    order: str = "newest", before: str = "", definition: str = "", size: int = PAGE
 ) -> GroupPage:
     """What has failed, in groups.
 
@@ -147,18 +147,19 @@ def failure_groups(
         order: "newest" or "largest" first.
         before: the key of the newest failure of the last group shown, where the newest come first.
         definition: "" for all.
+        size: groups of the page.
     """
     order = order if order in ORDERS else "newest"
     edge = int(before[:18]) if before.isdecimal() and order == "newest" else None
     newest = _newest_by_cause(definition, edge)
     if order == "newest":
-        wanted = sorted(newest.values(), reverse=True)[: PAGE + 1]
-        numbers = _numbers(newest, wanted[:PAGE])
+        wanted = sorted(newest.values(), reverse=True)[: size + 1]
+        numbers = _numbers(newest, wanted[:size])
     else:
         numbers = _numbers(newest, newest.values())
         ranked = sorted(newest.items(), key=lambda of: (-numbers[of[0]], -of[1]))
-        wanted = [key for _, key in ranked[: PAGE + 1]]
-    more, shown = len(wanted) > PAGE, wanted[:PAGE]
+        wanted = [key for _, key in ranked[: size + 1]]
+    more, shown = len(wanted) > size, wanted[:size]
     groups = with_trends(_groups(shown, numbers))
     older = shown[-1] if more and order == "newest" else None
     return GroupPage(groups, order, older, more)

@@ -8,7 +8,7 @@ from monitoring.buttons import event_dialogs
 from monitoring.open_pages import is_live
 from monitoring.queries.event_search import KEPT, EventFilters, outcomes, search
 from monitoring.queries.event_volume import event_volume
-from monitoring.queries.events import TABS, EventPage, event_page, tabs
+from monitoring.queries.events import PAGE, TABS, EventPage, event_page, tabs
 from monitoring.queries.nearest import nearest
 from monitoring.sharing import shared
 from monitoring.views.page import named, page
@@ -35,15 +35,18 @@ def _without_volume(request: HttpRequest) -> str:
     return f"{query.urlencode()}&" if query else ""
 
 
-def events_context(request: HttpRequest, definition: str = "") -> dict[str, Any]:
+def events_context(
+    request: HttpRequest, definition: str = "", size: int = PAGE
+) -> dict[str, Any]:
     """What the templates of the list need."""
     query, filters = request.GET, EventFilters.from_query(request.GET)
     before, looking = query.get("before", ""), bool(filters) and "tab" not in query
     if looking:
-        found = search(filters, before)
+        found = search(filters, before, size)
         shown = EventPage("", found.rows, found.older, tabs(definition))
     else:
-        shown = event_page(query.get("tab", "all"), before, filters.q, definition)
+        tab = query.get("tab", "all")
+        shown = event_page(tab, before, filters.q, definition, size)
     return {
         "page": shown,
         "filters": filters,

@@ -69,8 +69,6 @@ def save(request: HttpRequest) -> HttpResponse:
 @for_viewers_of_what_they_see
 def act(request: HttpRequest, pk: int, name: str) -> HttpResponse:
     """Renames or deletes a view."""
-    if seen_in(request) is not None and pk < 2**63:
-        get_object_or_404(_shown(request), pk=pk)
     answer = pressed(request, name, pk)
     return plain(request, answer, redirect("monitoring:saved-views"))
 
@@ -102,10 +100,12 @@ def pressed(request: HttpRequest, name: str, pk: int) -> ActionAnswer:
     """What becomes of an action on a view.
 
     Raises:
-        Http404: there is no such action.
+        Http404: there is no such action, or the view is of a list that its reader may not see.
     """
     if name not in CONTROLS or pk >= 2**63:
         raise Http404
+    if seen_in(request) is not None:
+        get_object_or_404(_shown(request), pk=pk)
 
     def done(form: NameForm) -> SavedView:
         asked = form.asked(request)

@@ -20,6 +20,7 @@ from orchestrator import registry
 from orchestrator.definition import Event
 from orchestrator.engine.operations import send
 from orchestrator.exceptions import OperationRefused, UnknownEventType
+from orchestrator.models import InboxEvent, OperatorAction
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -72,7 +73,17 @@ def sent(request: HttpRequest, form: SendForm) -> ActionAnswer:
         return ActionAnswer.refused(refused, spoken(str(refused)))
     said = spoken(done.detail) if done.detail else str(send.done)
     place = urlencode({"q": form.cleaned_data["event_id"]})
-    return ActionAnswer(said, leads_to=f"{reverse('monitoring:events')}?{place}")
+    address = f"{reverse('monitoring:events')}?{place}"
+    return ActionAnswer(said, leads_to=address, about=_received(done))
+
+
+def _received(done: OperatorAction) -> dict[str, Any]:
+    """The receipt of an event that was sent, its verdict so far, and its process if it has one."""
+    event = InboxEvent.objects.defer("body").filter(pk=done.event_id).first()
+    if event is None:  # it was sent long ago, and its row is removed
+        return {}
+    process = event.process_id and str(event.process_id)
+    return {"receipt": event.pk, "verdict": event.verdict, "process": process}
 
 
 def _forbidden(request: HttpRequest, form: SendForm) -> str:

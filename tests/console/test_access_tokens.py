@@ -278,7 +278,7 @@ def test_no_value_is_logged_or_on_an_error_page(
     with caplog.at_level(logging.DEBUG):
         early = client.get("/api/processes/")
         monkeypatch.undo()
-        monkeypatch.setattr("monitoring.api.looking.page_of", broken)
+        monkeypatch.setattr("monitoring.api.reading.page_of", broken)
         late = client.get("/api/processes/")
 
     for answer in (early, late):

@@ -119,11 +119,16 @@ def addresses(route: list[object], real: dict[type, str]) -> Iterator[str]:
     seen = set()
     for fill in fills:
         words = (
-            part if isinstance(part, str) else filled(type(part), fill, real)
+            part if isinstance(part, str) else filled(kind_of(part), fill, real)
             for part in route
         )
         seen.add("/" + "".join(words))
     yield from sorted(seen)
+
+
+def kind_of(converter: object) -> type:
+    """Return the kind of a converter; that of django-ninja gives the text of a UUID."""
+    return UUIDConverter if isinstance(converter, UUIDConverter) else type(converter)
 
 
 def filled(kind: type, fill: dict[type, str], real: dict[type, str]) -> str:

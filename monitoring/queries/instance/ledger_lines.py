@@ -11,7 +11,7 @@ from asgiref.sync import sync_to_async
 from monitoring.masking import command_body, event_body, masked, names_of
 from monitoring.queries.instance.entries import Issued
 from monitoring.queries.instance.history import Checkpoints, commands_of, events_of
-from orchestrator.models import Checkpoint, Definition, InboxEvent, ProcessInstance
+from orchestrator.models import Definition, InboxEvent, ProcessInstance
 
 AT_ONCE = 500
 """Transitions that are read by one statement, and that are in memory at one time."""
@@ -34,44 +34,53 @@ async def ledger_lines_async(instance: ProcessInstance) -> AsyncIterator[str]:
 
 def lines_after(instance: ProcessInstance, revision: int) -> str:
     """The lines of the next transitions, each with a line feed at its end; what is secret is masked in them."""
-    definition = instance.definition
     last = min(revision + AT_ONCE, instance.revision)
     rows = instance.checkpoints.filter(revision__gt=revision, revision__lte=last)
     page = Checkpoints(list(rows.order_by("-revision")), [], newest=False)
-    events, commands = events_of(instance, page), commands_of(instance, page)
     return "".join(
-        json.dumps(
-            _line(
-                one,
-                events.get(one.revision),
-                commands.get(one.revision, []),
-                definition,
-            ),
-            ensure_ascii=False,
-        )
-        + "\n"
-        for one in reversed(page.page)
+        json.dumps(line, ensure_ascii=False) + "\n"
+        for line in reversed(lines_of(instance, page))
     )
 
 
-def _line(
-    checkpoint: Checkpoint,
-    event: InboxEvent | None,
-    commands: list[Issued],
-    definition: Definition,
-) -> dict[str, Any]:
-    """One transition: what arrived, what the process was then, what was issued."""
-    return {
-        "revision": checkpoint.revision,
-        "at": checkpoint.at.isoformat(),
-        "cause": checkpoint.cause,
-        "status": checkpoint.status,
-        "steps": checkpoint.steps,
-        "edges": checkpoint.edge.split(",") if checkpoint.edge else [],
-        "data": masked(checkpoint.data, names_of(definition)),
-        "event": _event(event, definition) if event is not None else None,
-        "commands": [_command(one, definition) for one in commands],
-    }
+def lines_of(
+    instance: ProcessInstance, page: Checkpoints, *, sees: bool = True
+) -> list[dict[str, Any]]:
+    """The transitions of a page in its order: what arrived, how the process stood then, what was issued.
+
+    Args:
+        instance: the process.
+        page: some of its checkpoints.
+        sees: whether the reader may see data; if not, data and bodies are left out, and the traces of errors.
+    """
+    definition = instance.definition
+    events, commands = events_of(instance, page), commands_of(instance, page)
+    found = []
+    for one in page.page:
+        event, issued = events.get(one.revision), commands.get(one.revision, [])
+        line = {
+            "revision": one.revision,
+            "at": one.at.isoformat(),
+            "cause": one.cause,
+            "status": one.status,
+            "steps": one.steps,
+            "edges": one.edge.split(",") if one.edge else [],
+            "data": masked(one.data, names_of(definition)),
+            "event": _event(event, definition) if event is not None else None,
+            "commands": [_command(command, definition) for command in issued],
+        }
+        found.append(line if sees else _without_data(line))
+    return found
+
+
+def _without_data(line: dict[str, Any]) -> dict[str, Any]:
+    """A transition for who may not see data."""
+    event = line["event"] and {**line["event"], "body": None}
+    commands = [
+        {**one, "body": None, "error": one["error"].strip().rpartition("\n")[2]}
+        for one in line["commands"]
+    ]
+    return {**line, "data": None, "event": event, "commands": commands}
 
 
 def _event(event: InboxEvent, definition: Definition) -> dict[str, Any]:

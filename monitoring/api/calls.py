@@ -1,0 +1,169 @@
+"""The API: an address, a method and a function each, of which django-ninja makes the routes and the description."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.contrib.auth.decorators import login_not_required
+from django.core.exceptions import PermissionDenied
+from django.db import DatabaseError
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.urls import URLPattern, re_path
+from django.utils.translation import gettext as _
+from ninja import NinjaAPI
+from ninja.errors import ValidationError
+
+from monitoring.access import names_of_operation, names_of_process
+from monitoring.api.access import Token
+from monitoring.api.answers import NotAnswered, Renderer, refused
+from monitoring.api.bodies import read
+from monitoring.api.parameters import mistakes_of
+from orchestrator.missing_tables import MIGRATE, lacks_tables
+
+
+class Api(NinjaAPI):
+    """Answers with JSON, and refuses what fails with a code and a reason."""
+
+    def get_content_type(self) -> str:
+        return str(self.renderer.media_type)
+
+    def get_openapi_operation_id(self, operation: Any) -> str:
+        return str(operation.view_func.__name__)
+
+    def on_exception(self, request: HttpRequest, exc: Any) -> HttpResponse:
+        """The refusal that an error leads to; one of ours is raised again, for the project's own handlers."""
+        refusal = _refusal(exc)
+        if refusal is None:
+            raise exc
+        return refused(request, refusal)
+
+
+def _refusal(error: Exception) -> NotAnswered | None:
+    if isinstance(error, NotAnswered):
+        return error
+    if isinstance(error, ValidationError):
+        return mistakes_of(error)
+    if isinstance(error, Http404):
+        return NotAnswered(404, "not_found", _("There is nothing at this address."))
+    if isinstance(error, PermissionDenied):
+        return NotAnswered(403, "forbidden", _("Your account may not do this."))
+    if isinstance(error, DatabaseError) and lacks_tables(error):
+        return NotAnswered(503, "no_tables", MIGRATE)
+    return None
+
+
+api = Api(
+    title="Procession",
+    description="What people do in the console, as calls for programs.",
+    urls_namespace="monitoring",
+    openapi_url=None,
+    renderer=Renderer(),
+)
+
+Route = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def reads(path: str, name: str, response: Any, *more: str, **rest: Any) -> Route:
+    """Makes a function the answer to GET at a path.
+
+    Args:
+        path: below the API.
+        name: of the route.
+        response: the class of the answer.
+        more, rest: as of `acts`.
+    """
+    auth = Token(*more, of=rest.pop("of", None))
+    return api.get(path, url_name=name, response=response, auth=auth, **rest)
+
+
+def acts(path: str, name: str, *more: str, **rest: Any) -> Route:
+    """Makes a function the answer to POST at a path, which is described with the actions and not by itself.
+
+    Args:
+        path: below the API.
+        name: of the route.
+        more: permissions that are needed beside the one to look at processes.
+        rest: `of`, which says the definitions that the path is about, and further arguments of django-ninja's.
+    """
+    rest = {"include_in_schema": False, **rest}
+    auth = Token(*more, of=rest.pop("of", None))
+    return api.post(path, url_name=name, auth=auth, **rest)
+
+
+def with_body(view: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a view the body of its request as a form."""
+
+    @wraps(view)
+    def posted(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        if request.method != "GET":
+            request.POST = read(request)  # type: ignore[assignment]  # forms take any mapping
+        return view(request, *args, **kwargs)
+
+    return posted
+
+
+api.add_decorator(with_body)
+
+
+def of_process(request: HttpRequest, parts: dict[str, Any]) -> frozenset[str]:
+    """The definition of the process that an address names."""
+    return names_of_process(parts["process"])
+
+
+def of_operation(request: HttpRequest, parts: dict[str, Any]) -> frozenset[str]:
+    """The definitions that the bulk operation is limited to which an address names."""
+    return names_of_operation(parts["operation"])
+
+
+NOTHING = "api-nothing"
+
+
+def nothing(request: HttpRequest, path: str) -> None:
+    """Answers an address that no other route has."""
+    raise Http404
+
+
+def patterns() -> list[URLPattern]:
+    """The routes; the functions of all of them must have been imported."""
+    methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+    hidden = {"url_name": NOTHING, "include_in_schema": False, "auth": Token()}
+    api.api_operation(methods, "{path:path}", **hidden)(nothing)
+    found, _app, _namespace = api.urls
+    routes = [_for_programs(one) for one in found if isinstance(one, URLPattern)]
+    # A path converter takes no line feed.
+    return [*routes, re_path(r"(?s)^(?P<path>.+)$", routes[-2].callback, name=NOTHING)]
+
+
+def _for_programs(pattern: URLPattern) -> URLPattern:
+    """A route whose view is answered without a session, also to HEAD, and is kept by nobody."""
+    view = pattern.callback
+
+    @login_not_required
+    @wraps(view)
+    def answering(request: HttpRequest, **parts: Any) -> HttpResponse:
+        asked = request.method
+        request.method = "GET" if asked == "HEAD" else asked
+        response = view(request, **parts)
+        if isinstance(response, HttpResponseNotAllowed):
+            response = _not_allowed(request, response.headers["Allow"].split(", "))
+        request.method = asked
+        response.headers["Cache-Control"] = "no-store"
+        return response
+
+    return URLPattern(pattern.pattern, answering, pattern.default_args, pattern.name)
+
+
+def _not_allowed(request: HttpRequest, methods: list[str]) -> HttpResponse:
+    """The answer to a method that an address does not have; who may not ask is told that first."""
+    allowed = sorted([*methods, "HEAD"] if "GET" in methods else methods)
+    said = _("This address is asked by other methods.")
+    try:
+        Token()(request)
+        error = NotAnswered(
+            405, "method_not_allowed", said, {"Allow": ", ".join(allowed)}
+        )
+    except (NotAnswered, PermissionDenied, DatabaseError) as refusal:
+        return api.on_exception(request, refusal)
+    return refused(request, error)

@@ -1,0 +1,251 @@
+"""The actions that programs can do, as the classes of the actions say: their addresses, fields and permissions."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django import forms
+from django.db.models import Model
+from django.urls import reverse
+
+from monitoring.actions import FIELDS, ActionForm, JsonField
+from monitoring.bulk_form import BulkForm
+from monitoring.queries.event_search import PARAMETERS
+from monitoring.queries.instances.filters import Filters
+from monitoring.send_form import SendForm
+from monitoring.views.saved_views import NameForm
+from orchestrator.engine.operations import (
+    OPERATIONS,
+    Operation,
+    rename_view,
+    save_view,
+    send,
+    start_bulk,
+)
+from orchestrator.models import (
+    AccessToken,
+    BulkOperation,
+    InboxEvent,
+    Incident,
+    ProcessInstance,
+    SavedView,
+    StepRun,
+)
+
+FORMS: dict[str, type[ActionForm]] = {
+    save_view.name: NameForm,
+    rename_view.name: NameForm,
+    send.name: SendForm,
+    start_bulk.name: BulkForm,
+}
+"""The forms that are made for one action."""
+
+OF_FORM = {
+    save_view.name: ("name", "query", "team"),
+    rename_view.name: ("name",),
+    send.name: ("event_id", "definition", "process", "field-…"),
+    start_bulk.name: (
+        "shown",
+        "shown_at",
+        "exact",
+        "limits",
+        "samples",
+        "batch",
+        "rate",
+        "per_key",
+        "stop_above",
+    ),
+}
+"""What these ask for."""
+
+
+def by_rest() -> list[Operation]:
+    """All actions that programs can do, in the order of their names."""
+    return [one for _name, one in sorted(OPERATIONS.items()) if one.by_rest]
+
+
+def described() -> list[dict[str, Any]]:
+    """The same as a list for programs."""
+    return [
+        {
+            "action": operation.name,
+            "label": str(operation.label),
+            "permission": operation.permission,
+            "method": "POST",
+            "address": address_of(operation),
+            "fields": fields_of(operation),
+        }
+        for operation in by_rest()
+    ]
+
+
+def fields_of(operation: Operation) -> list[str]:
+    """The fields of an action's form; one in brackets may be left out."""
+    reason = "reason" if operation.asks_reason else "[reason]"
+    given = [
+        one.name if FIELDS[one.form]().required else f"[{one.name}]"
+        for one in operation.given
+    ]
+    return ["key", "[revision]", reason, *given, *OF_FORM.get(operation.name, ())]
+
+
+def address_of(operation: Operation) -> str:
+    """Where an action is posted to, as a pattern.
+
+    Raises:
+        LookupError: no program can do it.
+    """
+    if operation.name in ADDRESSES:
+        route, rest = ADDRESSES[operation.name]
+        return reverse(f"monitoring:{route}") + rest
+    kind = StepRun if getattr(operation, "on_step", False) else operation.model
+    if kind not in ROUTES or not operation.by_rest:
+        raise LookupError(f"{operation.name} has no address for programs")
+    route, places = ROUTES[kind]
+    filled = [filler for _place, filler in places]
+    found = reverse(f"monitoring:{route}", args=[*filled, operation.name])
+    for place, filler in places:
+        found = found.replace(f"/{filler}/", f"/{place}/")
+    return found
+
+
+ADDRESSES = {
+    send.name: ("api-send-event", "?type={type}"),
+    start_bulk.name: ("api-begin-operation", "?action={action}&…"),
+    save_view.name: ("api-save-view", ""),
+}
+"""The routes of actions that are done to nothing that there is, each with what follows in the address."""
+
+CREATING = {
+    send.name: ("api-events", 202),
+    start_bulk.name: ("api-operations", 202),
+    save_view.name: ("api-saved-views", 201),
+}
+"""The lists to which the same can be posted, each with the status of what was created there."""
+
+PROCESS = ("{process}", "00000000-0000-0000-0000-000000000000")
+
+ROUTES: dict[type[Model], tuple[str, list[tuple[str, str]]]] = {
+    ProcessInstance: ("api-act", [PROCESS]),
+    StepRun: ("api-act-on-step", [PROCESS, ("{visit}", "0")]),
+    InboxEvent: ("api-act-on-event", [("{event}", "0")]),
+    SavedView: ("api-act-on-view", [("{view}", "0")]),
+    AccessToken: ("api-act-on-token", [("{token}", "0")]),
+    BulkOperation: (
+        "api-act-on-bulk",
+        [("{operation}", "00000000-0000-0000-0000-000000000000")],
+    ),
+    Incident: ("api-act-on-failures", [("{cause}", "CAUSE")]),
+}
+"""The routes of the others, by what they are done to, each with what stands for one of it."""
+
+TEXT, WHOLE, ID = (
+    {"type": "string"},
+    {"type": "integer"},
+    {"type": "string", "format": "uuid"},
+)
+"""Schemas (JSON Schema 2020-12) of what stands in addresses."""
+
+IN_ADDRESSES = {"process": ID, "operation": ID, "cause": TEXT}
+"""The schemas of the parts of addresses; others are whole numbers."""
+
+
+def parameter(name: str, place: str = "query") -> dict[str, Any]:
+    """A parameter of an address, as OpenAPI describes it."""
+    schema = IN_ADDRESSES.get(name, WHOLE) if place == "path" else TEXT
+    return {"name": name, "in": place, "schema": schema, "required": place == "path"}
+
+
+SELECTING = [
+    parameter(name)
+    for name in dict.fromkeys(
+        ["action", "cause", "of", *Filters.names(), *PARAMETERS.values()]
+    )
+]
+"""The parameters of the address at which an operation on many begins."""
+
+QUERIES = {
+    send.name: [{**parameter("type"), "required": True}],
+    start_bulk.name: SELECTING,
+}
+
+
+def operations_of(operation: Operation) -> dict[str, dict[str, Any]]:
+    """The descriptions (OpenAPI) of the POSTs that do an action, by address."""
+    address = address_of(operation).partition("?")[0]
+    found = {address: _post(operation, address, operation.name, 200)}
+    if operation.name in CREATING:
+        route, status = CREATING[operation.name]
+        address = reverse(f"monitoring:{route}")
+        found[address] = _post(operation, address, f"create_{operation.name}", status)
+    return found
+
+
+def _post(operation: Operation, address: str, name: str, status: int) -> dict[str, Any]:
+    parts = re.findall(r"\{(\w+)\}", address)
+    answer = "SentEvent" if operation is send else "DoneAction"
+    ref = {"$ref": f"#/components/schemas/{answer}"}
+    schema = {"schema": schema_of(operation)}
+    forms = ("application/json", "application/x-www-form-urlencoded")
+    return {
+        "operationId": name,
+        "summary": str(operation.label),
+        "description": f"{operation.text}\n\nPermission: `{operation.permission}`.",
+        "parameters": [
+            *(parameter(part, "path") for part in parts),
+            *QUERIES.get(operation.name, []),
+            parameter("Idempotency-Key", "header"),
+        ],
+        "requestBody": {"content": dict.fromkeys(forms, schema), "required": True},
+        "responses": {
+            str(status): {
+                "description": str(operation.done),
+                "content": {"application/json": {"schema": ref}},
+            }
+        },
+        "security": [{"Token": []}],
+    }
+
+
+def schema_of(operation: Operation) -> dict[str, Any]:
+    """The schema of an action's form."""
+    form = FORMS.get(operation.name, ActionForm)
+    fields: dict[str, Any] = {
+        name: form.base_fields[name]
+        for name in ("key", "revision", "reason", *OF_FORM.get(operation.name, ()))
+        if name in form.base_fields
+    }
+    fields |= {one.name: FIELDS[one.form]() for one in operation.given}
+    needed = [
+        name
+        for name, field in fields.items()
+        if field.required and field.initial is None and name not in ("key", "reason")
+    ]
+    needed += ["reason"] if operation.asks_reason else []
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {name: _schema_of_field(field) for name, field in fields.items()},
+        "required": needed,
+        "additionalProperties": False,
+    }
+    if operation is send:
+        schema["patternProperties"] = {"^field-": {}}
+    return schema
+
+
+def _schema_of_field(field: Any) -> dict[str, Any]:
+    match field:
+        case JsonField():
+            return {}
+        case forms.UUIDField():
+            return ID
+        case forms.BooleanField():
+            return {"type": "boolean"}
+        case forms.FloatField():
+            return {"type": "number"}
+        case forms.IntegerField():
+            limits = {"minimum": field.min_value, "maximum": field.max_value}
+            return WHOLE | {name: at for name, at in limits.items() if at is not None}
+    longest = getattr(field, "max_length", None)
+    return TEXT | ({"maxLength": longest} if longest else {})

@@ -1,0 +1,230 @@
+"""The parameters of lists: each is declared, and one that is unknown is refused with the one that was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from difflib import get_close_matches
+from typing import Annotated, Any
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from ninja import Schema
+from ninja.errors import ValidationError
+from ninja.params.models import Query, QueryModel
+from pydantic import Field, WrapValidator
+from pydantic import ValidationError as Mistake
+from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core.core_schema import no_info_after_validator_function
+
+from monitoring.api.answers import NotAnswered
+from monitoring.queries.doing import HERE, LEFT, NOW, WINDOWS
+from monitoring.queries.events import TABS
+from monitoring.queries.failures import ORDERS as ORDERS_OF_FAILURES
+from monitoring.queries.instances.filters import ORDERS
+from orchestrator.models import BulkVerdict, Status, Verdict
+
+MOST = 200
+"""Rows of a page at most."""
+
+LEFT_IN = tuple(f"{LEFT}{window}" for window in WINDOWS)
+
+
+class KnownParameters(QueryModel):
+    """The query of an address, of which every parameter is known and given once."""
+
+    @classmethod
+    def get_request_data(
+        cls, request: HttpRequest, api: Any, path_params: dict[str, Any]
+    ) -> dict[str, Any]:
+        """The parameters that say something; an empty one says nothing.
+
+        Raises:
+            NotAnswered: one of them is unknown, or is given twice.
+        """
+        known, errors = cls.__ninja_flatten_map__, dict[str, list[str]]()
+        for name in request.GET:
+            if name not in known:
+                errors[name[:40]] = [_unknown(name, known)]
+            elif len(request.GET.getlist(name)) > 1:
+                errors[name] = [_("It is given twice.")]
+        if errors:
+            raise NotAnswered.invalid(errors)
+        return {name: value for name, value in request.GET.items() if value}
+
+
+class Known(Query):
+    """Marks what a view is given from the query of its address."""
+
+    _model = KnownParameters
+
+    @classmethod
+    def _param_source(cls) -> str:
+        return "query"
+
+
+def _unknown(given: str, known: Collection[str]) -> str:
+    """The refusal of a name, or of a value, with the nearest known one."""
+    near = get_close_matches(given[:40].lower(), known, 1)
+    told = {
+        "given": given[:40],
+        "near": near[0] if near else "",
+        "known": ", ".join(known),
+    }
+    if near:
+        return _("“%(given)s” is not known. Did you mean “%(near)s”?") % told
+    if not known:
+        return _("“%(given)s” is not known: this address has no parameters.") % told
+    return _("“%(given)s” is not known. Known are: %(known)s.") % told
+
+
+def mistakes_of(error: ValidationError) -> NotAnswered:
+    """The refusal of parameters with values that cannot be read."""
+    return NotAnswered.invalid(
+        {str(one["loc"][-1]): [one["msg"]] for one in error.errors}
+    )
+
+
+def _refusal(said: str) -> PydanticCustomError:
+    return PydanticCustomError("refused", "{said}", {"said": said})
+
+
+class OneOf:
+    """Marks a parameter that has one of some values; another one is refused with the nearest of them."""
+
+    def __init__(self, *values: str) -> None:
+        self.values = values
+
+    def check(self, value: str) -> str:
+        """The value.
+
+        Raises:
+            PydanticCustomError: it is none of them.
+        """
+        if value not in self.values:
+            raise _refusal(_unknown(value, self.values))
+        return value
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
+        return no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        return {"type": "string", "enum": list(self.values)}
+
+
+def _saying(said: Promise) -> WrapValidator:
+    """Refuses with a text of ours what its type refuses."""
+
+    def read(value: Any, handler: Any) -> Any:
+        try:
+            return handler(value)
+        except Mistake:
+            raise _refusal(str(said)) from None
+
+    return WrapValidator(read)
+
+
+FOLLOW = _saying(gettext_lazy("It is none of ours: follow the address in “next”."))
+
+Limit = Annotated[
+    int, Field(ge=1, le=MOST), _saying(gettext_lazy("Write a number from 1 to 200."))
+]
+"""Rows of a page."""
+
+Row = Annotated[int, Field(ge=0, lt=2**63), FOLLOW]
+"""The key of a row from which a list goes on."""
+
+Id = Annotated[UUID, FOLLOW]
+"""The key of a process, or of an operation, from which a list goes on."""
+
+Number = Annotated[int, Field(ge=0, lt=10**9), _saying(gettext_lazy("Write a number."))]
+
+Flag = Annotated[bool, _saying(gettext_lazy("Write 1 or 0."))]
+
+
+class NoParameters(Schema):
+    """Nothing is asked of an address."""
+
+
+class OfProcesses(Schema):
+    """What the list of processes is narrowed to, as in the address of its page."""
+
+    definition: str | None = None
+    version: Number | None = None
+    graph: str | None = None
+    status: Annotated[str, OneOf("live", *Status.values)] | None = None
+    step: str | None = None
+    doing: Annotated[str, OneOf(HERE, *NOW, *LEFT_IN)] | None = None
+    escalated: str | None = None
+    overdue: str | None = None
+    stalled: str | None = None
+    owner: str | None = None
+    q: str | None = None
+    where: str | None = None
+    columns: str | None = None
+    sort: Annotated[str, OneOf(*ORDERS)] | None = None
+    before: Id | None = None
+    limit: Limit = 50
+
+
+class OfHistory(Schema):
+    """A page of the history of a process: of transitions to revisions below `before`."""
+
+    before: Row | None = None
+    limit: Limit = 50
+
+
+class OfEvents(Schema):
+    """What the list of events is narrowed to, as in the address of its page."""
+
+    q: str | None = None
+    type: str | None = None
+    key: str | None = None
+    verdict: Annotated[str, OneOf(*Verdict.values)] | None = None
+    since: str | None = Field(None, alias="from")
+    until: str | None = Field(None, alias="to")
+    tab: Annotated[str, OneOf("all", *TABS)] | None = None
+    definition: str | None = None
+    before: Row | None = None
+    limit: Limit = 30
+
+
+class OfFailures(Schema):
+    """What the list of groups of failures is narrowed to."""
+
+    definition: str | None = None
+    order: Annotated[str, OneOf(*ORDERS_OF_FAILURES)] | None = None
+    before: Row | None = None
+    limit: Limit = 50
+
+
+class OfCause(Schema):
+    """A page of the failures of one cause."""
+
+    before: Row | None = None
+    limit: Limit = MOST
+
+
+class OfOperations(Schema):
+    """A page of the operations on many; with `going_on=1` of those that go on or are halted."""
+
+    going_on: Flag | None = None
+    before: Id | None = None
+    limit: Limit = 50
+
+
+class OfItems(Schema):
+    """A page of the items of an operation on many."""
+
+    verdict: Annotated[str, OneOf(*BulkVerdict.values)] | None = None
+    after: Row | None = None
+    limit: Limit = 50
+
+
+class OfTokens(Schema):
+    """A page of one's own tokens."""
+
+    before: Row | None = None
+    limit: Limit = 100

@@ -1,0 +1,314 @@
+"""The answers to what is read: their fields, as they are written and described."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from ninja import Schema
+from pydantic import BeforeValidator, Field, create_model
+
+from monitoring.access import EVENTS
+from monitoring.masking import about_told
+from monitoring.places import NO_CAUSE
+from monitoring.queries.failures import AlikeFailures
+from monitoring.queries.saved_views import place_of_view
+from monitoring.spoken import spoken
+from orchestrator.models import BulkItem, BulkOperation, Incident, SavedView
+
+Cause = Annotated[str, BeforeValidator(lambda given: given or NO_CAUSE)]
+"""The cause of a failure, as addresses name it."""
+
+Not = Annotated[bool, BeforeValidator(lambda given: not given)]
+"""Whether there is no such value, or it is false."""
+
+
+def page_of(
+    title: str, base: type[Schema] = Schema, **rows: type[Schema]
+) -> type[Schema]:
+    """The class of a page of a list: what it is about, its rows, and the address of the next page.
+
+    Args:
+        title: the name of the class.
+        base: what it is about.
+        rows: the class of a row, by the name of the rows.
+    """
+    told: dict[str, Any] = {name: (list[row], ...) for name, row in rows.items()}  # type: ignore[valid-type]
+    return create_model(title, __base__=base, **told, next=(str | None, ...))
+
+
+def told_as(kind: type[Schema], row: Any, request: Any) -> dict[str, Any]:
+    """A row as a class tells it to whoever asks."""
+    return kind.model_validate(row, context={"request": request}).model_dump()
+
+
+class DescribedAction(Schema):
+    """An action, where it is posted to, and what it is told; a field in brackets may be left out."""
+
+    action: str
+    label: str
+    permission: str
+    method: str
+    address: str
+    fields: list[str]
+
+
+class ProcessStanding(Schema):
+    """How a process stands."""
+
+    process: UUID = Field(alias="pk")
+    status: str
+    step: str
+    revision: int
+
+
+class ListedProcess(Schema):
+    """A process in a list."""
+
+    process: UUID
+    key: str
+    definition: str
+    version: int
+    status: str
+    step: str
+    summary: str
+    owner: str | None
+    escalation_level: int
+    started: datetime
+    changed: datetime
+    finished: datetime | None
+    revision: int
+
+
+class OpenVisit(Schema):
+    """A step that a process is at."""
+
+    visit: int = Field(alias="pk")
+    step: str = Field(alias="node")
+    status: str
+    kind: str
+    number: int = Field(alias="visit")
+    element: int | None = Field(alias="item")
+    attempt: int
+    until: datetime | None = Field(alias="wake_at")
+
+
+class WithMessage(Schema):
+    """A failure with its message in the language of its reader."""
+
+    message: str
+
+    @staticmethod
+    def resolve_message(row: Incident) -> str:
+        return spoken(row.message, row.instance.definition if row.instance else None)
+
+
+class OpenFailure(WithMessage):
+    """A failure of a process whose cause is not gone."""
+
+    failure: int = Field(alias="pk")
+    kind: str
+    cause: Cause = Field(alias="fingerprint")
+    since: datetime = Field(alias="opened_at")
+    visit: int | None = Field(alias="step_run_id")
+    command: UUID | None = Field(alias="command_id")
+    event: int | None = Field(alias="event_id")
+
+
+class Transition(Schema):
+    """One transition of a process; `data`, and the bodies in it, are null for who may not see data."""
+
+    revision: int
+    at: datetime
+    cause: str
+    status: str
+    steps: Any
+    edges: list[str]
+    data: Any
+    event: dict[str, Any] | None
+    commands: list[dict[str, Any]]
+
+
+class WholeProcess(ListedProcess):
+    """A process with a page of its history; `data` and `result` are null for who may not see data."""
+
+    visits: list[OpenVisit]
+    failures: list[OpenFailure]
+    refused: dict[str, str] = Field(description="by action, why it cannot be done now")
+    data: Any
+    result: Any
+    history: list[Transition]
+    next: str | None
+
+
+class ReceivedEvent(Schema):
+    """An event, without what is in it."""
+
+    event: int = Field(alias="pk")
+    type: str
+    source: str
+    id: str = Field(alias="event_id")
+    key: str = Field(alias="correlation_key")
+    verdict: str
+    process: UUID | None = Field(alias="process_id")
+    received: datetime = Field(alias="received_at")
+    error: str
+
+
+class FailureGroup(Schema):
+    """Open failures of one cause."""
+
+    cause: Cause = Field(alias="newest.fingerprint")
+    number: int = Field(alias="number.number")
+    exact: Not = Field(alias="number.at_least")
+    newest: int = Field(alias="newest.pk")
+    message: str
+    definition: str | None = Field(None, alias="definition.name")
+    since: datetime = Field(alias="oldest.opened_at")
+    last: datetime = Field(alias="newest.opened_at")
+
+    @staticmethod
+    def resolve_message(row: AlikeFailures) -> str:
+        return WithMessage.resolve_message(row.newest)
+
+
+class FailureOfCause(WithMessage):
+    """A failure in the list of those of one cause."""
+
+    failure: int = Field(alias="pk")
+    process: UUID | None = Field(alias="instance_id")
+    since: datetime = Field(alias="opened_at")
+
+
+class OfOneCause(Schema):
+    """What a list of failures is about."""
+
+    cause: str
+
+
+class OperationOnMany(Schema):
+    """An operation on many, and how far it is; `about` has null where something is not for its reader."""
+
+    operation: UUID = Field(alias="pk")
+    action: str
+    status: str
+    revision: int
+    by: str = Field(alias="actor_name")
+    reason: str
+    about: dict[str, Any]
+    begun: datetime = Field(alias="created_at")
+    ended: datetime | None = Field(alias="finished_at")
+    total: int
+    done_so_far: int = Field(alias="done")
+    failed: int
+    skipped: int
+    not_allowed: int = Field(alias="refused")
+
+    @staticmethod
+    def resolve_about(row: BulkOperation, context: Any) -> dict[str, Any]:
+        return about_told(row, context["request"].user)
+
+
+class ItemOfMany(Schema):
+    """What an operation on many has done to one process or event."""
+
+    process: UUID | None = Field(alias="process_id")
+    event: int | None = Field(alias="event_id")
+    verdict: str
+    detail: str | None
+
+    @staticmethod
+    def resolve_detail(row: BulkItem, context: Any) -> str | None:
+        sees = row.process_id or context["request"].user.has_perm(EVENTS)
+        return row.detail if sees else None
+
+
+class ViewOfList(Schema):
+    """A saved view, with the address of its list."""
+
+    view: int = Field(alias="pk")
+    name: str
+    revision: int
+    team: Not = Field(alias="owner_id")
+    list: str
+
+    @staticmethod
+    def resolve_list(row: SavedView) -> str:
+        return place_of_view(row)
+
+
+class OwnToken(Schema):
+    """A token, as its owner may see it."""
+
+    token: int = Field(alias="pk")
+    name: str
+    created: datetime = Field(alias="created_at")
+    expires: datetime = Field(alias="expires_at")
+    used: datetime | None = Field(alias="last_used_at")
+    revoked: datetime | None = Field(alias="revoked_at")
+
+
+class BulkPreviewed(Schema):
+    """What an operation on many would be done to; an address that narrows nothing begins none."""
+
+    shown: int
+    shown_at: datetime | None = None
+    limits: str | None = None
+    left_out: dict[str, int] | None = None
+    exact: bool
+    narrowed: bool
+
+
+class DoneAction(Schema):
+    """What an action has led to."""
+
+    done: bool
+    said: str = Field(description="for people, in their language")
+    address: str | None = Field(None, description="of what it has led to")
+
+
+class SentEvent(DoneAction):
+    """What sending an event has led to."""
+
+    receipt: int | None = Field(None, description="the number of the event")
+    verdict: str | None = Field(None, description="what became of it so far")
+    process: UUID | None = None
+
+
+class RefusedCall(Schema):
+    """Why a call was refused."""
+
+    done: bool
+    error: str = Field(
+        description="the code of the refusal, the same in every language"
+    )
+    said: str = Field(description="for people, in their language")
+    errors: dict[str, list[str]] | None = Field(None, description="by field")
+
+
+class ProblemDocument(Schema):
+    """The same as RFC 9457 has it."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    error: str
+    errors: dict[str, list[str]] | None = None
+
+
+PageOfProcesses = page_of("PageOfProcesses", processes=ListedProcess)
+PageOfEvents = page_of("PageOfEvents", events=ReceivedEvent)
+PageOfGroups = page_of("PageOfGroups", failures=FailureGroup)
+PageOfCause = page_of("PageOfCause", OfOneCause, failures=FailureOfCause)
+PageOfOperations = page_of("PageOfOperations", operations=OperationOnMany)
+PageOfItems = page_of("PageOfItems", OperationOnMany, items=ItemOfMany)
+PageOfTokens = page_of("PageOfTokens", tokens=OwnToken)
+
+
+DescribedActions = create_model(
+    "DescribedActions", __base__=Schema, actions=(list[DescribedAction], ...)
+)
+SavedViews = create_model("SavedViews", __base__=Schema, views=(list[ViewOfList], ...))

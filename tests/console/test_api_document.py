@@ -1,0 +1,226 @@
+"""The description of the API is valid, whole, the same for everybody, and can be tried out; the calls keep to it."""
+
+import re
+from typing import Any
+
+import hypothesis
+import pytest
+import requests
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.test import Client
+from django.urls import get_resolver
+from openapi_spec_validator import OpenAPIV31SpecValidator
+from urllib3 import HTTPResponse
+
+from monitoring.api.descriptions import address_of, by_rest
+from monitoring.api.urls import urlpatterns
+from monitoring.api.wrong_tokens import wrong_tokens
+from monitoring.queries.event_search import PARAMETERS
+from orchestrator.engine.operations import OPERATIONS
+from orchestrator.middleware import POLICY
+from tests.apps.every_construct.fixtures import helpdesk
+from tests.conftest import person
+from tests.console.test_api import Program
+from tests.console.test_seen_by_definition import let_see
+from tests.services.forms_of_actions import failed_order, inquiry
+from tests.services.sizes import FULL, size
+
+__all__ = ["helpdesk"]
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("world")]
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> None:
+    """Nobody has brought a wrong token yet."""
+    wrong_tokens.forget()
+
+
+@pytest.fixture(scope="module")
+def world(module_db: None, helpdesk: None) -> dict[str, str]:
+    """Make an order that has failed, and an inquiry that waits for a decision; return their ids."""
+    return {"order": str(failed_order().pk), "inquiry": str(inquiry().pk)}
+
+
+@pytest.fixture
+def document(operator: User) -> dict[str, Any]:
+    found: dict[str, Any] = Program(operator).get("/api/openapi.json").json()
+    return found
+
+
+def test_the_document_is_valid_and_has_every_address_and_every_action(
+    document: dict[str, Any],
+) -> None:
+    assert [str(one) for one in OpenAPIV31SpecValidator(document).iter_errors()] == []
+    assert document["openapi"] == "3.1.0"
+    paths = document["paths"]
+    generic = {name for name in NAMED if name.startswith("api-act")}
+    hidden = {"api-nothing", "api-root", "api-document", "api-docs"}
+    described = {name_of(path) for path in paths}
+    assert described >= {one.name for one in urlpatterns} - generic - hidden
+    for operation in by_rest():
+        post = paths[address_of(operation).partition("?")[0]]["post"]
+        assert post["operationId"] == operation.name
+        assert operation.permission in post["description"]
+        assert post["security"] == [{"Token": []}]
+        form = post["requestBody"]["content"]["application/json"]["schema"]
+        given = {one.name for one in operation.given}
+        assert given | {"key", "revision", "reason"} <= form["properties"].keys()
+        assert ("reason" in form["required"]) == operation.asks_reason
+    ids = [told["operationId"] for one in paths.values() for told in one.values()]
+    assert len(ids) == len(set(ids)) > len(OPERATIONS)
+    assert PARAMETERS["since"] in str(paths["/api/events/"]["get"]["parameters"])
+
+
+NAMED = {str(one.name) for one in urlpatterns}
+
+
+def name_of(path: str) -> str:
+    """The name of the route of an address of the document."""
+    for place, text in PLACES.items():
+        path = path.replace(place, text)
+    return str(get_resolver().resolve(path).url_name)
+
+
+PLACES = {
+    "{process}": "00000000-0000-0000-0000-000000000000",
+    "{operation}": "00000000-0000-0000-0000-000000000000",
+    **dict.fromkeys(("{visit}", "{event}", "{view}", "{token}"), "1"),
+    "{cause}": "none",
+    "{name}": "stage",
+}
+
+
+def test_who_may_read_the_document_and_its_page_and_all_read_the_same(
+    client: Client, operator: User, viewer: User, stranger: User
+) -> None:
+    ann = let_see(
+        person("ann", "use_accesstoken"), "order-listing", "view_processinstance"
+    )
+    sessions = {
+        "nobody": (None, 401, 302),
+        "stranger": (stranger, 403, 403),
+        "viewer": (viewer, 200, 200),
+        "reader of one": (ann, 200, 200),
+    }
+    texts = {Program(operator).get("/api/openapi.json").content}
+    for who, (user, of_document, of_page) in sessions.items():
+        asking = Client()
+        if user is not None:
+            asking.force_login(user)
+        read, page = asking.get("/api/openapi.json"), asking.get("/api/docs/")
+        assert (read.status_code, page.status_code) == (of_document, of_page), who
+        assert read.status_code == 403 or read["Cache-Control"] == "no-store"
+        if read.status_code == 200:
+            texts.add(read.content)
+            assert asking.get("/api/processes/").status_code == 401, who
+    for path in ("openapi.json", "docs/"):
+        asking = Program(ann if path == "docs/" else person("bo", *MAY))
+        assert asking.get(f"/api/{path}").status_code == 200
+        assert (
+            Client(headers={"authorization": "Bearer x"})
+            .get(f"/api/{path}")
+            .status_code
+            == 401
+        )
+        client.force_login(viewer)
+        assert client.post(f"/api/{path}").status_code == 405
+    assert len(texts) == 1
+    [text] = texts
+    for word in (b"order-listing", b"helpdesk", b"OrderCreated", b"operator"):
+        assert word not in text
+
+
+MAY = ("view_processinstance", "use_accesstoken")
+
+
+def test_the_page_brings_its_script_and_style_and_nothing_in_line(
+    client: Client, viewer: User
+) -> None:
+    client.force_login(viewer)
+    answer = client.get("/api/docs/")
+    text = answer.content.decode()
+
+    assert answer["Content-Security-Policy"] == POLICY
+    assert re.findall(r"<script(?![^>]* src=)", text) == []
+    assert " style=" not in text
+    assert "<style" not in text
+    loaded = re.findall(r'(?:src|href)="([^"]+\.(?:js|css))"', text)
+    assert [one for one in loaded if "swagger-ui" in one]
+    assert [one for one in loaded if not one.startswith("/static/")] == []
+    assert 'data-document="/api/openapi.json"' in text
+
+
+EXAMPLES = size(usual=1, full=15)
+"""Calls of each operation, of those that the document allows and of those that it does not."""
+
+SEED = 20261128
+
+
+@pytest.mark.full_size("15 calls of each kind of each operation", seconds=900)
+@pytest.mark.skipif(not FULL, reason="calls made of the document are for --full")
+def test_calls_made_of_the_document_are_answered_as_it_says(
+    administrator: User, document: dict[str, Any]
+) -> None:
+    from schemathesis.core.failures import FailureGroup
+    from schemathesis.generation import GenerationMode
+    from schemathesis.openapi import from_dict
+    from schemathesis.specs.openapi import checks
+
+    program = Program(administrator)
+    wrong = list[str]()
+    held = [
+        checks.status_code_conformance,
+        checks.content_type_conformance,
+        checks.response_schema_conformance,
+    ]
+
+    def call(case: Any) -> None:
+        asked = requests.Request(**case.as_transport_kwargs("http://testserver"))
+        sent = asked.prepare()
+        with transaction.atomic():
+            answer = program.generic(
+                str(sent.method),
+                sent.path_url,
+                sent.body or b"",
+                sent.headers.get("Content-Type", ""),
+            )
+            transaction.set_rollback(True)
+        assert answer.status_code != 500
+        try:
+            case.validate_response(as_requests(answer, sent), checks=held)
+        except FailureGroup as failures:
+            wrong.extend(
+                f"{sent.method} {sent.path_url}: {one}" for one in failures.exceptions
+            )
+
+    limits = hypothesis.settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        phases=[hypothesis.Phase.generate],
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    number = 0
+    for result in from_dict(document).get_all_operations():
+        operation = result.ok()
+        number += 1
+        for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+            try:
+                cases = operation.as_strategy(mode)
+                hypothesis.seed(SEED)(limits(hypothesis.given(cases)(call)))()
+            except hypothesis.errors.Unsatisfiable:
+                assert mode is GenerationMode.NEGATIVE  # nothing is wrong for it
+    assert number > len(by_rest())
+    assert wrong == []
+
+
+def as_requests(answer: Any, sent: requests.PreparedRequest) -> requests.Response:
+    """An answer as the library reads it."""
+    found = requests.Response()
+    found.status_code, found._content = answer.status_code, answer.content
+    found.headers.update(answer.headers)
+    found.raw = HTTPResponse(headers=dict(answer.headers))
+    found.request = sent
+    return found

@@ -1,0 +1,437 @@
+"""Calls that read: parameters, pages, one process in full, and what is told to whom; calls that create."""
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from examples.order_listing.messages import Destination
+from examples.order_listing.orders import place_order
+from monitoring.api.parameters import MOST, OfProcesses
+from monitoring.api.wrong_tokens import wrong_tokens
+from monitoring.queries.instances.filters import Filters
+from orchestrator import start_process
+from orchestrator.definition.secrets import MASK
+from orchestrator.engine.drain import drain
+from orchestrator.engine.operations import ActionRequest, make_token, save_view
+from orchestrator.models import InboxEvent, ProcessInstance
+from tests.apps.every_construct.fixtures import helpdesk
+from tests.apps.every_construct.processes import Lattice
+from tests.apps.kept_secret.fixtures import Filled, filled, secretive
+from tests.conftest import person
+from tests.console.test_api import Program
+from tests.console.test_secrets import content, told
+from tests.console.test_seen_by_definition import let_see
+from tests.services.bulk import begun, frozen
+from tests.services.forms_of_actions import failed_order
+
+__all__ = ["filled", "helpdesk", "secretive"]
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("world")]
+
+ORDERS = "order-listing"
+"""The definition that the world has most processes of."""
+
+HOSTILE = ("\0", "a\0b", "\ud800", "9" * 40, "-1", "' OR 1=1 --", "\u202e", "x" * 5_000)
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> None:
+    """Nobody has brought a wrong token yet."""
+    wrong_tokens.forget()
+
+
+@pytest.fixture(scope="module")
+def world(module_db: None, helpdesk: None) -> dict[str, Any]:
+    """Make orders of which one has failed, and workflows of which two have ended; return their ids."""
+    order = failed_order()
+    event = InboxEvent.objects.latest("pk")
+    others = [place_order(Destination.INTERNAL, "1 MWh").process_id for _ in range(4)]
+    one, two = (
+        start_process(Lattice, Lattice.Input(1, width)).process_id for width in (1, 2)
+    )
+    drain()
+    chief = User.objects.create_superuser("chief")
+    for name in ("a", "b", "c"):
+        save_view(name, {"status": "live"}, True, request=asked(chief))
+    operations = [
+        begun(chief, {"definition": ORDERS}, 5, action="escalate") for _ in range(3)
+    ]
+    frozen(operations[0])
+    return {
+        "order": order.pk,
+        "cause": order.incidents.get().fingerprint,
+        "event": event.pk,
+        "others": others,
+        "one": one,
+        "two": two,
+        "operation": operations[0].pk,
+    }
+
+
+def asked(actor: Any) -> ActionRequest:
+    return ActionRequest(actor, uuid4(), "because")
+
+
+@pytest.fixture
+def program(operator: User) -> Program:
+    return Program(operator)
+
+
+# Parameters
+
+
+LISTS: dict[str, dict[str, tuple[str, str]]] = {
+    "processes/": {
+        "stauts=failed": ("stauts", "status"),
+        "status=faild": ("status", "failed"),
+        "status=Failed": ("status", "failed"),
+        "doing=actve": ("doing", "active"),
+        "sort=oldst": ("sort", "oldest"),
+        "version=two": ("version", "number"),
+        "before=7": ("before", "next"),
+    },
+    "processes/{order}/": {
+        "befor=7": ("befor", "before"),
+        "before=x": ("before", "next"),
+    },
+    "events/": {
+        "typ=OrderCreated": ("typ", "type"),
+        "verdict=unroutd": ("verdict", "unrouted"),
+        "tab=parkd": ("tab", "parked"),
+        "from=yesterday": ("", "yesterday"),
+        "before=-1": ("before", "next"),
+    },
+    "events/{event}/": {"verdict=parked": ("verdict", "no parameters")},
+    "failures/": {
+        "ordr=newest": ("ordr", "order"),
+        "order=bigest": ("order", "largest"),
+        "show=handled": ("show", "Known are"),
+    },
+    "failures/{cause}/": {"befor=1": ("befor", "before")},
+    "operations/": {
+        "goingon=1": ("goingon", "going_on"),
+        "going_on=2": ("going_on", "1 or 0"),
+        "before=1": ("before", "next"),
+    },
+    "operations/{operation}/": {
+        "verdct=done": ("verdct", "verdict"),
+        "verdict=dne": ("verdict", "done"),
+        "after=" + "9" * 40: ("after", "next"),
+    },
+    "views/": {"page=2": ("page", "no parameters")},
+    "tokens/": {"limt=2": ("limt", "limit")},
+    "": {"action=retry": ("action", "no parameters")},
+}
+
+
+def test_what_is_asked_and_is_not_known_is_refused_with_what_is_meant(
+    program: Program, world: dict[str, Any]
+) -> None:
+    wrong = []
+    for path, cases in LISTS.items():
+        address = f"/api/{path.format(**world)}"
+        assert program.get(address).status_code == 200, address
+        assert program.get(f"{address}?").status_code == 200
+        if "no parameters" not in str(cases):
+            for limit in ("0", "201", "-1", "x", "9" * 40, "1.5"):
+                cases = {**cases, f"limit={limit}": ("limit", "1 to 200")}
+            cases = {**cases, "limit=1&limit=2": ("limit", "twice")}
+        for query, (name, meant) in cases.items():
+            answer = program.get(f"{address}?{query}")
+            told = answer.json()
+            errors = told.get("errors", {"": [told.get("said", "")]})
+            found = meant in str(errors.get(name))
+            if (answer.status_code, told["error"], found) != (422, "invalid", True):
+                wrong.append((address, query, answer.status_code, told))
+    assert wrong == []
+    assert set(OfProcesses.model_fields) == {*Filters.names(), "before", "limit"}
+
+
+def test_nothing_hostile_that_is_asked_is_an_error_of_ours(
+    program: Program, world: dict[str, Any]
+) -> None:
+    names = {*OfProcesses.model_fields, "type", "key", "verdict", "tab", "order", "no"}
+    broken = []
+    for path in LISTS:
+        address = f"/api/{path.format(**world)}"
+        for text in HOSTILE:
+            value = quote(text, errors="surrogatepass")
+            for name in (*names, value):
+                answer = program.get(f"{address}?{name}={value}")
+                if answer.status_code not in (200, 422):
+                    broken.append((address, name, text[:20], answer.status_code))
+    for accept in ("application/problem+json;q*=x'y'z", "\x7f", "a/b;q=x", ",", "*/*"):
+        answer = program.get("/api/processes/?no=1", headers={"accept": accept})
+        assert answer["Content-Type"] == "application/json", accept
+    assert broken == []
+
+
+# Pages
+
+
+def test_every_list_is_read_a_page_at_a_time_to_its_end(
+    program: Program, operator: User, world: dict[str, Any]
+) -> None:
+    for number in range(4):
+        make_token(f"t{number}", 1, request=asked(operator))
+    rows = {
+        "processes/": ("processes", "process"),
+        "processes/?sort=oldest": ("processes", "process"),
+        "processes/{order}/": ("history", "revision"),
+        "events/?type=OrderCreated": ("events", "event"),
+        "failures/": ("failures", "newest"),
+        "failures/{cause}/": ("failures", "failure"),
+        "operations/": ("operations", "operation"),
+        "operations/?going_on=1": ("operations", "operation"),
+        "operations/{operation}/": ("items", "process"),
+        "tokens/": ("tokens", "token"),
+    }
+    several = 0
+    for path, (name, key) in rows.items():
+        address = f"/api/{path.format(**world)}"
+        joined = "&" if "?" in address else "?"
+        whole = program.get(f"{address}{joined}limit={MOST}").json()
+        assert whole["next"] is None, path
+        for limit in (1, 2):
+            found, following = list[Any](), f"{address}{joined}limit={limit}"
+            while following:
+                page = program.get(following).json()
+                assert len(page[name]) <= limit
+                found += page[name]
+                following = page["next"]
+            assert [row[key] for row in found] == [row[key] for row in whole[name]]
+        several += len(whole[name]) > 1
+    assert several >= 7
+
+
+# One process
+
+
+def test_one_process_is_told_with_its_data_its_result_and_its_history(
+    program: Program, world: dict[str, Any]
+) -> None:
+    order = ProcessInstance.objects.get(pk=world["order"])
+    told = program.get(f"/api/processes/{order.pk}/").json()
+    one, two = (
+        program.get(f"/api/processes/{world[name]}/").json() for name in ("one", "two")
+    )
+
+    assert told["data"] == order.data
+    assert told["result"] is None
+    assert (one["result"], two["result"]) == (1, {"work_0_0": 1, "work_0_1": 1})
+    newest, oldest = told["history"][0], told["history"][-1]
+    assert newest["revision"] == order.revision
+    assert (oldest["event"]["type"], oldest["revision"]) == ("OrderCreated", 1)
+    assert oldest["event"]["body"]["destination"] == "both"
+    commands = [one for row in told["history"] for one in row["commands"]]
+    assert {one["type"] for one in commands} >= {"RequestExternalCreation"}
+    lines = "\n".join(str(row) for row in told["history"])
+    assert "no exchange is configured" in lines
+
+
+def test_what_is_told_of_a_process_is_what_its_reader_may_see_on_its_page(
+    world: dict[str, Any],
+) -> None:
+    use, view = "use_accesstoken", "view_processinstance"
+    data = "view_data_processinstance"
+    people: dict[str, Callable[[], User]] = {
+        "all": lambda: person("all", use, view, data),
+        "no data": lambda: person("no-data", use, view),
+        "orders": lambda: let_see(person("orders", use), ORDERS, view),
+        "data of orders": lambda: let_see(person("more", use, view), ORDERS, data),
+        "nothing": lambda: person("nothing", use),
+    }
+    expected = {
+        "all": {"order": "data", "one": "data"},
+        "no data": {"order": "none", "one": "none"},
+        "orders": {"order": "none", "one": "403"},
+        "data of orders": {"order": "data", "one": "none"},
+        "nothing": {"order": "403", "one": "403"},
+    }
+    found: dict[str, dict[str, str]] = {}
+    for who, make in people.items():
+        user = make()
+        asking, reader = Program(user), Client()
+        reader.force_login(user)
+        found[who] = {}
+        for name in ("order", "one"):
+            place = f"/processes/{world[name]}/"
+            answer, page = asking.get(f"/api{place}"), reader.get(place)
+            assert answer.status_code == page.status_code, (who, name)
+            found[who][name] = str(answer.status_code)
+            if answer.status_code == 200:
+                told, text = answer.json(), answer.content.decode()
+                found[who][name] = "none" if told["data"] is None else "data"
+                bodies = [
+                    row["event"] and row["event"]["body"] for row in told["history"]
+                ]
+                values = [
+                    told["data"],
+                    *bodies,
+                    *(row["data"] for row in told["history"]),
+                ]
+                assert any(values) == (told["data"] is not None), (who, name)
+                shown = found[who][name] == "data" and name == "order"
+                assert ('"destination"' in text) == shown
+                assert ("Traceback" in text) <= (told["data"] is not None)
+    assert found == expected
+
+
+def test_a_reader_of_one_definition_is_told_of_no_other(world: dict[str, Any]) -> None:
+    ann = Program(
+        let_see(person("ann", "use_accesstoken"), ORDERS, "view_processinstance")
+    )
+    expected = {
+        f"processes/?definition={ORDERS}": 200,
+        "processes/?definition=helpdesk-lattice": 403,
+        "processes/": 403,
+        f"failures/?definition={ORDERS}": 200,
+        "failures/": 403,
+        "failures/{cause}/": 200,
+        "failures/none/": 403,
+        "operations/": 403,
+        "operations/{operation}/": 200,
+        f"operations/begin/?definition={ORDERS}": 200,
+        "operations/begin/?status=failed": 403,
+        "events/": 403,
+        "events/{event}/": 403,
+        "views/": 200,
+        "tokens/": 200,
+        "": 200,
+        "openapi.json": 200,
+        "docs/": 200,
+        "nothing/": 403,
+    }
+
+    answers = {path: ann.get(f"/api/{path.format(**world)}") for path in expected}
+
+    assert {path: one.status_code for path, one in answers.items()} == expected
+    assert answers["views/"].json() == {"views": []}
+    for path, answer in answers.items():
+        assert str(world["one"]) not in answer.content.decode(), path
+    for pk in (world["one"], uuid4()):
+        assert ann.say(f"/api/processes/{pk}/escalate/").status_code in (403, 404)
+
+
+@pytest.mark.usefixtures("secretive")
+def test_no_secret_is_told(filled: Filled, administrator: User) -> None:
+    program = Program(administrator)
+    for path in ("processes/", "events/?tab=all", "failures/"):
+        assert (
+            told(
+                content(
+                    program.get(
+                        f"/api/{path}?limit=200".replace("?tab=all?", "?tab=all&")
+                    )
+                )
+            )
+            == []
+        )
+    for pk in filled:
+        text = content(program.get(f"/api/processes/{pk}/"))
+        assert told(text) == []
+        assert MASK in text
+
+
+# Calls that create, and refusals
+
+
+def test_what_is_created_in_a_list_is_answered_with_201_or_202(
+    program: Program, world: dict[str, Any]
+) -> None:
+    typed = "/api/events/?type=ListedOnInternal"
+    key = str(uuid4())
+    event = {"event_id": "n-1", "field-order_id": "A-1"}
+    sent = program.say(typed, key=key, **event)
+    again = program.say(typed, key=key, **event)
+    assert (sent.status_code, again.status_code) == (202, 202)
+    assert sent.json()["receipt"] == again.json()["receipt"]
+    assert program.get(sent["Location"]).json()["id"] == "n-1"
+    assert program.say(typed, event_id="").status_code == 422
+
+    selected = f"status=failed&definition={ORDERS}&action=retry"
+    shown = program.get(f"/api/operations/begin/?{selected}").json()
+    given = {name: shown[name] for name in ("shown", "shown_at", "exact", "limits")}
+    begun = program.say(f"/api/operations/?{selected}", **given)
+    assert begun.status_code == 202
+    assert program.get(begun["Location"]).json()["action"] == "retry"
+
+    saved = program.say("/api/views/", name="mine", query="status=failed", reason=...)
+    assert saved.status_code == 201
+    assert "mine" in [row["name"] for row in program.get("/api/views/").json()["views"]]
+
+
+def test_a_refusal_is_a_problem_document_for_who_asks_for_one(
+    program: Program, world: dict[str, Any]
+) -> None:
+    address = f"/api/processes/{world['order']}/unpause/"
+    asks = {"accept": "application/json;q=0.5, application/problem+json"}
+    said = {"key": str(uuid4()), "reason": "x"}
+    refused = program.post(address, said, headers=asks)
+    invalid = program.get("/api/processes/?stauts=failed", headers=asks)
+    missing = Client().get("/api/", headers=asks)
+
+    assert refused.json() == {
+        "type": "about:blank",
+        "title": "Conflict",
+        "status": 409,
+        "detail": "It is not paused",
+        "instance": address,
+        "error": "refused",
+        "process": program.get(f"/api/processes/{world['order']}/").json()
+        and {
+            name: value
+            for name, value in program.get(f"/api/processes/{world['order']}/")
+            .json()
+            .items()
+            if name in ("process", "status", "step", "revision")
+        },
+    }
+    assert invalid.json()["errors"].keys() == {"stauts"}
+    assert missing["WWW-Authenticate"]
+    for answer in (refused, invalid, missing):
+        assert answer["Content-Type"] == "application/problem+json"
+        assert answer.json()["status"] == answer.status_code
+    plain = program.get("/api/processes/?stauts=failed")
+    assert plain["Content-Type"] == "application/json"
+    assert plain.json()["done"] is False
+
+
+def test_a_method_that_an_address_does_not_have_is_answered_with_those_it_has(
+    program: Program, world: dict[str, Any]
+) -> None:
+    expected = {
+        "": "GET, HEAD",
+        "processes/": "GET, HEAD",
+        "processes/{order}/": "GET, HEAD",
+        "processes/{order}/escalate/": "POST",
+        "events/": "GET, HEAD, POST",
+        "events/send/": "POST",
+        "operations/begin/": "GET, HEAD, POST",
+        "views/": "GET, HEAD, POST",
+    }
+    for path, allow in expected.items():
+        address = f"/api/{path.format(**world)}"
+        for method in (
+            "GET",
+            "HEAD",
+            "POST",
+            "PUT",
+            "DELETE",
+            "OPTIONS",
+            "TRACE",
+            "BREW",
+        ):
+            if method in allow.split(", "):
+                continue
+            wrong_tokens.forget()
+            answer = program.generic(method, address)
+            assert (answer.status_code, answer["Allow"]) == (405, allow), (method, path)
+            assert Client().generic(method, address).status_code == 401
+    head = program.head("/api/processes/?no=1")
+    assert head.status_code == 422
