@@ -217,7 +217,7 @@ def operation(request: HttpRequest, pk: UUID) -> HttpResponse:
             "verdict": item.verdict,
             "detail": item.detail if item.process_id or events else None,
         }
-        for item, _target in found.items
+        for item, _target in found.rows
     ]
     facts = bulk_facts(row, request.user)
     return _page(request, "items", items, facts, after=found.older)

@@ -18,6 +18,7 @@ from monitoring.queries.counts import CAP, Capped, capped, grouped, uuid_of
 from monitoring.queries.event_search import EventFilters
 from monitoring.queries.graphs import running_plan
 from monitoring.queries.kept_events import LOOKED_AT, KeptEvent, look
+from monitoring.queries.paging import Page, page_by_key, page_of
 from monitoring.queries.selections import failures_of, unchanged
 from orchestrator.engine.operations import (
     Operation,
@@ -288,21 +289,17 @@ def _doubtful(processes: Iterable[ProcessInstance]) -> list[str]:
 # One operation
 
 
-@dataclass(frozen=True)
-class OperationPage:
-    """An operation with a page of its items.
+@dataclass(frozen=True, kw_only=True)
+class OperationPage(Page[tuple[BulkItem, Any]]):
+    """Items of an operation, each with its process or event, if that is still there.
 
     Args:
         operation: itself.
-        items: those of the page, each with its process or event, if that is still there.
         verdict: the verdict that they have; "" for any.
-        older: the key of the last one, where there are more.
     """
 
     operation: BulkOperation
-    items: list[tuple[BulkItem, Any]]
     verdict: str
-    older: int | None
 
     @property
     def numbers(self) -> list[tuple[str, int]]:
@@ -344,28 +341,25 @@ def operation_page(
     known = verdict in BulkVerdict.values
     if known:
         rows = rows.filter(verdict=verdict)
-    if after.isdecimal():
-        rows = rows.filter(pk__gt=int(after[:18]))
-    found = list(rows[: PAGE + 1])
-    shown = found[:PAGE]
+    page = page_by_key(rows, PAGE, after, ascending=True)
     processes = ProcessInstance.objects.select_related("definition")
     known_processes = processes.defer("data", "definition__graph").in_bulk(
-        [item.process_id for item in shown if item.process_id]
+        [item.process_id for item in page.rows if item.process_id]
     )
     events = InboxEvent.objects.defer("body").in_bulk(
-        [item.event_id for item in shown if item.event_id]
+        [item.event_id for item in page.rows if item.event_id]
     )
-    items: list[tuple[BulkItem, Any]] = [
+    items = [
         (
             item,
             known_processes.get(item.process_id)
             if item.process_id
             else events.get(item.event_id or 0),
         )
-        for item in shown
+        for item in page.rows
     ]
-    older = shown[-1].pk if len(found) > PAGE else None
-    return OperationPage(operation, items, verdict if known else "", older)
+    verdict = verdict if known else ""
+    return OperationPage(items, page.older, operation=operation, verdict=verdict)
 
 
 def newcomers(operation: BulkOperation) -> Capped | None:
@@ -407,20 +401,10 @@ def going_on_for(selection: str, about: Mapping[str, Any]) -> BulkOperation | No
 # All operations
 
 
-@dataclass(frozen=True)
-class OperationsPage:
-    """Operations, newest first, and the key of the next page."""
-
-    rows: list[BulkOperation]
-    older: str
-
-
-def operations_page(before: str = "", *, going_on: bool = False) -> OperationsPage:
-    """A page of the operations that there have been, or of those that go on or are halted."""
+def operations_page(before: str = "", *, going_on: bool = False) -> Page[BulkOperation]:
+    """A page of the operations that there have been, newest first, or of those that go on or are halted."""
     rows = BulkOperation.objects.open() if going_on else BulkOperation.objects.all()
     rows = rows.order_by("-pk")
     with suppress(ValueError):
         rows = rows.filter(pk__lt=UUID(before)) if before else rows
-    found = list(rows[: PAGE + 1])
-    older = str(found[PAGE - 1].pk) if len(found) > PAGE else ""
-    return OperationsPage(found[:PAGE], older)
+    return page_of(list(rows[: PAGE + 1]), PAGE)

@@ -1,12 +1,11 @@
 """The events page: those that no process took, and those still waiting for one."""
 
-from dataclasses import dataclass
-
 from django.db.models import Q, QuerySet
 
 from monitoring.queries.among import among
 from monitoring.queries.counts import CAP, FEW, Capped, each_capped
 from monitoring.queries.definition_name import definition_name
+from monitoring.queries.paging import Page, number_in, page_of
 from orchestrator.models import InboxEvent
 from orchestrator.models.inbox_event import PROBLEMS
 
@@ -19,20 +18,10 @@ SOURCES = 200
 TABS = (*PROBLEMS, "parked")
 
 
-@dataclass(frozen=True)
-class EventPage:
-    """One tab's events, newest first, the key of the next page, and the number on each tab."""
-
-    tab: str
-    rows: list[InboxEvent]
-    older: int | None
-    tabs: list[tuple[str, Capped]]
-
-
 def event_page(
     tab: str, before: str = "", q: str = "", definition: str = ""
-) -> EventPage:
-    """A page of one tab; the tab "all" holds everything that needs a person.
+) -> Page[InboxEvent]:
+    """A page of one tab, newest first; the tab "all" holds everything that needs a person.
 
     Those for processes of one definition are looked for among the newest.
     """
@@ -40,13 +29,12 @@ def event_page(
     for rows in _parts(tab, definition):
         if q:
             rows = rows.filter(Q(event_id=q) | Q(correlation_key=q) | Q(type=q))
-        if before.isdecimal():
-            rows = rows.filter(pk__lt=int(before[:18]))
+        if (key := number_in(before)) is not None:
+            rows = rows.filter(pk__lt=key)
         keys = rows.order_by("-pk").values_list("pk", flat=True)
         found.update(keys[: PAGE + 1])
-    ordered = sorted(found, reverse=True)
-    older = ordered[PAGE - 1] if len(ordered) > PAGE else None
-    return EventPage(tab, shown(ordered[:PAGE]), older, tabs(definition))
+    page = page_of(sorted(found, reverse=True), PAGE, int)
+    return page.of(shown(page.rows))
 
 
 def shown(keys: list[int]) -> list[InboxEvent]:

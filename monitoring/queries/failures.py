@@ -29,6 +29,7 @@ from monitoring.queries.counts import (
 )
 from monitoring.queries.definition_name import definition_name
 from monitoring.queries.handled import Marking, handled_causes, handling_of, inbox
+from monitoring.queries.paging import Page, number_in, page_of
 from monitoring.queries.trends import Trend, trends
 from orchestrator.models import Definition, Incident
 
@@ -70,12 +71,10 @@ class AlikeFailures:
 
 
 @dataclass(frozen=True)
-class GroupPage:
-    """Groups in an order, the key of the next page of the newest first, and whether there are others besides."""
+class GroupPage(Page[AlikeFailures]):
+    """Groups in an order, and whether there are others besides, which only the newest first lead to."""
 
-    rows: list[AlikeFailures]
-    order: str
-    older: int | None = None
+    order: str = "newest"
     more: bool = False
 
 
@@ -149,7 +148,7 @@ def failure_groups(
         definition: "" for all.
     """
     order = order if order in ORDERS else "newest"
-    edge = int(before[:18]) if before.isdecimal() and order == "newest" else None
+    edge = number_in(before) if order == "newest" else None
     newest = _newest_by_cause(definition, edge)
     if order == "newest":
         wanted = sorted(newest.values(), reverse=True)[: PAGE + 1]
@@ -158,10 +157,10 @@ def failure_groups(
         numbers = _numbers(newest, newest.values())
         ranked = sorted(newest.items(), key=lambda of: (-numbers[of[0]], -of[1]))
         wanted = [key for _, key in ranked[: PAGE + 1]]
-    more, shown = len(wanted) > PAGE, wanted[:PAGE]
-    groups = with_trends(_groups(shown, numbers))
-    older = shown[-1] if more and order == "newest" else None
-    return GroupPage(groups, order, older, more)
+    page = page_of(wanted, PAGE, int)
+    older = page.older if order == "newest" else ""
+    groups = with_trends(_groups(page.rows, numbers))
+    return GroupPage(groups, older, order=order, more=bool(page.older))
 
 
 def handled_groups(definition: str = "") -> list[AlikeFailures]:

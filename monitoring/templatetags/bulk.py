@@ -113,7 +113,7 @@ def begin_bulk(
 @register.inclusion_tag("monitoring/parts/begin.html", takes_context=True)
 def begin_on_events(context: Context, name: str) -> dict[str, Any]:
     """The same for the events that their page shows."""
-    filters = EventFilters(verdict=context["page"].tab)
+    filters = EventFilters(verdict=context["tab"])
     if context["looking"]:
         filters = context["filters"]
     return begin_bulk(context, name, None, of="events", **filters.parameters())

@@ -25,13 +25,13 @@ from monitoring.access import (
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.bulk_form import BulkForm
 from monitoring.buttons import Button, Dialog
-from monitoring.chips import Chip
 from monitoring.masking import about_told, sees_data
 from monitoring.open_pages import by_script
 from monitoring.places import NO_CAUSE
 from monitoring.queries import bulk as queries
-from monitoring.queries.event_search import LABELS, PARAMETERS, EventFilters
+from monitoring.queries.event_search import EventFilters
 from monitoring.queries.instances.filters import Filters
+from monitoring.queries.search import Chip
 from monitoring.queries.selections import filters_of, known_filters
 from monitoring.spoken import spoken
 from monitoring.views.operations import plain, shown
@@ -165,7 +165,7 @@ def selected(request: HttpRequest) -> tuple[str, dict[str, str]]:
     if given.get("of") == "events" or "verdict" in given:
         if not request.user.has_perm(EVENTS):
             raise Http404
-        _refuse_all_but(given, "of", *PARAMETERS.values())
+        _refuse_all_but(given, "of", *EventFilters.names().values())
         return "events", EventFilters.from_query(given).parameters()
     _refuse_all_but(given, *Filters.names())
     filters = Filters.from_query(given, request.user).by_name()
@@ -183,16 +183,16 @@ def _chips(selection: str, about: Mapping[str, Any]) -> list[Chip]:
     What its reader may not see is named without its value.
     """
     told = {name: value for name, value in about.items() if value is not None}
-    labels = {**LABELS, "where": _("Data")}
+    labels = {**EventFilters.LABELS, "where": Filters.LABELS["where"]}
     untold = [
-        Chip(labels.get(name, name), _("not yours to see"), "")
+        Chip(labels.get(name, name), _("not yours to see"))
         for name in about
         if name not in told
     ]
     if selection == "events":
         return EventFilters.from_query(told).chips() + untold
-    others = told.keys() - Filters.names() if selection == "processes" else ()
-    return [Chip(name, told[name], "") for name in sorted(others)] + untold
+    others = told.keys() - Filters.names().keys() if selection == "processes" else ()
+    return [Chip(name, told[name]) for name in sorted(others)] + untold
 
 
 def _refuse_all_but(given: QueryDict, *names: str) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Q, QuerySet
-from django.utils import timezone
 
 from monitoring.queries.audit.entry import AuditEntry
 from monitoring.queries.audit.filters import NOT_BY_INDEX, AuditFilters
+from monitoring.queries.looks import bounded
+from monitoring.queries.paging import Page, page_of, place_in, written
 from orchestrator.models import (
     OperatorAction,
 )
@@ -23,26 +23,21 @@ Place = tuple[datetime, int]
 """Where a row stands in the list: its time and its key."""
 
 
-@dataclass(frozen=True)
-class AuditPage:
-    """Entries newest first, and where the next page starts; "" where there is none."""
-
-    entries: list[AuditEntry]
-    older: str = ""
-    first: bool = True
-
-
-def audit_page(filters: AuditFilters, before: str = "") -> AuditPage:
+def audit_page(filters: AuditFilters, before: str = "") -> Page[AuditEntry]:
     """The page that starts below a place, or the newest.
 
     It has fewer entries than there are when they lie far apart: the next page goes on from where it stopped looking.
     """
     place = _place(before)
     rows, edge = _newest(filters, PAGE + 1, place)
-    more = len(rows) > PAGE
-    end = (rows[PAGE - 1].at, rows[PAGE - 1].pk) if more else edge
-    entries = [AuditEntry(row) for row in rows[:PAGE]]
-    return AuditPage(entries, _written(end) if end else "", place is None)
+    entries = [AuditEntry(row) for row in rows]
+    return page_of(
+        entries,
+        PAGE,
+        lambda entry: written(entry.row.at, entry.row.pk),
+        edge=written(*edge) if edge else "",
+        first=place is None,
+    )
 
 
 def batches(filters: AuditFilters, size: int = 500) -> Iterator[list[AuditEntry]]:
@@ -71,11 +66,8 @@ def _newest(
     looked_for = filters.looked_for()
     if not looked_for:
         return list(_shown(rows).order_by(*order)[:number]), None
-    keys = rows.order_by(*order)
-    among = keys.values("pk")[:LOOKED_AT]
-    found = OperatorAction.objects.filter(looked_for, pk__in=among)
-    last = keys.values_list("at", "pk")[LOOKED_AT - 1 : LOOKED_AT]
-    return list(_shown(found).order_by(*NOT_BY_INDEX)[:number]), next(iter(last), None)
+    found, edge = bounded(rows.order_by(*order), looked_for, ("at", "pk"), LOOKED_AT)
+    return list(_shown(found).order_by(*NOT_BY_INDEX)[:number]), edge
 
 
 def _shown(rows: QuerySet[OperatorAction]) -> QuerySet[OperatorAction]:
@@ -83,16 +75,8 @@ def _shown(rows: QuerySet[OperatorAction]) -> QuerySet[OperatorAction]:
     return found.defer("instance__definition__graph", "instance__data", "event__body")
 
 
-def _written(place: Place) -> str:
-    at, pk = place
-    return f"{at.timestamp():.6f}-{pk}"
-
-
 def _place(text: str) -> Place | None:
-    at, _dash, pk = text.rpartition("-")
-    try:
-        return datetime.fromtimestamp(
-            float(at), tz=timezone.get_default_timezone()
-        ), int(pk[:18])
-    except (ValueError, OverflowError, OSError):
-        return None
+    match place_in(text):
+        case [[datetime() as at], key]:
+            return at, key
+    return None

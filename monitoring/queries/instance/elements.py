@@ -15,6 +15,7 @@ from django.db.models.functions import Cast, Left, Right
 
 from monitoring.masking import MASK, masked_text
 from monitoring.queries.counts import MANY, grouped
+from monitoring.queries.paging import Page
 from orchestrator import secret_names
 from orchestrator.definition.secrets import Secrets
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
@@ -113,14 +114,12 @@ class SplitPart:
     width: int
 
 
-@dataclass(frozen=True)
-class ElementPage:
-    """Some elements of a map, and how the whole map stands.
+@dataclass(frozen=True, kw_only=True)
+class ElementPage(Page[StepRun]):
+    """Some elements of a map in the order of their numbers, and how the whole map stands.
 
     Args:
         head: the visit of the map.
-        rows: elements in the order of their numbers.
-        older: where the next page starts; "" where there is none.
         looked_to: the number up to which was looked for them, where that is not all of them.
         visits: how often the map was visited.
         parts: how many elements have which status.
@@ -128,8 +127,6 @@ class ElementPage:
     """
 
     head: StepRun
-    rows: list[StepRun]
-    older: str
     looked_to: int | None
     visits: int
     parts: list[SplitPart]
@@ -173,7 +170,15 @@ def element_page(
         looked_to = None
     parts = list(_split(head))
     rows = [discreet(run, secrets) for run in rows]
-    return ElementPage(head, rows, older, looked_to, visits, parts, filters)
+    return ElementPage(
+        rows,
+        older,
+        head=head,
+        looked_to=looked_to,
+        visits=visits,
+        parts=parts,
+        filters=filters,
+    )
 
 
 def element_batches(

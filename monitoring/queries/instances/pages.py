@@ -1,7 +1,7 @@
 """Pages of the list of instances, by key, and rows that stay where they are."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 from uuid import UUID
@@ -12,9 +12,8 @@ from monitoring.queries.counts import grouped, uuid_of
 from monitoring.queries.instances.arm import LOOKED_AT
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.ranking import ranked
-from orchestrator.models import (
-    ProcessInstance,
-)
+from monitoring.queries.paging import Page
+from orchestrator.models import ProcessInstance
 from orchestrator.models.process_instance import ProcessInstanceQuerySet
 
 PAGE = 50
@@ -25,23 +24,17 @@ BATCH = 500
 
 
 @dataclass(frozen=True)
-class ListPage:
-    """Rows newest first, and the keys from which the pages beside it start.
+class ListPage(Page[ProcessInstance]):
+    """Rows newest first.
 
     Args:
-        rows: those.
-        older: the key from which the next page goes on; "" where this is the last one.
-        first: whether it is the newest page.
         gone: which of the rows match no longer.
         new: how many match that are not shown.
         looked_at: among how many the rows were looked for where the looking stopped; 0 where all were looked at.
         unsorted: whether more match than are sorted by a column.
     """
 
-    rows: list[ProcessInstance]
-    older: str = ""
-    first: bool = True
-    gone: frozenset[UUID] = field(default_factory=frozenset)
+    gone: frozenset[UUID] = frozenset()
     new: int = 0
     looked_at: int = 0
     unsorted: bool = False
