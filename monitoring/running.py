@@ -12,7 +12,6 @@ from django.utils.translation import ngettext
 
 from monitoring.pulse import Beat
 from monitoring.queries.board import Board
-from monitoring.queries.headline import LATE, NO_SWEEP
 from monitoring.queries.machinery import Machinery, ServedQueue
 
 ICONS = {"well": "done", "bad": "failed", "late": "escalated", "unknown": "not_taken"}

@@ -16,9 +16,10 @@ from django.db.models import Exists, OuterRef, QuerySet
 from monitoring.queries.causes import open_of_cause
 from monitoring.queries.counts import CAP, Capped, capped, grouped, uuid_of
 from monitoring.queries.event_search import EventFilters
-from monitoring.queries.graphs import running_plan
+from monitoring.queries.graphs import vertex_of
 from monitoring.queries.kept_events import LOOKED_AT, KeptEvent, look
 from monitoring.queries.paging import Page, page_by_key, page_of
+from monitoring.queries.processes import in_order, processes
 from monitoring.queries.selections import failures_of, unchanged
 from orchestrator.engine.operations import (
     Operation,
@@ -232,9 +233,7 @@ def _of_processes(
     user: Any,
 ) -> BulkPreview:
     standing = _sorted(standing)
-    rows = ProcessInstance.objects.select_related("definition", "owner")
-    known = rows.defer("data", "definition__graph").in_bulk(keys)
-    shown = [known[key] for key in keys if key in known]
+    shown = in_order(processes("owner", data=False), keys)
     why = {pk: said[operation.name] for pk, said in refusals(shown, user).items()}
     found = {pk: reason for pk, reason in why.items() if reason}
     doubtful = _doubtful(shown) if operation.name == "retry" else ()
@@ -271,16 +270,15 @@ def _sorted(standing: Iterable[Standing]) -> list[Standing]:
     return sorted(standing, key=lambda one: (-one.number, one.name, one.step))[:GROUPS]
 
 
-def _doubtful(processes: Iterable[ProcessInstance]) -> list[str]:
+def _doubtful(some: Iterable[ProcessInstance]) -> list[str]:
     """The failed steps of processes that are declared as not to be repeated without a person."""
-    by_key = {one.pk: one for one in processes}
+    by_key = {one.pk: one for one in some}
     failed = StepRun.objects.filter(
         instance__in=list(by_key), finished_at=None, status=StepStatus.FAILED
     )
     found: set[str] = set()
     for pk, node in failed.values_list("instance_id", "node"):
-        plan = running_plan(by_key[pk].definition)
-        vertex = plan.vertices.get(node) if plan else None
+        vertex = vertex_of(by_key[pk].definition, node)
         if vertex is not None and not vertex.step.policy.idempotent:
             found.add(node)
     return sorted(found)
@@ -334,16 +332,15 @@ class OperationPage(Page[tuple[BulkItem, Any]]):
 
 
 def operation_page(
-    operation: BulkOperation, verdict: str = "", after: str = ""
+    operation: BulkOperation, verdict: str = "", after: str = "", size: int = 0
 ) -> OperationPage:
     """A page of an operation's items, in the order in which they were frozen."""
     rows = operation.items.order_by("pk")
     known = verdict in BulkVerdict.values
     if known:
         rows = rows.filter(verdict=verdict)
-    page = page_by_key(rows, PAGE, after, ascending=True)
-    processes = ProcessInstance.objects.select_related("definition")
-    known_processes = processes.defer("data", "definition__graph").in_bulk(
+    page = page_by_key(rows, size or PAGE, after, ascending=True)
+    known_processes = processes(data=False).in_bulk(
         [item.process_id for item in page.rows if item.process_id]
     )
     events = InboxEvent.objects.defer("body").in_bulk(
@@ -401,10 +398,13 @@ def going_on_for(selection: str, about: Mapping[str, Any]) -> BulkOperation | No
 # All operations
 
 
-def operations_page(before: str = "", *, going_on: bool = False) -> Page[BulkOperation]:
+def operations_page(
+    before: str = "", *, going_on: bool = False, size: int = 0
+) -> Page[BulkOperation]:
     """A page of the operations that there have been, newest first, or of those that go on or are halted."""
     rows = BulkOperation.objects.open() if going_on else BulkOperation.objects.all()
     rows = rows.order_by("-pk")
     with suppress(ValueError):
         rows = rows.filter(pk__lt=UUID(before)) if before else rows
-    return page_of(list(rows[: PAGE + 1]), PAGE)
+    size = size or PAGE
+    return page_of(list(rows[: size + 1]), size)

@@ -112,12 +112,13 @@ class EventFilters(Search):
         return rows
 
 
-def search(filters: EventFilters, before: str = "") -> Page[InboxEvent]:
+def search(filters: EventFilters, before: str = "", size: int = 0) -> Page[InboxEvent]:
     """A page of the events that match, newest first; fewer than there are where they lie far apart."""
     keys = filters.found().order_by("-pk").values_list("pk", flat=True)
     if (place := number_in(before)) is not None:
         keys = keys.filter(pk__lt=place)
-    looked_for, wanted = filters.looked_for(), PAGE + 1
+    size = size or PAGE
+    looked_for, wanted = filters.looked_for(), size + 1
 
     def keys_behind(edge: int | None, many: int) -> list[int]:
         # As values: of a statement within it a plan may look for the type first, among all there are.
@@ -128,7 +129,7 @@ def search(filters: EventFilters, before: str = "") -> Page[InboxEvent]:
 
     most = LOOKED_AT if looked_for else wanted
     found, edge = first_matching(wanted, most, keys_behind, matching)
-    page = page_of(found, PAGE, int, edge=str(edge or ""))
+    page = page_of(found, size, int, edge=str(edge or ""))
     return page.of(shown(page.rows))
 
 

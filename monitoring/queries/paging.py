@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
@@ -71,6 +71,22 @@ def page_by_key(
     if key is not None:
         rows = rows.filter(**{"pk__gt" if ascending else "pk__lt": key})
     return page_of(list(rows[: size + 1]), size, first=key is None)
+
+
+def every_page(read: Callable[[str], Page[Row]]) -> Iterator[list[Row]]:
+    """The rows of a whole list, some at a time; each page is read when the one before has been taken.
+
+    Args:
+        read: gives the page that goes on from a key; the first one for "".
+    """
+    before = ""
+    while True:
+        page = read(before)
+        if page.rows:
+            yield page.rows
+        if not page.older:
+            return
+        before = page.older
 
 
 def number_in(text: str, digits: int = 18) -> int | None:

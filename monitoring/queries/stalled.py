@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from monitoring.queries.counts import MARK, ForEach, grouped
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.paging import Page, number_in
+from monitoring.queries.processes import in_order, processes
 from monitoring.statuses import look
 from orchestrator.engine.operations import Circumstances, on_processes, sleeping_work
 from orchestrator.models import (
@@ -137,9 +138,7 @@ def stalled_page(user: Any, definition: str = "", after: str = "") -> StalledPag
     known.sort(key=lambda one: (one.changed_at, one.pk))
     begin = number_in(after, 9) or 0
     keys = [one.pk for one in known[begin : begin + PAGE]]
-    rows = ProcessInstance.objects.select_related("definition", "owner")
-    found = rows.defer("definition__graph", "data").in_bulk(keys)
-    shown = [found[key] for key in keys if key in found]
+    shown = in_order(processes("owner", data=False), keys)
     why, open_runs = _why_not(shown, user), _open_visits(keys)
     asleep = _asleep(keys, {one.pk: labels_of(one.definition) for one in shown})
     older = str(begin + PAGE) if len(known) > begin + PAGE else ""

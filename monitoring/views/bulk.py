@@ -78,21 +78,20 @@ def begin(request: HttpRequest) -> HttpResponse:
     given = request.POST if request.method == "POST" else None
     form = BulkForm(operation, given, user=request.user)
     if given is None:
-        return _asking(request, operation, selection, about, form, "")
+        return _asking(request, operation, selection, about, form)
     done = begun(request, form, selection, about)
     if done.done:
         return redirect(done.leads_to)
-    answer = _asking(request, operation, selection, about, form, str(done.text))
-    answer.status_code = done.status
-    return answer
+    said, status = str(done.text), done.status
+    return _asking(request, operation, selection, about, form, said, status)
 
 
 def begun(
     request: HttpRequest, form: BulkForm, selection: str, about: Mapping[str, Any]
 ) -> ActionAnswer:
     """What becomes of a form that begins an operation on many."""
-    if problem := _problem(form):
-        return ActionAnswer.invalid(form, problem)
+    if not form.is_valid():
+        return ActionAnswer.invalid(form, form.first_mistake)
     try:
         operation = start_bulk(
             form.wanted(selection, about), request=form.asked(request)
@@ -103,22 +102,14 @@ def begun(
     return ActionAnswer(start_bulk.done, leads_to=place)
 
 
-def _problem(form: BulkForm) -> str:
-    """The first thing that is wrong with a form; "" if nothing is."""
-    if form.is_valid():
-        return ""
-    name, errors = next(iter(form.errors.items()))
-    label = form.fields[name].label if name in form.fields else ""
-    return f"{label}: {errors[0]}" if label else str(errors[0])
-
-
 def _asking(
     request: HttpRequest,
     operation: Operation,
     selection: str,
     about: Mapping[str, Any],
     form: BulkForm,
-    refusal: str,
+    refusal: str = "",
+    status: int = 200,
 ) -> HttpResponse:
     narrows = SELECTIONS[selection].narrows(about)
     filters = filters_of(about) if selection == "processes" else None
@@ -131,6 +122,7 @@ def _asking(
     return page(
         request,
         "begin_operation",
+        status=status,
         operation=operation,
         others=[
             (one, _address(request, one.name))

@@ -35,16 +35,18 @@ def _without_volume(request: HttpRequest) -> str:
     return f"{query.urlencode()}&" if query else ""
 
 
-def events_context(request: HttpRequest, definition: str = "") -> dict[str, Any]:
+def events_context(
+    request: HttpRequest, definition: str = "", size: int = 0
+) -> dict[str, Any]:
     """What the templates of the list need."""
     query, filters = request.GET, EventFilters.from_query(request.GET)
     before = query.get("before", "")
     looking = bool(filters.parameters()) and "tab" not in query
     tab = "" if looking else query.get("tab", "all")
     shown = (
-        search(filters, before)
+        search(filters, before, size)
         if looking
-        else event_page(tab, before, filters.q, definition)
+        else event_page(tab, before, filters.q, definition, size)
     )
     return {
         "page": shown,

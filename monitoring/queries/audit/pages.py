@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 from monitoring.queries.audit.entry import AuditEntry
 from monitoring.queries.audit.filters import NOT_BY_INDEX, AuditFilters
 from monitoring.queries.looks import bounded
-from monitoring.queries.paging import Page, page_of, place_in, written
+from monitoring.queries.paging import Page, every_page, page_of, place_in, written
 from orchestrator.models import (
     OperatorAction,
 )
@@ -23,17 +23,19 @@ Place = tuple[datetime, int]
 """Where a row stands in the list: its time and its key."""
 
 
-def audit_page(filters: AuditFilters, before: str = "") -> Page[AuditEntry]:
+def audit_page(
+    filters: AuditFilters, before: str = "", size: int = 0
+) -> Page[AuditEntry]:
     """The page that starts below a place, or the newest.
 
     It has fewer entries than there are when they lie far apart: the next page goes on from where it stopped looking.
     """
-    place = _place(before)
-    rows, edge = _newest(filters, PAGE + 1, place)
+    place, size = _place(before), size or PAGE
+    rows, edge = _newest(filters, size + 1, place)
     entries = [AuditEntry(row) for row in rows]
     return page_of(
         entries,
-        PAGE,
+        size,
         lambda entry: written(entry.row.at, entry.row.pk),
         edge=written(*edge) if edge else "",
         first=place is None,
@@ -42,17 +44,7 @@ def audit_page(filters: AuditFilters, before: str = "") -> Page[AuditEntry]:
 
 def batches(filters: AuditFilters, size: int = 500) -> Iterator[list[AuditEntry]]:
     """All that match, newest first, in parts: each is read by itself, so that none is held open for a slow reader."""
-    place: Place | None = None
-    while True:
-        rows, edge = _newest(filters, size, place)
-        if rows:
-            yield [AuditEntry(row) for row in rows]
-        if len(rows) == size:
-            place = (rows[-1].at, rows[-1].pk)
-        elif edge is not None:
-            place = edge
-        else:
-            return
+    return every_page(lambda before: audit_page(filters, before, size))
 
 
 def _newest(

@@ -9,6 +9,7 @@ from typing import Any
 
 from monitoring.queries.counts import Capped, each_capped
 from monitoring.queries.paging import Page, page_of, place_in, written
+from monitoring.queries.processes import in_order
 from monitoring.queries.waits.filters import (
     DUES,
     Place,
@@ -70,14 +71,12 @@ def same_waits(
     """
     keys = [int(key) for key in shown if key.isdecimal() and len(key) < 19]
     rows = StepRun.objects.filter(**{"instance__name": within} if within else {})
-    known = read(rows).in_bulk(keys)
     gone = frozenset(keys) - filters.matches(keys)
     new = 0
     if not after:
         now, _edge = _first(filters, PAGE, None)
         new = len({run.pk for run in now} - set(keys))
-    runs = [known[key] for key in keys if key in known]
-    return WaitPage(waits_of(runs), gone=gone, new=new)
+    return WaitPage(waits_of(in_order(read(rows), keys)), gone=gone, new=new)
 
 
 def tallies(shown: WaitFilters, within: str = "") -> list[WaitTally]:
