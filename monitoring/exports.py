@@ -16,7 +16,7 @@ from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpRespons
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 
-from monitoring.queries.search import Search
+from monitoring.queries.lists import Search
 
 FORMULA = (*"=+-@\t\r\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """How a cell begins that a spreadsheet would compute: the signs, and their full-width forms."""

@@ -23,15 +23,15 @@ from monitoring.queries.counts import (
     once,
 )
 from monitoring.queries.decisions import asked
-from monitoring.queries.definition_name import definition_name
 from monitoring.queries.events import overdue_events, with_verdict
 from monitoring.queries.failures import names_of, open_of
 from monitoring.queries.handled import handled_causes, inbox
 from monitoring.queries.health import Health
 from monitoring.queries.instances.filters import Filters
-from monitoring.queries.overdue import overdue_visits
 from monitoring.queries.problems import LISTED, Problem
+from monitoring.queries.processes import definition_name
 from monitoring.queries.stalled import stalled_by_definition
+from monitoring.queries.timeouts import overdue_visits
 from orchestrator.models import InboxEvent, ProcessInstance, Status, StepRun
 from orchestrator.models.inbox_event import PROBLEMS
 

@@ -18,7 +18,7 @@ from monitoring.queries.counts import CAP, Capped, capped, grouped, uuid_of
 from monitoring.queries.event_search import EventFilters
 from monitoring.queries.graphs import vertex_of
 from monitoring.queries.kept_events import LOOKED_AT, KeptEvent, look
-from monitoring.queries.paging import Page, page_by_key, page_of
+from monitoring.queries.lists import KeyedPage, page_by_key, page_of
 from monitoring.queries.processes import in_order, processes
 from monitoring.queries.selections import failures_of, unchanged
 from orchestrator.engine.operations import (
@@ -288,7 +288,7 @@ def _doubtful(some: Iterable[ProcessInstance]) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OperationPage(Page[tuple[BulkItem, Any]]):
+class OperationPage(KeyedPage[tuple[BulkItem, Any]]):
     """Items of an operation, each with its process or event, if that is still there.
 
     Args:
@@ -400,7 +400,7 @@ def going_on_for(selection: str, about: Mapping[str, Any]) -> BulkOperation | No
 
 def operations_page(
     before: str = "", *, going_on: bool = False, size: int = 0
-) -> Page[BulkOperation]:
+) -> KeyedPage[BulkOperation]:
     """A page of the operations that there have been, newest first, or of those that go on or are halted."""
     rows = BulkOperation.objects.open() if going_on else BulkOperation.objects.all()
     rows = rows.order_by("-pk")

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 from monitoring.queries.counts import CAP
 from monitoring.queries.graphs import choices_of, graph_of
-from monitoring.queries.paging import Page, page_by_key
+from monitoring.queries.lists import KeyedPage, page_by_key
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 
 PAGE = 50
@@ -36,7 +36,7 @@ def asked(definition: str = "") -> QuerySet[StepRun]:
     return rows.filter(pk__in=oldest, instance__name=definition)
 
 
-def decision_page(after: str = "", definition: str = "") -> Page[Question]:
+def decision_page(after: str = "", definition: str = "") -> KeyedPage[Question]:
     """A page of the questions, the longest waiting first."""
     rows = asked(definition).select_related("instance__definition").order_by("pk")
     rows = rows.defer("instance__definition__graph")

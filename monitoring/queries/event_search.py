@@ -17,9 +17,8 @@ from monitoring.queries.days import between_days, day_of, midnight, wrong_days
 from monitoring.queries.events import received_as, shown
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.keys_by_time import first_since
+from monitoring.queries.lists import KeyedPage, Search, number_in, page_of
 from monitoring.queries.looks import first_matching
-from monitoring.queries.paging import Page, number_in, page_of
-from monitoring.queries.search import Search
 from monitoring.statuses import look
 from orchestrator.models import Checkpoint, InboxEvent, ProcessInstance, Verdict
 from orchestrator.models.inbox_event import PROBLEMS
@@ -112,7 +111,9 @@ class EventFilters(Search):
         return rows
 
 
-def search(filters: EventFilters, before: str = "", size: int = 0) -> Page[InboxEvent]:
+def search(
+    filters: EventFilters, before: str = "", size: int = 0
+) -> KeyedPage[InboxEvent]:
     """A page of the events that match, newest first; fewer than there are where they lie far apart."""
     keys = filters.found().order_by("-pk").values_list("pk", flat=True)
     if (place := number_in(before)) is not None:

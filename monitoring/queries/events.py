@@ -4,9 +4,9 @@ from django.db.models import Q, QuerySet
 
 from monitoring.queries.among import among
 from monitoring.queries.counts import CAP, FEW, Capped, each_capped
-from monitoring.queries.definition_name import definition_name
 from monitoring.queries.distinct import different
-from monitoring.queries.paging import Page, number_in, page_of
+from monitoring.queries.lists import KeyedPage, number_in, page_of
+from monitoring.queries.processes import definition_name
 from orchestrator.models import InboxEvent
 from orchestrator.models.inbox_event import PROBLEMS
 
@@ -21,7 +21,7 @@ TABS = (*PROBLEMS, "parked")
 
 def event_page(
     tab: str, before: str = "", q: str = "", definition: str = "", size: int = 0
-) -> Page[InboxEvent]:
+) -> KeyedPage[InboxEvent]:
     """A page of one tab, newest first; the tab "all" holds everything that needs a person.
 
     Those for processes of one definition are looked for among the newest.

@@ -19,7 +19,7 @@ from monitoring.queries.failures import (
     AlikeFailures,
     with_processes,
 )
-from monitoring.queries.paging import Page, page_by_key
+from monitoring.queries.lists import KeyedPage, page_by_key
 from orchestrator.models import Incident, ProcessInstance
 
 LARGE = 10_000
@@ -64,7 +64,7 @@ class Compared:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MembersPage(Page[Incident]):
+class MembersPage(KeyedPage[Incident]):
     """The failures of a group, newest first.
 
     Args:

@@ -26,10 +26,10 @@ from monitoring.queries.counts import (
     capped,
     grouped,
 )
-from monitoring.queries.definition_name import definition_name
 from monitoring.queries.distinct import different
 from monitoring.queries.handled import Marking, handled_causes, handling_of, inbox
-from monitoring.queries.paging import Page, number_in, page_of
+from monitoring.queries.lists import KeyedPage, number_in, page_of
+from monitoring.queries.processes import definition_name
 from monitoring.queries.trends import Trend, trends
 from orchestrator.models import Definition, Incident
 
@@ -71,7 +71,7 @@ class AlikeFailures:
 
 
 @dataclass(frozen=True)
-class GroupPage(Page[AlikeFailures]):
+class GroupPage(KeyedPage[AlikeFailures]):
     """Groups in an order, and whether there are others besides, which only the newest first lead to."""
 
     order: str = "newest"

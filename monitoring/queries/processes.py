@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from django.db.models import Model, QuerySet
+from django.db.models import Model, OuterRef, QuerySet, Subquery
 
 from orchestrator.models import ProcessInstance
 from orchestrator.models.process_instance import ProcessInstanceQuerySet
@@ -22,6 +22,16 @@ def processes(*related: str, data: bool = True) -> ProcessInstanceQuerySet:
     """
     rows = ProcessInstance.objects.select_related("definition", *related)
     return rows.defer("definition__graph", *([] if data else ["data"]))
+
+
+def definition_name(process: str = "instance_id") -> Subquery:
+    """That of each row's process, asked of each: a join may be planned as a look at every process.
+
+    Args:
+        process: the row's column with the process id.
+    """
+    found = ProcessInstance.objects.filter(pk=OuterRef(process))
+    return Subquery(found.values("name")[:1])
 
 
 def in_order(rows: QuerySet[OneModel], keys: Iterable[Any]) -> list[OneModel]:

@@ -11,9 +11,9 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, Value
 
 from monitoring.queries.causes import open_of_cause
-from monitoring.queries.definition_name import definition_name
 from monitoring.queries.failures import PAGE, with_processes
-from monitoring.queries.paging import Page, place_in, written
+from monitoring.queries.lists import KeyedPage, place_in, written
+from monitoring.queries.processes import definition_name
 from orchestrator.models import Definition, Incident, OperatorAction
 
 LOOKED_AT = 1_000
@@ -43,7 +43,7 @@ class ResolvedGroup:
         return [self.last.message]
 
 
-def resolved_page(before: str = "", definition: str = "") -> Page[ResolvedGroup]:
+def resolved_page(before: str = "", definition: str = "") -> KeyedPage[ResolvedGroup]:
     """The groups that were resolved before a place, or last; those resolved last first.
 
     Args:
@@ -71,7 +71,7 @@ def resolved_page(before: str = "", definition: str = "") -> Page[ResolvedGroup]
     seen = end is None or looked_at[-1][1] == end[1]
     more = not seen or len(looked_at) == LOOKED_AT
     older = written(*end) if end and more else ""
-    return Page(list(_groups(newest.values(), numbers)), older)
+    return KeyedPage(list(_groups(newest.values(), numbers)), older)
 
 
 def _groups(keys: Iterable[int], numbers: Counter[str]) -> Iterable[ResolvedGroup]:

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 
 from monitoring.queries.counts import MARK, ForEach, grouped
 from monitoring.queries.graphs import labels_of
-from monitoring.queries.paging import Page, number_in
+from monitoring.queries.lists import KeyedPage, number_in
 from monitoring.queries.processes import in_order, processes
 from monitoring.statuses import look
 from orchestrator.engine.operations import Circumstances, on_processes, sleeping_work
@@ -64,7 +64,7 @@ class StalledProcess:
 
 
 @dataclass(frozen=True)
-class StalledPage(Page[StalledProcess]):
+class StalledPage(KeyedPage[StalledProcess]):
     """Those of a page, the longest still first, and how many there are in all."""
 
     number: int = 0

@@ -31,7 +31,7 @@ from monitoring.queries.graphs import labels_of
 from monitoring.queries.health import Health, health
 from monitoring.queries.instance.trouble import last_line
 from monitoring.queries.instances.filters import OLDEST, Filters
-from monitoring.queries.search import Search
+from monitoring.queries.lists import Search
 from monitoring.sharing import shared_part
 from monitoring.spoken import spoken
 from monitoring.statuses import look

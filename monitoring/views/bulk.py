@@ -31,7 +31,7 @@ from monitoring.places import NO_CAUSE
 from monitoring.queries import bulk as queries
 from monitoring.queries.event_search import EventFilters
 from monitoring.queries.instances.filters import Filters
-from monitoring.queries.search import Chip
+from monitoring.queries.lists import Chip
 from monitoring.queries.selections import filters_of, known_filters
 from monitoring.spoken import spoken
 from monitoring.views.operations import plain, shown

@@ -40,7 +40,7 @@ from monitoring.queries.instance.subprocess import opened_subprocess
 from monitoring.queries.instance.visits import RunFilters
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import batches
-from monitoring.queries.paging import number_in
+from monitoring.queries.lists import number_in
 from monitoring.queries.processes import processes
 from monitoring.queries.saved_views import views_for
 from monitoring.sharing import shared

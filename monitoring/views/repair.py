@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from monitoring.access import for_viewers_of_process
 from monitoring.actions import ActionAnswer
 from monitoring.queries.instance.repair import repair_page, with_secrets
-from monitoring.queries.paging import number_in
+from monitoring.queries.lists import number_in
 from monitoring.queries.processes import processes
 from monitoring.spoken import spoken
 from monitoring.views import operations

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy
 
 from monitoring.queries.audit.words import action_word
 from monitoring.queries.days import between_days, midnight, wrong_days
-from monitoring.queries.search import Search
+from monitoring.queries.lists import Search
 from monitoring.statuses import look
 from orchestrator.models import (
     OperatorAction,

@@ -9,8 +9,8 @@ from django.db.models import Q, QuerySet
 
 from monitoring.queries.audit.entry import AuditEntry
 from monitoring.queries.audit.filters import NOT_BY_INDEX, AuditFilters
+from monitoring.queries.lists import KeyedPage, every_page, page_of, place_in, written
 from monitoring.queries.looks import bounded
-from monitoring.queries.paging import Page, every_page, page_of, place_in, written
 from orchestrator.models import (
     OperatorAction,
 )
@@ -25,7 +25,7 @@ Place = tuple[datetime, int]
 
 def audit_page(
     filters: AuditFilters, before: str = "", size: int = 0
-) -> Page[AuditEntry]:
+) -> KeyedPage[AuditEntry]:
     """The page that starts below a place, or the newest.
 
     It has fewer entries than there are when they lie far apart: the next page goes on from where it stopped looking.

@@ -15,7 +15,7 @@ from django.db.models.functions import Cast, Left, Right
 
 from monitoring.masking import MASK, masked_text
 from monitoring.queries.counts import MANY, grouped
-from monitoring.queries.paging import Page
+from monitoring.queries.lists import KeyedPage
 from orchestrator import secret_names
 from orchestrator.definition.secrets import Secrets
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
@@ -115,7 +115,7 @@ class SplitPart:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ElementPage(Page[StepRun]):
+class ElementPage(KeyedPage[StepRun]):
     """Some elements of a map in the order of their numbers, and how the whole map stands.
 
     Args:

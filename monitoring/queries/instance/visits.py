@@ -24,8 +24,7 @@ from monitoring.queries.instance.elements import (
     element_text,
 )
 from monitoring.queries.instance.step_states import StepState, visit_status
-from monitoring.queries.paging import Page, number_in, page_by_key
-from monitoring.queries.search import Search
+from monitoring.queries.lists import KeyedPage, Search, number_in, page_by_key
 from orchestrator import secret_names
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 
@@ -111,7 +110,7 @@ class RunRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunPage(Page[RunRow]):
+class RunPage(KeyedPage[RunRow]):
     """Visits newest first, or elements of a map in their order."""
 
     filters: RunFilters

@@ -32,9 +32,9 @@ from monitoring.queries.doing import (
 )
 from monitoring.queries.graphs import named_step, step_of
 from monitoring.queries.instances.arm import NOT_BY_INDEX, Arm
-from monitoring.queries.overdue import overdue_visits
-from monitoring.queries.search import Search, clean
+from monitoring.queries.lists import Search, clean
 from monitoring.queries.stalled import stalled_processes
+from monitoring.queries.timeouts import overdue_visits
 from monitoring.statuses import look
 from orchestrator.models import (
     Definition,

@@ -12,7 +12,7 @@ from monitoring.queries.counts import grouped, uuid_of
 from monitoring.queries.instances.arm import LOOKED_AT
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.ranking import ranked
-from monitoring.queries.paging import Page, every_page
+from monitoring.queries.lists import KeyedPage, every_page
 from monitoring.queries.processes import in_order
 from orchestrator.models import ProcessInstance
 from orchestrator.models.process_instance import ProcessInstanceQuerySet
@@ -25,7 +25,7 @@ BATCH = 500
 
 
 @dataclass(frozen=True)
-class ListPage(Page[ProcessInstance]):
+class ListPage(KeyedPage[ProcessInstance]):
     """Rows newest first.
 
     Args:

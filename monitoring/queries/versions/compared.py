@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from monitoring.diagrams import DiagramState, Drawing, NodeState, drawing_of
 from monitoring.diagrams.sketch import Part
 from monitoring.queries.graphs import graph_of
-from monitoring.queries.paging import number_in
+from monitoring.queries.lists import number_in
 from orchestrator import registry
 from orchestrator.definition.difference import Difference, difference
 from orchestrator.definition.graph import Graph, Node

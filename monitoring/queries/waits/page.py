@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from monitoring.queries.counts import Capped, each_capped
-from monitoring.queries.paging import Page, page_of, place_in, written
+from monitoring.queries.lists import KeyedPage, page_of, place_in, written
 from monitoring.queries.processes import in_order
 from monitoring.queries.waits.filters import (
     DUES,
@@ -23,7 +23,7 @@ PAGE = 30
 
 
 @dataclass(frozen=True)
-class WaitPage(Page[Wait]):
+class WaitPage(KeyedPage[Wait]):
     """Waits, the least time left first.
 
     Args:
