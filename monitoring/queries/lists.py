@@ -174,13 +174,15 @@ def page_by_key(
     return page_of(list(rows[: size + 1]), size, first=key is None)
 
 
-def every_page(read: Callable[[str], KeyedPage[Row]]) -> Iterator[list[Row]]:
+def every_page(
+    read: Callable[[str], KeyedPage[Row]], before: str = ""
+) -> Iterator[list[Row]]:
     """The rows of a whole list, some at a time; each page is read when the one before has been taken.
 
     Args:
         read: gives the page that goes on from a key; the first one for "".
+        before: the key from which the list is read.
     """
-    before = ""
     while True:
         page = read(before)
         if page.rows:

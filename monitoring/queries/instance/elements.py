@@ -46,6 +46,15 @@ VISITS = 1_000
 LARGE = ("result", "error", "saved", "element")
 
 
+def in_state(rows: QuerySet[StepRun], state: str) -> QuerySet[StepRun]:
+    """Visits of a status, the open ones, or, for any other word, all but those that are of no account any more."""
+    if state == "open":
+        return rows.filter(finished_at=None)
+    if state in StepStatus.values:
+        return rows.filter(status=state)
+    return rows.exclude(status__in=[StepStatus.NOT_TAKEN, StepStatus.SUPERSEDED])
+
+
 @dataclass(frozen=True)
 class ElementFilters:
     """What the elements of a map are narrowed to.
@@ -65,14 +74,7 @@ class ElementFilters:
     """Whether the elements may have secrets in them, or are not the reader's to see: nothing is looked for in them."""
 
     def narrowed(self, rows: QuerySet[StepRun]) -> QuerySet[StepRun]:
-        if self.state == "open":
-            rows = rows.filter(finished_at=None)
-        elif self.state in StepStatus.values:
-            rows = rows.filter(status=self.state)
-        else:
-            rows = rows.exclude(
-                status__in=[StepStatus.NOT_TAKEN, StepStatus.SUPERSEDED]
-            )
+        rows = in_state(rows, self.state)
         if not self.search or self.number is not None:
             return rows
         there = Q(error__icontains=self.search)

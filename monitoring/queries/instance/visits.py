@@ -22,6 +22,7 @@ from monitoring.queries.instance.elements import (
     discreet,
     element_page,
     element_text,
+    in_state,
 )
 from monitoring.queries.instance.step_states import StepState, visit_status
 from monitoring.queries.lists import KeyedPage, Search, number_in, page_by_key
@@ -221,12 +222,8 @@ def _matching(
     elif not filters.any:
         # Of ten thousand elements only the map; and what has begun, not what waits for its branches.
         rows = rows.filter(item=None).exclude(kind=StepKind.JOIN, finished_at=None)
-    if filters.state == "open":
-        rows = rows.filter(finished_at=None) if filters.step else worth_a_look(rows)
-    elif filters.state in StepStatus.values:
-        rows = rows.filter(status=filters.state)
-    else:
-        rows = rows.exclude(status__in=[StepStatus.NOT_TAKEN, StepStatus.SUPERSEDED])
+    every_open = filters.state == "open" and not filters.step
+    rows = worth_a_look(rows) if every_open else in_state(rows, filters.state)
     wanted = filters.search
     if wanted.removeprefix("#").isdecimal():
         return rows.filter(item=int(wanted.removeprefix("#")[:9]))
