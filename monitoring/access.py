@@ -117,11 +117,6 @@ def for_event_viewers(view: View) -> View:
     return _guarded(view, EVENTS)
 
 
-def for_data_viewers(view: View) -> View:
-    """The same for those who may also see what processes are about."""
-    return _guarded(view, DATA)
-
-
 def for_audit_viewers(view: View) -> View:
     """The same for those who may also see who did what."""
     return _guarded(view, AUDIT)

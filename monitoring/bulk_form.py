@@ -112,6 +112,13 @@ class BulkForm(ActionForm):
         """All fields that a person fills in."""
         return [*self.givens, self["reason"], *self.paces]
 
+    @property
+    def first_mistake(self) -> str:
+        """The first thing that is wrong, with its field; the form must be invalid."""
+        name, errors = next(iter(self.errors.items()))
+        label = self.fields[name].label if name in self.fields else ""
+        return f"{label}: {errors[0]}" if label else str(errors[0])
+
     def wanted(self, selection: str, about: Mapping[str, Any]) -> Wanted:
         """What is wanted; the form must be valid."""
         said = self.cleaned_data

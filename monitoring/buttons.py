@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -120,17 +120,36 @@ def header_buttons(
     ]
 
 
+def dialog_of(
+    operation: Operation,
+    user: Any,
+    first: Callable[[Given], Any] = lambda given: "",
+    wanted: Callable[[Given], bool] = lambda given: True,
+) -> Dialog:
+    """The dialog of an action.
+
+    Args:
+        operation: the action.
+        user: who is asked; where a person is wanted, their own name stands at first.
+        first: what stands at first in any other field.
+        wanted: which fields there are.
+    """
+    own = user.get_username()
+    fields = [given for given in operation.given if given.label and wanted(given)]
+    return Dialog(
+        operation,
+        [(one, own if one.form == "person" else first(one)) for one in fields],
+    )
+
+
 def dialogs_of(process: Circumstances, user: Any) -> list[Dialog]:
     """The dialogs of all actions that can be done on a process's page."""
     return [
-        Dialog(
+        dialog_of(
             operation,
-            [
-                (given, user.get_username() if given.form == "person" else first)
-                for given in operation.given
-                if given.label and (process.workflow or not given.of_workflows)
-                for first in [_first(given, process.instance, user)]
-            ],
+            user,
+            lambda given: _first(given, process.instance, user),
+            lambda given: bool(process.workflow) or not given.of_workflows,
         )
         for operation in on_processes().values()
         if not operation.on_own_page
@@ -148,17 +167,9 @@ def _first(given: Given, instance: ProcessInstance, user: Any) -> Any:
 
 def list_dialogs(names: Iterable[str], user: Any) -> list[Dialog]:
     """The dialogs of some actions that can be done to the processes of a list."""
-    known = on_processes()
+    known, nobody = on_processes(), ProcessInstance()
     return [
-        Dialog(
-            known[name],
-            [
-                (given, user.get_username() if given.form == "person" else first)
-                for given in known[name].given
-                if given.label
-                for first in [given.initial(ProcessInstance())]
-            ],
-        )
+        dialog_of(known[name], user, lambda given: given.initial(nobody))
         for name in names
     ]
 

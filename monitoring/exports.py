@@ -12,7 +12,11 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
 from django.core.serializers.json import DjangoJSONEncoder
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.utils import timezone
+
+from monitoring.queries.lists import Search
 
 FORMULA = (*"=+-@\t\r\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """How a cell begins that a spreadsheet would compute: the signs, and their full-width forms."""
@@ -27,6 +31,30 @@ TYPES = {
 
 Part = Sequence[Mapping[str, Any]]
 """Some rows of a list, each as values by column."""
+
+
+def exported(
+    request: HttpRequest,
+    form: str,
+    kind: str,
+    columns: Sequence[str],
+    filters: Search,
+    parts: Iterable[Part],
+) -> HttpResponseBase:
+    """All that a list has as a file, named by what it is and the moment; 404 for what is no kind of file.
+
+    Args:
+        request: whoever wants it.
+        form: csv or jsonl.
+        kind: of what it is.
+        columns: in their order.
+        filters: what the list is narrowed to; it must be one that can be understood.
+        parts: its rows.
+    """
+    if form in TYPES and filters.mistake:
+        return HttpResponse(filters.mistake, "text/plain; charset=utf-8", status=400)
+    name = f"{kind}-{timezone.localtime():%Y-%m-%d-%H%M%S}"
+    return download(request, form, name, columns, parts)
 
 
 def download(
@@ -44,7 +72,12 @@ def download(
         name: of the file, without its ending.
         columns: in their order.
         parts: its rows; each part is read when the one before has been taken.
+
+    Raises:
+        Http404: there is no such kind of file.
     """
+    if form not in TYPES:
+        raise Http404
     text = csv_text(columns, parts) if form == "csv" else json_lines(parts)
     # A server for ASGI would read all of it before it sent the first line.
     content = _taken(text) if isinstance(request, ASGIRequest) else text

@@ -7,9 +7,9 @@ from uuid import UUID
 
 from monitoring.masking import locked, names_of, sees_data
 from monitoring.queries.instance.repair import with_secrets_of_draft
+from monitoring.queries.processes import processes
 from orchestrator.engine.operations import Operation
 from orchestrator.exceptions import PermissionMissing
-from orchestrator.models import ProcessInstance
 
 REPAIRS = ("repair", "propose_repair")
 
@@ -43,6 +43,5 @@ def with_secrets_in(
 
 def _input(pk: UUID, given: Any) -> Any:
     """The input of a new process: what is masked in it is that of the old one. Another value tells nothing of that."""
-    rows = ProcessInstance.objects.select_related("definition")
-    old = rows.defer("definition__graph").get(pk=pk)
+    old = processes().get(pk=pk)
     return locked(given, old.data, names_of(old.definition), may=True)[0]

@@ -12,7 +12,6 @@ from django.utils.translation import ngettext
 
 from monitoring.pulse import Beat
 from monitoring.queries.board import Board
-from monitoring.queries.headline import LATE, NO_SWEEP
 from monitoring.queries.machinery import Machinery, ServedQueue
 
 ICONS = {"well": "done", "bad": "failed", "late": "escalated", "unknown": "not_taken"}
@@ -47,7 +46,7 @@ def parts(board: Board, machinery: Machinery) -> list[RunningPart]:
     """All of them: queues, workers, due work, sweep, database, Redis, and what makes pages live."""
     return [
         *(_queue(queue, board.checked_at) for queue in machinery.queues),
-        *_workers(board, machinery),
+        *_workers(machinery),
         RunningPart(
             "database",
             _("database"),
@@ -67,15 +66,14 @@ def _queue(queue: ServedQueue, now: datetime) -> RunningPart:
         else _("no worker")
     )
     due = _("%(number)s due") % {"number": queue.due} if queue.due else _("nothing due")
-    late = queue.oldest is not None and now - queue.oldest > LATE
     state = "well" if queue.workers else "unknown"
-    state = "bad" if queue.unserved else "late" if late else state
+    state = "bad" if queue.unserved else "late" if queue.late(now) else state
     said = f"{workers} · {due}" + (f", {_('the oldest')}" if queue.oldest else "")
     name = f"queue-{queue.name}"
     return RunningPart(name, _("queue"), state, said, queue.oldest, queue.name)
 
 
-def _workers(board: Board, machinery: Machinery) -> Iterator[RunningPart]:
+def _workers(machinery: Machinery) -> Iterator[RunningPart]:
     alive, silent = machinery.workers, machinery.silent
     said = ngettext("%(number)s lives", "%(number)s live", alive) % {"number": alive}
     if silent:
@@ -84,18 +82,14 @@ def _workers(board: Board, machinery: Machinery) -> Iterator[RunningPart]:
         said += f" · {_('heartbeat')}"
     state = "bad" if not alive else "late" if silent else "well"
     yield RunningPart("workers", _("workers"), state, said, machinery.seen_at)
-    if machinery.oldest:
-        late = board.checked_at - machinery.oldest > LATE
-        state = "late" if late else "well"
-        yield RunningPart("due", _("oldest due work"), state, "", machinery.oldest)
-    else:
-        yield RunningPart("due", _("oldest due work"), "well", _("nothing due"))
+    late = any(queue.late(machinery.now) for queue in machinery.queues)
+    due = "" if machinery.oldest else _("nothing due")
+    state = "late" if late else "well"
+    yield RunningPart("due", _("oldest due work"), state, due, machinery.oldest)
     swept = machinery.swept_at
-    if swept is None:
-        yield RunningPart("sweep", _("sweep"), "unknown", _("no sweep yet"))
-    else:
-        state = "bad" if board.checked_at - swept > NO_SWEEP else "well"
-        yield RunningPart("sweep", _("sweep"), state, "", swept)
+    state = "unknown" if swept is None else "bad" if machinery.unswept else "well"
+    said = _("no sweep yet") if swept is None else ""
+    yield RunningPart("sweep", _("sweep"), state, said, swept)
 
 
 def _beat(name: str, word: Any, beat: Beat) -> RunningPart:

@@ -1,26 +1,31 @@
-"""What many open pages ask for at once is computed once, and shared by those who would get the same.
+"""What many open pages ask for at once is computed once, and given to all readers with the same key.
+
+The key says all that an answer may depend on: the address, how its reader reads, and what they may. The view is given a
+reader of whom it can ask no more than that. What asks for anything else of one person, as for a name, a session or a
+cookie, is computed once more for that person, and shared with nobody.
 
 An answer may be given to whoever asked before its computing began: it shows everything that was committed when they
-asked. So nothing is kept for a time, and nobody sees less than without sharing. Who would get the same is not guessed:
-while an answer is computed it is noted what was asked about its reader (a permission, a flag, or who it is), and it is
-given to readers of whom all that is so too. Each request has passed sign-in, middleware and permissions before.
+asked. So nothing is kept for a time, and nobody sees less than without sharing. Each request has passed sign-in,
+middleware and permissions before.
 """
 
+from __future__ import annotations
+
 import time
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial, wraps
+from functools import wraps
 from http import HTTPStatus
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone, translation
-from django.utils.functional import SimpleLazyObject
 
-from monitoring.access import seen_in
+from monitoring.access import AUDIT, DATA, EVENTS, REVEAL, VIEW, seen_in
 from monitoring.open_pages import is_live
+from orchestrator.engine.operations import OPERATIONS
 from orchestrator.grants import Grants, grants_of
 
 ARRIVED = "procession.arrived"
@@ -30,79 +35,108 @@ BEGAN = "procession.began"
 """Under which it says when the computing of the answer began."""
 
 KEPT = 100
-"""SharedAnswers that are kept; one that is older than those who wait is of no use."""
-
-Asked = dict[tuple[str, str], Any]
-"""What was asked about a reader, with the answers: ("may", a permission), ("granted", "") or ("is", an attribute)."""
-
-Place = tuple[Any, ...]
+"""Answers that are kept; one that is older than those who wait is of no use."""
 
 View = Callable[..., HttpResponse]
 
 Part = TypeVar("Part")
 
 
-class Reader(SimpleLazyObject):  # type: ignore[type-arg]  # it takes none when it runs
-    """A request's user, of whom it is noted what is asked: a permission, a flag, or whatever belongs to nobody else."""
+@dataclass(frozen=True)
+class SharedKey:
+    """All that a shared answer may depend on.
 
-    def __init__(self, user: Any, asked: Asked) -> None:
-        self.__dict__.update(_user=user, _asked=asked)
-        super().__init__(partial(_in_person, user, user, asked))
+    Args:
+        place: host, address without what the page shows already, and whether it is read over HTTPS.
+        language, zone: how the reader reads.
+        seen: the definitions that they may see something of; None for all.
+        staff: whether they may open the admin.
+        permissions: every permission that the console asks for, and whether they have it for all definitions.
+        grants: the definitions for which they have others.
+    """
+
+    place: tuple[str, str, str, bool]
+    language: str | None
+    zone: str
+    seen: frozenset[str] | None
+    staff: bool
+    permissions: frozenset[tuple[str, bool]]
+    grants: frozenset[tuple[str, frozenset[str]]]
+
+
+def key_of(request: HttpRequest) -> SharedKey:
+    """The key of the answer to a request of an open page."""
+    query, user = request.GET.copy(), request.user
+    query.pop("since", None)
+    asked = {VIEW, EVENTS, AUDIT, DATA, REVEAL}
+    asked |= {operation.permission for operation in OPERATIONS.values()}
+    return SharedKey(
+        (request.get_host(), request.path, query.urlencode(), request.is_secure()),
+        translation.get_language(),
+        timezone.get_current_timezone_name(),
+        seen_in(request),
+        bool(getattr(user, "is_staff", False)),
+        frozenset((one, user.has_perm(one)) for one in asked),
+        frozenset(grants_of(user).items()),
+    )
+
+
+class PersonalAccess(Exception):
+    """Something was asked that belongs to one person."""
+
+
+class Personal:
+    """Stands for what belongs to one person: whoever asks anything of it is refused, and that is remembered."""
+
+    asked = False
+
+    def _refuse(self, *what: object) -> NoReturn:
+        self.asked = True
+        raise PersonalAccess(*what)
+
+    __getattr__ = __str__ = __eq__ = _refuse
+    __hash__ = object.__hash__
+
+
+class PersonalItems(Personal):
+    """The same where there are items, as in a session; a reader has none, for which templates ask first."""
+
+    __getitem__ = __contains__ = __iter__ = Personal._refuse
+
+
+class SharedReader(Personal):
+    """The reader of an answer that is shared, of whom nothing is known but what its key says."""
+
+    is_authenticated = is_active = True
+    is_anonymous = False
+
+    def __init__(self, key: SharedKey) -> None:
+        self.is_staff = key.staff
+        self._may, self._grants = dict(key.permissions), dict(key.grants)
 
     def has_perm(self, permission: str, obj: Any = None) -> bool:
-        user = self.__dict__["_user"]
-        if obj is not None:
-            return bool(_in_person(user, user, self._asked).has_perm(permission, obj))
-        self._asked["may", permission] = user.has_perm(permission)
-        return bool(self._asked["may", permission])
+        if obj is not None or permission not in self._may:
+            self._refuse()
+        return self._may[permission]
 
     def has_perms(self, permissions: Iterable[str], obj: Any = None) -> bool:
         return all(self.has_perm(permission, obj) for permission in permissions)
 
     def procession_grants(self) -> Grants:
-        """What they may for some definitions alone, which those share who may the same."""
-        self._asked["granted", ""] = grants_of(self.__dict__["_user"])
-        found: Grants = self._asked["granted", ""]
-        return found
-
-    @property  # type: ignore[misc]  # what `isinstance` asks for, as templates do
-    def __class__(self) -> Any:
-        return self.__dict__["_user"].__class__
-
-    def __getitem__(self, name: str) -> Any:
-        raise TypeError("a user has no items, for which templates ask first")
-
-    def __getattr__(self, name: str) -> Any:
-        user = self.__dict__["_user"]
-        try:
-            flag = getattr(user, name)
-        except AttributeError:  # people of another class may have it
-            self._asked["is", "__class__"] = user.__class__
-            raise
-        if not isinstance(flag, bool):
-            return super().__getattr__(name)
-        self._asked["is", name] = flag
-        return flag
-
-
-def _in_person(thing: Any, user: Any, asked: Asked) -> Any:
-    """Gives out what belongs to one person, which is noted: a key is that of its class alone."""
-    asked["is", "__class__"], asked["is", "pk"] = user.__class__, user.pk
-    return thing
+        """What `orchestrator.grants` asks for."""
+        return self._grants
 
 
 @contextmanager
-def noting(request: HttpRequest) -> Iterator[Asked]:
-    """Notes what is asked about the reader of a request within the block."""
-    asked: Asked = {}
-    user: Any = request.user
-    before = {name: getattr(request, name) for name in ("user", "session", "COOKIES")}
-    request.user = cast(Any, Reader(user, asked))
-    for name in ("session", "COOKIES"):
-        own = SimpleLazyObject(partial(_in_person, before[name], user, asked))
-        setattr(request, name, own)
+def without_person(request: HttpRequest, key: SharedKey) -> Iterator[list[Personal]]:
+    """Has a request know no more of its reader within the block than the key does."""
+    names = ("user", "session", "COOKIES")
+    before = {name: getattr(request, name) for name in names}
+    instead = [SharedReader(key), PersonalItems(), PersonalItems()]
     try:
-        yield asked
+        for name, one in zip(names, instead, strict=True):
+            setattr(request, name, one)
+        yield instead
     finally:
         for name, value in before.items():
             setattr(request, name, value)
@@ -110,46 +144,29 @@ def noting(request: HttpRequest) -> Iterator[Asked]:
 
 @dataclass(frozen=True)
 class SharedAnswer:
-    """What was answered where, when its computing began, and to a reader of whom what was so."""
+    """What was answered, and when its computing began."""
 
-    place: Place
     began: float
-    asked: Asked
     content: bytes
     headers: dict[str, str]
 
-    def fits(self, user: Any) -> bool:
-        """Whether all that was asked about its reader is so of this one."""
-        return all(
-            value == _said_of(user, kind, name)
-            for (kind, name), value in self.asked.items()
-        )
-
-
-def _said_of(user: Any, kind: str, name: str) -> Any:
-    """What is so of a reader."""
-    if kind == "granted":
-        return grants_of(user)
-    return user.has_perm(name) if kind == "may" else getattr(user, name, None)
-
 
 class SharedAnswers:
-    """The newest answers to open pages."""
+    """The newest answer of each key."""
 
     def __init__(self) -> None:
-        self._kept: deque[SharedAnswer] = deque(maxlen=KEPT)
+        self._kept: OrderedDict[SharedKey, SharedAnswer] = OrderedDict()
 
-    def find(self, place: Place, arrived: float, user: Any) -> SharedAnswer | None:
-        """An answer for a reader who asked at `arrived`."""
-        for answer in reversed(self._kept.copy()):
-            if answer.began < arrived:
-                continue
-            if answer.place == place and answer.fits(user):
-                return answer
-        return None
+    def find(self, key: SharedKey, arrived: float) -> SharedAnswer | None:
+        """The answer for a reader who asked at `arrived`."""
+        found = self._kept.get(key)
+        return found if found is not None and found.began >= arrived else None
 
-    def add(self, answer: SharedAnswer) -> None:
-        self._kept.append(answer)
+    def add(self, key: SharedKey, answer: SharedAnswer) -> None:
+        self._kept[key] = answer
+        self._kept.move_to_end(key)
+        if len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
 
 
 _answers = SharedAnswers()
@@ -162,23 +179,25 @@ def shared(view: View) -> View:
     def answering(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if not is_live(request):
             return view(request, *args, **kwargs)
-        place, began = _place(request), time.monotonic()
+        key, began = key_of(request), time.monotonic()
         arrived = getattr(request, "scope", {}).get(ARRIVED, began)
-        found = _answers.find(place, arrived, request.user)
+        found = _answers.find(key, arrived)
         if found is not None:
             return HttpResponse(found.content, headers=found.headers)
         if hasattr(request, "scope"):
             request.scope[BEGAN] = began
-        with noting(request) as asked:
+        response = None
+        with without_person(request, key) as instead, suppress(PersonalAccess):
             response = view(request, *args, **kwargs)
-        # A form's token is for one session alone, and who has no key cannot be told from others.
+        # Whoever catches all errors has caught the refusal too.
+        if response is None or any(one.asked for one in instead):
+            return view(request, *args, **kwargs)
+        # A form's token is for one session alone.
         if response.status_code == HTTPStatus.OK and not (
-            response.cookies
-            or request.META.get("CSRF_COOKIE_NEEDS_UPDATE")
-            or asked.get(("is", "pk"), "") is None
+            response.cookies or request.META.get("CSRF_COOKIE_NEEDS_UPDATE")
         ):
             headers = dict(response.headers)
-            _answers.add(SharedAnswer(place, began, asked, response.content, headers))
+            _answers.add(key, SharedAnswer(began, response.content, headers))
         return response
 
     return answering
@@ -199,18 +218,3 @@ def shared_part(request: HttpRequest | None, compute: Callable[[], Part]) -> Par
     if began < scope.get(ARRIVED, scope[BEGAN]):
         began, part = _parts[compute] = scope[BEGAN], compute()
     return cast(Part, part)
-
-
-def _place(request: HttpRequest) -> Place:
-    """What else an answer depends on: the address, without what the page shows already, and how the reader reads."""
-    query = request.GET.copy()
-    query.pop("since", None)
-    return (
-        request.get_host(),
-        seen_in(request),
-        request.is_secure(),
-        request.path,
-        query.urlencode(),
-        translation.get_language(),
-        timezone.get_current_timezone_name(),
-    )

@@ -75,7 +75,7 @@ MORE_ROOMS = {
     "orchestrator/engine/storage": 24,
     "orchestrator/models": 22,  # one a table
     "orchestrator/workers": 16,
-    "monitoring": 39,
+    "monitoring": 37,
     "monitoring/queries": 51,  # one a list or figure
     "monitoring/queries/instance": 35,  # one a part of a process's page
     "monitoring/views": 23,  # one a page

@@ -24,7 +24,6 @@ class IncidentAdmin(OfProcessesAdmin):
         "resolution",
     ]
     list_filter = ["kind", "resolved_at"]
-    ordering = ["-id"]
 
     def listed(self, request: HttpRequest) -> QuerySet[Any]:
         return with_definitions(super().listed(request))
@@ -59,7 +58,6 @@ class RepairAdmin(OfProcessesAdmin):
         "proposed_at",
         "changed_at",
     ]
-    ordering = ["-id"]
 
 
 @admin.register(FailureGroup)

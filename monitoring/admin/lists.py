@@ -127,6 +127,7 @@ class OfProcessesAdmin(ReadOnlyAdmin):
     """A table whose rows are found by their process."""
 
     process_field = "instance"
+    ordering = ["-id"]
     search_help_text = gettext_lazy("A process id or the beginning of a key.")
 
     def get_search_fields(self, request: HttpRequest) -> list[str]:

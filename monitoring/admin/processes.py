@@ -40,7 +40,6 @@ class ProcessInstanceAdmin(OperatedAdmin):
     ]
     list_filter = [DefinitionName, "status", Escalated]
     process_field = "pk"
-    ordering = ["-id"]
 
     def listed(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().listed(request).select_related("owner", "definition")
@@ -64,7 +63,6 @@ class InboxEventAdmin(OperatedAdmin):
     ]
     list_filter = ["verdict"]
     process_field = "process"
-    ordering = ["-id"]
     search_help_text = gettext_lazy(
         "The id that its sender gave it, a process id or the beginning of a key."
     )
@@ -103,7 +101,6 @@ class StepRunAdmin(OfProcessesAdmin):
         "finished_at",
     ]
     list_filter = ["status", "kind"]
-    ordering = ["-id"]
 
     def listed(self, request: HttpRequest) -> QuerySet[Any]:
         return with_definitions(super().listed(request))
@@ -117,7 +114,6 @@ class StepRunAdmin(OfProcessesAdmin):
 class CheckpointAdmin(OfProcessesAdmin):
     list_display = ["instance_id", "revision", "moved_by", "status", "at"]
     list_filter = [StatusThen]
-    ordering = ["-id"]
     fields = readonly_fields = (
         "instance",
         "revision",

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from monitoring.actions import FIELDS, ActionForm, JsonField
 from monitoring.bulk_form import BulkForm
-from monitoring.queries.event_search import PARAMETERS
+from monitoring.queries.event_search import EventFilters
 from monitoring.queries.instances.filters import Filters
 from monitoring.send_form import SendForm
 from monitoring.views.saved_views import NameForm
@@ -160,7 +160,7 @@ def parameter(name: str, place: str = "query") -> dict[str, Any]:
 SELECTING = [
     parameter(name)
     for name in dict.fromkeys(
-        ["action", "cause", "of", *Filters.names(), *PARAMETERS.values()]
+        ["action", "cause", "of", *Filters.names(), *EventFilters.names().values()]
     )
 ]
 """The parameters of the address at which an operation on many begins."""

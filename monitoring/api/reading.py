@@ -168,7 +168,7 @@ def operation(
     about = schemas.told_as(schemas.OperationOnMany, row, request)
     items = [
         schemas.told_as(schemas.ItemOfMany, item, request)
-        for item, _target in found.items
+        for item, _target in found.rows
     ]
     told = _page(request, "items", items, about, after=found.older)
     return api.create_response(request, told, status=200)

@@ -16,6 +16,7 @@ from django.utils.dateparse import parse_date, parse_datetime
 from monitoring.queries.instances.arm import LOOKED_AT
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import ListPage, page_of
+from monitoring.queries.lists import every_page
 from orchestrator.models import ProcessInstance, Status
 
 USAGE = 2
@@ -91,12 +92,8 @@ def narrowed(options: Mapping[str, Any]) -> bool:
 def found(filters: Filters, before: str = "") -> Iterator[ProcessInstance]:
     """All that match, newest first; each question goes on where the last one ended."""
     size = ONE_PAGE
-    while True:
-        page = page_of(filters, before, size)
-        yield from page.rows
-        if not page.older:
-            return
-        before = page.older
+    for rows in every_page(lambda key: page_of(filters, key, size), before):
+        yield from rows
 
 
 def first(filters: Filters, number: int, before: str = "") -> ListPage:

@@ -13,6 +13,7 @@ from django.db import connection
 from monitoring.command_line.chosen import USAGE, process_id, seconds
 from monitoring.command_line.terminal import Terminal
 from monitoring.queries.graphs import labels_of
+from monitoring.queries.processes import processes
 from orchestrator.missing_tables import lacks_tables
 from orchestrator.models import Checkpoint, ProcessInstance, Status
 
@@ -113,9 +114,8 @@ class ProcessWatch:
         return instance
 
     def _look(self) -> ProcessInstance:
-        rows = ProcessInstance.objects.select_related("definition")
-        rows = rows.defer("definition__graph", "data")
-        instance: ProcessInstance | None = rows.filter(pk=self.pk).first()
+        rows = processes(data=False).filter(pk=self.pk)
+        instance: ProcessInstance | None = rows.first()
         if instance is None:
             raise CommandError(f"there is no process {self.pk}", returncode=USAGE)
         self._began = self._began or instance.revision

@@ -20,7 +20,7 @@ from monitoring.diagrams.painting import (
 )
 from monitoring.diagrams.shapes import Box
 from monitoring.diagrams.sketch import Part, Sketch, plan
-from monitoring.diagrams.svg import boxes_of, picture_of
+from monitoring.diagrams.svg import picture_of
 from orchestrator.definition.graph import Graph
 
 FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -74,8 +74,8 @@ class Drawing:
         self.sketch = sketch or plan(graph)
         self.dot = dot_source(self.sketch)
         raw = lay_out(self.dot)
-        self._picture = picture_of(raw, self.sketch)
-        self._boxes: Mapping[str, Box] = boxes_of(raw, self.sketch)
+        self._boxes: Mapping[str, Box]
+        self._picture, self._boxes = picture_of(raw, self.sketch)
 
     def svg(
         self,

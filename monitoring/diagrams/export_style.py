@@ -1,4 +1,4 @@
-"""The style sheet inside exported pictures: `picture.css` in the light colours of `tokens.css`.
+"""The style sheet inside exported pictures: `picture.css` and `states.css` in the light colours of `tokens.css`.
 
 Programs that show pictures know no custom properties, so the values stand in the place of their names.
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 from django.contrib.staticfiles import finders
 
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+LAYER = re.compile(r"@layer diagram \{(.*)\}", re.DOTALL)
 TOKEN = re.compile(r"--([\w-]+):\s*(?:light-dark\(([^,]+),[^)]*\)|([^;]+));")
 USED = re.compile(r"var\(--([\w-]+)\)")
 
@@ -24,7 +25,8 @@ def export_style() -> str:
     tokens = {
         name: light or only for name, light, only in TOKEN.findall(_css("tokens"))
     }
-    text = USED.sub(lambda used: tokens[used[1]], _css("picture"))
+    sheets = _css("picture") + LAYER.sub(r"\1", _css("states"))
+    text = USED.sub(lambda used: tokens[used[1]], sheets)
     return "\n" + " ".join(text.split()).replace("} ", "}\n") + "\n"
 
 

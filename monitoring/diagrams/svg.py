@@ -52,8 +52,8 @@ SIGN_ROW = 20.0
 """Height that the row of signs at a part's lower edge takes."""
 
 
-def picture_of(raw: str, sketch: Sketch) -> ET.Element:
-    """A picture of the sketch with stable ids: steps `n_<slug>`, lines `e_<n>`, gates `g_<n>`.
+def picture_of(raw: str, sketch: Sketch) -> tuple[ET.Element, dict[str, Box]]:
+    """A picture of the sketch with stable ids, and where its steps are: steps `n_<slug>`, lines `e_<n>`, gates `g_<n>`.
 
     Every step has a place for a status mark and for badges, so that nothing moves when they appear.
     """
@@ -73,19 +73,9 @@ def picture_of(raw: str, sketch: Sketch) -> ET.Element:
             else _gate
         )
         canvas.append(draw(groups[part_names[index]], part, name))
-    return picture
-
-
-def boxes_of(raw: str, sketch: Sketch) -> dict[str, Box]:
-    """Where Graphviz has put the parts of a sketch that are steps, by their ids."""
-    source = ET.fromstring(raw)  # noqa: S314  Graphviz wrote it, in a process of ours
-    groups = {group.get("id"): group for group in source.iter(f"{SVG}g")}
-    names, _ = sketch.names()
-    return {
-        part.id: _box_of(groups[name])
-        for part, name in zip(sketch.parts, names, strict=True)
-        if part.is_step
-    }
+    named = zip(sketch.parts, part_names, strict=True)
+    boxes = {part.id: _box_of(groups[name]) for part, name in named if part.is_step}
+    return picture, boxes
 
 
 def _canvas_of(source: ET.Element) -> tuple[ET.Element, ET.Element]:

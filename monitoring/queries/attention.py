@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
-from urllib.parse import urlencode
 
 from django.db.models import F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
-from django.urls import reverse
-from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext_lazy
 
 from monitoring.queries.counts import (
     CAP,
@@ -26,148 +23,19 @@ from monitoring.queries.counts import (
     once,
 )
 from monitoring.queries.decisions import asked
-from monitoring.queries.definition_name import definition_name
 from monitoring.queries.events import overdue_events, with_verdict
 from monitoring.queries.failures import names_of, open_of
 from monitoring.queries.handled import handled_causes, inbox
 from monitoring.queries.health import Health
 from monitoring.queries.instances.filters import Filters
-from monitoring.queries.overdue import overdue_visits
+from monitoring.queries.problems import LISTED, Problem
+from monitoring.queries.processes import definition_name
 from monitoring.queries.stalled import stalled_by_definition
+from monitoring.queries.timeouts import overdue_visits
 from orchestrator.models import InboxEvent, ProcessInstance, Status, StepRun
 from orchestrator.models.inbox_event import PROBLEMS
 
-
-@dataclass(frozen=True)
-class Kind:
-    """One kind of what needs a person.
-
-    Args:
-        words: what so many of it are called.
-        label: what stands below its number, and above its column.
-        page: the name of the list that has them.
-        tone: the colour of its number.
-        query: what the list is narrowed to.
-        urgent: whether it stands in red; what somebody has been asked for, or has stopped, does not.
-        always: whether it is shown when there is none of it, too.
-        person: whether it needs a person; what is tried again by itself does not.
-    """
-
-    words: Any
-    label: Any
-    page: str
-    tone: str
-    query: tuple[tuple[str, str], ...] = ()
-    urgent: bool = True
-    always: bool = True
-    person: bool = True
-
-
-KINDS = {
-    "failures": Kind(
-        ngettext_lazy("%(number)s failure", "%(number)s failures", "count"),
-        _("failed, need a person"),
-        "failures",
-        "failed",
-    ),
-    "stalled": Kind(
-        ngettext_lazy("%(number)s stalled", "%(number)s stalled", "count"),
-        _("stalled"),
-        "stalled",
-        "failed",
-    ),
-    "overdue": Kind(
-        ngettext_lazy("%(number)s overdue", "%(number)s overdue", "count"),
-        _("overdue"),
-        "instances",
-        "failed",
-        (("overdue", "1"),),
-    ),
-    "escalated": Kind(
-        ngettext_lazy("%(number)s escalated", "%(number)s escalated", "count"),
-        _("escalated"),
-        "instances",
-        "failed",
-        (("escalated", "1"),),
-        always=False,
-    ),
-    "events": Kind(
-        ngettext_lazy(
-            "%(number)s event that nothing took",
-            "%(number)s events that nothing took",
-            "count",
-        ),
-        _("events that nothing took"),
-        "events",
-        "failed",
-    ),
-    "decisions": Kind(
-        ngettext_lazy("%(number)s decision", "%(number)s decisions", "count"),
-        _("decisions wanted"),
-        "decisions",
-        "waiting",
-        urgent=False,
-    ),
-    "retrying": Kind(
-        ngettext_lazy("%(number)s retrying", "%(number)s retrying", "count"),
-        _("retrying"),
-        "instances",
-        "retry",
-        (("status", str(Status.RETRYING)),),
-        urgent=False,
-        person=False,
-    ),
-    "paused": Kind(
-        ngettext_lazy("%(number)s paused", "%(number)s paused", "count"),
-        _("paused"),
-        "instances",
-        "retry",
-        (("status", str(Status.PAUSED)),),
-        urgent=False,
-        always=False,
-    ),
-}
-"""In the order of their urgency."""
-
-
-@dataclass(frozen=True)
-class Attention:
-    """So many of a kind, of one definition or of all, the oldest of them since when."""
-
-    name: str
-    number: Capped
-    oldest: datetime | None = None
-    definition: str = ""
-    listed: bool = True
-
-    @property
-    def kind(self) -> Kind:
-        return KINDS[self.name]
-
-    @property
-    def words(self) -> str:
-        """The number with what it counts."""
-        of = {"number": self.number, "count": self.number.number}
-        return str(self.kind.words % of)
-
-    @property
-    def tone(self) -> str:
-        """The colour of the number; none of a kind has none."""
-        return self.kind.tone if self.number else "idle"
-
-    @property
-    def address(self) -> str:
-        """Where they are listed; "" where no one list has them."""
-        if not self.listed:
-            return ""
-        given = dict(self.kind.query)
-        if self.definition:
-            given["definition"] = self.definition
-        query = f"?{urlencode(given)}" if given else ""
-        return f"{reverse(f'monitoring:{self.kind.page}')}{query}"
-
-
-OfKind = dict[str, Attention]
+OfKind = dict[str, Problem]
 """By the name of the kind."""
 
 
@@ -195,18 +63,13 @@ def needs(health: Health, names: Collection[str]) -> AttentionCounts:
     """
     counts = dict(_counted(health, names))
     in_all = {}
-    for kind, counted in counts.items():
-        every = sum(number.number for _, number, _ in counted)
-        first = min((at for _, _, at in counted if at), default=None)
-        in_all[kind] = Attention(kind, Capped(min(every, FEW), FEW), first)
-    for kind, listed in (
-        ("failures", health.failures),
-        ("events", health.events),
-        ("decisions", health.decisions),
-    ):
-        in_all[kind] = Attention(kind, listed, in_all[kind].oldest)
-    every_kind = {kind: in_all[kind] for kind in KINDS}
-    return AttentionCounts(every_kind, _by_definition(counts, KINDS, names))
+    for kind in LISTED:
+        every = sum(number.number for _, number, _ in counts[kind])
+        first = min((at for _, _, at in counts[kind] if at), default=None)
+        # Those of the menu are those of its lists.
+        number = getattr(health, kind, Capped(min(every, FEW), FEW))
+        in_all[kind] = Problem(kind, number, first)
+    return AttentionCounts(in_all, _by_definition(counts, LISTED, names))
 
 
 def needs_of(names: Collection[str]) -> AttentionCounts:
@@ -214,7 +77,7 @@ def needs_of(names: Collection[str]) -> AttentionCounts:
 
     What is of one definition is looked for among the first of all, as in its list.
     """
-    kinds = [kind for kind in KINDS if kind != "events"]
+    kinds = [kind for kind in LISTED if kind != "events"]
     by_definition = _by_definition(dict(_counted_of(names)), kinds, names)
     in_all = {
         kind: _summed(kind, [needs[kind] for needs in by_definition.values()])
@@ -223,14 +86,14 @@ def needs_of(names: Collection[str]) -> AttentionCounts:
     return AttentionCounts(in_all, by_definition)
 
 
-def _summed(kind: str, needs: list[Attention]) -> Attention:
+def _summed(kind: str, needs: list[Problem]) -> Problem:
     """Several of one kind as one, which has a list if they are of one definition."""
     number = sum(need.number.number for need in needs)
     more = any(need.number.at_least for need in needs)
-    oldest = min((need.oldest for need in needs if need.oldest), default=None)
+    since = min((need.since for need in needs if need.since), default=None)
     one = needs[0].definition if len(needs) == 1 else ""
     counted = Capped(number, number if more else number + 1)
-    return Attention(kind, counted, oldest, one, listed=len(needs) == 1)
+    return Problem(kind, counted, since, one, listed=len(needs) == 1)
 
 
 Counted = list[tuple[str | None, Capped, datetime | None]]
@@ -245,13 +108,13 @@ def _by_definition(
 ) -> dict[str, OfKind]:
     """What was counted by kind, of each definition; also the kinds of which it has none."""
     found: dict[str, OfKind] = {
-        name: {kind: Attention(kind, Capped(0, CAP), None, name) for kind in kinds}
+        name: {kind: Problem(kind, Capped(0, CAP), None, name) for kind in kinds}
         for name in names
     }
     for kind, counted in counts.items():
         for name, number, oldest in counted:
             if name in found:
-                found[name][kind] = Attention(kind, number, oldest, name)
+                found[name][kind] = Problem(kind, number, oldest, name)
     return found
 
 
@@ -259,14 +122,14 @@ def _counted(health: Health, names: Collection[str]) -> Iterator[tuple[str, Coun
     """Each kind by definition."""
     # Many failures of one definition must not hide the few of another, which nothing else tells of.
     yield "failures", _among(_failures() if health.failures else [], CAP)
-    for kind, number, rows, at in _in_menu(health):
+    verdicts: list[Part] = [ForEach(_of_verdict, PROBLEMS), once(_overdue_events)]
+    for kind, number, rows, at in (
+        ("decisions", health.decisions, [once(_questions)], "started_at"),
+        ("events", health.events, verdicts, "received_at"),
+    ):
         found = grouped(rows, "of", oldest=at, cap=EACH_FOUND) if number else []
         yield kind, _among(found, EACH_FOUND)
-    yield "stalled", _among(stalled_by_definition(), CAP)
-    yield "overdue", _among(_overdue(), CAP)
-    found = grouped(once(_escalated), "of", oldest="escalated_at", cap=EACH_FOUND)
-    yield "escalated", _among(found, EACH_FOUND)
-    yield from _held_up(names)
+    yield from _of_processes(names, once(_escalated))
 
 
 def _counted_of(names: Collection[str]) -> Iterator[tuple[str, Counted]]:
@@ -275,40 +138,27 @@ def _counted_of(names: Collection[str]) -> Iterator[tuple[str, Counted]]:
         ("failures", open_of, "opened_at"),
         ("decisions", asked, "started_at"),
     ):
-        each = (grouped(rows_of(name), "kind", oldest=at, cap=CAP) for name in names)
-        yield kind, [_one(name, rows) for name, rows in zip(names, each, strict=True)]
-    yield "stalled", _only(names, _among(stalled_by_definition(), CAP))
-    yield "overdue", _only(names, _among(_overdue(), CAP))
-    escalated = ProcessInstance.objects.escalated().filter(name__in=names)
-    found = grouped(escalated, "name", oldest="escalated_at", cap=EACH_FOUND)
+        counted = Counted()
+        for name in names:
+            found = grouped(rows_of(name), "kind", oldest=at, cap=CAP)
+            together = _together((name, number, since) for _, number, since in found)
+            counted += _among(together, CAP)
+        yield kind, counted
+    yield from _of_processes(names, _escalated().filter(name__in=names))
+
+
+def _of_processes(
+    names: Collection[str], escalated: Part
+) -> Iterator[tuple[str, Counted]]:
+    """What stands still, is late or escalated, tried again or paused."""
+    yield "stalled", _among(stalled_by_definition(), CAP)
+    yield "overdue", _among(_overdue(), CAP)
+    found = grouped(escalated, "of", oldest="escalated_at", cap=EACH_FOUND)
     yield "escalated", _among(found, EACH_FOUND)
-    yield from _held_up(names)
-
-
-def _one(name: str, rows: Rows) -> tuple[str, Capped, datetime | None]:
-    """Counts of one definition, whatever they are grouped by, as one."""
-    number = sum(one for *_, one, _at in rows)
-    return name, Capped(number, CAP), min((at for *_, at in rows if at), default=None)
-
-
-def _only(names: Collection[str], counted: Counted) -> Counted:
-    return [one for one in counted if one[0] in names]
-
-
-def _held_up(names: Collection[str]) -> Iterator[tuple[str, Counted]]:
-    """What is tried again, or paused, of each definition."""
-    for status, rows in ((Status.RETRYING, _tried_again), (Status.PAUSED, _paused)):
+    for status, rows in HELD_UP.items():
         each = ForEach(rows, sorted(names), alike=True)
         found = grouped(each, "name", oldest="since", cap=FEW)
         yield str(status), [(name, Capped(n, FEW), at) for name, n, at in found]
-
-
-def _tried_again() -> QuerySet[ProcessInstance]:
-    return _live_and(Status.RETRYING)
-
-
-def _paused() -> QuerySet[ProcessInstance]:
-    return _live_and(Status.PAUSED)
 
 
 def _live_and(status: Status) -> QuerySet[ProcessInstance]:
@@ -320,6 +170,9 @@ def _live_and(status: Status) -> QuerySet[ProcessInstance]:
     return found
 
 
+HELD_UP = {one: partial(_live_and, one) for one in (Status.RETRYING, Status.PAUSED)}
+
+
 def _among(rows: Rows, most: int) -> Counted:
     """Counts among so many that were looked at: where there are more, each definition may have more."""
     full = sum(number for _, number, _ in rows) >= most
@@ -327,13 +180,6 @@ def _among(rows: Rows, most: int) -> Counted:
         (name, Capped(number, number if full else most), oldest)
         for name, number, oldest in rows
     ]
-
-
-def _in_menu(health: Health) -> Iterator[tuple[str, Capped, list[Part], str]]:
-    """What else the menu has counted, with its rows, and the field that says since when."""
-    yield "decisions", health.decisions, [once(_questions)], "started_at"
-    events: list[Part] = [ForEach(_of_verdict, PROBLEMS), once(_overdue_events)]
-    yield "events", health.events, events, "received_at"
 
 
 def _questions() -> QuerySet[StepRun]:
@@ -383,13 +229,3 @@ def _together(rows: Iterable[tuple[str | None, int, datetime | None]]) -> Rows:
         earliest = min((one for one in (oldest, at) if one), default=None)
         found[name] = before + number, earliest
     return [(name, *counted) for name, counted in found.items()]
-
-
-def urgent(found: Iterable[Attention]) -> bool:
-    """Whether any of it stands in red."""
-    return any(need.number and need.kind.urgent for need in found)
-
-
-def for_a_person(found: Iterable[Attention]) -> bool:
-    """Whether any of it needs a person."""
-    return any(need.number and need.kind.person for need in found)

@@ -10,19 +10,13 @@ from django.db.models import QuerySet
 
 from monitoring import pulse
 from monitoring.pulse import Beat
-from monitoring.queries.attention import (
-    Attention,
-    OfKind,
-    for_a_person,
-    needs,
-    needs_of,
-    urgent,
-)
+from monitoring.queries.attention import OfKind, needs, needs_of
 from monitoring.queries.counts import FEW, MARK, Capped, ForEach, grouped
 from monitoring.queries.failures import AlikeFailures, largest_group
-from monitoring.queries.headline import Facts, Problem, problems
+from monitoring.queries.headline import Facts, problems
 from monitoring.queries.health import Health
 from monitoring.queries.last_hour import Hour, LastHour, last_hour
+from monitoring.queries.problems import Problem
 from orchestrator.models import Definition, ProcessInstance
 
 COLUMNS = ("failures", "overdue", "stalled", "retrying", "events")
@@ -43,32 +37,34 @@ class DefinitionRow:
     @property
     def rank(self) -> tuple[bool, bool, int, bool, str]:
         """Its place among others: the lower, the sooner somebody should look."""
-        found = self.needs.values()
-        worst = sum(need.number.number for need in found if need.kind.urgent)
         return (
-            not urgent(found),
-            not for_a_person(found),
-            -worst,
+            not self._urgent,
+            not any(need.kind.person for need in self.wanting),
+            -sum(need.number.number for need in self._urgent),
             not self.live,
             self.name,
         )
 
     @property
+    def _urgent(self) -> list[Problem]:
+        return [need for need in self.wanting if need.kind.urgent]
+
+    @property
     def tone(self) -> str:
         """The status that its icon shows."""
-        if urgent(self.needs.values()):
+        if self._urgent:
             return "failed"
         if self.needs["decisions"].number:
             return "waiting"
         return "retrying" if self.needs["retrying"].number else "done"
 
     @property
-    def cells(self) -> list[Attention]:
+    def cells(self) -> list[Problem]:
         """What has a column of its own; of events only for those who may see them."""
         return [self.needs[kind] for kind in COLUMNS if kind in self.needs]
 
     @property
-    def wanting(self) -> list[Attention]:
+    def wanting(self) -> list[Problem]:
         """What there is of anything."""
         return [need for need in self.needs.values() if need.number]
 
@@ -103,7 +99,7 @@ class Board:
         return "events" in self.needs
 
     @property
-    def tiles(self) -> list[Attention]:
+    def tiles(self) -> list[Problem]:
         """The numbers in all that have one list: the kinds that are always shown, and those of which there is any."""
         shown = (n for n in self.needs.values() if n.number or n.kind.always)
         return [need for need in shown if need.address]
@@ -136,7 +132,7 @@ def board(
     rows = sorted(_rows(names, found.by_definition, hour), key=lambda row: row.rank)
     return Board(
         checked_at=now,
-        problems=[one for one in problems(facts) if seen is None or not one.names],
+        problems=[one for one in problems(facts) if seen is None or not one.queues],
         largest=largest,
         needs=found.in_all,
         definitions=rows[:ROWS],

@@ -16,8 +16,10 @@ from django.db.models import Exists, OuterRef, QuerySet
 from monitoring.queries.causes import open_of_cause
 from monitoring.queries.counts import CAP, Capped, capped, grouped, uuid_of
 from monitoring.queries.event_search import EventFilters
-from monitoring.queries.graphs import running_plan
+from monitoring.queries.graphs import vertex_of
 from monitoring.queries.kept_events import LOOKED_AT, KeptEvent, look
+from monitoring.queries.lists import KeyedPage, page_by_key, page_of
+from monitoring.queries.processes import in_order, processes
 from monitoring.queries.selections import failures_of, unchanged
 from orchestrator.engine.operations import (
     Operation,
@@ -57,8 +59,8 @@ LIMITED = 10
 """So many times as many rows are looked at for the first ones, where those of some definitions are left out."""
 
 
-Definitions = frozenset[str] | None
-"""The names of those that an operation is limited to; None for no limit."""
+STANDING = ("name", "status", "step")
+"""The columns that say where a process stands."""
 
 
 @dataclass(frozen=True)
@@ -133,153 +135,146 @@ def preview(
         user: who would do it.
     """
     definitions = definitions_in_bulk(operation, user)
+    whole = Selected(operation, selection, about, at, user)
     if not definitions:  # who may do it nowhere sees what it would be on
-        return _found(operation, selection, about, at, user, None)
-    found = _found(operation, selection, about, at, user, definitions)
+        return whole.preview()
+    found = replace(whole, definitions=definitions).preview()
     said, left = limits(definitions), found.left_out
     if found.number or not found.exact or not left:
         return replace(found, limits=said)
-    whole = _found(operation, selection, about, at, user, None)
     why = forbidden_in_bulk(operation, user, min(left)) or str(PermissionMissing())
-    return replace(whole, limits=said, left_out=left, forbidden=why)
+    return replace(whole.preview(), limits=said, left_out=left, forbidden=why)
 
 
-def _found(
-    operation: Operation,
-    selection: str,
-    about: Mapping[str, Any],
-    at: datetime,
-    user: Any,
-    definitions: Definitions,
-) -> BulkPreview:
-    if selection == "events":
-        return _of_events(about, at, definitions)
-    if selection == "failures":
-        return _of_failures(operation, about, at, user, definitions)
-    return _of_list(operation, about, at, user, definitions)
+@dataclass(frozen=True)
+class Selected:
+    """What is selected for an operation.
 
+    Args:
+        definitions: the names of those that it is limited to; None for no limit.
+    """
 
-def _parted(
-    counted: Iterable[Standing], definitions: Definitions
-) -> tuple[list[Standing], dict[str, int]]:
-    """What is of the definitions that it is limited to, and how many are left out of each other one."""
-    kept, left = list[Standing](), Counter[str]()
-    for one in counted:
-        if definitions is None or one.name in definitions:
-            kept.append(one)
-        else:
-            left[one.name] += one.number
-    return kept, dict(left)
+    operation: Operation
+    selection: str
+    about: Mapping[str, Any]
+    at: datetime
+    user: Any
+    definitions: frozenset[str] | None = None
 
+    def preview(self) -> BulkPreview:
+        if self.selection == "events":
+            return self._of_events()
+        return self._of_failures() if self.selection == "failures" else self._of_list()
 
-def _of_list(
-    operation: Operation,
-    about: Mapping[str, Any],
-    at: datetime,
-    user: Any,
-    definitions: Definitions,
-) -> BulkPreview:
-    looks = SHOWN if definitions is None else SHOWN * LIMITED
-    exact, parts, newest = True, list[QuerySet[Any]](), list[QuerySet[Any]]()
-    for arm in unchanged(about, at):
-        rows, edge = arm.newest(CAP)
-        exact = exact and edge is None
-        parts.append(rows)
-        newest.append(arm.newest(looks)[0])
-    named = grouped(newest, "id", "name", cap=looks)
-    first = {uuid_of(stored): name for stored, name, _count in named}
-    counted = grouped(parts, "name", "status", "step", cap=CAP)
-    kept, left = _parted((Standing(*row) for row in counted), definitions)
-    number = sum(one.number for one in kept)
-    # Each part was counted to that bound.
-    exact = exact and number + sum(left.values()) < CAP
-    mine = (pk for pk in first if definitions is None or first[pk] in definitions)
-    shown = sorted(mine, reverse=True)[:SHOWN]
-    found = _of_processes(operation, shown, kept, number, exact, at, user)
-    return replace(found, left_out=left)
+    def _is_in(self, name: str | None) -> bool:
+        """Whether what is of this definition is part of it."""
+        return self.definitions is None or name in self.definitions
 
+    def _parted(
+        self, counted: Iterable[tuple[Any, ...]]
+    ) -> tuple[list[Standing], dict[str, int]]:
+        """What is of the definitions that it is limited to, and how many are left out of each other one."""
+        kept, left = list[Standing](), Counter[str]()
+        for one in (Standing(*row) for row in counted):
+            if self._is_in(one.name):
+                kept.append(one)
+            else:
+                left[one.name] += one.number
+        return kept, dict(left)
 
-def _of_failures(
-    operation: Operation,
-    about: Mapping[str, Any],
-    at: datetime,
-    user: Any,
-    definitions: Definitions,
-) -> BulkPreview:
-    rows = failures_of(about, at)
-    found = dict.fromkeys(rows.values_list("instance_id", flat=True)[:CAP])
-    exact = not capped(rows, CAP).at_least
-    keys = list(found)
-    some = ProcessInstance.objects.filter(pk__in=rows.values("instance_id")[:CAP])
-    counted = grouped(some, "name", "status", "step", cap=CAP)
-    kept, left = _parted((Standing(*row) for row in counted), definitions)
-    if left:
-        names = definitions_of_each(ProcessInstance, keys)
-        keys = [key for key in keys if names.get(key) in (definitions or ())]
-    shown = keys[:SHOWN]
-    told = _of_processes(operation, shown, kept, len(keys), exact, at, user)
-    return replace(told, left_out=left)
+    def _of_list(self) -> BulkPreview:
+        looks = SHOWN if self.definitions is None else SHOWN * LIMITED
+        exact, parts, newest = True, list[QuerySet[Any]](), list[QuerySet[Any]]()
+        for arm in unchanged(self.about, self.at):
+            rows, edge = arm.newest(CAP)
+            exact = exact and edge is None
+            parts.append(rows)
+            newest.append(arm.newest(looks)[0])
+        named = grouped(newest, "id", "name", cap=looks)
+        first = [uuid_of(stored) for stored, name, _ in named if self._is_in(name)]
+        kept, left = self._parted(grouped(parts, *STANDING, cap=CAP))
+        number = sum(one.number for one in kept)
+        # Each part was counted to that bound.
+        exact = exact and number + sum(left.values()) < CAP
+        shown = sorted(set(first), reverse=True)
+        return self._of_processes(shown, kept, number, exact, left)
 
+    def _of_failures(self) -> BulkPreview:
+        rows = failures_of(self.about, self.at)
+        keys = list(dict.fromkeys(rows.values_list("instance_id", flat=True)[:CAP]))
+        exact = not capped(rows, CAP).at_least
+        some = ProcessInstance.objects.filter(pk__in=rows.values("instance_id")[:CAP])
+        kept, left = self._parted(grouped(some, *STANDING, cap=CAP))
+        if left:
+            names = definitions_of_each(ProcessInstance, keys)
+            keys = [key for key in keys if self._is_in(names.get(key))]
+        return self._of_processes(keys, kept, len(keys), exact, left)
 
-def _of_processes(
-    operation: Operation,
-    keys: Sequence[UUID],
-    standing: Sequence[Standing],
-    number: int,
-    exact: bool,
-    at: datetime,
-    user: Any,
-) -> BulkPreview:
-    standing = _sorted(standing)
-    rows = ProcessInstance.objects.select_related("definition", "owner")
-    known = rows.defer("data", "definition__graph").in_bulk(keys)
-    shown = [known[key] for key in keys if key in known]
-    why = {pk: said[operation.name] for pk, said in refusals(shown, user).items()}
-    found = {pk: reason for pk, reason in why.items() if reason}
-    doubtful = _doubtful(shown) if operation.name == "retry" else ()
-    return BulkPreview(shown, standing, number, exact, at, found, doubtful)
+    def _of_processes(
+        self,
+        keys: Sequence[UUID],
+        standing: Iterable[Standing],
+        number: int,
+        exact: bool,
+        left: Mapping[str, int],
+    ) -> BulkPreview:
+        name = self.operation.name
+        shown = in_order(processes("owner", data=False), keys[:SHOWN])
+        why = {pk: said[name] for pk, said in refusals(shown, self.user).items()}
+        return BulkPreview(
+            shown,
+            _sorted(standing),
+            number,
+            exact,
+            self.at,
+            refusals={pk: reason for pk, reason in why.items() if reason},
+            doubtful=_doubtful(shown) if name == "retry" else (),
+            left_out=left,
+        )
 
-
-def _of_events(
-    about: Mapping[str, Any], at: datetime, definitions: Definitions
-) -> BulkPreview:
-    filters, looks = EventFilters.from_query(about), max(1, CAP // LOOKED_AT)
-    found, after = list[KeptEvent](), 0
-    for _ in range(looks):
-        seen = look(filters, at, after)
-        found += seen.found
-        if seen.after is None:
-            break
-        after = seen.after
-    left = Counter[str]()
-    if definitions is not None:
-        names = definitions_of_each(InboxEvent, [one.pk for one in found])
-        left.update(name for name in names.values() if name not in definitions)
-        found = [one for one in found if names.get(one.pk) in definitions]
-    counted = Counter((one.type, one.verdict) for one in found)
-    standing = _sorted(Standing(*how, "", number) for how, number in counted.items())
-    rows = InboxEvent.objects.select_related("process__definition").defer(
-        "body", "process__data", "process__definition__graph"
-    )
-    shown = rows.filter(pk__in=[one.pk for one in found[:SHOWN]]).order_by("pk")
-    exact = seen.after is None
-    return BulkPreview(list(shown), standing, len(found), exact, at, left_out=left)
+    def _of_events(self) -> BulkPreview:
+        filters, after = EventFilters.from_query(self.about), 0
+        found = list[KeptEvent]()
+        for _ in range(max(1, CAP // LOOKED_AT)):
+            seen = look(filters, self.at, after)
+            found += seen.found
+            if seen.after is None:
+                break
+            after = seen.after
+        left = Counter[str]()
+        if self.definitions is not None:
+            names = definitions_of_each(InboxEvent, [one.pk for one in found])
+            left.update(name for name in names.values() if not self._is_in(name))
+            found = [one for one in found if self._is_in(names.get(one.pk))]
+        counted = Counter((one.type, one.verdict) for one in found)
+        standing = (Standing(*how, "", number) for how, number in counted.items())
+        rows = InboxEvent.objects.select_related("process__definition").defer(
+            "body", "process__data", "process__definition__graph"
+        )
+        shown = rows.filter(pk__in=[one.pk for one in found[:SHOWN]]).order_by("pk")
+        return BulkPreview(
+            list(shown),
+            _sorted(standing),
+            len(found),
+            seen.after is None,
+            self.at,
+            left_out=left,
+        )
 
 
 def _sorted(standing: Iterable[Standing]) -> list[Standing]:
     return sorted(standing, key=lambda one: (-one.number, one.name, one.step))[:GROUPS]
 
 
-def _doubtful(processes: Iterable[ProcessInstance]) -> list[str]:
+def _doubtful(some: Iterable[ProcessInstance]) -> list[str]:
     """The failed steps of processes that are declared as not to be repeated without a person."""
-    by_key = {one.pk: one for one in processes}
+    by_key = {one.pk: one for one in some}
     failed = StepRun.objects.filter(
         instance__in=list(by_key), finished_at=None, status=StepStatus.FAILED
     )
     found: set[str] = set()
     for pk, node in failed.values_list("instance_id", "node"):
-        plan = running_plan(by_key[pk].definition)
-        vertex = plan.vertices.get(node) if plan else None
+        vertex = vertex_of(by_key[pk].definition, node)
         if vertex is not None and not vertex.step.policy.idempotent:
             found.add(node)
     return sorted(found)
@@ -288,21 +283,17 @@ def _doubtful(processes: Iterable[ProcessInstance]) -> list[str]:
 # One operation
 
 
-@dataclass(frozen=True)
-class OperationPage:
-    """An operation with a page of its items.
+@dataclass(frozen=True, kw_only=True)
+class OperationPage(KeyedPage[tuple[BulkItem, Any]]):
+    """Items of an operation, each with its process or event, if that is still there.
 
     Args:
         operation: itself.
-        items: those of the page, each with its process or event, if that is still there.
         verdict: the verdict that they have; "" for any.
-        older: the key of the last one, where there are more.
     """
 
     operation: BulkOperation
-    items: list[tuple[BulkItem, Any]]
     verdict: str
-    older: int | None
 
     @property
     def numbers(self) -> list[tuple[str, int]]:
@@ -337,35 +328,31 @@ class OperationPage:
 
 
 def operation_page(
-    operation: BulkOperation, verdict: str = "", after: str = "", size: int = PAGE
+    operation: BulkOperation, verdict: str = "", after: str = "", size: int = 0
 ) -> OperationPage:
     """A page of an operation's items, in the order in which they were frozen."""
     rows = operation.items.order_by("pk")
     known = verdict in BulkVerdict.values
     if known:
         rows = rows.filter(verdict=verdict)
-    if after.isdecimal():
-        rows = rows.filter(pk__gt=int(after[:18]))
-    found = list(rows[: size + 1])
-    shown = found[:size]
-    processes = ProcessInstance.objects.select_related("definition")
-    known_processes = processes.defer("data", "definition__graph").in_bulk(
-        [item.process_id for item in shown if item.process_id]
+    page = page_by_key(rows, size or PAGE, after, ascending=True)
+    known_processes = processes(data=False).in_bulk(
+        [item.process_id for item in page.rows if item.process_id]
     )
     events = InboxEvent.objects.defer("body").in_bulk(
-        [item.event_id for item in shown if item.event_id]
+        [item.event_id for item in page.rows if item.event_id]
     )
-    items: list[tuple[BulkItem, Any]] = [
+    items = [
         (
             item,
             known_processes.get(item.process_id)
             if item.process_id
             else events.get(item.event_id or 0),
         )
-        for item in shown
+        for item in page.rows
     ]
-    older = shown[-1].pk if len(found) > size else None
-    return OperationPage(operation, items, verdict if known else "", older)
+    verdict = verdict if known else ""
+    return OperationPage(items, page.older, operation=operation, verdict=verdict)
 
 
 def newcomers(operation: BulkOperation) -> Capped | None:
@@ -407,22 +394,13 @@ def going_on_for(selection: str, about: Mapping[str, Any]) -> BulkOperation | No
 # All operations
 
 
-@dataclass(frozen=True)
-class OperationsPage:
-    """Operations, newest first, and the key of the next page."""
-
-    rows: list[BulkOperation]
-    older: str
-
-
 def operations_page(
-    before: str = "", *, going_on: bool = False, size: int = PAGE
-) -> OperationsPage:
-    """A page of the operations that there have been, or of those that go on or are halted."""
+    before: str = "", *, going_on: bool = False, size: int = 0
+) -> KeyedPage[BulkOperation]:
+    """A page of the operations that there have been, newest first, or of those that go on or are halted."""
     rows = BulkOperation.objects.open() if going_on else BulkOperation.objects.all()
     rows = rows.order_by("-pk")
     with suppress(ValueError):
         rows = rows.filter(pk__lt=UUID(before)) if before else rows
-    found = list(rows[: size + 1])
-    older = str(found[size - 1].pk) if len(found) > size else ""
-    return OperationsPage(found[:size], older)
+    size = size or PAGE
+    return page_of(list(rows[: size + 1]), size)

@@ -13,9 +13,8 @@ from uuid import UUID
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connections
-from django.db.models import QuerySet
-
-from monitoring.queries.as_text import time_of
+from django.db.models import QuerySet, TextField
+from django.db.models.functions import Cast
 
 CAP = 5_000
 """Rows looked at for one set of counts."""
@@ -247,6 +246,21 @@ def _asked(
 def _first(stored: Iterable[Any]) -> datetime | None:
     """The first of some times, if there is any."""
     return min(filter(None, map(moment, stored)), default=None)
+
+
+def as_text(column: str) -> Cast:
+    """A value as the database writes it, which costs a tenth of what it takes to make an object of it.
+
+    Args:
+        column: its name.
+    """
+    return Cast(column, TextField())
+
+
+def time_of(text: str) -> datetime:
+    """A time that was read so: SQLite writes it without a zone, in UTC."""
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def moment(stored: Any) -> datetime | None:

@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 
 from monitoring.queries.counts import CAP
 from monitoring.queries.graphs import choices_of, graph_of
+from monitoring.queries.lists import KeyedPage, page_by_key
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 
 PAGE = 50
@@ -25,14 +26,6 @@ class Question:
     deadline: datetime | None
 
 
-@dataclass(frozen=True)
-class DecisionPage:
-    """Questions, longest waiting first, and where the next page starts; "" where there is none."""
-
-    rows: list[Question]
-    later: str = ""
-
-
 def asked(definition: str = "") -> QuerySet[StepRun]:
     """The open questions of live workflows; those of one definition are looked for among the oldest."""
     rows = StepRun.objects.filter(kind=StepKind.ASK, finished_at=None)
@@ -43,14 +36,12 @@ def asked(definition: str = "") -> QuerySet[StepRun]:
     return rows.filter(pk__in=oldest, instance__name=definition)
 
 
-def decision_page(after: str = "", definition: str = "") -> DecisionPage:
+def decision_page(after: str = "", definition: str = "") -> KeyedPage[Question]:
+    """A page of the questions, the longest waiting first."""
     rows = asked(definition).select_related("instance__definition").order_by("pk")
     rows = rows.defer("instance__definition__graph")
-    if after.isdecimal():
-        rows = rows.filter(pk__gt=int(after[:18]))
-    found = list(rows[: PAGE + 1])
-    later = str(found[PAGE - 1].pk) if len(found) > PAGE else ""
-    return DecisionPage([_question(run) for run in found[:PAGE]], later)
+    page = page_by_key(rows, PAGE, after, ascending=True)
+    return page.of(list(map(_question, page.rows)))
 
 
 def _question(run: StepRun) -> Question:

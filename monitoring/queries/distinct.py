@@ -6,8 +6,17 @@ from django.db import connections
 from django.db.models import Model
 
 
-def different(model: type[Model], field: str, most: int) -> list[Any]:
-    """The first values of a column in their order, at most so many; an index must begin with it."""
+def different(
+    model: type[Model], field: str, most: int, among: str = "TRUE"
+) -> list[Any]:
+    """The first values of a column in their order.
+
+    Args:
+        model: whose.
+        field: the column; an index must begin with it.
+        most: so many values at most.
+        among: the condition of that index, in SQL; only rows of which it is true are looked at.
+    """
     connection = connections["default"]
     quote = connection.ops.quote_name
     table, column = quote(model._meta.db_table), quote(_column(model, field))
@@ -15,9 +24,9 @@ def different(model: type[Model], field: str, most: int) -> list[Any]:
     statement = f"""
         SELECT value FROM (
             WITH RECURSIVE found(value, place) AS (
-                SELECT MIN({column}), 1 FROM {table}
+                SELECT MIN({column}), 1 FROM {table} WHERE {among}
                 UNION ALL
-                SELECT (SELECT MIN({column}) FROM {table} WHERE {column} > found.value), place + 1
+                SELECT (SELECT MIN({column}) FROM {table} WHERE {among} AND {column} > found.value), place + 1
                 FROM found WHERE found.value IS NOT NULL AND place < %s
             ) SELECT value FROM found WHERE value IS NOT NULL
         ) AS each_value

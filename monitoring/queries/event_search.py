@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
-from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from monitoring.chips import Chip, address
 from monitoring.queries.among import among
-from monitoring.queries.days import day_of, midnight
+from monitoring.queries.days import between_days, day_of, midnight, wrong_days
 from monitoring.queries.events import received_as, shown
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.keys_by_time import first_since
+from monitoring.queries.lists import KeyedPage, Search, number_in, page_of
 from monitoring.queries.looks import first_matching
 from monitoring.statuses import look
 from orchestrator.models import Checkpoint, InboxEvent, ProcessInstance, Verdict
@@ -40,8 +38,8 @@ KEPT = (*PROBLEMS, str(Verdict.PARKED))
 
 
 @dataclass(frozen=True)
-class EventFilters:
-    """What is looked for; each field is a parameter of the address.
+class EventFilters(Search):
+    """What is looked for among the events.
 
     Args:
         q: the id that its sender gave it.
@@ -59,46 +57,22 @@ class EventFilters:
     since: str = ""
     until: str = ""
 
-    @classmethod
-    def from_query(cls, query: QueryDict | Mapping[str, Any]) -> EventFilters:
-        return cls(
-            **{
-                name: str(query.get(parameter, "")).replace("\0", "").strip()[:200]
-                for name, parameter in PARAMETERS.items()
-            }
-        )
+    LABELS = {
+        "q": gettext_lazy("Event id"),
+        "type": gettext_lazy("Type"),
+        "key": gettext_lazy("Key"),
+        "verdict": gettext_lazy("Verdict"),
+        "from": gettext_lazy("From"),
+        "to": gettext_lazy("To"),
+    }
 
-    def __bool__(self) -> bool:
-        return bool(self.parameters())
+    def words(self) -> dict[str, Any]:
+        return {"verdict": look(self.verdict).word}
 
-    def parameters(self, **changed: str) -> dict[str, str]:
-        """What is set, as parameters of the address, some of them changed."""
-        given = {key: getattr(self, name) for name, key in PARAMETERS.items()} | changed
-        return {name: value for name, value in given.items() if value}
-
-    def chips(self) -> list[Chip]:
-        """What is set, each with the way to remove it."""
-        given = self.parameters()
-        said = {"verdict": look(self.verdict).word}
-        return [
-            Chip(LABELS[name], said.get(name, value), address(given, **{name: ""}))
-            for name, value in given.items()
-        ]
-
-    @cached_property
-    def mistake(self) -> str:
-        """What cannot be understood of it, with what would be; "" where nothing is wrong."""
+    def mistakes(self) -> Iterator[str]:
         if self.verdict and self.verdict not in Verdict.values:
-            return _("There is no such verdict: choose one of those offered.")
-        for text in filter(None, (self.since, self.until)):
-            if day_of(text) is None:
-                return _("%(text)s is no day: write it as in 2026-11-23.") % {
-                    "text": text
-                }
-        since, until = day_of(self.since), day_of(self.until)
-        if since and until and since > until:
-            return _("The first day lies after the last: exchange them.")
-        return ""
+            yield _("There is no such verdict: choose one of those offered.")
+        yield from wrong_days(self.since, self.until)
 
     def found(self) -> QuerySet[InboxEvent]:
         """What an index finds."""
@@ -121,10 +95,7 @@ class EventFilters:
             found &= Q(pk__in=_of_key(self.key))
         if self.verdict and (self.q or self.key or self.verdict not in KEPT):
             found &= Q(verdict=self.verdict)
-        if day := day_of(self.since):
-            found &= Q(received_at__gte=midnight(day))
-        if day := day_of(self.until):
-            found &= Q(received_at__lt=midnight(day, 1))
+        found &= between_days("received_at", self.since, self.until)
         return found
 
     def _in_time(self, rows: QuerySet[InboxEvent]) -> QuerySet[InboxEvent]:
@@ -140,33 +111,14 @@ class EventFilters:
         return rows
 
 
-PARAMETERS = {
-    name: {"since": "from", "until": "to"}.get(name, name)
-    for name in EventFilters.__dataclass_fields__
-}
-LABELS = {
-    "q": gettext_lazy("Event id"),
-    "type": gettext_lazy("Type"),
-    "key": gettext_lazy("Key"),
-    "verdict": gettext_lazy("Verdict"),
-    "from": gettext_lazy("From"),
-    "to": gettext_lazy("To"),
-}
-
-
-@dataclass(frozen=True)
-class FoundEvents:
-    """Events newest first, and the key below which the next page starts; None where there is none."""
-
-    rows: list[InboxEvent]
-    older: int | None = None
-
-
-def search(filters: EventFilters, before: str = "", size: int = PAGE) -> FoundEvents:
-    """A page of the events that match; fewer than there are where they lie far apart."""
+def search(
+    filters: EventFilters, before: str = "", size: int = 0
+) -> KeyedPage[InboxEvent]:
+    """A page of the events that match, newest first; fewer than there are where they lie far apart."""
     keys = filters.found().order_by("-pk").values_list("pk", flat=True)
-    if before.isdecimal():
-        keys = keys.filter(pk__lt=int(before[:18]))
+    if (place := number_in(before)) is not None:
+        keys = keys.filter(pk__lt=place)
+    size = size or PAGE
     looked_for, wanted = filters.looked_for(), size + 1
 
     def keys_behind(edge: int | None, many: int) -> list[int]:
@@ -178,8 +130,8 @@ def search(filters: EventFilters, before: str = "", size: int = PAGE) -> FoundEv
 
     most = LOOKED_AT if looked_for else wanted
     found, edge = first_matching(wanted, most, keys_behind, matching)
-    rows = shown(found[:size])
-    return FoundEvents(rows, found[size - 1] if len(found) > size else edge)
+    page = page_of(found, size, int, edge=str(edge or ""))
+    return page.of(shown(page.rows))
 
 
 def _matching(keys: list[int], looked_for: Q, number: int) -> list[int]:

@@ -1,12 +1,12 @@
 """The events page: those that no process took, and those still waiting for one."""
 
-from dataclasses import dataclass
-
 from django.db.models import Q, QuerySet
 
 from monitoring.queries.among import among
 from monitoring.queries.counts import CAP, FEW, Capped, each_capped
-from monitoring.queries.definition_name import definition_name
+from monitoring.queries.distinct import different
+from monitoring.queries.lists import KeyedPage, number_in, page_of
+from monitoring.queries.processes import definition_name
 from orchestrator.models import InboxEvent
 from orchestrator.models.inbox_event import PROBLEMS
 
@@ -19,34 +19,24 @@ SOURCES = 200
 TABS = (*PROBLEMS, "parked")
 
 
-@dataclass(frozen=True)
-class EventPage:
-    """One tab's events, newest first, the key of the next page, and the number on each tab."""
-
-    tab: str
-    rows: list[InboxEvent]
-    older: int | None
-    tabs: list[tuple[str, Capped]]
-
-
 def event_page(
-    tab: str, before: str = "", q: str = "", definition: str = "", size: int = PAGE
-) -> EventPage:
-    """A page of one tab; the tab "all" holds everything that needs a person.
+    tab: str, before: str = "", q: str = "", definition: str = "", size: int = 0
+) -> KeyedPage[InboxEvent]:
+    """A page of one tab, newest first; the tab "all" holds everything that needs a person.
 
     Those for processes of one definition are looked for among the newest.
     """
     found: set[int] = set()
+    size = size or PAGE
     for rows in _parts(tab, definition):
         if q:
             rows = rows.filter(Q(event_id=q) | Q(correlation_key=q) | Q(type=q))
-        if before.isdecimal():
-            rows = rows.filter(pk__lt=int(before[:18]))
+        if (key := number_in(before)) is not None:
+            rows = rows.filter(pk__lt=key)
         keys = rows.order_by("-pk").values_list("pk", flat=True)
         found.update(keys[: size + 1])
-    ordered = sorted(found, reverse=True)
-    older = ordered[size - 1] if len(ordered) > size else None
-    return EventPage(tab, shown(ordered[:size]), older, tabs(definition))
+    page = page_of(sorted(found, reverse=True), size, int)
+    return page.of(shown(page.rows))
 
 
 def shown(keys: list[int]) -> list[InboxEvent]:
@@ -101,16 +91,6 @@ def _narrowed(rows: QuerySet[InboxEvent], definition: str) -> QuerySet[InboxEven
 
 def received_as(event_id: str) -> list[int]:
     """The keys of the events to which their senders gave this id, by the index that begins with the source."""
-    rows = InboxEvent.objects.filter(source__in=_sources(), event_id=event_id)
+    sources = different(InboxEvent, "source", SOURCES)
+    rows = InboxEvent.objects.filter(source__in=sources, event_id=event_id)
     return list(rows.order_by("-pk").values_list("pk", flat=True)[:SAME_ID])
-
-
-def _sources() -> list[str]:
-    """Who has sent anything; of each the next one is asked for, since there are few with many events each."""
-    rows = InboxEvent.objects.order_by("source").values_list("source", flat=True)
-    found: list[str] = []
-    source = rows.first()
-    while source is not None and len(found) < SOURCES:
-        found.append(source)
-        source = rows.filter(source__gt=source).first()
-    return found

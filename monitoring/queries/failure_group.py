@@ -19,6 +19,7 @@ from monitoring.queries.failures import (
     AlikeFailures,
     with_processes,
 )
+from monitoring.queries.lists import KeyedPage, page_by_key
 from orchestrator.models import Incident, ProcessInstance
 
 LARGE = 10_000
@@ -62,19 +63,15 @@ class Compared:
         return self.all > 1 and self.values[0][1] == 1
 
 
-@dataclass(frozen=True)
-class MembersPage:
-    """A page of a group.
+@dataclass(frozen=True, kw_only=True)
+class MembersPage(KeyedPage[Incident]):
+    """The failures of a group, newest first.
 
     Args:
-        rows: its failures, newest first.
-        older: the key of the next page.
         group: what they are; None when none is open any more.
         compared: what is the same in those of this page, and what differs.
     """
 
-    rows: list[Incident]
-    older: int | None
     group: AlikeFailures | None
     compared: list[Compared]
 
@@ -90,14 +87,11 @@ def members_page(fingerprint: str, before: str = "") -> MembersPage:
     newest = with_processes(rows).first()
     oldest = rows.order_by("-fingerprint", "pk").first()
     if newest is None or oldest is None:
-        return MembersPage([], None, None, [])
+        return MembersPage([], group=None, compared=[])
     group = AlikeFailures(newest, oldest, capped(rows, CAP))
-    if before.isdecimal():
-        rows = rows.filter(pk__lt=int(before[:18]))
-    found = list(with_processes(rows)[: PAGE + 1])
-    shown = found[:PAGE]
-    older = shown[-1].pk if len(found) > PAGE else None
-    return MembersPage(shown, older, group, list(_compared(shown)))
+    page = page_by_key(with_processes(rows), PAGE, before)
+    compared = list(_compared(page.rows))
+    return MembersPage(page.rows, page.older, group=group, compared=compared)
 
 
 def alike(messages: Iterable[str]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from django.db import connections
 from django.db.models import (
     BooleanField,
     Exists,
@@ -27,8 +26,10 @@ from monitoring.queries.counts import (
     capped,
     grouped,
 )
-from monitoring.queries.definition_name import definition_name
+from monitoring.queries.distinct import different
 from monitoring.queries.handled import Marking, handled_causes, handling_of, inbox
+from monitoring.queries.lists import KeyedPage, number_in, page_of
+from monitoring.queries.processes import definition_name
 from monitoring.queries.trends import Trend, trends
 from orchestrator.models import Definition, Incident
 
@@ -70,12 +71,10 @@ class AlikeFailures:
 
 
 @dataclass(frozen=True)
-class GroupPage:
-    """Groups in an order, the key of the next page of the newest first, and whether there are others besides."""
+class GroupPage(KeyedPage[AlikeFailures]):
+    """Groups in an order, and whether there are others besides, which only the newest first lead to."""
 
-    rows: list[AlikeFailures]
-    order: str
-    older: int | None = None
+    order: str = "newest"
     more: bool = False
 
 
@@ -139,7 +138,7 @@ def with_processes(rows: QuerySet[Incident]) -> QuerySet[Incident]:
 
 
 def failure_groups(
-    order: str = "newest", before: str = "", definition: str = "", size: int = PAGE
+    order: str = "newest", before: str = "", definition: str = "", size: int = 0
 ) -> GroupPage:
     """What has failed, in groups.
 
@@ -147,10 +146,11 @@ def failure_groups(
         order: "newest" or "largest" first.
         before: the key of the newest failure of the last group shown, where the newest come first.
         definition: "" for all.
-        size: groups of the page.
+        size: groups of the page; the usual number without it.
     """
+    size = size or PAGE
     order = order if order in ORDERS else "newest"
-    edge = int(before[:18]) if before.isdecimal() and order == "newest" else None
+    edge = number_in(before) if order == "newest" else None
     newest = _newest_by_cause(definition, edge)
     if order == "newest":
         wanted = sorted(newest.values(), reverse=True)[: size + 1]
@@ -159,10 +159,10 @@ def failure_groups(
         numbers = _numbers(newest, newest.values())
         ranked = sorted(newest.items(), key=lambda of: (-numbers[of[0]], -of[1]))
         wanted = [key for _, key in ranked[: size + 1]]
-    more, shown = len(wanted) > size, wanted[:size]
-    groups = with_trends(_groups(shown, numbers))
-    older = shown[-1] if more and order == "newest" else None
-    return GroupPage(groups, order, older, more)
+    page = page_of(wanted, size, int)
+    older = page.older if order == "newest" else ""
+    groups = with_trends(_groups(page.rows, numbers))
+    return GroupPage(groups, older, order=order, more=bool(page.older))
 
 
 def handled_groups(definition: str = "") -> list[AlikeFailures]:
@@ -253,25 +253,8 @@ def _unseen(found: dict[str, int], before: int) -> dict[str, int]:
 
 def _causes() -> dict[str, int]:
     """The first groups in the order of their fingerprints: from one to the next by the index, however large each is."""
-    connection = connections[Incident.objects.db]
-    quoted = connection.ops.quote_name
-    table = quoted(Incident._meta.db_table)
-    rows = f"FROM {table} AS i WHERE i.resolved_at IS NULL"
-    statement = f"""
-        WITH RECURSIVE causes(fingerprint) AS (
-            SELECT MIN(i.fingerprint) {rows}
-            UNION ALL
-            SELECT (SELECT MIN(i.fingerprint) {rows} AND i.fingerprint > causes.fingerprint)
-            FROM causes WHERE causes.fingerprint IS NOT NULL
-        )
-        SELECT fingerprint FROM causes WHERE fingerprint IS NOT NULL LIMIT %s
-    """  # noqa: S608
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [CAUSES])
-        found = [fingerprint for (fingerprint,) in cursor.fetchall()]
-    if not found:
-        return {}
-    return _newest_of(found)
+    found = different(Incident, "fingerprint", CAUSES, "resolved_at IS NULL")
+    return _newest_of(found) if found else {}
 
 
 def _newest_of(causes: Sequence[str]) -> dict[str, int]:

@@ -83,7 +83,7 @@ class Finds:
 
 
 @dataclass(frozen=True)
-class Search:
+class Lookup:
     """What is looked for, and where.
 
     Args:

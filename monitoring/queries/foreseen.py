@@ -10,6 +10,7 @@ from monitoring.masking import may_reveal
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.instance.entries import FieldChange, differences
 from monitoring.queries.nearest import preview_text
+from monitoring.queries.processes import processes
 from orchestrator import registry, secret_names
 from orchestrator.engine.operations import EventToSend, Preview, foresee, preview
 from orchestrator.exceptions import UnknownDefinition
@@ -87,8 +88,7 @@ def _effects(wanted: EventToSend) -> list[ForeseenEffect]:
     if wanted.process_id is None:
         found = foresee(wanted.type, wanted.body, wanted.definition, wanted.key)
         return [ForeseenEffect(*one) for one in found]
-    rows = ProcessInstance.objects.select_related("definition")
-    process = rows.defer("definition__graph").filter(pk=wanted.process_id).first()
+    process = processes().filter(pk=wanted.process_id).first()
     if process is None:
         return [ForeseenEffect("", None, Preview("unrouted"))]
     return [

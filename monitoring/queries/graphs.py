@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from orchestrator import registry
 from orchestrator.definition import ProcessManager, Workflow
 from orchestrator.definition.graph import Edge, Graph, Node
-from orchestrator.definition.workflow.plan import Plan
+from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.exceptions import UnknownDefinition
 from orchestrator.models import Definition
 
@@ -19,29 +21,74 @@ LOOKED_AT = 20
 """Definitions in which a name is looked for."""
 
 
+@dataclass(frozen=True)
+class KnownGraph:
+    """A stored graph with what is looked up in it, each made when it is first wanted."""
+
+    graph: Graph
+
+    @cached_property
+    def nodes(self) -> Mapping[str, Node]:
+        return {node.id: node for node in self.graph.nodes}
+
+    @cached_property
+    def labels(self) -> Mapping[str, str]:
+        return {node.id: node.label for node in self.graph.nodes}
+
+    @cached_property
+    def leaving(self) -> Mapping[str, list[Edge]]:
+        found = defaultdict[str, list[Edge]](list)
+        for edge in self.graph.edges:
+            found[edge.source].append(edge)
+        return found
+
+    @cached_property
+    def deadlines(self) -> Mapping[str, Edge]:
+        return {edge.id: edge for edge in self.graph.edges if edge.kind == "deadline"}
+
+    @cached_property
+    def catching(self) -> frozenset[str]:
+        return frozenset(one.source for one in self.graph.edges if one.kind == "error")
+
+
+@lru_cache(KEPT)
+def _known(pk: int, fingerprint: str) -> KnownGraph:
+    stored = Definition.objects.values_list("graph", flat=True).get(pk=pk)
+    return KnownGraph(Graph.from_json(stored))
+
+
+def _of(definition: Definition) -> KnownGraph:
+    return _known(definition.pk, definition.fingerprint)
+
+
 def graph_of(definition: Definition) -> Graph:
     """The graph of a definition's row, which need not have it loaded."""
-    return _graph(definition.pk, definition.fingerprint)
+    return _of(definition).graph
 
 
 def labels_of(definition: Definition) -> Mapping[str, str]:
     """The steps of a definition as people read them."""
-    return _labels(definition.pk, definition.fingerprint)
+    return _of(definition).labels
 
 
 def nodes_of(definition: Definition) -> Mapping[str, Node]:
     """The steps of a definition by their names."""
-    return _nodes(definition.pk, definition.fingerprint)
+    return _of(definition).nodes
 
 
 def leaving_of(definition: Definition, step: str) -> list[Edge]:
     """The edges that leave a step."""
-    return _leaving(definition.pk, definition.fingerprint).get(step, [])
+    return _of(definition).leaving.get(step, [])
 
 
 def deadlines_of(definition: Definition) -> Mapping[str, Edge]:
     """The transitions of a definition that deadlines make, by their ids."""
-    return _deadlines(definition.pk, definition.fingerprint)
+    return _of(definition).deadlines
+
+
+def catching_of(definition: Definition) -> frozenset[str]:
+    """The steps whose failures lead somewhere."""
+    return _of(definition).catching
 
 
 def step_of(name: str, step: str) -> str:
@@ -73,11 +120,6 @@ def start_of(graph: Graph) -> str:
     return next((node.id for node in graph.nodes if node.kind == "start"), "")
 
 
-def catching_of(definition: Definition) -> frozenset[str]:
-    """The steps whose failures lead somewhere."""
-    return _catching(definition.pk, definition.fingerprint)
-
-
 def running_plan(definition: Definition) -> Plan | None:
     """The compiled workflow, if the running code still has it as it was stored; None for one made from its input."""
     try:
@@ -85,6 +127,23 @@ def running_plan(definition: Definition) -> Plan | None:
     except UnknownDefinition:
         return None
     return found.static if issubclass(found, Workflow) else None
+
+
+def vertex_of(definition: Definition, step: str) -> Vertex | None:
+    """A step of the compiled workflow, if the running code still has it."""
+    plan = running_plan(definition)
+    return plan.vertices.get(step) if plan else None
+
+
+def attempts_of(definition: Definition) -> Callable[[str], int]:
+    """How often each step of a definition is tried in all; 0 where the running code does not say."""
+    plan = running_plan(definition)
+
+    def attempts(step: str) -> int:
+        known = plan.vertices.get(step) if plan else None
+        return known.step.policy.attempts() if known else 0
+
+    return attempts
 
 
 def running_timers(definition: Definition, step: str) -> list[tuple[str, timedelta]]:
@@ -105,45 +164,8 @@ def running_timers(definition: Definition, step: str) -> list[tuple[str, timedel
 
 def choices_of(definition: Definition, name: str, node: Node | None) -> tuple[str, ...]:
     """The choices of a step: of the running code, else as the stored graph says them."""
-    plan = running_plan(definition)
-    known = plan.vertices.get(name) if plan else None
+    known = vertex_of(definition, name)
     if known is not None and known.step.choices is not None:
         return tuple(choice.value for choice in known.step.choices)
     said = node.detail.partition(", at most ")[0] if node else ""
     return tuple(said.split(" or ")) if said else ()
-
-
-@lru_cache(KEPT)
-def _graph(pk: int, fingerprint: str) -> Graph:
-    stored = Definition.objects.values_list("graph", flat=True).get(pk=pk)
-    return Graph.from_json(stored)
-
-
-@lru_cache(KEPT)
-def _deadlines(pk: int, fingerprint: str) -> Mapping[str, Edge]:
-    edges = _graph(pk, fingerprint).edges
-    return {edge.id: edge for edge in edges if edge.kind == "deadline"}
-
-
-@lru_cache(KEPT)
-def _labels(pk: int, fingerprint: str) -> Mapping[str, str]:
-    return {node.id: node.label for node in _graph(pk, fingerprint).nodes}
-
-
-@lru_cache(KEPT)
-def _nodes(pk: int, fingerprint: str) -> Mapping[str, Node]:
-    return {node.id: node for node in _graph(pk, fingerprint).nodes}
-
-
-@lru_cache(KEPT)
-def _leaving(pk: int, fingerprint: str) -> Mapping[str, list[Edge]]:
-    found: dict[str, list[Edge]] = {}
-    for edge in _graph(pk, fingerprint).edges:
-        found.setdefault(edge.source, []).append(edge)
-    return found
-
-
-@lru_cache(KEPT)
-def _catching(pk: int, fingerprint: str) -> frozenset[str]:
-    graph = _graph(pk, fingerprint)
-    return frozenset(edge.source for edge in graph.edges if edge.kind == "error")

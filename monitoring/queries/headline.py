@@ -1,51 +1,30 @@
-"""What is wrong, the most urgent first: with that the first page begins. Nothing is asked here."""
+"""The sentence with which the first page begins: the most urgent problem, and the buttons that mend it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from enum import IntEnum
+from typing import Any
 
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from monitoring.moments import clock
+from monitoring.places import NO_CAUSE, begin_of
 from monitoring.pulse import Beat
 from monitoring.queries.attention import OfKind
-from monitoring.queries.counts import FEW, Capped
+from monitoring.queries.failure_group import alike
 from monitoring.queries.failures import AlikeFailures
+from monitoring.queries.graphs import labels_of
 from monitoring.queries.machinery import Machinery
+from monitoring.queries.problems import URGENCY, Problem
+from monitoring.spoken import spoken
+from orchestrator.engine.operations import OPERATIONS, forbidden_in_bulk
 
-
-class Urgency(IntEnum):
-    """What can be wrong: first what stops everything, then what stops some, then what only makes slower."""
-
-    NO_WORKER = 1
-    UNSERVED = 2
-    NO_SWEEP = 3
-    FAILURES = 4
-    STALLED = 5
-    OVERDUE = 6
-    ESCALATED = 7
-    REDIS = 8
-    LATE = 9
-    EVENTS = 10
-    LIVE = 11
-    DECISIONS = 12
-
-
-OF_KIND = {
-    "stalled": Urgency.STALLED,
-    "overdue": Urgency.OVERDUE,
-    "escalated": Urgency.ESCALATED,
-    "events": Urgency.EVENTS,
-    "decisions": Urgency.DECISIONS,
-}
-
-NONE = Capped(0, FEW)
-
-NO_SWEEP = timedelta(seconds=60)
-"""A sweep is due every second or so; deadlines and lost work wait for it."""
-
-LATE = timedelta(seconds=60)
-"""Work that has been due for longer makes a queue behind."""
+ICONS = {"failed": "failed", "retry": "escalated", "waiting": "person"}
+"""What stands before a headline, by its tone."""
 
 
 @dataclass(frozen=True)
@@ -67,39 +46,11 @@ class Facts:
     live: Beat
 
 
-@dataclass(frozen=True)
-class Problem:
-    """One thing that is wrong.
-
-    Args:
-        urgency: what it is.
-        since: when it began.
-        number: how much of it there is.
-        names: the queues that it is about.
-        address: the list that has it.
-    """
-
-    urgency: Urgency
-    since: datetime | None = None
-    number: Capped = NONE
-    names: tuple[str, ...] = ()
-    address: str = ""
-
-    @property
-    def name(self) -> str:
-        return self.urgency.name.lower()
-
-    @property
-    def alarming(self) -> bool:
-        """Whether it stands in red: what only makes slower, or asks somebody, does not."""
-        return self.urgency < Urgency.REDIS or self.urgency == Urgency.EVENTS
-
-
 def problems(facts: Facts) -> list[Problem]:
     """Everything that is wrong, the most urgent first; of equals the oldest."""
     far = facts.machinery.now + timedelta(days=1)
     found = [*_of_machinery(facts), *_of_processes(facts)]
-    return sorted(found, key=lambda one: (one.urgency, one.since or far))
+    return sorted(found, key=lambda one: (URGENCY[one.name], one.since or far))
 
 
 def _of_machinery(facts: Facts) -> Iterator[Problem]:
@@ -107,32 +58,142 @@ def _of_machinery(facts: Facts) -> Iterator[Problem]:
     if machinery.workers:
         yield from _of_queues(machinery)
     else:
-        yield Problem(Urgency.NO_WORKER, machinery.seen_at, machinery.due)
+        yield Problem("no_worker", machinery.due, machinery.seen_at)
     if facts.redis.up is False:
-        yield Problem(Urgency.REDIS, facts.redis.since)
+        yield Problem("redis", since=facts.redis.since)
     elif facts.live.up is False:
-        yield Problem(Urgency.LIVE, facts.live.since)
+        yield Problem("live", since=facts.live.since)
 
 
 def _of_queues(machinery: Machinery) -> Iterator[Problem]:
-    """What is wrong although somebody works."""
-    swept = machinery.swept_at
-    if swept is not None and machinery.now - swept > NO_SWEEP:
-        yield Problem(Urgency.NO_SWEEP, swept)
+    """What is wrong although workers live."""
+    if machinery.unswept:
+        yield Problem("no_sweep", since=machinery.swept_at)
     for queue in machinery.queues:
-        name = (queue.name,)
-        if queue.unserved:
-            yield Problem(Urgency.UNSERVED, queue.oldest, queue.due, name)
-        elif queue.oldest is not None and machinery.now - queue.oldest > LATE:
-            yield Problem(Urgency.LATE, queue.oldest, queue.due, name)
+        late = "late" if queue.late(machinery.now) else ""
+        if name := "unserved" if queue.unserved else late:
+            yield Problem(name, queue.due, queue.oldest, queues=(queue.name,))
 
 
 def _of_processes(facts: Facts) -> Iterator[Problem]:
     if facts.largest is not None:
         every = facts.needs["failures"]
-        number = every.number or facts.largest.number  # which was counted later
-        yield Problem(Urgency.FAILURES, every.oldest, number, address=every.address)
-    for kind, urgency in OF_KIND.items():
-        need = facts.needs.get(kind)
-        if need is not None and need.number:
-            yield Problem(urgency, need.oldest, need.number, address=need.address)
+        # The largest group was counted later.
+        yield replace(every, number=every.number or facts.largest.number)
+    for need in facts.needs.values():
+        if need.number and need.kind.sentence:
+            yield need
+
+
+@dataclass(frozen=True)
+class ButtonLink:
+    """A button that leads somewhere.
+
+    Args:
+        label: what stands on it.
+        address: where it leads.
+        primary: whether it is the one that mends what is wrong.
+        why: why it cannot be done by this reader; "" if it can.
+    """
+
+    label: str
+    address: str
+    primary: bool = False
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The sentence with which the page begins.
+
+    Args:
+        sentence: what is wrong, since when, and how much.
+        detail: more about it.
+        since: when it began.
+        last: when it happened last, where it happens again and again.
+        command: what to type where no button can mend it.
+        tone: its colour.
+        links: the buttons.
+        also: what else is wrong, less urgent: what it is, and where it is listed ("": nowhere).
+    """
+
+    sentence: str
+    detail: str = ""
+    since: datetime | None = None
+    last: datetime | None = None
+    command: str = ""
+    tone: str = "failed"
+    links: list[ButtonLink] = field(default_factory=list)
+    also: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def icon(self) -> str:
+        return ICONS[self.tone]
+
+
+def headline(
+    found: list[Problem], largest: AlikeFailures | None, reader: Any
+) -> Headline | None:
+    """What the page begins with; None when all is well.
+
+    Args:
+        found: what is wrong, the most urgent first.
+        largest: the group of failures that is meant where they are the most urgent.
+        reader: who may do what.
+    """
+    if not found:
+        return None
+    first, *others = found
+    also = [(one.words, one.address) for one in others]
+    if first.name == "failures" and largest is not None:
+        return replace(_of_group(largest, reader), also=also)
+    link = ButtonLink(_("Open them"), first.address, primary=True)
+    return Headline(
+        first.sentence,
+        str(first.kind.detail),
+        first.since,
+        command=first.command,
+        tone=first.kind.tone,
+        links=[link] if first.address else [],
+        also=also,
+    )
+
+
+def _of_group(group: AlikeFailures, reader: Any) -> Headline:
+    """What is said of the largest group of failures."""
+    newest, definition = group.newest, group.definition
+    step = labels_of(definition).get(newest.step, newest.step) if definition else ""
+    given = {
+        "number": group.number,
+        "name": definition.name if definition else newest.get_kind_display(),
+        "step": step,
+        "since": clock(group.oldest.opened_at),
+        "error": newest.error.rpartition(".")[2] or newest.get_kind_display(),
+    }
+    all_of_them = group.number.number
+    if step:
+        sentence = ngettext(
+            "%(number)s failure of %(name)s at “%(step)s” since %(since)s (%(error)s)",
+            "%(number)s failures of %(name)s at “%(step)s” since %(since)s (%(error)s)",
+            all_of_them,
+        )
+    else:
+        sentence = ngettext(
+            "%(number)s failure of %(name)s since %(since)s (%(error)s)",
+            "%(number)s failures of %(name)s since %(since)s (%(error)s)",
+            all_of_them,
+        )
+    detail = alike([spoken(message, definition) for message in group.messages])
+    page = reverse("monitoring:failure-group", args=[newest.fingerprint or NO_CAUSE])
+    links = [ButtonLink(_("Open the group"), page)]
+    if definition:
+        why = forbidden_in_bulk(OPERATIONS["retry"], reader, definition.name)
+        begin = begin_of("retry", newest.fingerprint)
+        links.append(ButtonLink(_("Retry…"), begin, primary=True, why=why))
+    return Headline(
+        sentence % given,
+        detail.removeprefix(f"{given['error']}: "),
+        group.oldest.opened_at,
+        group.newest.opened_at,
+        links=links,
+    )

@@ -45,11 +45,6 @@ class Health:
         """Nobody is there to do any work."""
         return self.machinery.workers == 0
 
-    @property
-    def served(self) -> bool:
-        """Whatever is due has somebody who does it."""
-        return not self.unattended and not self.machinery.unserved
-
 
 def health() -> Health:
     """The state of things now; a handful of bounded counts along partial indexes."""

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from monitoring.queries.as_text import as_text, time_of
+from monitoring.queries.counts import as_text, time_of
 from monitoring.queries.failures import names_of
 from monitoring.queries.lately import transitions_since
 from orchestrator.models import Incident

@@ -1,7 +1,9 @@
 """Looking for what no index finds: at a few rows first, and at the rest only where those show too few."""
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from django.db.models import Q, QuerySet
 
 SPARSE = 4
 """Rows that are looked at first for each that is wanted."""
@@ -33,3 +35,20 @@ def first_matching(
         if edge is None or len(found) >= wanted or soon == most:
             break
     return found, edge
+
+
+def bounded(
+    rows: QuerySet[Any], looked_for: Q, place: Sequence[str], most: int
+) -> tuple[QuerySet[Any], tuple[Any, ...] | None]:
+    """Those of the first rows of a list that match, in no order, and the place at which the looking stopped.
+
+    Args:
+        rows: the list, as an index has it.
+        looked_for: what else must be so of them; it is asked of so many at once.
+        place: the fields that say where a row stands in it.
+        most: at how many rows is looked.
+    """
+    some = rows.values("pk")[:most]
+    found = rows.model._default_manager.filter(looked_for, pk__in=some)
+    last = rows.values_list(*place)[most - 1 : most]
+    return found, next(iter(last), None)

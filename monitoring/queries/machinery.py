@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from monitoring.queries.counts import FEW, Capped
 from orchestrator.setup_status import crew, database_now, due_by_queue, queues
+
+NO_SWEEP = timedelta(seconds=60)
+"""A sweep is due every second or so; deadlines and lost work wait for it."""
+
+LATE = timedelta(seconds=60)
+"""Work that has been due for longer makes a queue behind."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,10 @@ class ServedQueue:
     def unserved(self) -> bool:
         """Work is due, and nobody is there to do it."""
         return bool(self.due) and not self.workers
+
+    def late(self, now: datetime) -> bool:
+        """Whether its work has waited for long."""
+        return self.oldest is not None and now - self.oldest > LATE
 
 
 @dataclass(frozen=True)
@@ -53,6 +63,11 @@ class Machinery:
     def oldest(self) -> datetime | None:
         """Since when the oldest work is due."""
         return min((q.oldest for q in self.queues if q.oldest), default=None)
+
+    @property
+    def unswept(self) -> bool:
+        """Whether nobody has swept for long."""
+        return self.swept_at is not None and self.now - self.swept_at > NO_SWEEP
 
     @property
     def unserved(self) -> tuple[str, ...]:

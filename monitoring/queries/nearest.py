@@ -16,6 +16,7 @@ from monitoring.masking import names_of
 from monitoring.queries.among import among
 from monitoring.queries.counts import MARK, ForEach, grouped, uuid_of
 from monitoring.queries.graphs import labels_of
+from monitoring.queries.processes import processes
 from orchestrator import registry, secret_names
 from orchestrator.engine.operations import Preview, preview
 from orchestrator.models import Definition, InboxEvent, ProcessInstance, Status
@@ -99,8 +100,7 @@ def nearest(events: Iterable[InboxEvent]) -> dict[int, list[Near]]:
     live = LiveData(_interested(events))
     alike = {event.pk: live.alike(event) for event in events}
     best = {pk for some in alike.values() for pk in list(some)[:SHOWN]}
-    rows = ProcessInstance.objects.filter(pk__in=best)
-    known = _with_definitions(rows).in_bulk() if best else {}
+    known = processes().in_bulk(best) if best else {}
     return {
         event.pk: _near(event, texts[event.pk], by_key, alike[event.pk], known)
         for event in events
@@ -187,10 +187,10 @@ def _texts(event: InboxEvent) -> list[str]:
 
 
 def _by_key(keys: set[str]) -> dict[str, list[ProcessInstance]]:
-    rows = ProcessInstance.objects.live().exclude(correlation_key="")
+    rows = processes().live().exclude(correlation_key="")
     some = rows.filter(correlation_key__in=sorted(keys)[:KEYS]) if keys else rows.none()
     found = defaultdict(list)
-    for one in _with_definitions(some)[:KEYS]:
+    for one in some[:KEYS]:
         found[one.correlation_key].append(one)
     return found
 
@@ -212,10 +212,6 @@ def _newest(names: Collection[str], number: int) -> list[UUID]:
     for name, stored, _count in grouped(parts, "name", "id", cap=number):
         found[name].append(uuid_of(stored))
     return [one for keys in found.values() for one in sorted(keys)[-number:]]
-
-
-def _with_definitions(rows: Any) -> Any:
-    return rows.select_related("definition").defer("definition__graph")
 
 
 def _compared(event: InboxEvent) -> list[tuple[str, Any]]:

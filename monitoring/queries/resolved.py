@@ -11,9 +11,9 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, Value
 
 from monitoring.queries.causes import open_of_cause
-from monitoring.queries.days import moment_of
-from monitoring.queries.definition_name import definition_name
 from monitoring.queries.failures import PAGE, with_processes
+from monitoring.queries.lists import KeyedPage, place_in, written
+from monitoring.queries.processes import definition_name
 from orchestrator.models import Definition, Incident, OperatorAction
 
 LOOKED_AT = 1_000
@@ -43,25 +43,18 @@ class ResolvedGroup:
         return [self.last.message]
 
 
-@dataclass(frozen=True)
-class ResolvedPage:
-    """Groups, those resolved last first, and where the next page starts; "" where there is none."""
-
-    rows: list[ResolvedGroup]
-    older: str = ""
-
-
-def resolved_page(before: str = "", definition: str = "") -> ResolvedPage:
-    """The groups that were resolved before a place, or last.
+def resolved_page(before: str = "", definition: str = "") -> KeyedPage[ResolvedGroup]:
+    """The groups that were resolved before a place, or last; those resolved last first.
 
     Args:
         before: the place, as a page before it has told.
         definition: of whose processes they are, looked for among those that one page looks at; "" for all.
     """
     rows = Incident.objects.filter(resolved_at__isnull=False)
-    if (place := _place(before)) is not None:
-        at, pk = place
-        rows = rows.filter(Q(resolved_at__lt=at) | Q(pk__lt=pk), resolved_at__lte=at)
+    match place_in(before):
+        case [[datetime() as at], pk]:
+            behind = Q(resolved_at__lt=at) | Q(pk__lt=pk)
+            rows = rows.filter(behind, resolved_at__lte=at)
     order = rows.order_by("-resolved_at", "-pk")
     of = definition_name() if definition else Value("")
     columns = ("fingerprint", "pk", "resolved_at", "of")
@@ -77,8 +70,8 @@ def resolved_page(before: str = "", definition: str = "") -> ResolvedPage:
         end = (at, pk)
     seen = end is None or looked_at[-1][1] == end[1]
     more = not seen or len(looked_at) == LOOKED_AT
-    older = f"{end[0].isoformat()}_{end[1]}" if end and more else ""
-    return ResolvedPage(list(_groups(newest.values(), numbers)), older)
+    older = written(*end) if end and more else ""
+    return KeyedPage(list(_groups(newest.values(), numbers)), older)
 
 
 def _groups(keys: Iterable[int], numbers: Counter[str]) -> Iterable[ResolvedGroup]:
@@ -112,10 +105,3 @@ def _when(row: Incident) -> Any:
     if row.instance_id is not None:
         return "process", row.instance_id, row.resolved_at
     return "event", row.event_id, row.resolved_at
-
-
-def _place(text: str) -> tuple[datetime, int] | None:
-    """Where a page starts, as an address says it; None where it does not."""
-    at, _, pk = text.rpartition("_")
-    moment = moment_of(at)
-    return (moment, int(pk[:18])) if moment and pk.isdecimal() else None

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from monitoring.queries.causes import open_of_cause
-from monitoring.queries.event_search import PARAMETERS, EventFilters
+from monitoring.queries.event_search import EventFilters
 from monitoring.queries.instances.arm import Arm
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.kept_events import look
@@ -102,7 +102,7 @@ class MatchingEvents(Selection):
 
     def narrows(self, about: Mapping[str, Any]) -> bool:
         filters = EventFilters.from_query(about)
-        return bool(filters) and not filters.mistake
+        return bool(filters.parameters()) and not filters.mistake
 
     def chunk(
         self, about: Mapping[str, Any], until: datetime, after: str, size: int
@@ -119,7 +119,7 @@ def event_filters_of(about: Mapping[str, Any]) -> EventFilters:
     Raises:
         TypeError: a newer version has stored one that is not known here: without it more would match than was meant.
     """
-    if unknown := set(about) - set(PARAMETERS.values()):
+    if unknown := set(about) - set(EventFilters.names().values()):
         raise TypeError(f"events are not filtered by {', '.join(sorted(unknown))}")
     return EventFilters.from_query(about)
 

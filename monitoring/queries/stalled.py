@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -15,6 +15,8 @@ from django.utils.translation import gettext as _
 
 from monitoring.queries.counts import MARK, ForEach, grouped
 from monitoring.queries.graphs import labels_of
+from monitoring.queries.lists import KeyedPage, number_in
+from monitoring.queries.processes import in_order, processes
 from monitoring.statuses import look
 from orchestrator.engine.operations import Circumstances, on_processes, sleeping_work
 from orchestrator.models import (
@@ -62,12 +64,10 @@ class StalledProcess:
 
 
 @dataclass(frozen=True)
-class StalledPage:
-    """Those of a page, the longest still first, how many there are, and where the next page starts; "": nowhere."""
+class StalledPage(KeyedPage[StalledProcess]):
+    """Those of a page, the longest still first, and how many there are in all."""
 
-    rows: list[StalledProcess] = field(default_factory=list)
     number: int = 0
-    later: str = ""
 
 
 def stalled_processes() -> list[ProcessInstance]:
@@ -136,14 +136,12 @@ def stalled_page(user: Any, definition: str = "", after: str = "") -> StalledPag
     """
     known = [one for one in stalled_processes() if definition in ("", one.name)]
     known.sort(key=lambda one: (one.changed_at, one.pk))
-    begin = int(after[:9]) if after.isascii() and after.isdecimal() else 0
+    begin = number_in(after, 9) or 0
     keys = [one.pk for one in known[begin : begin + PAGE]]
-    rows = ProcessInstance.objects.select_related("definition", "owner")
-    found = rows.defer("definition__graph", "data").in_bulk(keys)
-    shown = [found[key] for key in keys if key in found]
+    shown = in_order(processes("owner", data=False), keys)
     why, open_runs = _why_not(shown, user), _open_visits(keys)
     asleep = _asleep(keys, {one.pk: labels_of(one.definition) for one in shown})
-    later = str(begin + PAGE) if len(known) > begin + PAGE else ""
+    older = str(begin + PAGE) if len(known) > begin + PAGE else ""
     return StalledPage(
         [
             StalledProcess(
@@ -154,8 +152,8 @@ def stalled_page(user: Any, definition: str = "", after: str = "") -> StalledPag
             )
             for one in shown
         ],
-        len(known),
-        later,
+        older,
+        number=len(known),
     )
 
 

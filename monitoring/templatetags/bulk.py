@@ -18,6 +18,8 @@ from orchestrator.engine.operations import OPERATIONS, forbidden_in_bulk
 from orchestrator.models import BulkOperation, BulkVerdict
 
 register = Library()
+register.simple_tag(step_of, name="known_step")
+register.simple_tag(begin_of, name="begin_address")
 
 WORDS = {
     "waiting": "ready",
@@ -28,22 +30,10 @@ WORDS = {
 """Statuses and verdicts whose look is that of another word."""
 
 
-@register.filter
-def of(values: dict[Any, str], key: Any) -> str:
-    """What a mapping says of a key; "" for nothing."""
-    return values.get(key, "")
-
-
 @register.simple_tag
 def number_of(operation: BulkOperation) -> int:
     """On how many it is: as long as they are being frozen, on those that were shown."""
     return operation.total if operation.frozen_at else operation.shown
-
-
-@register.simple_tag
-def known_step(name: str, step: str) -> str:
-    """A step as people read it."""
-    return step_of(name, step)
 
 
 @register.simple_tag
@@ -113,7 +103,7 @@ def begin_bulk(
 @register.inclusion_tag("monitoring/parts/begin.html", takes_context=True)
 def begin_on_events(context: Context, name: str) -> dict[str, Any]:
     """The same for the events that their page shows."""
-    filters = EventFilters(verdict=context["page"].tab)
+    filters = EventFilters(verdict=context["tab"])
     if context["looking"]:
         filters = context["filters"]
     return begin_bulk(context, name, None, of="events", **filters.parameters())
@@ -133,12 +123,6 @@ def begins_at(context: Context) -> str:
 def not_in_bulk(context: Context, name: str, definition: str) -> str:
     """Why a reader may not do an action to many of a definition; "" if they may."""
     return forbidden_in_bulk(OPERATIONS[name], context["request"].user, definition)
-
-
-@register.simple_tag
-def begin_address(name: str, cause: str) -> str:
-    """Where an action on the processes with failures of one cause is begun."""
-    return begin_of(name, cause)
 
 
 @register.simple_tag

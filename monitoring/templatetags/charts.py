@@ -47,13 +47,7 @@ def hour_chart(hour: Hour, until: datetime) -> dict[str, Any]:
 def spark(hour: Hour) -> dict[str, Any]:
     """The last hour of one definition in a line."""
     moved, failed = _by_two(hour.transitions.each), _by_two(hour.failures.each)
-    return {
-        "said": _said(hour),
-        "width": SMALL[0],
-        "height": SMALL[1],
-        "moved": area(moved, *SMALL) if any(moved) else None,
-        "failed": area(failed, *SMALL) if any(failed) else None,
-    }
+    return _small(_said(hour), moved, failed)
 
 
 @register.inclusion_tag("monitoring/home/spark.html")
@@ -64,13 +58,19 @@ def volume_spark(row: TypeVolume, window: str) -> dict[str, Any]:
         "number": row.received[window],
         "window": window_word(window),
     }
-    most = max(row.each)
+    return _small(said, row.each, row.problems, max(row.each))
+
+
+def _small(
+    said: str, moved: list[int], failed: list[int], most: int = 0
+) -> dict[str, Any]:
+    width, height = SMALL
     return {
         "said": said,
-        "width": SMALL[0],
-        "height": SMALL[1],
-        "moved": area(row.each, *SMALL) if any(row.each) else None,
-        "failed": area(row.problems, *SMALL, most=most) if any(row.problems) else None,
+        "width": width,
+        "height": height,
+        "moved": area(moved, width, height) if any(moved) else None,
+        "failed": area(failed, width, height, most) if any(failed) else None,
     }
 
 

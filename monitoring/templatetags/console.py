@@ -25,21 +25,25 @@ from monitoring.diagrams.words import detail_of
 from monitoring.icons import ICONS
 from monitoring.keys import SHEET
 from monitoring.masking import event_body, masked, names_of
-from monitoring.moments import ago, clock, in_full, span
-from monitoring.moments import exact as spelled
+from monitoring.moments import ago, clock, exact, in_full, span
 from monitoring.queries.definition.page import DefinitionPage
-from monitoring.queries.doing import doing_word
-from monitoring.queries.graphs import labels_of, step_of
+from monitoring.queries.graphs import labels_of
 from monitoring.queries.health import Health, health
 from monitoring.queries.instance.trouble import last_line
 from monitoring.queries.instances.filters import OLDEST, Filters
+from monitoring.queries.lists import Search
 from monitoring.sharing import shared_part
 from monitoring.spoken import spoken
-from monitoring.statuses import Look, look
-from orchestrator.definition.graph import Node
+from monitoring.statuses import look
 from orchestrator.models import Definition, InboxEvent
 
 register = template.Library()
+register.filter("clock_text", clock)
+register.filter("detail", detail_of)
+register.filter("exact", exact)
+register.filter("last_line", last_line)
+register.filter("looked", look)
+register.simple_tag(ago, name="spoken_ago")
 
 LONG = 300
 """Characters of a value that are shown in a row."""
@@ -89,12 +93,6 @@ def chip(status: str, word: str = "") -> SafeString:
 
 
 @register.filter
-def looked(status: str) -> Look:
-    """The look of a status, for templates that lay it out themselves."""
-    return look(status)
-
-
-@register.filter
 def looked_word(status: str) -> str:
     return str(look(status).word)
 
@@ -133,12 +131,6 @@ def unlocalized(number: Any) -> str:
 def of(found: dict[Any, Any], key: Any) -> Any:
     """What is found under a key; "" where nothing is."""
     return found.get(key, "")
-
-
-@register.filter
-def detail(node: Node) -> str:
-    """What is said of a step beside its name, in the reader's language."""
-    return detail_of(node)
 
 
 @register.filter
@@ -234,18 +226,6 @@ def elapsed(since: datetime | None, until: datetime | None = None) -> SafeString
 
 
 @register.filter
-def exact(length: timedelta) -> str:
-    """A length of time: tenths of seconds below a minute, else hh:mm:ss."""
-    return spelled(length)
-
-
-@register.filter
-def clock_text(at: datetime) -> str:
-    """The time of day of a moment, as text."""
-    return clock(at)
-
-
-@register.filter
 def value(anything: Any) -> str:
     """A value of the data as JSON, cut when it is long."""
     if anything == "" or anything is None:
@@ -283,9 +263,9 @@ def as_json(anything: Any) -> str:
 
 
 @register.simple_tag
-def query(filters: Any, **changed: str) -> str:
+def query(filters: Search, **changed: str) -> str:
     """The filters as a query string, some of them changed."""
-    return f"?{urlencode(filters.parameters(**changed))}"
+    return filters.address(**changed)
 
 
 class Sorting(NamedTuple):
@@ -316,12 +296,6 @@ def sorting(filters: Filters, column: str, unsorted: bool) -> Sorting:
     return Sorting(query(filters, sort=BY_START.get(turned, turned)), how)
 
 
-@register.simple_tag
-def without(filters: Any, name: str) -> str:
-    """The filters as a query string, one of them removed; "?" when none is left."""
-    return f"?{urlencode(filters.parameters(**{name: ''}))}"
-
-
 @register.simple_tag(takes_context=True)
 def with_sub(context: Context, pk: Any = "") -> str:
     """The address of a process's page as it is, with this sub-process opened in it, or none."""
@@ -341,39 +315,6 @@ def query_of_shown(context: Context) -> str:
     """The parameters of the list that such a reader is shown; "" for who sees all."""
     shown = shown_in(context["request"])[:1]
     return f"?{urlencode({'definition': shown[0]})}" if shown else ""
-
-
-@register.simple_tag
-def filter_name(name: str) -> str:
-    """What a filter is called."""
-    words = {
-        "definition": _("Definition"),
-        "version": _("Version"),
-        "graph": _("Graph"),
-        "status": _("Status"),
-        "step": _("Step"),
-        "doing": _("There"),
-        "escalated": _("Escalated"),
-        "overdue": _("Overdue"),
-        "stalled": _("Stalled"),
-        "owner": _("Owner"),
-        "where": _("Data"),
-    }
-    return words.get(name, name)
-
-
-@register.simple_tag
-def filter_value(filters: Filters, name: str) -> str:
-    """What a filter is set to, as people read it."""
-    given = str(getattr(filters, name))
-    if name == "step":
-        return step_of(filters.definition, given)
-    if name == "doing":
-        return doing_word(given)
-    if name == "status":
-        return _("not ended") if given == "live" else str(look(given).word)
-    people = {"me": _("me"), "nobody": _("nobody")}
-    return people.get(given, given) if name == "owner" else given
 
 
 @register.simple_tag
@@ -403,23 +344,11 @@ def map_picture(page: DefinitionPage, label: str, table: str) -> Svg:
 
 
 @register.simple_tag
-def spoken_ago(at: datetime) -> str:
-    """How long ago, in words."""
-    return ago(at)
-
-
-@register.simple_tag
 def since(at: datetime) -> SafeString:
     """How long ago, in words, which the page counts up."""
     return format_html(
         '<time class="since" datetime="{}">{}</time>', at.isoformat(), ago(at)
     )
-
-
-@register.filter(name="last_line")
-def last_line_of(error: str) -> str:
-    """The line of a traceback that says what happened."""
-    return last_line(error)
 
 
 @register.filter

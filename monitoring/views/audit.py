@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
-from django.utils import timezone
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.views.decorators.http import require_safe
 
 from monitoring.access import EVENTS, for_audit_viewers
-from monitoring.exports import TYPES, download
+from monitoring.exports import exported
 from monitoring.masking import sees_data
 from monitoring.queries.audit.entry import AuditEntry
 from monitoring.queries.audit.filters import SPANS, AuditFilters
@@ -61,18 +60,13 @@ def index(request: HttpRequest) -> HttpResponse:
 @for_audit_viewers
 def export(request: HttpRequest, form: str) -> HttpResponseBase:
     """All that match as CSV or as lines of JSON."""
-    if form not in TYPES:
-        raise Http404
     filters = AuditFilters.from_query(request.GET)
-    if filters.mistake:
-        return HttpResponse(filters.mistake, "text/plain; charset=utf-8", status=400)
     events, data = request.user.has_perm(EVENTS), sees_data(request.user)
     parts: Iterator[list[Mapping[str, Any]]] = (
         [_told(entry, events=events, data=data) for entry in part]
         for part in batches(filters)
     )
-    name = f"audit-{timezone.localtime():%Y-%m-%d-%H%M%S}"
-    return download(request, form, name, COLUMNS, parts)
+    return exported(request, form, "audit", COLUMNS, filters, parts)
 
 
 def _told(entry: AuditEntry, *, events: bool, data: bool) -> dict[str, Any]:

@@ -25,13 +25,13 @@ from monitoring.access import (
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.bulk_form import BulkForm
 from monitoring.buttons import Button, Dialog
-from monitoring.chips import Chip
 from monitoring.masking import about_told, sees_data
 from monitoring.open_pages import by_script
 from monitoring.places import NO_CAUSE
 from monitoring.queries import bulk as queries
-from monitoring.queries.event_search import LABELS, PARAMETERS, EventFilters
+from monitoring.queries.event_search import EventFilters
 from monitoring.queries.instances.filters import Filters
+from monitoring.queries.lists import Chip
 from monitoring.queries.selections import filters_of, known_filters
 from monitoring.spoken import spoken
 from monitoring.views.operations import plain, shown
@@ -78,21 +78,20 @@ def begin(request: HttpRequest) -> HttpResponse:
     given = request.POST if request.method == "POST" else None
     form = BulkForm(operation, given, user=request.user)
     if given is None:
-        return _asking(request, operation, selection, about, form, "")
+        return _asking(request, operation, selection, about, form)
     done = begun(request, form, selection, about)
     if done.done:
         return redirect(done.leads_to)
-    answer = _asking(request, operation, selection, about, form, str(done.text))
-    answer.status_code = done.status
-    return answer
+    said, status = str(done.text), done.status
+    return _asking(request, operation, selection, about, form, said, status)
 
 
 def begun(
     request: HttpRequest, form: BulkForm, selection: str, about: Mapping[str, Any]
 ) -> ActionAnswer:
     """What becomes of a form that begins an operation on many."""
-    if problem := _problem(form):
-        return ActionAnswer.invalid(form, problem)
+    if not form.is_valid():
+        return ActionAnswer.invalid(form, form.first_mistake)
     try:
         operation = start_bulk(
             form.wanted(selection, about), request=form.asked(request)
@@ -103,22 +102,14 @@ def begun(
     return ActionAnswer(start_bulk.done, leads_to=place)
 
 
-def _problem(form: BulkForm) -> str:
-    """The first thing that is wrong with a form; "" if nothing is."""
-    if form.is_valid():
-        return ""
-    name, errors = next(iter(form.errors.items()))
-    label = form.fields[name].label if name in form.fields else ""
-    return f"{label}: {errors[0]}" if label else str(errors[0])
-
-
 def _asking(
     request: HttpRequest,
     operation: Operation,
     selection: str,
     about: Mapping[str, Any],
     form: BulkForm,
-    refusal: str,
+    refusal: str = "",
+    status: int = 200,
 ) -> HttpResponse:
     narrows = SELECTIONS[selection].narrows(about)
     filters = filters_of(about) if selection == "processes" else None
@@ -131,6 +122,7 @@ def _asking(
     return page(
         request,
         "begin_operation",
+        status=status,
         operation=operation,
         others=[
             (one, _address(request, one.name))
@@ -165,7 +157,7 @@ def selected(request: HttpRequest) -> tuple[str, dict[str, str]]:
     if given.get("of") == "events" or "verdict" in given:
         if not request.user.has_perm(EVENTS):
             raise Http404
-        _refuse_all_but(given, "of", *PARAMETERS.values())
+        _refuse_all_but(given, "of", *EventFilters.names().values())
         return "events", EventFilters.from_query(given).parameters()
     _refuse_all_but(given, *Filters.names())
     filters = Filters.from_query(given, request.user).by_name()
@@ -183,16 +175,16 @@ def _chips(selection: str, about: Mapping[str, Any]) -> list[Chip]:
     What its reader may not see is named without its value.
     """
     told = {name: value for name, value in about.items() if value is not None}
-    labels = {**LABELS, "where": _("Data")}
+    labels = {**EventFilters.LABELS, "where": Filters.LABELS["where"]}
     untold = [
-        Chip(labels.get(name, name), _("not yours to see"), "")
+        Chip(labels.get(name, name), _("not yours to see"))
         for name in about
         if name not in told
     ]
     if selection == "events":
         return EventFilters.from_query(told).chips() + untold
-    others = told.keys() - Filters.names() if selection == "processes" else ()
-    return [Chip(name, told[name], "") for name in sorted(others)] + untold
+    others = told.keys() - Filters.names().keys() if selection == "processes" else ()
+    return [Chip(name, told[name]) for name in sorted(others)] + untold
 
 
 def _refuse_all_but(given: QueryDict, *names: str) -> None:

@@ -8,7 +8,7 @@ from monitoring.buttons import event_dialogs
 from monitoring.open_pages import is_live
 from monitoring.queries.event_search import KEPT, EventFilters, outcomes, search
 from monitoring.queries.event_volume import event_volume
-from monitoring.queries.events import PAGE, TABS, EventPage, event_page, tabs
+from monitoring.queries.events import TABS, event_page, tabs
 from monitoring.queries.nearest import nearest
 from monitoring.sharing import shared
 from monitoring.views.page import named, page
@@ -36,30 +36,31 @@ def _without_volume(request: HttpRequest) -> str:
 
 
 def events_context(
-    request: HttpRequest, definition: str = "", size: int = PAGE
+    request: HttpRequest, definition: str = "", size: int = 0
 ) -> dict[str, Any]:
     """What the templates of the list need."""
     query, filters = request.GET, EventFilters.from_query(request.GET)
-    before, looking = query.get("before", ""), bool(filters) and "tab" not in query
-    if looking:
-        found = search(filters, before, size)
-        shown = EventPage("", found.rows, found.older, tabs(definition))
-    else:
-        tab = query.get("tab", "all")
-        shown = event_page(tab, before, filters.q, definition, size)
+    before = query.get("before", "")
+    looking = bool(filters.parameters()) and "tab" not in query
+    tab = "" if looking else query.get("tab", "all")
+    shown = (
+        search(filters, before, size)
+        if looking
+        else event_page(tab, before, filters.q, definition, size)
+    )
     return {
         "page": shown,
+        "tab": tab,
+        "tabs": tabs(definition),
         "filters": filters,
         "looking": looking,
-        "on_many": _on_many(shown, filters if looking else None, definition),
+        "on_many": bool(shown.rows)
+        and (
+            filters.verdict in ("", *KEPT)
+            if looking
+            else tab in TABS and not definition
+        ),
         "verdicts": Verdict.values,
         "outcomes": outcomes(shown.rows),
         "near": nearest(shown.rows),
     }
-
-
-def _on_many(shown: EventPage, filters: EventFilters | None, definition: str) -> bool:
-    """Whether an action on many can be begun on what the page shows: on one verdict, or on what was looked for."""
-    if filters is not None:
-        return bool(shown.rows) and filters.verdict in ("", *KEPT)
-    return bool(shown.rows) and shown.tab in TABS and not definition

@@ -12,7 +12,7 @@ from monitoring.access import (
     for_viewers_of_list,
 )
 from monitoring.actions import ActionAnswer, ActionForm
-from monitoring.buttons import Button, Dialog
+from monitoring.buttons import Button, dialog_of
 from monitoring.open_pages import by_script, is_live
 from monitoring.places import NO_CAUSE
 from monitoring.queries.bulk import newcomers, on_cause
@@ -115,24 +115,10 @@ def _context(request: HttpRequest, cause: str) -> dict[str, Any]:
         "newcomers": newcomers(operation) if operation else None,
         "handling": handling,
         "buttons": _buttons(request, cause, found, mark),
-        "dialogs": [] if is_live(request) else _dialogs(request),
+        "dialogs": []
+        if is_live(request)
+        else [dialog_of(one, request.user) for one in CONTROLS.values()],
     }
-
-
-def _dialogs(request: HttpRequest) -> list[Dialog]:
-    """What asks for the reason, and for what else; of a page that is open already there is no need."""
-    own = request.user.get_username()
-    return [
-        Dialog(
-            control,
-            [
-                (given, own if given.form == "person" else "")
-                for given in control.given
-                if given.label
-            ],
-        )
-        for control in CONTROLS.values()
-    ]
 
 
 def _buttons(

@@ -3,7 +3,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_safe
 
 from monitoring.access import EVENTS, for_viewers_of_what_they_see, seen_in
-from monitoring.queries.find import Search, only_place
+from monitoring.queries.find import Lookup, only_place
 from monitoring.queries.instances.filters import Filters
 from monitoring.views.page import page
 
@@ -17,7 +17,7 @@ def find(request: HttpRequest) -> HttpResponse:
         return redirect("monitoring:instances")
     definitions = seen_in(request)
     events = definitions is None and request.user.has_perm(EVENTS)
-    kinds = Search(filters.q, events, definitions).found()
+    kinds = Lookup(filters.q, events, definitions).found()
     if place := only_place(kinds):
         return redirect(place)
     return page(request, "find", filters=filters, kinds=kinds)

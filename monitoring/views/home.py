@@ -2,8 +2,8 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from monitoring.access import EVENTS, for_viewers_of_what_they_see, seen_in
-from monitoring.mending import headline
 from monitoring.queries.board import board
+from monitoring.queries.headline import headline
 from monitoring.queries.health import health
 from monitoring.running import parts
 from monitoring.sharing import shared

@@ -17,7 +17,6 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import render_to_string
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_safe
 
@@ -29,7 +28,7 @@ from monitoring.access import (
 )
 from monitoring.buttons import dialogs_of
 from monitoring.condition_form import ConditionForm
-from monitoring.exports import TYPES, download
+from monitoring.exports import download, exported
 from monitoring.masking import masked, names_of, sees_data
 from monitoring.queries.columns import written
 from monitoring.queries.declared import field_names
@@ -41,6 +40,8 @@ from monitoring.queries.instance.subprocess import opened_subprocess
 from monitoring.queries.instance.visits import RunFilters
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import batches
+from monitoring.queries.lists import number_in
+from monitoring.queries.processes import processes
 from monitoring.queries.saved_views import views_for
 from monitoring.sharing import shared
 from monitoring.views.definitions import svg_file
@@ -99,16 +100,11 @@ def index(request: HttpRequest) -> HttpResponse:
 @for_viewers_of_list
 def export(request: HttpRequest, form: str) -> HttpResponseBase:
     """All that the list has, as CSV or as lines of JSON."""
-    if form not in TYPES:
-        raise Http404
     filters = Filters.from_query(request.GET, request.user).by_name()
-    if filters.mistake:
-        return HttpResponse(filters.mistake, "text/plain; charset=utf-8", status=400)
     parts: Iterator[list[Mapping[str, Any]]] = (
         [told(row) for row in part] for part in batches(filters)
     )
-    name = f"processes-{timezone.localtime():%Y-%m-%d-%H%M%S}"
-    return download(request, form, name, COLUMNS, parts)
+    return exported(request, form, "processes", COLUMNS, filters, parts)
 
 
 def told(row: ProcessInstance) -> dict[str, Any]:
@@ -178,8 +174,7 @@ def ledger_rows(request: HttpRequest, pk: UUID) -> HttpResponse:
 @for_data_viewers_of_process
 def ledger(request: HttpRequest, pk: UUID) -> StreamingHttpResponse:
     """The whole ledger as JSON lines, the oldest transition first; written as it is read."""
-    rows = ProcessInstance.objects.select_related("definition")
-    instance = get_object_or_404(rows.defer("definition__graph"), pk=pk)
+    instance = get_object_or_404(processes(), pk=pk)
     awaited = isinstance(request, ASGIRequest)
     lines = ledger_lines_async(instance) if awaited else ledger_lines(instance)
     name = f'attachment; filename="ledger-{pk}.jsonl"'
@@ -204,10 +199,7 @@ ELEMENT_COLUMNS = (
 @for_viewers_of_process
 def elements(request: HttpRequest, pk: UUID, form: str) -> HttpResponseBase:
     """The elements of a map as a file, narrowed as the list of the page."""
-    if form not in TYPES:
-        raise Http404
-    processes = ProcessInstance.objects.select_related("definition")
-    instance = get_object_or_404(processes.defer("definition__graph"), pk=pk)
+    instance = get_object_or_404(processes(), pk=pk)
     filters = RunFilters.from_query(request.GET, request.user).of_elements
     data, seen = sees_data(request.user), seen_in(request)
     parts = (
@@ -257,7 +249,7 @@ def _number(text: str) -> int | None:
     """A number of a transition; 0, which there is none of, for what is no number; None where nothing is asked for."""
     if not text:
         return None
-    return int(text[:9]) if text.isascii() and text.isdecimal() else 0
+    return number_in(text, 9) or 0
 
 
 def _redrawn(request: HttpRequest, shown: InstancePage) -> bool:

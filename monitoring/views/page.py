@@ -15,12 +15,13 @@ from monitoring.open_pages import is_live
 from orchestrator.models import Definition
 
 
-def page(request: HttpRequest, name: str, **context: Any) -> HttpResponse:
+def page(
+    request: HttpRequest, name: str, *, status: int = 200, **context: Any
+) -> HttpResponse:
     """Renders `monitoring/<name>/page.html`; with `?since=` its live parts alone."""
     shown = live_parts if is_live(request) else whole
-    return HttpResponse(
-        shown(request, name, context), headers={"Cache-Control": "no-store"}
-    )
+    text = shown(request, name, context)
+    return HttpResponse(text, status=status, headers={"Cache-Control": "no-store"})
 
 
 def whole(request: HttpRequest, name: str, context: Mapping[str, Any]) -> SafeString:

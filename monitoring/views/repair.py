@@ -17,6 +17,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 from monitoring.access import for_viewers_of_process
 from monitoring.actions import ActionAnswer
 from monitoring.queries.instance.repair import repair_page, with_secrets
+from monitoring.queries.lists import number_in
+from monitoring.queries.processes import processes
 from monitoring.spoken import spoken
 from monitoring.views import operations
 from monitoring.views.page import page
@@ -83,8 +85,7 @@ def changed(
     known = CHANGES.get(name)
     if known is None:
         raise Http404
-    rows = ProcessInstance.objects.select_related("definition")
-    instance = get_object_or_404(rows.defer("definition__graph"), pk=pk)
+    instance = get_object_or_404(processes(), pk=pk)
     try:
         attempt = known(instance, request)
     except OperationRefused as refused:
@@ -122,10 +123,9 @@ def _attempt(given: QueryDict, why: str, path: str = "") -> Attempt:
 
 
 def _undo(instance: ProcessInstance, request: HttpRequest) -> None:
-    place = request.POST.get("place", "")[:3]
-    if place.isascii() and place.isdecimal():
-        shown = request.POST.get("changed_at", "")
-        unstage(instance, request.user, int(place), shown)
+    place = number_in(request.POST.get("place", "")[:3])
+    if place is not None:
+        unstage(instance, request.user, place, request.POST.get("changed_at", ""))
 
 
 def _discard(instance: ProcessInstance, request: HttpRequest) -> None:
@@ -133,9 +133,8 @@ def _discard(instance: ProcessInstance, request: HttpRequest) -> None:
 
 
 def _look_again(instance: ProcessInstance, request: HttpRequest) -> None:
-    seen = request.POST.get("revision", "")[:9]
-    number = int(seen) if seen.isascii() and seen.isdecimal() else None
-    look_again(instance, request.user, number)
+    seen = number_in(request.POST.get("revision", ""), 9)
+    look_again(instance, request.user, seen)
 
 
 CHANGES: dict[str, Callable[[ProcessInstance, HttpRequest], Attempt | None]] = {
@@ -154,11 +153,11 @@ def _shown(
         given.get("step", "")[:LONGEST].replace("\0", ""),
         given.get("item", "")[:9],
     )
-    number = int(item) if item.isascii() and item.isdecimal() else None
-    shown = repair_page(pk, request.user, step, number)
-    answer = page(
+    shown = repair_page(pk, request.user, step, number_in(item))
+    return page(
         request,
         "repair",
+        status=status,
         page=shown,
         instance=shown.instance,
         drawing=shown.drawing,
@@ -167,5 +166,3 @@ def _shown(
         item=item,
         kinds=EditKind,
     )
-    answer.status_code = status
-    return answer

@@ -10,6 +10,7 @@ from monitoring.access import for_data_viewers_of_process
 from monitoring.actions import ActionForm
 from monitoring.masking import names_of
 from monitoring.queries.instance.revealed import Holder, revealed
+from monitoring.queries.processes import processes
 from monitoring.spoken import spoken
 from monitoring.views.page import page
 from orchestrator.engine.operations import reveal
@@ -21,8 +22,7 @@ from orchestrator.models import ProcessInstance
 @for_data_viewers_of_process
 def index(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Asks why; posted to it, shows the secrets in its answer alone."""
-    rows = ProcessInstance.objects.select_related("definition")
-    instance = get_object_or_404(rows.defer("data", "definition__graph"), pk=pk)
+    instance = get_object_or_404(processes(data=False), pk=pk)
     if request.method != "POST":
         return _page(request, instance)
     form = ActionForm(reveal, request.POST)
@@ -47,6 +47,7 @@ def _page(
     answer = page(
         request,
         "revealed",
+        status=status,
         instance=instance,
         operation=reveal,
         holders=holders,
@@ -55,7 +56,6 @@ def _page(
         why=reveal.forbidden(request.user, instance.name),
         key=uuid4(),
     )
-    answer.status_code = status
     # An answer with secrets is of this moment and this person: no cache, no history, no other page has it.
     answer["Cache-Control"] = "no-store, private"
     # Not "no-referrer": a browser then sends the form without its origin, and it is refused.

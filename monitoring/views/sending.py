@@ -40,11 +40,9 @@ def index(request: HttpRequest) -> HttpResponse:
 
 def _choosing(request: HttpRequest, kind: str) -> HttpResponse:
     """The page without a type that is known."""
-    answer = page(
-        request, "send_event", types=registry.event_types(), kind=kind, operation=send
-    )
-    answer.status_code = 404 if kind or request.method == "POST" else 200
-    return answer
+    status = 404 if kind or request.method == "POST" else 200
+    known = {"types": registry.event_types(), "kind": kind, "operation": send}
+    return page(request, "send_event", status=status, **known)
 
 
 def _pressed(request: HttpRequest, event: type[Event]) -> HttpResponse:
@@ -107,9 +105,10 @@ def _asking(
     status: int = 200,
 ) -> HttpResponse:
     found: Any = shown.process if shown else None
-    answer = page(
+    return page(
         request,
         "send_event",
+        status=status,
         types=registry.event_types(),
         kind=form.event.__name__,
         operation=send,
@@ -119,5 +118,3 @@ def _asking(
         refusal=refusal,
         why=_forbidden(request, form),
     )
-    answer.status_code = status
-    return answer

@@ -33,9 +33,8 @@ def index(request: HttpRequest) -> HttpResponse:
     answer, value = _made(request, form)
     if not answer.done:
         asked = {"form": form, "refusal": answer.text}
-        response = page(request, "tokens", **_context(request), **asked)
-        response.status_code = answer.status
-        return response
+        context = _context(request) | asked
+        return page(request, "tokens", status=answer.status, **context)
     name = form.cleaned_data["name"]
     return page(request, "tokens", **_context(request), made=name, value=value)
 

@@ -69,14 +69,15 @@ def compare(request: HttpRequest, name: str) -> HttpResponse:
                 wanted = form.wanted("processes", about)
                 begun = start_bulk(wanted, request=form.asked(request))
                 return redirect("monitoring:bulk-operation", pk=begun.pk)
-            refusal, status = _first_mistake(form), 400
+            refusal, status = form.first_mistake, 400
         except OperationRefused as refused:
             status = 403 if isinstance(refused, PermissionMissing) else 409
             refusal = spoken(str(refused))
     looks = can and ("preview" in given or request.method == "POST")
-    answer = page(
+    return page(
         request,
         "compared",
+        status=status,
         of=name,
         numbers=list(map(str, numbers)),
         compared=both,
@@ -89,8 +90,6 @@ def compare(request: HttpRequest, name: str) -> HttpResponse:
         why=forbidden_in_bulk(migrate, request.user, name),
         **(_preview(request, filters, (old, new), chosen, form) if looks else {}),
     )
-    answer.status_code = status
-    return answer
 
 
 def _preview(
@@ -150,9 +149,3 @@ LONGEST = 100
 def _kept(given: QueryDict) -> list[tuple[str, str]]:
     """The parameters that choose a part of the processes, for forms that keep them."""
     return [(name, str(given[name])) for name in NARROWING if given.get(name)]
-
-
-def _first_mistake(form: BulkForm) -> str:
-    name, errors = next(iter(form.errors.items()))
-    label = form.fields[name].label if name in form.fields else ""
-    return f"{label}: {errors[0]}" if label else str(errors[0])

@@ -87,7 +87,7 @@ def test_pages_of_groups_follow_each_other_without_gap_or_repeat(
     while True:
         page = failure_groups(before=before)
         seen += of(page)
-        if page.older is None:
+        if not page.older:
             break
         before = str(page.older)
 

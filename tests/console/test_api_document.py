@@ -16,7 +16,7 @@ from urllib3 import HTTPResponse
 from monitoring.api.descriptions import address_of, by_rest
 from monitoring.api.urls import urlpatterns
 from monitoring.api.wrong_tokens import wrong_tokens
-from monitoring.queries.event_search import PARAMETERS
+from monitoring.queries.event_search import EventFilters
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.middleware import POLICY
 from tests.apps.every_construct.fixtures import helpdesk
@@ -70,7 +70,9 @@ def test_the_document_is_valid_and_has_every_address_and_every_action(
         assert ("reason" in form["required"]) == operation.asks_reason
     ids = [told["operationId"] for one in paths.values() for told in one.values()]
     assert len(ids) == len(set(ids)) > len(OPERATIONS)
-    assert PARAMETERS["since"] in str(paths["/api/events/"]["get"]["parameters"])
+    assert EventFilters.names()["since"] in str(
+        paths["/api/events/"]["get"]["parameters"]
+    )
 
 
 NAMED = {str(one.name) for one in urlpatterns}

@@ -92,7 +92,7 @@ def paged(filters: AuditFilters) -> list[int]:
     found, before = [], ""
     for _ in range(1000):
         page = audit_page(filters, before)
-        found += [entry.row.pk for entry in page.entries]
+        found += [entry.row.pk for entry in page.rows]
         before = page.older
         if not before:
             return found

@@ -21,7 +21,7 @@ from django.urls import reverse
 
 from monitoring.admin.grants import grantable
 from monitoring.api.wrong_tokens import wrong_tokens
-from monitoring.sharing import SharedAnswer, noting
+from monitoring.sharing import SharedKey, SharedReader, key_of
 from orchestrator.engine.operations import (
     OPERATIONS,
     EventToSend,
@@ -547,18 +547,18 @@ def test_s12_1_open_pages_share_an_answer_among_who_may_the_same(
     other = person("other", *VIEWER_MAY)
     grant(viewer, ORDERS, "escalate")
     grant(other, ORDERS, "escalate")
-    request: HttpRequest = RequestFactory().get("/")
-    request.user, request.session = anew(viewer), {}  # type: ignore[assignment]
-    with noting(request) as noted:
-        assert escalate.forbidden(request.user, ORDERS) == ""
 
-    answer = SharedAnswer((), 0.0, dict(noted), b"", {})
+    def key(user: User) -> SharedKey:
+        request: HttpRequest = RequestFactory().get("/", headers={"host": "127.0.0.1"})
+        request.user = anew(user)
+        return key_of(request)
 
-    assert ("is", "pk") not in noted
-    assert answer.fits(anew(other))
+    assert escalate.forbidden(SharedReader(key(viewer)), ORDERS) == ""
+    assert escalate.forbidden(SharedReader(key(viewer)), PARCELS) != ""
+    assert key(viewer) == key(other)
     third = person("third", *VIEWER_MAY)
     grant(third, PARCELS, "escalate")
-    assert not answer.fits(anew(third))
+    assert key(viewer) != key(third)
 
 
 # Giving

@@ -251,7 +251,7 @@ def test_s8_1_pages_follow_each_other_without_gap_or_repeat(
     for _ in range(40):
         page = wait_page(filters, after)
         seen += [wait.run.pk for wait in page.rows]
-        if not (after := page.later):
+        if not (after := page.older):
             break
 
     assert not after

@@ -41,7 +41,11 @@ def test_every_colour_of_an_exported_picture_is_a_light_colour_of_the_console() 
 def test_a_style_that_uses_an_unknown_token_is_not_exported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    sheets = {"tokens": ":root { --ink: #000; }", "picture": "a { fill: var(--lost) }"}
+    sheets = {
+        "tokens": ":root { --ink: #000; }",
+        "picture": "a { fill: var(--lost) }",
+        "states": "",
+    }
     monkeypatch.setattr(export_style, "_css", sheets.__getitem__)
 
     with pytest.raises(KeyError, match="lost"):

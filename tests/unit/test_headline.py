@@ -8,11 +8,11 @@ import pytest
 
 from monitoring.charts import area
 from monitoring.pulse import Beat
-from monitoring.queries.attention import KINDS, Attention
 from monitoring.queries.counts import Capped
 from monitoring.queries.failures import AlikeFailures
-from monitoring.queries.headline import Facts, Urgency, problems
+from monitoring.queries.headline import Facts, problems
 from monitoring.queries.machinery import Machinery, ServedQueue
+from monitoring.queries.problems import LISTED, Problem
 from orchestrator.models import Incident
 
 NOW = datetime(2026, 11, 23, 9, 12, tzinfo=UTC)
@@ -33,10 +33,10 @@ def machinery(*queues: ServedQueue, swept: float = 1) -> Machinery:
     return Machinery(NOW, 1.0, queues or (queue(),), ago(swept), 0, ago(1))
 
 
-def needs(**numbers: int) -> dict[str, Attention]:
+def needs(**numbers: int) -> dict[str, Problem]:
     return {
-        kind: Attention(kind, Capped(numbers.get(kind, 0), 1000), ago(300))
-        for kind in KINDS
+        kind: Problem(kind, Capped(numbers.get(kind, 0), 1000), ago(300))
+        for kind in LISTED
     }
 
 
@@ -46,24 +46,24 @@ def failing(number: int = 55) -> AlikeFailures:
 
 
 WELL = Facts(machinery(), needs(), None, Beat(up=True), Beat(up=True))
-IN_ORDER: dict[Urgency, dict[str, Any]] = {
-    Urgency.NO_WORKER: {"machinery": machinery(queue(workers=0))},
-    Urgency.UNSERVED: {"machinery": machinery(queue(), queue("mail", 0, 14, 540))},
-    Urgency.NO_SWEEP: {"machinery": machinery(swept=600)},
-    Urgency.FAILURES: {"largest": failing()},
-    Urgency.STALLED: {"needs": needs(stalled=1)},
-    Urgency.OVERDUE: {"needs": needs(overdue=2)},
-    Urgency.ESCALATED: {"needs": needs(escalated=1)},
-    Urgency.REDIS: {"redis": Beat(up=False, since=ago(9))},
-    Urgency.LATE: {"machinery": machinery(queue(due=9, seconds=600))},
-    Urgency.EVENTS: {"needs": needs(events=1)},
-    Urgency.LIVE: {"live": Beat(up=False, since=ago(9))},
-    Urgency.DECISIONS: {"needs": needs(decisions=4)},
+IN_ORDER: dict[str, dict[str, Any]] = {
+    "no_worker": {"machinery": machinery(queue(workers=0))},
+    "unserved": {"machinery": machinery(queue(), queue("mail", 0, 14, 540))},
+    "no_sweep": {"machinery": machinery(swept=600)},
+    "failures": {"largest": failing()},
+    "stalled": {"needs": needs(stalled=1)},
+    "overdue": {"needs": needs(overdue=2)},
+    "escalated": {"needs": needs(escalated=1)},
+    "redis": {"redis": Beat(up=False, since=ago(9))},
+    "late": {"machinery": machinery(queue(due=9, seconds=600))},
+    "events": {"needs": needs(events=1)},
+    "live": {"live": Beat(up=False, since=ago(9))},
+    "decisions": {"needs": needs(decisions=4)},
 }
 
 
-def found(**facts: Any) -> list[Urgency]:
-    return [problem.urgency for problem in problems(replace(WELL, **facts))]
+def found(**facts: Any) -> list[str]:
+    return [problem.name for problem in problems(replace(WELL, **facts))]
 
 
 def test_s1_1_nothing_is_wrong_where_all_is_well() -> None:
@@ -71,45 +71,45 @@ def test_s1_1_nothing_is_wrong_where_all_is_well() -> None:
     assert found(needs=needs(retrying=3, paused=1)) == []  # which go on by themselves
 
 
-@pytest.mark.parametrize("urgency", list(Urgency), ids=lambda one: one.name)
-def test_s1_1_each_thing_that_is_wrong_is_found(urgency: Urgency) -> None:
+@pytest.mark.parametrize("urgency", list(IN_ORDER))
+def test_s1_1_each_thing_that_is_wrong_is_found(urgency: str) -> None:
     assert found(**IN_ORDER[urgency]) == [urgency]
 
 
 @pytest.mark.parametrize(
     ("urgent", "less"),
     [
-        (Urgency.NO_WORKER, Urgency.FAILURES),
-        (Urgency.UNSERVED, Urgency.FAILURES),
-        (Urgency.NO_SWEEP, Urgency.STALLED),
-        (Urgency.FAILURES, Urgency.OVERDUE),
-        (Urgency.FAILURES, Urgency.REDIS),
-        (Urgency.FAILURES, Urgency.LATE),
-        (Urgency.ESCALATED, Urgency.REDIS),
-        (Urgency.REDIS, Urgency.EVENTS),
-        (Urgency.LATE, Urgency.DECISIONS),
+        ("no_worker", "failures"),
+        ("unserved", "failures"),
+        ("no_sweep", "stalled"),
+        ("failures", "overdue"),
+        ("failures", "redis"),
+        ("failures", "late"),
+        ("escalated", "redis"),
+        ("redis", "events"),
+        ("late", "decisions"),
     ],
 )
-def test_s1_1_the_most_urgent_comes_first(urgent: Urgency, less: Urgency) -> None:
+def test_s1_1_the_most_urgent_comes_first(urgent: str, less: str) -> None:
     assert found(**IN_ORDER[urgent], **IN_ORDER[less]) == [urgent, less]
 
 
 def test_s1_1_without_any_worker_no_queue_is_blamed() -> None:
     both = machinery(queue(workers=0, due=3, seconds=900), queue("mail", 0, 1, 2))
-    assert found(machinery=both) == [Urgency.NO_WORKER]
+    assert found(machinery=both) == ["no_worker"]
 
 
 def test_s1_1_a_silent_redis_is_said_once() -> None:
     silent = Beat(up=False, since=ago(3))
-    assert found(redis=silent, live=silent) == [Urgency.REDIS]
+    assert found(redis=silent, live=silent) == ["redis"]
     assert found(redis=Beat(None), live=Beat(None)) == []  # not known yet
 
 
 def test_s1_1_of_two_queues_the_one_that_waits_longer_comes_first() -> None:
     queues = queue(), queue("mail", 0, 1, 20), queue("films", 0, 1, 900)
     first, second = problems(replace(WELL, machinery=machinery(*queues)))
-    assert first.names == ("films",)
-    assert second.names == ("mail",)
+    assert first.queues == ("films",)
+    assert second.queues == ("mail",)
     assert first.since == ago(900)
 
 
@@ -119,9 +119,9 @@ def test_s1_1_failures_say_since_when_and_how_many() -> None:
     assert problem.since == ago(300)
     assert str(problem.number) == "203"  # and not those of the largest group alone
     assert problem.address == "/failures/"
-    assert problem.alarming
+    assert problem.kind.urgent
     [waiting] = problems(replace(WELL, needs=needs(decisions=1)))
-    assert not waiting.alarming
+    assert not waiting.kind.urgent
 
 
 def test_a_chart_stays_in_its_frame() -> None:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cached_property
 from typing import Any
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Coalesce
-from django.http import QueryDict
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from monitoring.chips import Chip, address
 from monitoring.queries.audit.words import action_word
-from monitoring.queries.days import day_of, midnight
+from monitoring.queries.days import between_days, midnight, wrong_days
+from monitoring.queries.lists import Search
 from monitoring.statuses import look
 from orchestrator.models import (
     OperatorAction,
@@ -39,8 +38,8 @@ SPANS = {
 
 
 @dataclass(frozen=True)
-class AuditFilters:
-    """What the audit is narrowed to; each field is a parameter of the address.
+class AuditFilters(Search):
+    """What the audit is narrowed to.
 
     Args:
         who: a name as the audit has it, or a user's.
@@ -62,51 +61,32 @@ class AuditFilters:
     since: str = ""
     until: str = ""
 
-    @classmethod
-    def from_query(cls, query: QueryDict) -> AuditFilters:
-        return cls(
-            **{
-                name: query.get(parameter, "").replace("\0", "").strip()[:200]
-                for name, parameter in PARAMETERS.items()
-            }
-        )
+    LABELS = {
+        "who": gettext_lazy("Person"),
+        "action": gettext_lazy("Action"),
+        "result": gettext_lazy("Result"),
+        "q": gettext_lazy("Process"),
+        "event": gettext_lazy("Event"),
+        "when": gettext_lazy("When"),
+        "from": gettext_lazy("From"),
+        "to": gettext_lazy("To"),
+    }
 
-    def parameters(self, **changed: str) -> dict[str, str]:
-        """What is set, as parameters of the address, some of them changed."""
-        given = {key: getattr(self, name) for name, key in PARAMETERS.items()} | changed
-        return {name: value for name, value in given.items() if value}
-
-    def chips(self) -> list[Chip]:
-        """What is set, each with the way to remove it."""
-        given = self.parameters()
-        said = {
+    def words(self) -> dict[str, Any]:
+        return {
             "action": action_word(self.action),
             "result": look(self.result).word,
             "when": SPANS.get(self.when, self.when),
         }
-        return [
-            Chip(LABELS[name], said.get(name, value), address(given, **{name: ""}))
-            for name, value in given.items()
-        ]
 
-    @cached_property
-    def mistake(self) -> str:
-        """What cannot be understood of it, with what would be; "" where nothing is wrong."""
+    def mistakes(self) -> Iterator[str]:
         if self.when and self.when not in SPANS:
-            return _("There is no such span of time: choose one of those offered.")
+            yield _("There is no such span of time: choose one of those offered.")
         if self.result and self.result not in OperatorAction.Result.values:
-            return _("There is no such result: it is done or refused.")
+            yield _("There is no such result: it is done or refused.")
         if self.event and not self.event.isdecimal():
-            return _("An event is looked for by its number.")
-        for text in filter(None, (self.since, self.until)):
-            if day_of(text) is None:
-                return _("%(text)s is no day: write it as in 2026-11-23.") % {
-                    "text": text
-                }
-        since, until = day_of(self.since), day_of(self.until)
-        if since and until and since > until:
-            return _("The first day lies after the last: exchange them.")
-        return ""
+            yield _("An event is looked for by its number.")
+        yield from wrong_days(self.since, self.until)
 
     def rows(self) -> QuerySet[OperatorAction]:
         """All that match, in no order."""
@@ -150,31 +130,11 @@ class AuditFilters:
         return bool(self.who or self.action or self.q or self.event)
 
     def _in_time(self) -> QuerySet[OperatorAction]:
-        rows = OperatorAction.objects.all()
+        rows = OperatorAction.objects.filter(between_days("at", self.since, self.until))
         if self.when in SPANS:
             since, until = span_of(self.when)
             rows = rows.filter(at__gte=since, at__lt=until)
-        if day := day_of(self.since):
-            rows = rows.filter(at__gte=midnight(day))
-        if day := day_of(self.until):
-            rows = rows.filter(at__lt=midnight(day, 1))
         return rows
-
-
-PARAMETERS = {
-    name: {"since": "from", "until": "to"}.get(name, name)
-    for name in AuditFilters.__dataclass_fields__
-}
-LABELS = {
-    "who": gettext_lazy("Person"),
-    "action": gettext_lazy("Action"),
-    "result": gettext_lazy("Result"),
-    "q": gettext_lazy("Process"),
-    "event": gettext_lazy("Event"),
-    "when": gettext_lazy("When"),
-    "from": gettext_lazy("From"),
-    "to": gettext_lazy("To"),
-}
 
 
 def span_of(when: str) -> tuple[datetime, datetime]:

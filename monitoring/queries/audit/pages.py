@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Q, QuerySet
-from django.utils import timezone
 
 from monitoring.queries.audit.entry import AuditEntry
 from monitoring.queries.audit.filters import NOT_BY_INDEX, AuditFilters
+from monitoring.queries.lists import KeyedPage, every_page, page_of, place_in, written
+from monitoring.queries.looks import bounded
 from orchestrator.models import (
     OperatorAction,
 )
@@ -23,41 +23,28 @@ Place = tuple[datetime, int]
 """Where a row stands in the list: its time and its key."""
 
 
-@dataclass(frozen=True)
-class AuditPage:
-    """Entries newest first, and where the next page starts; "" where there is none."""
-
-    entries: list[AuditEntry]
-    older: str = ""
-    first: bool = True
-
-
-def audit_page(filters: AuditFilters, before: str = "") -> AuditPage:
+def audit_page(
+    filters: AuditFilters, before: str = "", size: int = 0
+) -> KeyedPage[AuditEntry]:
     """The page that starts below a place, or the newest.
 
     It has fewer entries than there are when they lie far apart: the next page goes on from where it stopped looking.
     """
-    place = _place(before)
-    rows, edge = _newest(filters, PAGE + 1, place)
-    more = len(rows) > PAGE
-    end = (rows[PAGE - 1].at, rows[PAGE - 1].pk) if more else edge
-    entries = [AuditEntry(row) for row in rows[:PAGE]]
-    return AuditPage(entries, _written(end) if end else "", place is None)
+    place, size = _place(before), size or PAGE
+    rows, edge = _newest(filters, size + 1, place)
+    entries = [AuditEntry(row) for row in rows]
+    return page_of(
+        entries,
+        size,
+        lambda entry: written(entry.row.at, entry.row.pk),
+        edge=written(*edge) if edge else "",
+        first=place is None,
+    )
 
 
 def batches(filters: AuditFilters, size: int = 500) -> Iterator[list[AuditEntry]]:
     """All that match, newest first, in parts: each is read by itself, so that none is held open for a slow reader."""
-    place: Place | None = None
-    while True:
-        rows, edge = _newest(filters, size, place)
-        if rows:
-            yield [AuditEntry(row) for row in rows]
-        if len(rows) == size:
-            place = (rows[-1].at, rows[-1].pk)
-        elif edge is not None:
-            place = edge
-        else:
-            return
+    return every_page(lambda before: audit_page(filters, before, size))
 
 
 def _newest(
@@ -71,11 +58,8 @@ def _newest(
     looked_for = filters.looked_for()
     if not looked_for:
         return list(_shown(rows).order_by(*order)[:number]), None
-    keys = rows.order_by(*order)
-    among = keys.values("pk")[:LOOKED_AT]
-    found = OperatorAction.objects.filter(looked_for, pk__in=among)
-    last = keys.values_list("at", "pk")[LOOKED_AT - 1 : LOOKED_AT]
-    return list(_shown(found).order_by(*NOT_BY_INDEX)[:number]), next(iter(last), None)
+    found, edge = bounded(rows.order_by(*order), looked_for, ("at", "pk"), LOOKED_AT)
+    return list(_shown(found).order_by(*NOT_BY_INDEX)[:number]), edge
 
 
 def _shown(rows: QuerySet[OperatorAction]) -> QuerySet[OperatorAction]:
@@ -83,16 +67,8 @@ def _shown(rows: QuerySet[OperatorAction]) -> QuerySet[OperatorAction]:
     return found.defer("instance__definition__graph", "instance__data", "event__body")
 
 
-def _written(place: Place) -> str:
-    at, pk = place
-    return f"{at.timestamp():.6f}-{pk}"
-
-
 def _place(text: str) -> Place | None:
-    at, _dash, pk = text.rpartition("-")
-    try:
-        return datetime.fromtimestamp(
-            float(at), tz=timezone.get_default_timezone()
-        ), int(pk[:18])
-    except (ValueError, OverflowError, OSError):
-        return None
+    match place_in(text):
+        case [[datetime() as at], key]:
+            return at, key
+    return None

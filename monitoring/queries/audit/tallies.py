@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from monitoring.chips import address
-from monitoring.queries.audit.filters import SPANS, span_of
+from monitoring.queries.audit.filters import SPANS, AuditFilters, span_of
 from monitoring.queries.audit.words import action_word
 from monitoring.queries.counts import Capped, grouped
 from monitoring.queries.distinct import different
@@ -42,7 +41,7 @@ def tallies() -> list[Tally]:
             (
                 action_word(name),
                 Capped(number, FEW),
-                address({"action": name, "when": when}),
+                AuditFilters(action=name, when=when).address(),
             )
             for name, number in grouped(parts, "action", cap=FEW)
         ]

@@ -20,6 +20,8 @@ class MapFilters(Filters):
         overlay: what the steps are compared by; "" for the numbers now.
     """
 
+    LOOKS = (*Filters.LOOKS, *VIEW)
+
     window: str = ""
     overlay: str = ""
 
@@ -37,6 +39,3 @@ class MapFilters(Filters):
         """The parameters that say which map it is, without those of the list."""
         kept = ("version", "graph", *VIEW)
         return {name: text for name, text in self.parameters().items() if name in kept}
-
-    def chips(self) -> list[tuple[str, str]]:
-        return [(name, value) for name, value in super().chips() if name not in VIEW]

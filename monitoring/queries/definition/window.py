@@ -19,8 +19,7 @@ from django.db.models import BooleanField, ExpressionWrapper, QuerySet
 from django.utils import timezone
 
 from monitoring.queries.among import among
-from monitoring.queries.as_text import as_text
-from monitoring.queries.counts import short
+from monitoring.queries.counts import as_text, short
 from monitoring.queries.doing import WINDOWS, came_to_its_end
 from monitoring.queries.lately import transitions_since
 from orchestrator.models import Definition, Incident, StepRun

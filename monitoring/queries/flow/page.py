@@ -21,6 +21,7 @@ from monitoring.queries.flow.message import (
     lane_of,
 )
 from monitoring.queries.flow.sources import FIRST, LOOKED_AT, Bound, Read, read
+from monitoring.queries.processes import processes
 from orchestrator.models import ProcessInstance
 
 SHOWN = 100
@@ -121,19 +122,17 @@ def flow_page(pk: UUID, before: str = "", *, together: bool = False) -> FlowPage
     Raises:
         Http404: there is no such process.
     """
-    rows = ProcessInstance.objects.select_related("definition").defer(
-        "data", "definition__graph"
-    )
+    rows = processes(data=False)
     instance = get_object_or_404(rows, pk=pk)
     beside = _beside(instance, rows)
     together = together and bool(beside)
     place = None if together else Bound.read(before)
-    processes = [instance, *beside] if together else [instance]
-    processes.sort(key=lambda process: process.started_at)
-    parts = [read(process, place) for process in processes]
+    several = [instance, *beside] if together else [instance]
+    several.sort(key=lambda process: process.started_at)
+    parts = [read(process, place) for process in several]
     messages, more = _newest(parts)
     older = str(_before(messages, place)) if more and messages else ""
-    lanes = _lanes(processes, messages)
+    lanes = _lanes(several, messages)
     return FlowPage(
         instance,
         [lane for lane in lanes.values() if lane.label],

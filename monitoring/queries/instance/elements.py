@@ -15,6 +15,7 @@ from django.db.models.functions import Cast, Left, Right
 
 from monitoring.masking import MASK, masked_text
 from monitoring.queries.counts import MANY, grouped
+from monitoring.queries.lists import KeyedPage
 from orchestrator import secret_names
 from orchestrator.definition.secrets import Secrets
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
@@ -45,6 +46,15 @@ VISITS = 1_000
 LARGE = ("result", "error", "saved", "element")
 
 
+def in_state(rows: QuerySet[StepRun], state: str) -> QuerySet[StepRun]:
+    """Visits of a status, the open ones, or, for any other word, all but those that are of no account any more."""
+    if state == "open":
+        return rows.filter(finished_at=None)
+    if state in StepStatus.values:
+        return rows.filter(status=state)
+    return rows.exclude(status__in=[StepStatus.NOT_TAKEN, StepStatus.SUPERSEDED])
+
+
 @dataclass(frozen=True)
 class ElementFilters:
     """What the elements of a map are narrowed to.
@@ -64,14 +74,7 @@ class ElementFilters:
     """Whether the elements may have secrets in them, or are not the reader's to see: nothing is looked for in them."""
 
     def narrowed(self, rows: QuerySet[StepRun]) -> QuerySet[StepRun]:
-        if self.state == "open":
-            rows = rows.filter(finished_at=None)
-        elif self.state in StepStatus.values:
-            rows = rows.filter(status=self.state)
-        else:
-            rows = rows.exclude(
-                status__in=[StepStatus.NOT_TAKEN, StepStatus.SUPERSEDED]
-            )
+        rows = in_state(rows, self.state)
         if not self.search or self.number is not None:
             return rows
         there = Q(error__icontains=self.search)
@@ -113,14 +116,12 @@ class SplitPart:
     width: int
 
 
-@dataclass(frozen=True)
-class ElementPage:
-    """Some elements of a map, and how the whole map stands.
+@dataclass(frozen=True, kw_only=True)
+class ElementPage(KeyedPage[StepRun]):
+    """Some elements of a map in the order of their numbers, and how the whole map stands.
 
     Args:
         head: the visit of the map.
-        rows: elements in the order of their numbers.
-        older: where the next page starts; "" where there is none.
         looked_to: the number up to which was looked for them, where that is not all of them.
         visits: how often the map was visited.
         parts: how many elements have which status.
@@ -128,8 +129,6 @@ class ElementPage:
     """
 
     head: StepRun
-    rows: list[StepRun]
-    older: str
     looked_to: int | None
     visits: int
     parts: list[SplitPart]
@@ -173,7 +172,15 @@ def element_page(
         looked_to = None
     parts = list(_split(head))
     rows = [discreet(run, secrets) for run in rows]
-    return ElementPage(head, rows, older, looked_to, visits, parts, filters)
+    return ElementPage(
+        rows,
+        older,
+        head=head,
+        looked_to=looked_to,
+        visits=visits,
+        parts=parts,
+        filters=filters,
+    )
 
 
 def element_batches(

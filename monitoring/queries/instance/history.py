@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
+from monitoring.diagrams import words
 from monitoring.masking import names_of
 from monitoring.queries.graphs import deadlines_of
 from monitoring.queries.instance.entries import (
@@ -211,12 +212,10 @@ def _transition(
 
 def _said_by(deadline: Edge) -> str:
     """What the row of a deadline says beside its commands and the step that it leads to."""
-    words = [_("escalated")] if deadline.escalates else []
-    if deadline.owner:
-        words.append(_("assign to %(who)s") % {"who": deadline.owner})
-    if deadline.notifies:
-        words.append(_("notify %(who)s") % {"who": ", ".join(deadline.notifies)})
-    return ", ".join(words)
+    said = [_("escalated")] if deadline.escalates else []
+    said += [words.assign(deadline.owner)] if deadline.owner else []
+    said += [words.notify(deadline.notifies)] if deadline.notifies else []
+    return ", ".join(said)
 
 
 def _step_change(

@@ -17,6 +17,7 @@ from monitoring.queries.instance.history import history_of
 from monitoring.queries.instance.past import PastMoment, moment_of
 from monitoring.queries.instance.past_ledger import ledger_then
 from monitoring.queries.instance.workflow_history import workflow_history_of
+from monitoring.queries.processes import processes
 from orchestrator.engine.operations import Circumstances, refusals_of
 from orchestrator.models import Definition, ProcessInstance
 from orchestrator.snapshot import snapshot
@@ -50,9 +51,8 @@ def instance_ledger(
     at: int | None,
 ) -> LedgerPart:
     """Reads some rows of a process's ledger and nothing else; 404 when there is no such process."""
-    rows = ProcessInstance.objects.select_related("definition")
     with snapshot():
-        instance = get_object_or_404(rows.defer("definition__graph"), pk=pk)
+        instance = get_object_or_404(processes(), pk=pk)
         moment = moment_of(instance, at) if at is not None else None
         pinned = moment.definition if moment is not None else instance.definition
         graph, labels = graph_of(pinned), labels_of(pinned)

@@ -55,6 +55,7 @@ from monitoring.queries.instance.workflow import (
     workflow_view,
 )
 from monitoring.queries.instance.workflow_history import workflow_history_of
+from monitoring.queries.processes import processes
 from monitoring.queries.timeouts import Timeout, passed_of
 from orchestrator.definition.graph import Edge, Graph
 from orchestrator.engine.operations import Circumstances, refusals_of
@@ -222,8 +223,7 @@ def instance_page(
         at: the transition after which it is shown as it was then; None, or one that never was, for now.
         beside: whether its diagram of now is shown beside that of then.
     """
-    rows = ProcessInstance.objects.select_related("definition", "owner", "parent")
-    rows = rows.defer("definition__graph")
+    rows = processes("owner", "parent")
     known = Definition.objects.filter(processinstance=pk).defer("graph")
     definition = get_object_or_404(known)
     drawing_of(graph_of(definition), definition.fingerprint)  # kept; may take a moment

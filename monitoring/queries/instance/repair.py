@@ -23,6 +23,7 @@ from monitoring.queries.graphs import graph_of, labels_of
 from monitoring.queries.instance.entries import FieldChange
 from monitoring.queries.instance.json_diff import json_diff
 from monitoring.queries.instance.page import state_now
+from monitoring.queries.processes import processes
 from orchestrator import secret_names
 from orchestrator.engine.operations import (
     OPERATIONS,
@@ -129,8 +130,7 @@ def repair_page(
         step: of a workflow the step that is chosen.
         item: of a map's elements that with this number.
     """
-    rows = ProcessInstance.objects.select_related("definition")
-    rows = rows.defer("definition__graph")
+    rows = processes()
     definition = get_object_or_404(rows, pk=pk).definition
     drawing = drawing_of(graph_of(definition), definition.fingerprint)
     with snapshot():
@@ -210,8 +210,7 @@ def with_secrets_of_draft(pk: UUID, edits: Any, user: Any) -> tuple[Any, str]:
     Returns:
         The edits, and why they cannot be carried out; "" if they can.
     """
-    rows = ProcessInstance.objects.select_related("definition")
-    instance = rows.defer("definition__graph").get(pk=pk)
+    instance = processes().get(pk=pk)
     draft = draft_of(instance, user)
     staged = list(draft.edits) if draft is not None else []
     told = edits_told(staged, instance.definition)

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from monitoring.masking import names_of
+from monitoring.queries.processes import processes
 from orchestrator import secret_names
 from orchestrator.models import ProcessInstance
 from orchestrator.snapshot import snapshot
@@ -52,9 +53,8 @@ class Holder:
 
 def revealed(pk: UUID) -> list[Holder]:
     """All of them, the data first and then what is newest of each kind."""
-    rows = ProcessInstance.objects.select_related("definition")
     with snapshot():
-        instance = rows.defer("definition__graph").get(pk=pk)
+        instance = processes().get(pk=pk)
         return [one for one in _holders(instance) if one.secrets]
 
 

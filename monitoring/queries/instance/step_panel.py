@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from monitoring.diagrams.words import detail_of
 from monitoring.masking import masked_text, names_of
 from monitoring.queries.definition.window import Window, window
 from monitoring.queries.doing import window_word
-from monitoring.queries.graphs import nodes_of, running_plan
+from monitoring.queries.graphs import nodes_of, vertex_of
 from monitoring.queries.instance.diagram import current_status
 from monitoring.queries.instance.elements import SHOWN
 from monitoring.queries.instance.stretches import turns_of
 from monitoring.queries.instance.visits import RunRow, beginning_of, newest_rows
+from monitoring.statuses import Look
 from orchestrator.definition.typing import MISSING
 from orchestrator.definition.workflow.plan import Binding, Vertex
 from orchestrator.definition.workflow.steps import Policy
@@ -36,6 +38,14 @@ OVER = "week"
 """The window of the map by which it is told what is usual."""
 
 
+WAYS = {
+    "again": Look("retry", "retrying", gettext_lazy("failed, and is tried again")),
+    "stopped": Look("failed", "failed", gettext_lazy("failed for good")),
+    "on": Look("running", "running", gettext_lazy("went on")),
+}
+"""How a visit goes on, by `VisitTurn.way`."""
+
+
 @dataclass(frozen=True)
 class AttemptMoment:
     """A moment at which a visit failed, or went on.
@@ -51,21 +61,9 @@ class AttemptMoment:
     message: str = ""
 
     @property
-    def word(self) -> str:
-        words = {
-            "again": _("failed, and is tried again"),
-            "stopped": _("failed for good"),
-            "on": _("went on"),
-        }
-        return words[self.way]
-
-    @property
-    def icon(self) -> str:
-        return {"again": "retrying", "stopped": "failed", "on": "running"}[self.way]
-
-    @property
-    def tone(self) -> str:
-        return {"again": "retry", "stopped": "failed", "on": "running"}[self.way]
+    def look(self) -> Look:
+        """How it is shown."""
+        return WAYS[self.way]
 
 
 @dataclass(frozen=True)
@@ -181,8 +179,7 @@ def step_panel(
     node = nodes_of(instance.definition).get(step)
     if node is None:
         return None
-    plan = running_plan(instance.definition)
-    vertex = plan.vertices.get(step) if plan else None
+    vertex = vertex_of(instance.definition, step)
     rows = newest_rows(instance, labels, step, VISITS)
     usual = _usual(window(instance.definition, OVER, step), step)
     bindings = vertex.bindings if vertex is not None else ()

@@ -24,6 +24,7 @@ from monitoring.queries.instance.workflow import (
     painted,
     workflow_then,
 )
+from monitoring.queries.processes import processes
 from orchestrator.models import Checkpoint, ProcessInstance
 from orchestrator.snapshot import snapshot
 
@@ -155,8 +156,7 @@ def path_to(page: ProcessInstance, asked: str) -> list[ProcessInstance]:
         wanted: UUID | None = UUID(asked)
     except ValueError:
         return []
-    rows = ProcessInstance.objects.select_related("definition")
-    rows = rows.defer("definition__graph")
+    rows = processes()
     path: list[ProcessInstance] = []
     while wanted is not None and wanted != page.pk and len(path) < DEEPEST:
         found = rows.filter(pk=wanted).first()

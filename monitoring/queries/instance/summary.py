@@ -9,7 +9,7 @@ from uuid import UUID
 from monitoring.diagrams.painting import NodeState
 from monitoring.diagrams.sketch import Sketch
 from monitoring.diagrams.text import text_sketch
-from monitoring.queries.graphs import graph_of, labels_of, running_plan
+from monitoring.queries.graphs import attempts_of, graph_of, labels_of
 from monitoring.queries.instance.diagram import instance_state
 from monitoring.queries.instance.entries import HistoryPage
 from monitoring.queries.instance.history import history_of
@@ -18,6 +18,7 @@ from monitoring.queries.instance.step_states import step_states_of
 from monitoring.queries.instance.taken import taken_edges
 from monitoring.queries.instance.workflow_diagram import workflow_state
 from monitoring.queries.instance.workflow_history import workflow_history_of
+from monitoring.queries.processes import processes
 from orchestrator.models import Definition, Incident, ProcessInstance, StepRun
 from orchestrator.snapshot import snapshot
 
@@ -40,9 +41,8 @@ class Summary:
 
 def summary_of(pk: UUID) -> Summary | None:
     """Reads what is shown of a process; None when there is none."""
-    rows = ProcessInstance.objects.select_related("definition", "owner")
     with snapshot():
-        instance = rows.defer("definition__graph").filter(pk=pk).first()
+        instance = processes("owner").filter(pk=pk).first()
         if instance is None:
             return None
         workflow = instance.definition.kind == Definition.Kind.WORKFLOW
@@ -74,12 +74,7 @@ def _diagram(
     if not workflow:
         runs = newest_runs(instance)
         return sketch, instance_state(graph, instance, runs, taken).nodes
-    plan = running_plan(instance.definition)
-
-    def attempts(name: str) -> int:
-        known = plan.vertices.get(name) if plan else None
-        return known.step.policy.attempts() if known else 0
-
+    attempts = attempts_of(instance.definition)
     states = step_states_of(instance)
     return sketch, workflow_state(
         graph, sketch, instance, states, taken, attempts

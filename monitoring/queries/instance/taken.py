@@ -1,10 +1,9 @@
 """The edges that an instance has taken, as its checkpoints name them."""
 
-from collections.abc import Iterator
-
+from monitoring.queries.instance.past import resumptions_of
 from monitoring.queries.instance.transitions import transitions_of
 from monitoring.queries.instance.versions import versions_of
-from orchestrator.models import Definition, OperatorAction, ProcessInstance
+from orchestrator.models import Definition, ProcessInstance
 
 LOOKED_AT = 1_000
 """Transitions at each end of a process manager's history that are looked at: it may be of any length."""
@@ -45,7 +44,7 @@ def _taken(
         rows = rows.filter(revision__gte=first)
     if until is not None or last < instance.revision:
         rows = rows.filter(revision__lte=last)
-    for to, at in _given_up(instance):
+    for to, at in resumptions_of(instance):
         if until is None or at <= until:
             rows = rows.exclude(revision__gt=to, revision__lt=at)
     said = rows.order_by("edge").values_list("edge", flat=True).distinct()
@@ -58,12 +57,3 @@ def _at_both_ends(instance: ProcessInstance, since: int, last: int) -> set[str]:
     end = (max(last - LOOKED_AT + 1, since), last)
     said = transitions_of(instance).edges([begin, end])
     return {edge for text in said for edge in text.split(",")}
-
-
-def _given_up(instance: ProcessInstance) -> Iterator[tuple[int, int]]:
-    """The revisions between which what was done does not count any more."""
-    resumed = OperatorAction.objects.filter(
-        instance=instance, action="resume", result=OperatorAction.Result.DONE
-    )
-    for after in resumed.values_list("after", flat=True):
-        yield after["resumed_from"], after["revision"]

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 from urllib.parse import urlencode
 
 from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast, Left, Right
-from django.http import QueryDict
 from django.utils import timezone
 
 from monitoring.diagrams.sketch import Part
@@ -24,8 +22,10 @@ from monitoring.queries.instance.elements import (
     discreet,
     element_page,
     element_text,
+    in_state,
 )
 from monitoring.queries.instance.step_states import StepState, visit_status
+from monitoring.queries.lists import KeyedPage, Search, number_in, page_by_key
 from orchestrator import secret_names
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 
@@ -38,32 +38,20 @@ MEMBERS = 30_000
 
 
 @dataclass(frozen=True)
-class RunFilters:
-    """What the table is narrowed to; each is a parameter of the page's URL."""
+class RunFilters(Search):
+    """What the table is narrowed to, and from which key on it is shown."""
 
     step: str = ""
     search: str = ""
     state: str = ""
-    before: str = ""
+    runs: str = ""
     group: str = ""
     visit: str = ""
-    blind: bool = False
-    """Whether the reader may not see what processes are about; no parameter."""
 
-    @classmethod
-    def from_query(cls, query: QueryDict, reader: Any) -> RunFilters:
-        def given(name: str) -> str:
-            return query.get(name, "").replace("\0", "").strip()[:200]
-
-        return cls(
-            given("step"),
-            given("search"),
-            given("state"),
-            given("runs"),
-            given("group"),
-            given("visit"),
-            blind=not sees_data(reader),
-        )
+    @property
+    def blind(self) -> bool:
+        """Whether the reader may not see what processes are about."""
+        return self.reader is not None and not sees_data(self.reader)
 
     @property
     def any(self) -> bool:
@@ -72,9 +60,9 @@ class RunFilters:
     @property
     def of_elements(self) -> ElementFilters:
         """The same for the elements of a map."""
-        visit = self.visit if self.visit.isascii() and self.visit.isdecimal() else "0"
+        visit = number_in(self.visit, 9) or 0
         return ElementFilters(
-            self.step, self.search, self.state, int(visit[:9]), secret=self.blind
+            self.step, self.search, self.state, visit, secret=self.blind
         )
 
 
@@ -122,12 +110,10 @@ class RunRow:
         return self.open and of_one and self.run.status != StepStatus.RUNNING
 
 
-@dataclass(frozen=True)
-class RunPage:
-    """Rows newest first, of a map's elements in their order; and where the next page starts, "" where there is none."""
+@dataclass(frozen=True, kw_only=True)
+class RunPage(KeyedPage[RunRow]):
+    """Visits newest first, or elements of a map in their order."""
 
-    rows: list[RunRow]
-    older: str
     filters: RunFilters
     group: Part | None = None
     elements: ElementPage | None = None
@@ -144,12 +130,12 @@ class RunPage:
     @property
     def query(self) -> str:
         """The filters for the address of the next page, with an ampersand at the end."""
-        given = {"step": self.filters.step, "search": self.filters.search}
-        given["state"] = self.filters.state
-        given["group"] = self.group.id if self.group else ""
-        given["visit"] = self.filters.visit if self.elements else ""
-        set_ones = {name: value for name, value in given.items() if value}
-        return f"{urlencode(set_ones)}&" if set_ones else ""
+        there = {
+            "group": self.group.id if self.group else "",
+            "visit": self.filters.visit if self.elements else "",
+        }
+        given = self.filters.parameters(**there, runs="")
+        return f"{urlencode(given)}&" if given else ""
 
 
 def run_page(
@@ -174,24 +160,21 @@ def run_page(
     now, secrets = timezone.now(), secret_names.of_process(instance)
     hidden = secrets.names
     if of_map:
-        elements = element_page(instance, filters.of_elements, filters.before)
+        elements = element_page(instance, filters.of_elements, filters.runs)
         if elements is not None:
             whole = [] if filters.search or filters.state else [elements.head]
-            found = [*([] if filters.before else whole), *elements.rows]
+            found = [*([] if filters.runs else whole), *elements.rows]
             shown = [_row(run, instance, labels, states, now, hidden) for run in found]
-            return RunPage(shown, elements.older, filters, elements=elements)
+            return RunPage(shown, elements.older, filters=filters, elements=elements)
     rows = _matching(instance, labels, filters)
     if group is not None:
         rows = rows.filter(node__in=group.members[:MEMBERS])
-    if filters.before.isdecimal():
-        rows = rows.filter(pk__lt=int(filters.before[:18]))
-    found = list(_shown(rows).order_by("-pk")[: PAGE + 1])
+    page = page_by_key(_shown(rows).order_by("-pk"), PAGE, filters.runs)
     shown = [
         _row(discreet(run, secrets), instance, labels, states, now, hidden)
-        for run in found[:PAGE]
+        for run in page.rows
     ]
-    older = str(found[PAGE - 1].pk) if len(found) > PAGE else ""
-    return RunPage(shown, older, filters, group)
+    return RunPage(shown, page.older, filters=filters, group=group)
 
 
 def newest_rows(
@@ -239,12 +222,8 @@ def _matching(
     elif not filters.any:
         # Of ten thousand elements only the map; and what has begun, not what waits for its branches.
         rows = rows.filter(item=None).exclude(kind=StepKind.JOIN, finished_at=None)
-    if filters.state == "open":
-        rows = rows.filter(finished_at=None) if filters.step else worth_a_look(rows)
-    elif filters.state in StepStatus.values:
-        rows = rows.filter(status=filters.state)
-    else:
-        rows = rows.exclude(status__in=[StepStatus.NOT_TAKEN, StepStatus.SUPERSEDED])
+    every_open = filters.state == "open" and not filters.step
+    rows = worth_a_look(rows) if every_open else in_state(rows, filters.state)
     wanted = filters.search
     if wanted.removeprefix("#").isdecimal():
         return rows.filter(item=int(wanted.removeprefix("#")[:9]))

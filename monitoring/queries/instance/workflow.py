@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -16,11 +16,11 @@ from monitoring.diagrams.sketch import Sketch
 from monitoring.diagrams.words import detail_of
 from monitoring.masking import masked_text, names_of
 from monitoring.queries.graphs import (
+    attempts_of,
     choices_of,
     graph_of,
     labels_of,
     nodes_of,
-    running_plan,
 )
 from monitoring.queries.instance.elements import SHOWN
 from monitoring.queries.instance.past import PastMoment
@@ -182,7 +182,7 @@ def workflow_then(moment: PastMoment) -> WorkflowThen:
     drawing = drawing_of(graph, definition.fingerprint)
     taken = taken_edges(moment.present, until=moment.revision)
     states = states_then(moment, graph, taken)
-    attempts = _attempts(moment.then)
+    attempts = attempts_of(definition)
     state = workflow_state(graph, drawing.sketch, moment.then, states, taken, attempts)
     going_on = [name for name, step in states.items() if step.open]
     begun = _begun_by(moment) if going_on else {}
@@ -237,7 +237,7 @@ def painted(
 ) -> DiagramState:
     """What the diagram of a workflow shows when its steps stand so."""
     graph, taken = graph_of(instance.definition), taken_edges(instance)
-    attempts = _attempts(instance)
+    attempts = attempts_of(instance.definition)
     return workflow_state(graph, sketch, instance, states, taken, attempts)
 
 
@@ -245,7 +245,7 @@ def open_steps_of(
     instance: ProcessInstance, states: Mapping[str, StepState], most: int = SHOWN_NOW
 ) -> tuple[list[OpenStep], int]:
     """The open steps worth a look, those that need a person first, and how many there are beyond `most`."""
-    nodes, attempts = nodes_of(instance.definition), _attempts(instance)
+    nodes, attempts = nodes_of(instance.definition), attempts_of(instance.definition)
     found = list(_open_steps(instance)[: most + 1])
     more = _open_steps(instance).count() - most if len(found) > most else 0
     shown = found[:most]
@@ -281,17 +281,6 @@ def workflow_view(instance: ProcessInstance, filters: RunFilters) -> WorkflowVie
         len(graph.nodes),
         _declined(instance, labels) if instance.status == Status.CANCELLED else None,
     )
-
-
-def _attempts(instance: ProcessInstance) -> Callable[[str], int]:
-    """How often each step is tried in all; 0 when the running code does not say."""
-    plan = running_plan(instance.definition)
-
-    def attempts(name: str) -> int:
-        known = plan.vertices.get(name) if plan else None
-        return known.step.policy.attempts() if known else 0
-
-    return attempts
 
 
 def _open_steps(instance: ProcessInstance) -> QuerySet[StepRun]:

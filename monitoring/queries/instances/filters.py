@@ -1,11 +1,11 @@
 """What the list of instances is narrowed to: filters that live in the URL."""
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
@@ -13,6 +13,7 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import QueryDict
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from monitoring.conditions import LONGEST, ConditionMistake, Conditions, read
 from monitoring.masking import sees_data
@@ -24,14 +25,17 @@ from monitoring.queries.doing import (
     HERE,
     NOW,
     came_to_its_end,
+    doing_word,
     open_visits,
     visits_that_do,
     window_of,
 )
-from monitoring.queries.graphs import named_step
+from monitoring.queries.graphs import named_step, step_of
 from monitoring.queries.instances.arm import NOT_BY_INDEX, Arm
-from monitoring.queries.overdue import overdue_visits
+from monitoring.queries.lists import Search, clean
 from monitoring.queries.stalled import stalled_processes
+from monitoring.queries.timeouts import overdue_visits
+from monitoring.statuses import look
 from orchestrator.models import (
     Definition,
     OutsideId,
@@ -40,9 +44,6 @@ from orchestrator.models import (
     StepRun,
 )
 from orchestrator.models.process_instance import LIVE, ProcessInstanceQuerySet
-
-LOOKS = ("columns", "sort")
-"""Parameters that narrow nothing."""
 
 OLDEST = "oldest"
 """The one other order of a list that all its indexes have: read from their other end."""
@@ -60,8 +61,8 @@ for among all."""
 
 
 @dataclass(frozen=True)
-class Filters:
-    """What the list is narrowed to; every field but the last two is a parameter of the URL.
+class Filters(Search):
+    """What the list is narrowed to.
 
     Args:
         where: conditions on the data, as they are written.
@@ -70,8 +71,7 @@ class Filters:
         graph: the beginning of a definition's fingerprint, where one version has several graphs.
         doing: what is done in the step, or that it was finished lately; nothing without a step.
         owner: a user's name, "me" or "nobody".
-        reader: who "me" is.
-        started_since: when they started at the earliest; no parameter of the URL either.
+        started_since: when they started at the earliest; no parameter of the address.
     """
 
     definition: str = ""
@@ -88,23 +88,33 @@ class Filters:
     where: str = ""
     columns: str = ""
     sort: str = ""
-    reader: Any = None
-    started_since: datetime | None = None
+    LOOKS: ClassVar[tuple[str, ...]] = ("columns", "sort")
+    """Parameters that narrow nothing."""
+
+    started_since: datetime | None = field(default=None, kw_only=True)
+
+    LABELS = {
+        "definition": gettext_lazy("Definition"),
+        "version": gettext_lazy("Version"),
+        "graph": gettext_lazy("Graph"),
+        "status": gettext_lazy("Status"),
+        "step": gettext_lazy("Step"),
+        "doing": gettext_lazy("There"),
+        "escalated": gettext_lazy("Escalated"),
+        "overdue": gettext_lazy("Overdue"),
+        "stalled": gettext_lazy("Stalled"),
+        "owner": gettext_lazy("Owner"),
+        "q": gettext_lazy("Found by"),
+        "where": gettext_lazy("Data"),
+    }
 
     @classmethod
-    def from_query(cls, query: QueryDict, reader: Any = None, **fixed: str) -> Self:
-        given: dict[str, Any] = {
-            name: _clean(query.get(name, "")) for name in cls.names()
-        }
-        given["where"] = _clean(query.get("where", ""), LONGEST + 1)
-        given["sort"] = given["sort"] if given["sort"] in ORDERS else ""
-        return cls(**(given | fixed), reader=reader)
-
-    @classmethod
-    def names(cls) -> list[str]:
-        """The parameters of the URL."""
-        names = [named.name for named in fields(cls)]
-        return [name for name in names if name not in ("reader", "started_since")]
+    def from_query(
+        cls, query: QueryDict | Mapping[str, Any], reader: Any = None, **fixed: str
+    ) -> Self:
+        where = clean(query.get("where", ""), LONGEST + 1)
+        found = super().from_query(query, reader, **{"where": where, **fixed})
+        return found if found.sort in ("", *ORDERS) else replace(found, sort="")
 
     def by_name(self) -> "Filters":
         """The same with the step by its own name, where it was given as people read it."""
@@ -124,10 +134,10 @@ class Filters:
             return None, str(mistake)
         return found, ""
 
-    @property
-    def mistake(self) -> str:
-        """What is wrong with the conditions on the data; "" if nothing is. With a mistake nothing matches."""
-        return self._read[1]
+    def mistakes(self) -> Iterator[str]:
+        """What is wrong with the conditions on the data."""
+        if self._read[1]:
+            yield self._read[1]
 
     @property
     def conditions(self) -> Conditions | None:
@@ -340,18 +350,31 @@ class Filters:
             return some & Q(correlation_key__gte=self.q, correlation_key__lt=after)
 
     def parameters(self, **changed: str) -> dict[str, str]:
-        """The filters as parameters of a URL, some of them changed; empty ones are left out."""
-        given = {name: getattr(self, name) for name in self.names()}
-        values: Mapping[str, str] = {**given, **changed}
-        alone = () if values["step"] else ("doing",)
-        return {
-            name: value for name, value in values.items() if value and name not in alone
-        }
+        """The filters as parameters of an address, some of them changed."""
+        found = super().parameters(**changed)
+        if "step" not in found:
+            found.pop("doing", None)
+        return found
 
     def narrowing(self) -> dict[str, str]:
         """The same but for what only says how the list looks."""
         given = self.parameters().items()
-        return {name: value for name, value in given if name not in LOOKS}
+        return {name: value for name, value in given if name not in self.LOOKS}
+
+    @property
+    def step_word(self) -> str:
+        """The step as people read it; "" for none."""
+        return step_of(self.definition, self.step) if self.step else ""
+
+    def words(self) -> dict[str, Any]:
+        people = {"me": _("me"), "nobody": _("nobody")}
+        live = _("not ended") if self.status == "live" else look(self.status).word
+        return {
+            "step": self.step_word,
+            "doing": doing_word(self.doing),
+            "status": live,
+            "owner": people.get(self.owner, self.owner),
+        }
 
     @property
     def all_columns(self) -> list[Column]:
@@ -373,12 +396,6 @@ class Filters:
         """The columns that are shown."""
         return [column for column in self.all_columns if column.chosen]
 
-    def chips(self) -> list[tuple[str, str]]:
-        """What is set, as pairs of name and value, each shown as a chip that can be removed."""
-        return [
-            (name, value) for name, value in self.narrowing().items() if name != "q"
-        ]
-
 
 def _check_reader(reader: Any) -> None:
     """Refuses conditions on data to whom it is not shown: what is counted would tell of it.
@@ -399,8 +416,3 @@ def _newest_first(definition: str) -> tuple[Any, ...]:
 def _ids(**conditions: Any) -> list[int]:
     """The keys of the definitions' rows of which this is true."""
     return list(Definition.objects.filter(**conditions).values_list("pk", flat=True))
-
-
-def _clean(text: str, longest: int = 200) -> str:
-    """A parameter without what no text in the tables can contain."""
-    return text.replace("\0", "").strip()[:longest]

@@ -1,7 +1,7 @@
 """Pages of the list of instances, by key, and rows that stay where they are."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 from uuid import UUID
@@ -12,9 +12,9 @@ from monitoring.queries.counts import grouped, uuid_of
 from monitoring.queries.instances.arm import LOOKED_AT
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.ranking import ranked
-from orchestrator.models import (
-    ProcessInstance,
-)
+from monitoring.queries.lists import KeyedPage, every_page
+from monitoring.queries.processes import in_order
+from orchestrator.models import ProcessInstance
 from orchestrator.models.process_instance import ProcessInstanceQuerySet
 
 PAGE = 50
@@ -25,23 +25,17 @@ BATCH = 500
 
 
 @dataclass(frozen=True)
-class ListPage:
-    """Rows newest first, and the keys from which the pages beside it start.
+class ListPage(KeyedPage[ProcessInstance]):
+    """Rows newest first.
 
     Args:
-        rows: those.
-        older: the key from which the next page goes on; "" where this is the last one.
-        first: whether it is the newest page.
         gone: which of the rows match no longer.
         new: how many match that are not shown.
         looked_at: among how many the rows were looked for where the looking stopped; 0 where all were looked at.
         unsorted: whether more match than are sorted by a column.
     """
 
-    rows: list[ProcessInstance]
-    older: str = ""
-    first: bool = True
-    gone: frozenset[UUID] = field(default_factory=frozenset)
+    gone: frozenset[UUID] = frozenset()
     new: int = 0
     looked_at: int = 0
     unsorted: bool = False
@@ -108,8 +102,7 @@ def _page_in(order: Sequence[UUID], before: str, size: int) -> ListPage:
     key = _uuid(before)
     start = order.index(key) + 1 if key in order else 0
     wanted = order[start : start + size]
-    found = _told(ProcessInstance.objects.all()).in_bulk(wanted)
-    rows = [found[pk] for pk in wanted if pk in found]
+    rows = in_order(_told(ProcessInstance.objects.all()), wanted)
     more = len(order) > start + size
     return ListPage(rows, str(wanted[-1]) if more else "", first=start == 0)
 
@@ -121,12 +114,8 @@ def _told(rows: ProcessInstanceQuerySet) -> Any:
 
 
 def batches(filters: Filters) -> Iterator[list[ProcessInstance]]:
-    """All rows of the list in its order, some at a time; each part is read when the one before has been taken."""
-    shown = page_of(filters, size=BATCH)
-    yield shown.rows
-    while shown.older:
-        shown = page_of(filters, shown.older, BATCH)
-        yield shown.rows
+    """All rows of the list in its order, some at a time."""
+    return every_page(lambda before: page_of(filters, before, BATCH))
 
 
 def same_rows(
@@ -144,10 +133,9 @@ def same_rows(
     rows = ProcessInstance.objects.all()
     if filters.definition:  # a process keeps its own: one of another was never shown
         rows = rows.filter(name=filters.definition)
-    known = _told(rows).in_bulk(keys)
     gone = frozenset(keys) - filters.still(keys)
     new = 0 if before else _newer(filters, keys, size)
-    return ListPage([known[key] for key in keys if key in known], gone=gone, new=new)
+    return ListPage(in_order(_told(rows), keys), gone=gone, new=new)
 
 
 def _newer(filters: Filters, keys: list[UUID], size: int) -> int:

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from monitoring.diagrams import DiagramState, Drawing, NodeState, drawing_of
 from monitoring.diagrams.sketch import Part
 from monitoring.queries.graphs import graph_of
+from monitoring.queries.lists import number_in
 from orchestrator import registry
 from orchestrator.definition.difference import Difference, difference
 from orchestrator.definition.graph import Graph, Node
@@ -116,7 +117,7 @@ class ComparedVersions:
 def version_row(name: str, number: str) -> Definition:
     """The newest row of a version; 404 where it was never seen and the running code does not have it."""
     rows = Definition.objects.filter(name=name).defer("graph")
-    wanted = int(number[:9]) if number.isascii() and number.isdecimal() else 0
+    wanted = number_in(number, 9) or 0
     found = rows.filter(version=wanted).order_by("-pk").first()
     if found is None:
         return _not_stored(name, wanted)

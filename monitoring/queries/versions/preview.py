@@ -12,6 +12,7 @@ from uuid import UUID
 from monitoring.queries.bulk import BulkPreview
 from monitoring.queries.bulk import preview as bulk_preview
 from monitoring.queries.counts import grouped, uuid_of
+from monitoring.queries.processes import in_order
 from monitoring.queries.selections import unchanged
 from monitoring.queries.versions.compared import picture_of
 from monitoring.spoken import spoken
@@ -134,5 +135,4 @@ def _newest(about: Mapping[str, Any], at: datetime) -> list[ProcessInstance]:
     wanted = sorted(keys, reverse=True)[:LOOKED_AT]
     # One definition for all that are on it: its graph, which a plan needs, may be large.
     rows = ProcessInstance.objects.prefetch_related("definition")
-    known = rows.in_bulk(wanted)
-    return [known[one] for one in wanted if one in known]
+    return in_order(rows, wanted)

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cached_property
 from typing import Any
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Coalesce, Now
-from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from monitoring.chips import Chip, address
 from monitoring.queries.among import among
 from monitoring.queries.counts import MANY
 from monitoring.queries.instances.filters import Filters
-from monitoring.queries.overdue import LATE
+from monitoring.queries.lists import Search
+from monitoring.queries.looks import bounded
+from monitoring.queries.timeouts import LATE
 from monitoring.queries.waits.kinds import KINDS, OF_OTHERS, all_waits, waits_of
 from monitoring.queries.waits.wait import read
 from orchestrator.conf import conf
@@ -45,8 +44,8 @@ Place = tuple[datetime | None, datetime, int]
 
 
 @dataclass(frozen=True)
-class WaitFilters:
-    """What the list is narrowed to; every field but the last is a parameter of the address.
+class WaitFilters(Search):
+    """What the list is narrowed to.
 
     Args:
         definition: the name of one.
@@ -54,7 +53,6 @@ class WaitFilters:
         due: a name of `DUES`.
         escalated: whether its process is.
         owner: a user's name, "me" or "nobody".
-        reader: who "me" is.
     """
 
     definition: str = ""
@@ -62,48 +60,30 @@ class WaitFilters:
     due: str = ""
     escalated: str = ""
     owner: str = ""
-    reader: Any = None
 
-    @classmethod
-    def from_query(cls, query: QueryDict, reader: Any = None) -> WaitFilters:
-        given = {
-            name: query.get(name, "").replace("\0", "").strip()[:200]
-            for name in cls._names()
-        }
-        return cls(**given, reader=reader)
+    LABELS = {
+        "all": gettext_lazy("in all"),
+        "definition": gettext_lazy("Definition"),
+        "kind": gettext_lazy("Waits for"),
+        "due": gettext_lazy("Deadline"),
+        "escalated": gettext_lazy("Escalated"),
+        "owner": gettext_lazy("Owner"),
+    }
 
-    @classmethod
-    def _names(cls) -> list[str]:
-        return [one.name for one in fields(cls) if one.name != "reader"]
-
-    def parameters(self, **changed: str) -> dict[str, str]:
-        """What is set, as parameters of the address, some of them changed."""
-        given = {name: str(getattr(self, name)) for name in self._names()} | changed
-        return {name: value for name, value in given.items() if value}
-
-    def chips(self) -> list[Chip]:
-        """What is set, each with the way to remove it."""
-        given = self.parameters()
+    def words(self) -> dict[str, Any]:
         people = {"me": _("me"), "nobody": _("nobody")}
-        said = {
+        return {
             "kind": KINDS[self.kind].label if self.kind in KINDS else self.kind,
             "due": DUES.get(self.due, self.due),
             "escalated": _("yes"),
             "owner": people.get(self.owner, self.owner),
         }
-        return [
-            Chip(LABELS[name], said.get(name, value), address(given, **{name: ""}))
-            for name, value in given.items()
-        ]
 
-    @cached_property
-    def mistake(self) -> str:
-        """What cannot be understood of it, with what would be; "" where nothing is wrong."""
+    def mistakes(self) -> Iterator[str]:
         if self.kind and self.kind not in KINDS:
-            return _("There is no such kind of wait: choose one of those offered.")
+            yield _("There is no such kind of wait: choose one of those offered.")
         if self.due and self.due not in DUES:
-            return _("What is due is looked for as soon or overdue.")
-        return ""
+            yield _("What is due is looked for as soon or overdue.")
 
     def counted(self) -> QuerySet[StepRun]:
         """Those that are counted."""
@@ -172,16 +152,6 @@ class WaitFilters:
         return found
 
 
-LABELS = {
-    "all": gettext_lazy("in all"),
-    "definition": gettext_lazy("Definition"),
-    "kind": gettext_lazy("Waits for"),
-    "due": gettext_lazy("Deadline"),
-    "escalated": gettext_lazy("Escalated"),
-    "owner": gettext_lazy("Owner"),
-}
-
-
 @dataclass(frozen=True)
 class WaitPart:
     """A part of the list.
@@ -201,10 +171,7 @@ class WaitPart:
         rows = self.rows.order_by(*self.order)
         if not self.looked_for:
             return list(read(rows)[:number]), None
-        looked_at = rows.values("pk")[:LOOKED_AT]
-        found = StepRun.objects.filter(self.looked_for, pk__in=looked_at)
-        last = rows.values_list("wake_at", "started_at", "pk")
-        edge = next(iter(last[LOOKED_AT - 1 : LOOKED_AT]), None)
+        found, edge = bounded(rows, self.looked_for, ORDER, LOOKED_AT)
         # Their keys first: else all that is looked at is read with its process, to be left out again.
         first = found.order_by(*NOT_BY_INDEX).values_list("pk", flat=True)
         shown = StepRun.objects.filter(among("pk", first[:number]))

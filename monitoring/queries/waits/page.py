@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.utils import timezone
-
-from monitoring.chips import address
 from monitoring.queries.counts import Capped, each_capped
+from monitoring.queries.lists import KeyedPage, page_of, place_in, written
+from monitoring.queries.processes import in_order
 from monitoring.queries.waits.filters import (
     DUES,
-    LABELS,
     Place,
     WaitFilters,
     place_of,
@@ -25,21 +23,15 @@ PAGE = 30
 
 
 @dataclass(frozen=True)
-class WaitPage:
+class WaitPage(KeyedPage[Wait]):
     """Waits, the least time left first.
 
     Args:
-        rows: those of the page.
-        later: where the next page starts; "" where there is none.
-        first: whether it is the first page.
         gone: of the rows, the keys of those that no longer match.
         new: how many belong among the first of the list that the page does not show yet.
     """
 
-    rows: list[Wait]
-    later: str = ""
-    first: bool = True
-    gone: frozenset[int] = field(default_factory=frozenset)
+    gone: frozenset[int] = frozenset()
     new: int = 0
 
 
@@ -61,9 +53,9 @@ def wait_page(filters: WaitFilters, after: str = "") -> WaitPage:
     """
     place = _place(after)
     runs, edge = _first(filters, PAGE + 1, place)
-    end = place_of(runs[PAGE - 1]) if len(runs) > PAGE else edge
-    rows = waits_of(runs[:PAGE])
-    return WaitPage(rows, _written(end) if end else "", place is None)
+    stopped = written(*edge) if edge else ""
+    page = page_of(runs, PAGE, _written, edge=stopped, first=place is None)
+    return WaitPage(waits_of(page.rows), page.older, page.first)
 
 
 def same_waits(
@@ -79,14 +71,12 @@ def same_waits(
     """
     keys = [int(key) for key in shown if key.isdecimal() and len(key) < 19]
     rows = StepRun.objects.filter(**{"instance__name": within} if within else {})
-    known = read(rows).in_bulk(keys)
     gone = frozenset(keys) - filters.matches(keys)
     new = 0
     if not after:
         now, _edge = _first(filters, PAGE, None)
         new = len({run.pk for run in now} - set(keys))
-    runs = [known[key] for key in keys if key in known]
-    return WaitPage(waits_of(runs), gone=gone, new=new)
+    return WaitPage(waits_of(in_order(read(rows), keys)), gone=gone, new=new)
 
 
 def tallies(shown: WaitFilters, within: str = "") -> list[WaitTally]:
@@ -98,9 +88,9 @@ def tallies(shown: WaitFilters, within: str = "") -> list[WaitTally]:
     """
     every = WaitFilters(within)
     narrowed = [
-        ("all", LABELS["all"], every),
+        ("all", WaitFilters.LABELS["all"], every),
         *((name, word, replace(every, due=name)) for name, word in DUES.items()),
-        ("escalated", LABELS["escalated"], replace(every, escalated="1")),
+        ("escalated", WaitFilters.LABELS["escalated"], replace(every, escalated="1")),
     ]
     numbers = each_capped({name: one.counted() for name, _word, one in narrowed})
     return [
@@ -108,7 +98,7 @@ def tallies(shown: WaitFilters, within: str = "") -> list[WaitTally]:
             name,
             word,
             numbers[name],
-            address(filters.parameters()),
+            filters.address(),
             filters.parameters() == shown.parameters(),
         )
         for name, word, filters in narrowed
@@ -128,20 +118,12 @@ def _first(
     return found, None
 
 
-def _written(place: Place) -> str:
-    wakes, began, pk = place
-    return f"{wakes.timestamp() if wakes else 0:.6f}_{began.timestamp():.6f}_{pk}"
+def _written(run: StepRun) -> str:
+    return written(*place_of(run))
 
 
 def _place(text: str) -> Place | None:
-    try:
-        wakes, began, pk = text.split("_")
-        return _moment(wakes), _moment(began) or timezone.now(), int(pk[:18])
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
-def _moment(text: str) -> datetime | None:
-    seconds = float(text)
-    zone = timezone.get_default_timezone()
-    return datetime.fromtimestamp(seconds, tz=zone) if seconds else None
+    match place_in(text):
+        case [[wakes, datetime() as began], key]:
+            return wakes, began, key
+    return None

@@ -15,7 +15,7 @@ from monitoring.queries.graphs import (
     graph_of,
     labels_of,
     nodes_of,
-    running_plan,
+    vertex_of,
 )
 from monitoring.queries.instance.diagram import accepted_now
 from monitoring.queries.instance.trouble import last_line
@@ -128,8 +128,7 @@ def _wait(run: StepRun, passed_at: datetime | None) -> Wait:
     instance, name = run.instance, kind_of(run)
     definition = instance.definition
     labels, node = labels_of(definition), nodes_of(definition).get(run.node)
-    plan = running_plan(definition) if name == "retry" else None
-    vertex = plan.vertices.get(run.node) if plan else None
+    vertex = vertex_of(definition, run.node) if name == "retry" else None
     return Wait(
         run,
         name,
