@@ -110,9 +110,9 @@ def of_action(answer: ActionAnswer, about: Mapping[str, Any]) -> dict[str, Any]:
         NotAnswered: it was refused.
     """
     about = {**answer.about, **about}
+    wrong: dict[str, Any] = {"errors": dict(answer.errors)} if answer.errors else {}
     if answer.done:
         place = {"address": below_api(answer.leads_to)} if answer.leads_to else {}
         return {"done": True, "said": str(answer.text), **place, **about}
-    wrong = {"errors": dict(answer.errors)} if answer.errors else {}
     status = STATUS.get(answer.status, answer.status)
     raise NotAnswered(status, answer.code, answer.text, **wrong, **about)

@@ -62,6 +62,9 @@ api = Api(
     renderer=Renderer(),
 )
 
+READING, ACTING = "What is asked", "What is done"
+"""The chapters of the description."""
+
 Route = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -74,8 +77,8 @@ def reads(path: str, name: str, response: Any, *more: str, **rest: Any) -> Route
         response: the class of the answer.
         more, rest: as of `acts`.
     """
-    auth = Token(*more, of=rest.pop("of", None))
-    return api.get(path, url_name=name, response=response, auth=auth, **rest)
+    rest |= {"auth": Token(*more, of=rest.pop("of", None)), "tags": [READING]}
+    return api.get(path, url_name=name, response=response, **rest)
 
 
 def acts(path: str, name: str, *more: str, **rest: Any) -> Route:
@@ -87,9 +90,9 @@ def acts(path: str, name: str, *more: str, **rest: Any) -> Route:
         more: permissions that are needed beside the one to look at processes.
         rest: `of`, which says the definitions that the path is about, and further arguments of django-ninja's.
     """
-    rest = {"include_in_schema": False, **rest}
-    auth = Token(*more, of=rest.pop("of", None))
-    return api.post(path, url_name=name, auth=auth, **rest)
+    rest = {"include_in_schema": False, "tags": [ACTING], **rest}
+    rest["auth"] = Token(*more, of=rest.pop("of", None))
+    return api.post(path, url_name=name, **rest)
 
 
 def with_body(view: Callable[..., Any]) -> Callable[..., Any]:
@@ -128,12 +131,17 @@ def nothing(request: HttpRequest, path: str) -> None:
 def patterns() -> list[URLPattern]:
     """The routes; the functions of all of them must have been imported."""
     methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-    hidden = {"url_name": NOTHING, "include_in_schema": False, "auth": Token()}
+    hidden: dict[str, Any] = {
+        "url_name": NOTHING,
+        "include_in_schema": False,
+        "auth": Token(),
+    }
     api.api_operation(methods, "{path:path}", **hidden)(nothing)
     found, _app, _namespace = api.urls
     routes = [_for_programs(one) for one in found if isinstance(one, URLPattern)]
     # A path converter takes no line feed.
-    return [*routes, re_path(r"(?s)^(?P<path>.+)$", routes[-2].callback, name=NOTHING)]
+    [other] = (one.callback for one in routes if one.name == NOTHING)
+    return [*routes, re_path(r"^(?P<path>[\s\S]+)$", other, name=NOTHING)]
 
 
 def _for_programs(pattern: URLPattern) -> URLPattern:
@@ -145,7 +153,7 @@ def _for_programs(pattern: URLPattern) -> URLPattern:
     def answering(request: HttpRequest, **parts: Any) -> HttpResponse:
         asked = request.method
         request.method = "GET" if asked == "HEAD" else asked
-        response = view(request, **parts)
+        response: HttpResponse = view(request, **parts)
         if isinstance(response, HttpResponseNotAllowed):
             response = _not_allowed(request, response.headers["Allow"].split(", "))
         request.method = asked

@@ -10,6 +10,7 @@ from django.db.models import Model
 from django.urls import reverse
 
 from monitoring.actions import FIELDS, ActionForm, JsonField
+from monitoring.api.calls import ACTING
 from monitoring.bulk_form import BulkForm
 from monitoring.queries.event_search import EventFilters
 from monitoring.queries.instances.filters import Filters
@@ -45,16 +46,8 @@ OF_FORM = {
     save_view.name: ("name", "query", "team"),
     rename_view.name: ("name",),
     send.name: ("event_id", "definition", "process", "field-…"),
-    start_bulk.name: (
-        "shown",
-        "shown_at",
-        "exact",
-        "limits",
-        "samples",
-        "batch",
-        "rate",
-        "per_key",
-        "stop_above",
+    start_bulk.name: tuple(
+        name for name in BulkForm.base_fields if name not in ActionForm.base_fields
     ),
 }
 """What these ask for."""
@@ -190,6 +183,7 @@ def _post(operation: Operation, address: str, name: str, status: int) -> dict[st
     forms = ("application/json", "application/x-www-form-urlencoded")
     return {
         "operationId": name,
+        "tags": [ACTING],
         "summary": str(operation.label),
         "description": f"{operation.text}\n\nPermission: `{operation.permission}`.",
         "parameters": [

@@ -44,7 +44,8 @@ class KnownParameters(QueryModel):
         Raises:
             NotAnswered: one of them is unknown, or is given twice.
         """
-        known, errors = cls.__ninja_flatten_map__, dict[str, list[str]]()
+        known: Any = cls.__ninja_flatten_map__  # type: ignore[attr-defined]  # each subclass has its own
+        errors: dict[str, list[str]] = {}
         for name in request.GET:
             if name not in known:
                 errors[name[:40]] = [_unknown(name, known)]
@@ -55,7 +56,7 @@ class KnownParameters(QueryModel):
         return {name: value for name, value in request.GET.items() if value}
 
 
-class Known(Query):
+class Known(Query):  # type: ignore[misc]  # as django-ninja's own are made
     """Marks what a view is given from the query of its address."""
 
     _model = KnownParameters

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from ninja import Schema
-from pydantic import BeforeValidator, Field, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from monitoring.access import EVENTS
 from monitoring.masking import about_told
@@ -24,8 +24,14 @@ Not = Annotated[bool, BeforeValidator(lambda given: not given)]
 """Whether there is no such value, or it is false."""
 
 
+class Told(BaseModel):
+    """Something of which each field is an attribute; it is read without a call in Python for each field."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+
 def page_of(
-    title: str, base: type[Schema] = Schema, **rows: type[Schema]
+    title: str, base: type[Schema] = Schema, **rows: type[BaseModel]
 ) -> type[Schema]:
     """The class of a page of a list: what it is about, its rows, and the address of the next page.
 
@@ -38,12 +44,12 @@ def page_of(
     return create_model(title, __base__=base, **told, next=(str | None, ...))
 
 
-def told_as(kind: type[Schema], row: Any, request: Any) -> dict[str, Any]:
+def told_as(kind: type[BaseModel], row: Any, request: Any) -> dict[str, Any]:
     """A row as a class tells it to whoever asks."""
     return kind.model_validate(row, context={"request": request}).model_dump()
 
 
-class DescribedAction(Schema):
+class DescribedAction(Told):
     """An action, where it is posted to, and what it is told; a field in brackets may be left out."""
 
     action: str
@@ -54,7 +60,7 @@ class DescribedAction(Schema):
     fields: list[str]
 
 
-class ProcessStanding(Schema):
+class ProcessStanding(Told):
     """How a process stands."""
 
     process: UUID = Field(alias="pk")
@@ -63,7 +69,7 @@ class ProcessStanding(Schema):
     revision: int
 
 
-class ListedProcess(Schema):
+class ListedProcess(Told):
     """A process in a list."""
 
     process: UUID
@@ -81,7 +87,7 @@ class ListedProcess(Schema):
     revision: int
 
 
-class OpenVisit(Schema):
+class OpenVisit(Told):
     """A step that a process is at."""
 
     visit: int = Field(alias="pk")
@@ -116,7 +122,7 @@ class OpenFailure(WithMessage):
     event: int | None = Field(alias="event_id")
 
 
-class Transition(Schema):
+class Transition(Told):
     """One transition of a process; `data`, and the bodies in it, are null for who may not see data."""
 
     revision: int
@@ -142,7 +148,7 @@ class WholeProcess(ListedProcess):
     next: str | None
 
 
-class ReceivedEvent(Schema):
+class ReceivedEvent(Told):
     """An event, without what is in it."""
 
     event: int = Field(alias="pk")
@@ -238,7 +244,7 @@ class ViewOfList(Schema):
         return place_of_view(row)
 
 
-class OwnToken(Schema):
+class OwnToken(Told):
     """A token, as its owner may see it."""
 
     token: int = Field(alias="pk")

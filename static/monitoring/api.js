@@ -4,7 +4,7 @@ const place = document.getElementById("api");
 window.SwaggerUIBundle({
   url: place.dataset.document,
   domNode: place,
-  docExpansion: "none",
+  docExpansion: "list",
   defaultModelsExpandDepth: 0,
   validatorUrl: null,
 });

@@ -186,7 +186,7 @@ def test_s12_4_whoever_is_refused_by_a_button_is_refused_by_rest(
         "stranger": Program(User.objects.get(pk=stranger.pk)),
         "": Client(),
     }
-    wrong = []
+    wrong = list[tuple[object, ...]]()
 
     for who, name in product(people, BY_REST):
         wrong_tokens.forget()
@@ -245,6 +245,12 @@ def test_s12_5_pressed_twice_has_one_effect_and_one_row(
         lambda: program.post(at(order, "escalate"), {"key": key, "reason": "x"}),
         lambda: program.post(
             at(order, "escalate"), {"reason": "x"}, headers={"idempotency-key": key}
+        ),
+        # The key of the body counts where the header has another.
+        lambda: program.post(
+            at(order, "escalate"),
+            {"reason": "x", "key": key},
+            headers={"idempotency-key": str(uuid4())},
         ),
         lambda: client.post(
             f"/processes/{order.pk}/escalate/", {"key": key, "reason": "x"}
