@@ -24,6 +24,7 @@ from orchestrator.engine.events import deadlines, outbox
 from orchestrator.engine.events.running import EventRunner
 from orchestrator.engine.steps.group import ROOM
 from orchestrator.engine.steps.running import CLAIMED, StepRunner
+from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.row_statements import ALL
 from orchestrator.engine.storage.table import Claimed, Table
 from orchestrator.engine.storage.tables import (
@@ -74,8 +75,8 @@ def drain(
     ready = ReadyWork(worker_slice, stop, alone=alone)
     with answering(queue):
         while not worker_slice.over():
-            leases.end_doubtful(owner)
-            if not (ready.run_once() or leases.in_doubt()):
+            leases.end_uncertain(owner)
+            if not (ready.run_once() or uncertain.noted()):
                 return ready.done
     ring(queue)
     return ready.done
@@ -178,7 +179,7 @@ class ReadyWork:
             here.queue, here.owner, size, conf().LEASE_SECONDS, which, **kind.claimed
         )
         if time.monotonic() - asked > conf().LEASE_SECONDS / 2:
-            leases.doubt()  # others may have taken it over before the answer came
+            uncertain.note()  # others may have taken it over before the answer came
             return False
         lines = Lines(claimed)
         if lines.mine and len(claimed) == size:
@@ -198,7 +199,7 @@ class ReadyWork:
         steps, done, ends = self.steps, 0, time.monotonic() + GO_ON_SECONDS
         while steps.store(goes_on=time.monotonic() < ends):
             if time.monotonic() - steps.since > conf().LEASE_SECONDS / 2:
-                leases.doubt()  # others may have taken it over before the answer came
+                uncertain.note()  # others may have taken it over before the answer came
                 break
             asked, following = steps.since, steps.take()
             lines = Lines([Claimed(run) for run in following])
@@ -241,7 +242,7 @@ class ReadyWork:
             self.events.finish()
         finally:
             held.let_go()
-        if not leases.in_doubt():
+        if not uncertain.noted():
             self._put_off(early)
             works = [item.work for item in mine[begun:]]
             if works or self._is_late(asked):
@@ -261,7 +262,7 @@ class ReadyWork:
         free = number if self.events.holds else 0
         # First: who sees it later leaves it alone.
         self.worker_slice.held.begun(number, free)
-        return not (self._is_late(asked) or self.stop() or leases.in_doubt())
+        return not (self._is_late(asked) or self.stop() or uncertain.noted())
 
     def _let_others(self, table: Table[Any], works: list[Any]) -> None:
         if not works:

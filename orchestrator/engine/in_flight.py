@@ -16,6 +16,7 @@ from orchestrator.engine.events import waiting as waiting_commands
 from orchestrator.engine.steps import waiting as waiting_steps
 from orchestrator.engine.steps.running import CLAIMED
 from orchestrator.engine.steps.waiting import StepCallKind
+from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.row_statements import ALL, Condition
 from orchestrator.engine.storage.table import Table
 from orchestrator.engine.storage.tables import commands, instances, step_runs
@@ -67,7 +68,7 @@ class CallsToMake:
                 )
                 found += [item.work for item in claimed]
         if leases.may_end(asked):
-            leases.doubt()  # others may have taken it over before the answer came
+            uncertain.note()  # others may have taken it over before the answer came
             return []
         self.more = len(found) == most
         return found

@@ -25,10 +25,11 @@ from redis.exceptions import RedisError
 from orchestrator.conf import conf
 from orchestrator.engine.claims import leases
 from orchestrator.engine.claims.calls import Call
+from orchestrator.engine.claims.held import MOST
 from orchestrator.engine.claims.room import Room
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.in_flight import CallsToMake, still_mine
-from orchestrator.engine.steps.quick_results import MOST
+from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.batch import database_now, send
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.models import Lost
@@ -90,7 +91,7 @@ class Caller:
                 self._go_on()
             except (DatabaseError, InterfaceError) as error:
                 log.warning("the database refused, trying again: %s", error)
-                leases.doubt()
+                uncertain.note()
                 connections.close_all()
                 self._claim_at = time.monotonic() + AGAIN_SECONDS
         connections.close_all()
@@ -105,7 +106,7 @@ class Caller:
 
     def _go_on(self) -> None:
         names = [call.name for call in self.flights]
-        leases.end_doubtful(self.worker.owner, names)
+        leases.end_uncertain(self.worker.owner, names)
         found = self._due()
         for act in found:
             if not isinstance(act, Came):
@@ -197,7 +198,7 @@ class Caller:
             self.loop.answer(future, function(), None)
         except Exception as error:  # noqa: BLE001  # the one who asks is told
             if passes(error):
-                leases.doubt()
+                uncertain.note()
                 connections.close_all()
             self.loop.answer(future, None, error)
 
@@ -240,7 +241,7 @@ class Caller:
             pause = AGAIN_SECONDS * random.uniform(0.5, 1.5)  # noqa: S311  # spread, not secrecy
             again = partial(self._settle, came)
             self.again.append((time.monotonic() + pause, again))
-            leases.doubt()
+            uncertain.note()
             connections.close_all()
             self.room.note_begun()
             return

@@ -15,6 +15,7 @@ from orchestrator.engine import drain
 from orchestrator.engine.claims import leases
 from orchestrator.engine.claims.held import UNSEEN, Held
 from orchestrator.engine.claims.worker_slice import Reporting
+from orchestrator.engine.storage import uncertain
 from orchestrator.models import Lost
 from orchestrator.workers.slot import Slot
 
@@ -37,7 +38,7 @@ class Current:
                 return self._drain(queue)
             except (DatabaseError, InterfaceError) as error:
                 log.warning("the database refused, trying again: %s", error)
-                leases.doubt()  # it may have been the answer to a claim that was lost
+                uncertain.note()  # it may have been the answer to a claim that was lost
                 connections.close_all()
         return 0
 

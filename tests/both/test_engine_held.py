@@ -345,7 +345,7 @@ def test_a_process_is_not_over_while_a_result_that_others_have_stored_waits_for_
     monkeypatch.setattr(draining, "FEW", 4)
     monkeypatch.setattr(draining, "BEGIN_SECONDS", 30)
     monkeypatch.setattr(session, "HOLD_SECONDS", 0.05)  # b alone is slower
-    monkeypatch.setattr(quick_results, "HOLD_SECONDS", 30)
+    monkeypatch.setattr("orchestrator.engine.claims.held.HOLD_SECONDS", 30)
     monkeypatch.setattr(quick_results, "TAKE_SECONDS", 30)  # it comes to it just then
     given = LongLayer.Input(quick=("a", "b", "c"), long=(), how=AT_ONCE)
     receipt = start_process(LongLayer, given)

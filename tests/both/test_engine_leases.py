@@ -23,6 +23,7 @@ from orchestrator.engine.events.deadlines import fire
 from orchestrator.engine.events.delivery import deliver
 from orchestrator.engine.events.outbox import carry_out
 from orchestrator.engine.steps import running, session
+from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.results import Results
 from orchestrator.engine.storage.table import Table
@@ -389,7 +390,7 @@ def test_what_a_lost_answer_left_in_a_workers_name_is_freed() -> None:
     worker = Current()
     waiting_scan()
     assert len(claim(events, worker.owner)) == 1
-    leases.doubt()
+    uncertain.note()
 
     worker.drain("default")
 

@@ -15,7 +15,6 @@ from orchestrator import send_event, start_process
 from orchestrator.definition import Event
 from orchestrator.engine.claims.held import BEGIN_SECONDS
 from orchestrator.engine.drain import drain
-from orchestrator.engine.events import group
 from orchestrator.engine.events.delivery import deliver
 from orchestrator.engine.operations import cancel, pause, unpause
 from orchestrator.engine.storage.batch import database_now
@@ -54,7 +53,7 @@ def cards() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have what is claimed together written together, also on a machine that has much else to do."""
-    monkeypatch.setattr(group, "HOLD_SECONDS", 30.0)
+    monkeypatch.setattr("orchestrator.engine.claims.held.HOLD_SECONDS", 30.0)
     monkeypatch.setattr("orchestrator.engine.drain.FEW", 64)
     yield
     MEANWHILE.clear()

@@ -13,7 +13,6 @@ from orchestrator.engine import drain as draining
 from orchestrator.engine.claims.held import TAKE_SECONDS, Unseen
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import cancel
-from orchestrator.engine.steps import quick_results
 from orchestrator.engine.steps.group import ROOM
 from orchestrator.engine.steps.running import StepRunner
 from orchestrator.models import ProcessInstance, Status, StepRun, StepStatus
@@ -176,7 +175,7 @@ def test_it_goes_on_with_no_more_than_it_can_show(
 
     original = StepRunner.take
     monkeypatch.setattr(StepRunner, "take", take)
-    monkeypatch.setattr(quick_results, "MOST", 2)
+    monkeypatch.setattr("orchestrator.engine.claims.held.MOST", 2)
     start_process(Tree, Breadth(12))
     worker.drain("default")
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import pytest
 
 from orchestrator.definition import Workflow, case, each, fork, route, step
+from orchestrator.engine.claims.held import MOST
 from orchestrator.engine.drain import drain
 from orchestrator.engine.invariants import violations
 from orchestrator.engine.operations import resume, skip
-from orchestrator.engine.steps.quick_results import MOST
 from orchestrator.exceptions import Skip
 from orchestrator.models import ProcessInstance
 from orchestrator.testing import registered

@@ -5,8 +5,9 @@ import time
 import pytest
 
 from orchestrator.engine import drain as draining
+from orchestrator.engine.claims import held
 from orchestrator.engine.claims.held import BEGIN_SECONDS
-from orchestrator.engine.steps import quick_results, session
+from orchestrator.engine.steps import session
 from orchestrator.workers.current import Current
 from orchestrator.workers.held import SharedHeld
 from orchestrator.workers.taking_over import TakingOver
@@ -43,5 +44,5 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def hold_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let results be held for as long as a test takes."""
-    for module in (session, quick_results):
+    for module in (session, held):
         monkeypatch.setattr(module, "HOLD_SECONDS", 30)

@@ -12,11 +12,9 @@ import random
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection
-
 from orchestrator.engine.change import incidents
-from orchestrator.engine.claims import leases
 from orchestrator.engine.claims.fence import fence
+from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.batch import Statement, database_now, send
 from orchestrator.engine.storage.tables import table_of
 from orchestrator.exceptions import Interrupted
@@ -71,7 +69,7 @@ def refused(work: Work, refusal: Exception, **noted: Any) -> None:
     Whether the lost transaction was committed after all is answered by the fence when the work is taken up again.
     """
     log.warning("the database refused, %s is tried again: %s", work, refusal)
-    doubt()
+    uncertain.note()
     send([given_back(work, soon(0.05, 0.5), **noted)])
 
 
@@ -87,13 +85,6 @@ def step_refused(run: StepRun, refusal: Exception) -> bool:
     told = f"Refused {times}: {incidents.storable(incidents.said(refusal))}"
     refused(run, refusal, error=told, lost="", given_back=times)
     return True
-
-
-def doubt() -> None:
-    """Notes that it is not known whether the refused commit happened, nor whether its connection can still be used."""
-    leases.doubt()
-    if not connection.in_atomic_block:
-        connection.close()
 
 
 def unknown(run: StepRun, error: Exception) -> Interrupted:

@@ -6,15 +6,20 @@ it is at something else it can see to neither: after a moment others take both o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+import time
+from collections.abc import Hashable, Sequence
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+T = TypeVar("T")
+
+MOST = 50
+"""How many pieces of work one commit stores at most."""
 
 BEGIN_SECONDS = 0.1
 """For how long after it asked for work a worker begins what it got; what is left then is for others."""
 
 HOLD_SECONDS = 0.01
-"""For how long a worker goes on with other elements while it holds the result of one."""
-
+"""For how long a worker goes on with other work while it holds what came of one piece."""
 
 TAKE_SECONDS = HOLD_SECONDS + 0.006
 """When others store the results that are still held.
@@ -100,3 +105,39 @@ class Unseen:
 
 
 UNSEEN = Unseen()
+
+
+class Holding(Generic[T]):
+    """What is done and not stored, held for a moment so that several share a commit."""
+
+    def __init__(self) -> None:
+        self._held: dict[Hashable, T] = {}
+        self._since = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self._held)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._held
+
+    def hold(self, key: Hashable, one: T) -> None:
+        """Takes one in, under a key that no other has."""
+        if not self._held:
+            self._since = time.monotonic()
+        self._held[key] = one
+
+    @property
+    def waited(self) -> float:
+        """For how many seconds the first of them has been held."""
+        return time.monotonic() - self._since
+
+    @property
+    def are_due(self) -> bool:
+        """Whether what is held is to be stored now."""
+        full = len(self._held) >= MOST
+        return bool(self._held) and (full or self.waited > HOLD_SECONDS)
+
+    def take(self) -> list[T]:
+        """Return what is held, to be stored."""
+        held, self._held = self._held, {}
+        return [*held.values()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 from django.db import connection
 
 from orchestrator.conf import conf
+from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.batch import (
     NOW,
     Statement,
@@ -64,20 +64,7 @@ def name_of(table: Table[Any], pk: object) -> str:
     return f"{table.model._meta.model_name}:{pk}"
 
 
-_doubtful: set[int] = set()
-
-
-def doubt() -> None:
-    """Notes that the outcome of a commit or claim is not known: it may have left work in this worker's name."""
-    _doubtful.add(os.getpid())
-
-
-def in_doubt() -> bool:
-    """Whether work may stand in this worker's name that it does not know of."""
-    return os.getpid() in _doubtful
-
-
-def end_doubtful(owner: str, besides: Collection[str] = ()) -> bool:
+def end_uncertain(owner: str, besides: Collection[str] = ()) -> bool:
     """Frees what may have been left in a worker's name without its knowing.
 
     Args:
@@ -85,12 +72,12 @@ def end_doubtful(owner: str, besides: Collection[str] = ()) -> bool:
         besides: the names of what it has in hand.
 
     Returns:
-        Whether there was a doubt.
+        Whether anything was uncertain.
     """
-    if not in_doubt():
+    if not uncertain.noted():
         return False
     end([owner], besides=besides)
-    _doubtful.discard(os.getpid())
+    uncertain.clear()
     return True
 
 

@@ -19,6 +19,7 @@ from orchestrator.engine.change.status import TROUBLED
 from orchestrator.engine.claims import give_back, leases
 from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.failures import of_work
+from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.batch import Statement, database_now, send
 from orchestrator.engine.storage.tables import commands, events, instances
 from orchestrator.exceptions import HandlerMissing, WorkerDied
@@ -80,7 +81,7 @@ def _carry_out(command: IssuedCommand, handler: Handler) -> None:
     asked = time.monotonic()
     message, context = given(command, handler)
     if leases.may_end(asked):
-        give_back.doubt()  # others may have carried it out before the answer came
+        uncertain.note()  # others may have carried it out before the answer came
         return
     if command.delivery == Delivery.REACTION:
         with transaction.atomic(durable=True):

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from typing import NamedTuple
 
 from orchestrator.conf import conf
+from orchestrator.engine.change.committing import commit_together
+from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.claims import leases
+from orchestrator.engine.claims.held import Holding
 from orchestrator.engine.claims.lines import Lines
 from orchestrator.engine.claims.worker_slice import Reporting, WorkerSlice
 from orchestrator.engine.events.delivery import deliver
@@ -17,6 +21,13 @@ from orchestrator.models import InboxEvent
 Item = Claimed[InboxEvent]
 
 
+class Decided(NamedTuple):
+    """An event that is decided and not written."""
+
+    item: Item
+    change: ManagerChange
+
+
 class EventRunner:
     """Delivers the events that one worker claims.
 
@@ -26,13 +37,14 @@ class EventRunner:
 
     def __init__(self, worker_slice: WorkerSlice) -> None:
         self.worker_slice = worker_slice
+        self._decided = Holding[Decided]()
+        """By their lines."""
         self.begin(Lines([]))
 
     def begin(self, lines: Lines) -> None:
         """Takes a claimed batch in hand."""
         self._lines = lines
         self._group = EventGroup(item.work for item in lines.mine)
-        self._decided: dict[object, Item] = {}
 
     @property
     def holds(self) -> bool:
@@ -47,22 +59,29 @@ class EventRunner:
     def run(self, item: Item) -> None:
         """Delivers an event, or decides it for now; notes when what is behind it must wait."""
         with self._watched(item):
-            if self._group.decide(item.work):
-                self._decided[self._lines.line_of(item)] = item
+            change = self._group.decide(item.work)
+            if change is not None:
+                decided = Decided(item, change)
+                self._decided.hold(self._lines.line_of(item), decided)
             elif not deliver(item.work):
                 self._lines.stop(item)
-        if self._group.are_due:
+        if self._decided.are_due:
             self.finish()
 
     def finish(self) -> None:
         """Writes what is decided, and delivers by itself what cannot be written with others."""
-        decided, self._decided = self._decided, {}
-        left_out = {event.pk for event in self._group.write()}
-        for item in decided.values():
-            if item.work.pk in left_out:
-                with self._watched(item):
-                    if not deliver(item.work):
-                        self._lines.stop(item)
+        left_out = decided = self._decided.take()
+        if len(decided) > 1:
+            found = commit_together(
+                decided, lambda one: (one.change, one.change.prepared())
+            )
+            left_out = found.left_out
+            for _, change in found.done:
+                self._group.learn(change.instance)
+        for item, _ in left_out:
+            with self._watched(item):
+                if not deliver(item.work):
+                    self._lines.stop(item)
 
     def _watched(self, item: Item) -> AbstractContextManager[Reporting]:
         name = leases.name_of(events, item.work.pk)

@@ -13,6 +13,7 @@ from orchestrator.engine.claims.room import Room
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.events import outbox
 from orchestrator.engine.failures import of_work
+from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.engine.storage.tables import commands
 from orchestrator.models import IssuedCommand
@@ -61,7 +62,7 @@ class CommandCall(Call):
                 outbox.settle(self.command, result)
             except Exception as error:
                 if passes(error):  # what it has answered is not given up for that
-                    give_back.doubt()
+                    uncertain.note()
                     raise
                 self.failed(error)
         return None

@@ -40,7 +40,7 @@ from orchestrator.engine.change.workflow import (
 from orchestrator.engine.claims import give_back
 from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.failures import backoff, of_work
-from orchestrator.engine.storage import definitions, idle_limit
+from orchestrator.engine.storage import definitions, idle_limit, uncertain
 from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.engine.storage.tables import instances, step_runs
@@ -86,7 +86,7 @@ def of_step(run: StepRun, error: Exception, plan: Plan | None, policy: Policy) -
         if passes(error):
             if policy.idempotent and give_back.step_refused(run, error):
                 return
-            give_back.doubt()
+            uncertain.note()
             error = error if policy.idempotent else give_back.unknown(run, error)
         missing = object if plan is None else of_work.MISSING
         waits = plan is None and run.kind in (StepKind.WAIT, StepKind.ASK)
@@ -113,7 +113,7 @@ def _settle_somehow(run: StepRun, error: Exception, plan: Plan, policy: Policy) 
         if passes(worse):
             if policy.idempotent and give_back.step_refused(run, worse):
                 return
-            give_back.doubt()
+            uncertain.note()
         log.exception("what the failure of %s leads to failed too", run)
         worse.__context__ = error
         with transaction.atomic(durable=True):

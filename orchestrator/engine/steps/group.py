@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from orchestrator.engine.change import maps, settling
+from orchestrator.engine.change.committing import commit_together
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.claims import give_back
 from orchestrator.engine.steps.quick_results import still_mine
 from orchestrator.engine.steps.session import HeldResult
 from orchestrator.engine.steps.watching import watched
-from orchestrator.engine.storage import group_commit
+from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.batch import Statement
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.models import StepKind, StepRun, StepStatus
@@ -76,7 +76,7 @@ def _one_by_one(group: Group, refusal: Exception, following: Following) -> None:
     for one in group:  # also of what others have stored: nothing of this was
         one.session.forget()
     if passes(refusal):
-        give_back.doubt()  # they may have been, and what follows taken up
+        uncertain.note()  # they may have been, and what follows taken up
     _singly(still_mine(group), following)
 
 
@@ -122,32 +122,22 @@ def _of_one_process(group: Group, room: int, following: Following) -> None:
 
 def _of_many_processes(group: Group, room: int, following: Following) -> None:
     """Stores one result of each process in a group commit, and those alone that it leaves out."""
-    changes, writes = list[WorkflowChange](), list[list[Statement]]()
-    ready, left_out = list[HeldResult](), list[HeldResult]()
-    for one in group:
+
+    def prepare(one: HeldResult) -> tuple[WorkflowChange, list[Statement]]:
         change = one.session.change_alone(one.run)
         change.room = room
-        try:
-            _settle(change, [one])
-            writes.append(change.prepared())
-        except Exception:  # noqa: BLE001  # by itself it is stored with what is wrong
-            left_out.append(one)
-            continue
-        changes.append(change)
-        ready.append(one)
-    committed = group_commit.commit(writes)
-    for one, change, written in zip(ready, changes, committed.written, strict=True):
-        if not written:
-            left_out.append(one)
-            continue
-        change.written()
+        _settle(change, [one])
+        return change, change.prepared()
+
+    found = commit_together(group, prepare)
+    for one, change in found.done:
         one.session.sure = True
         one.session.learn(one)
         following += change.mine
-    if committed.refusal is not None:
-        _one_by_one(left_out, committed.refusal, following)
+    if found.refusal is not None:
+        _one_by_one(found.left_out, found.refusal, following)
     else:
-        _singly(left_out, following)
+        _singly(found.left_out, following)
 
 
 def _is_decided_on(change: WorkflowChange, same: Group) -> bool:

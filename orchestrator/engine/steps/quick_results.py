@@ -6,20 +6,16 @@ or ends its worker. Where nobody sees it, it is stored before the next function 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from orchestrator.engine.claims.held import (
-    HOLD_SECONDS,
     TAKE_SECONDS,
     Held,
+    Holding,
     UnstoredResult,
 )
 from orchestrator.engine.steps.session import HeldResult
 from orchestrator.models import StepRun
-
-MOST = 50
-"""How many results one commit stores at most."""
 
 
 def still_mine(held: Sequence[HeldResult]) -> list[HeldResult]:
@@ -29,7 +25,7 @@ def still_mine(held: Sequence[HeldResult]) -> list[HeldResult]:
     return [one for one in held if (one.run.pk, one.run.owner, one.run.attempt) in mine]
 
 
-class QuickResults:
+class QuickResults(Holding[HeldResult]):
     """The results that a worker holds.
 
     Args:
@@ -37,33 +33,22 @@ class QuickResults:
     """
 
     def __init__(self, shown: Held) -> None:
+        super().__init__()
         self.shown = shown
-        self._held: list[HeldResult] = []
-        self._since = 0.0
         self._seen = True
 
-    def __bool__(self) -> bool:
-        return bool(self._held)
-
-    def hold(self, held: HeldResult) -> None:
-        """Takes a result in."""
-        if not self._held:
-            self._since, self._seen = time.monotonic(), True
-        self._held.append(held)
-        run = held.run
-        result = UnstoredResult(run.pk, run.attempt, **held.given)
+    def hold(self, key: Hashable, one: HeldResult) -> None:
+        super().hold(key, one)
+        run = one.run
+        result = UnstoredResult(run.pk, run.attempt, **one.given)
         self._seen &= self.shown.returned(result)
 
     @property
     def are_due(self) -> bool:
-        """Whether what is held is to be stored now; asked after it was shown, so that who looks later finds it."""
-        if not self._held:
-            return False
-        waited = time.monotonic() - self._since
-        return not self._seen or len(self._held) >= MOST or waited > HOLD_SECONDS
+        return super().are_due or (bool(self) and not self._seen)
 
     def take(self) -> list[HeldResult]:
         """Return what is held, to be stored; after a while without what others have stored."""
-        held, self._held = self._held, []
-        late = time.monotonic() - self._since > TAKE_SECONDS
+        late, self._seen = self.waited > TAKE_SECONDS, True
+        held = super().take()
         return still_mine(held) if late else held

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from asgiref.sync import sync_to_async
 from django.db import IntegrityError, transaction
@@ -33,7 +33,7 @@ from orchestrator.engine.change import (
 from orchestrator.engine.change.joins import check_branches
 from orchestrator.engine.change.workflow import WorkflowChange, plan_of
 from orchestrator.engine.claims import give_back, leases
-from orchestrator.engine.claims.held import HOLD_SECONDS
+from orchestrator.engine.claims.held import HOLD_SECONDS, Holding
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.failures import of_step
 from orchestrator.engine.steps import subprocesses
@@ -53,7 +53,7 @@ from orchestrator.engine.steps.context import (
     waited_for,
 )
 from orchestrator.engine.steps.watching import watched
-from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage import definitions, uncertain
 from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.engine.storage.results import (
@@ -102,14 +102,6 @@ class HeldResult(NamedTuple):
     kept: bool = False
 
 
-class ResultHolder(Protocol):
-    """Where results wait until they are stored together."""
-
-    def __bool__(self) -> bool: ...
-
-    def hold(self, held: HeldResult) -> None: ...
-
-
 class Session:
     """The visits of one process that one worker runs one after another."""
 
@@ -118,7 +110,7 @@ class Session:
         instance: ProcessInstance,
         plan: Plan,
         worker_slice: WorkerSlice,
-        quick: ResultHolder,
+        quick: Holding[HeldResult],
     ) -> None:
         self.instance = instance
         self.plan = plan
@@ -136,7 +128,7 @@ class Session:
 
     @classmethod
     def of(
-        cls, run: StepRun, worker_slice: WorkerSlice, quick: ResultHolder
+        cls, run: StepRun, worker_slice: WorkerSlice, quick: Holding[HeldResult]
     ) -> Session | None:
         """The session of a claimed visit; None when its process has ended, or cannot be run here, which is stored."""
         instance, now = instances.read(run.instance_id)
@@ -234,7 +226,7 @@ class Session:
             self._keep_secrets_out(error, run, result)
             self.forget()
             if kept and passes(error):
-                give_back.doubt()
+                uncertain.note()
                 raise
             policy = policy_of(run, self.plan.vertices.get(run.node))
             of_step.of_step(run, error, self.plan, policy)
@@ -270,7 +262,7 @@ class Session:
         quick = time.monotonic() - begun < HOLD_SECONDS
         if quick and self.may_be_held(run, vertex, policy):
             given = result_columns(run, vertex.returns, result)
-            self.quick.hold(HeldResult(self, run, result, given))
+            self.quick.hold(run.pk, HeldResult(self, run, result, given))
             return None
         return self.returned(run, result)
 
@@ -351,7 +343,7 @@ class Session:
     def _check_held(self, run: StepRun) -> None:
         """Raises LeaseLost when a visit has been prepared for so long that others may have taken it over."""
         if leases.may_end(self.held_at):
-            give_back.doubt()
+            uncertain.note()
             raise LeaseLost(f"what {run.node} is called with was long in coming")
 
     def bound(

@@ -28,6 +28,7 @@ from orchestrator.engine.steps.context import RunningStep
 from orchestrator.engine.steps.quick_results import QuickResults
 from orchestrator.engine.steps.session import HeldResult, Session
 from orchestrator.engine.steps.watching import watched
+from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.engine.storage.results import result_columns
 from orchestrator.engine.storage.tables import step_runs
@@ -99,7 +100,7 @@ class StepCall(Call):
                 following = self.session.returned(self.run, result)
             except Exception as error:
                 if passes(error):  # what it has given is not given up for that
-                    give_back.doubt()
+                    uncertain.note()
                     raise
                 following = self.session.failed(self.run, error, self.policy)
         return call_of(self.session, following, self.room)
