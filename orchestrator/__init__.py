@@ -24,9 +24,8 @@ __all__ = [
     "start_process",
 ]
 
-if (
-    TYPE_CHECKING
-):  # what checkers and editors read; a `__getattr__` would let any name pass
+# What checkers and editors read; a `__getattr__` would let any name pass.
+if TYPE_CHECKING:
     from orchestrator.engine.processes import (
         Envelope,
         send_event,

@@ -10,12 +10,12 @@ from typing import Any
 from django.db.models import Count, Max, Q
 
 from orchestrator import registry
-from orchestrator.engine.claims.due_counts import Due, due_by_queue
-from orchestrator.engine.claims.unattended import WORK, unattended
+from orchestrator.engine.claims.due import Due, due_by_queue, unattended
 from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.storage.tables import WORK
 from orchestrator.models import Definition, ProcessInstance, Worker
 from orchestrator.models.worker import lately
-from orchestrator.queue import answers, calls_of, depth, plain
+from orchestrator.queue import answers, depth, plain
 
 __all__ = [
     "Crew",
@@ -91,21 +91,10 @@ def queues() -> list[str]:
 def queue(name: str) -> dict[str, Any]:
     """A queue's due work, the age of the oldest of it in seconds, and the bells that are out (None: Redis is away)."""
     now = database_now()
-    due = [
-        table._default_manager.filter(queue=queue, wake_at__lte=now)
-        for table in WORK
-        for queue in (name, calls_of(name))
-    ]
-    # One queue at a time, so that the index has its oldest first.
-    oldest = [
-        wake_at
-        for rows in due
-        for wake_at in rows.order_by("wake_at").values_list("wake_at", flat=True)[:1]
-        if wake_at is not None
-    ]
+    due = due_by_queue(now, MOST).get(name, Due(0, now))
     return {
-        "due": sum(rows[:MOST].count() for rows in due),
-        "oldest_seconds": (now - min(oldest)).total_seconds() if oldest else 0.0,
+        "due": due.number,
+        "oldest_seconds": (now - due.oldest).total_seconds(),
         "bells": depth(name),
     }
 
@@ -147,7 +136,7 @@ def leases() -> dict[str, int]:
     """How much work workers hold whose leases run, by queue; to MOST of each table."""
     held: Counter[str] = Counter(dict.fromkeys(queues(), 0))
     for table in WORK:
-        owned = table._default_manager.exclude(owner="")
+        owned = table.model._default_manager.exclude(owner="")
         rows = owned.filter(wake_at__gt=database_now()).values_list("queue", flat=True)
         held.update(plain(name) for name in rows[:MOST])
     return dict(held)

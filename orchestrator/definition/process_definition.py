@@ -72,9 +72,8 @@ class ProcessDefinition:
     @classmethod
     def migration_from(cls, version: int) -> MigratesFrom:
         """How processes come over from another version: as is declared, else by the names of their steps."""
-        declared = vars(cls).get(
-            "migrations", ()
-        )  # those of another version are its own
+        # Those of another version are its own.
+        declared = vars(cls).get("migrations", ())
         said = (row for row in declared if row.version == version)
         return next(said, MigratesFrom(version))
 

@@ -12,7 +12,7 @@ The rooms, each standing on those below it:
     failures                          what a failed attempt leads to
     claims                            who holds which work: leases, giving back, looking for what is due
     invariants                        what must always hold, asked of the stored rows
-    change                            one change of one locked process, of either kind
+    change                            one change of one locked process, of either kind; committing several together
     inbox                             receiving events
     storage                           tables, batches of writes, definitions, results, settled visits
 

@@ -230,15 +230,7 @@ def early_events(
         now: the database's time.
         id_known: whether anybody can have known the process id before.
     """
-    again = {
-        "verdict": Verdict.RECEIVED,
-        "process_id": instance.pk,
-        "wake_at": now,
-        "handled_at": None,
-        "patience_until": None,
-        "attempt": 0,
-        "owner": "",
-    }
+    again = {**offered(now), "process_id": instance.pk}
     key, pk = instance.correlation_key, instance.pk if id_known else None
     found = beginnings.begins(pk, instance.name, key)
     addressed: list[dict[str, Any]] = [{"process_id": pk}] if id_known else []
@@ -247,6 +239,13 @@ def early_events(
         unrouted = {**address, "verdict": Verdict.UNROUTED}
         found.append(events.update(again, unrouted, rows=None))
     return found
+
+
+def offered(now: datetime) -> dict[str, Any]:
+    """The columns of an event that is offered as if it had just arrived."""
+    undecided = {"handled_at": None, "patience_until": None, "remaining": None}
+    received = {"verdict": Verdict.RECEIVED, "wake_at": now}
+    return {**received, **undecided, "attempt": 0, "owner": ""}
 
 
 def patience(definition: Declared | None) -> timedelta:

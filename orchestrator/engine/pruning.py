@@ -13,9 +13,9 @@ import logging
 import os
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO
 from uuid import UUID, uuid4
 
 from django.core.serializers.json import DjangoJSONEncoder
@@ -25,6 +25,7 @@ from django.db.models import Model, Q, QuerySet
 
 from orchestrator.engine.pruning_items import prune_items
 from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.storage.chunks import chunks
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.models import (
     Checkpoint,
@@ -40,7 +41,6 @@ from orchestrator.models import (
 from orchestrator.retention import ALL_OTHERS
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 FEWEST, MOST = 5, 250
 """How many trees one transaction takes."""
@@ -192,7 +192,7 @@ class Pruning:
         level = list(root_of)
         while level:
             parents, level = level, []
-            for some in _parted(parents):
+            for some in chunks(parents, AT_ONCE):
                 children = ProcessInstance.objects.filter(parent__in=some)
                 there = list(children.values_list("pk", "parent_id", "finished_at"))
                 locked = {pk for pk, _, _ in _locked(children)}
@@ -209,15 +209,15 @@ class Pruning:
         return list(trees.values())
 
 
-def _write(export: BinaryIO, ids: list[UUID]) -> None:
+def _write(export: BinaryIO, ids: Sequence[UUID]) -> None:
     """Writes each process as a line, and has the disk keep them."""
-    for some in _parted(ids):
+    for some in chunks(ids, AT_ONCE):
         _write_some(export, some)
     export.flush()
     os.fsync(export.fileno())
 
 
-def _write_some(export: BinaryIO, ids: list[UUID]) -> None:
+def _write_some(export: BinaryIO, ids: Sequence[UUID]) -> None:
     parts: dict[str, dict[UUID, list[Any]]] = {}
     for part, (model, column) in PARTS.items():
         parts[part] = defaultdict(list)
@@ -232,12 +232,6 @@ def _write_some(export: BinaryIO, ids: list[UUID]) -> None:
         line |= {part: of_all[pk] for part, of_all in parts.items()}
         text = json.dumps(line, cls=DjangoJSONEncoder, ensure_ascii=False)
         export.write(f"{text}\n".encode())
-
-
-def _parted(ids: list[T]) -> Iterator[list[T]]:
-    """Yields so many of them as one statement may name."""
-    for place in range(0, len(ids), AT_ONCE):
-        yield ids[place : place + AT_ONCE]
 
 
 def _locked(
@@ -260,22 +254,22 @@ def _unsettled(ids: Iterable[UUID]) -> set[UUID]:
         (Incident.objects.open(), "instance_id"),
     )
     found: set[UUID] = set()
-    for some in _parted(ids):
+    for some in chunks(ids, AT_ONCE):
         for rows, column in open_:
             of_these = rows.filter(**{f"{column}__in": some})
             found.update(of_these.values_list(column, flat=True))
     return found
 
 
-def _delete(ids: list[UUID]) -> Counter[str]:
+def _delete(ids: Sequence[UUID]) -> Counter[str]:
     """Deletes processes with all that belongs to them; how many of each definition."""
     names = Counter[str]()
-    for some in _parted(ids):
+    for some in chunks(ids, AT_ONCE):
         names += _delete_some(some)
     return names
 
 
-def _delete_some(ids: list[UUID]) -> Counter[str]:
+def _delete_some(ids: Sequence[UUID]) -> Counter[str]:
     """Deletes some; what the others have that refers to them is looked for at the end of the transaction."""
     processes = ProcessInstance.objects.filter(pk__in=ids)
     names = Counter(processes.values_list("name", flat=True))
@@ -304,7 +298,7 @@ def _delete_some(ids: list[UUID]) -> Counter[str]:
     ):
         # Django would look for what refers to each row; all of that is here.
         rows._raw_delete("default")
-    for some in _parted(caused):
+    for some in chunks(caused, AT_ONCE):
         others = InboxEvent.objects.filter(source="command", event_id__in=some)
         others.update(caused_by=None)
     return names

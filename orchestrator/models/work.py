@@ -1,3 +1,7 @@
+from __future__ import annotations
+
+from typing import Any
+
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -16,3 +20,8 @@ class Work(models.Model):
 
     class Meta:
         abstract = True
+
+    @property
+    def fence(self) -> dict[str, Any]:
+        """The condition that this attempt still holds it: every write that settles work carries it."""
+        return {"id": self.pk, "owner": self.owner, "attempt": self.attempt}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import signal
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -115,9 +114,7 @@ class DatabaseProcess:
 
 def _run(its: Connection[Any, Any]) -> None:
     """Stores report after report, until the supervisor has ended or kills this process."""
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    group.call(NAME)
+    group.serve(NAME)
     with be_impatient():
         _store_all(its)
 

@@ -58,6 +58,39 @@ def call(name: str) -> None:
         ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode())
 
 
+def serve(name: str) -> None:
+    """Has this process, under a name of its own, be ended by its supervisor alone."""
+    call(name)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+class Helper:
+    """A process beside a supervisor's workers; what it was at when it is killed is done or not."""
+
+    def __init__(self) -> None:
+        self.pid = 0
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it has ended, or stands still, and another one is needed."""
+        if self.pid and stands_still(self.pid):
+            self.end()
+        if self.pid and has_ended(self.pid):
+            self.pid = 0
+        return not self.pid
+
+    def begin(self, run: Callable[[], None]) -> None:
+        """Starts it."""
+        self.pid = fork(run)
+
+    def end(self) -> None:
+        """Kills it."""
+        if self.pid:
+            end(self.pid)
+        self.pid = 0
+
+
 def lead(pid: int = 0) -> None:
     """Makes a child, by default this process, the leader of a group of its own; a second time changes nothing.
 

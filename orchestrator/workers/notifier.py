@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import random
-import signal
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -136,29 +135,19 @@ class Notifier:
             log.info("notice %s is somebody else's by now", notice)
 
 
-class NotifierProcess:
-    """The process in which a supervisor has people told; started again when it is gone or stands still."""
+class NotifierProcess(group.Helper):
+    """The process in which a supervisor has people told."""
 
     def __init__(self) -> None:
-        self._pid = 0
+        super().__init__()
         self._start_at = 0.0
 
     def start(self) -> None:
         """Starts it, unless it runs or nobody is to be told."""
-        if self._pid and group.stands_still(self._pid):
-            self.end()
-        if self._pid and group.has_ended(self._pid):
-            self._pid = 0
         now = time.monotonic()
-        if not self._pid and now >= self._start_at and _anybody():
+        if self.is_gone and now >= self._start_at and _anybody():
             self._start_at = now + RESPAWN_SECONDS
-            self._pid = group.fork(_run)
-
-    def end(self) -> None:
-        """Kills it; what it was at is done or not."""
-        if self._pid:
-            group.end(self._pid)
-        self._pid = 0
+            self.begin(_run)
 
 
 def _anybody() -> bool:
@@ -169,7 +158,5 @@ def _anybody() -> bool:
 
 
 def _run() -> None:
-    group.call(NAME)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # its supervisor ends it
+    group.serve(NAME)
     Notifier().run(lambda: False)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import random
-import signal
 import time
 
 from django.db import Error as DatabaseError
@@ -29,31 +28,18 @@ ACTOR = "workers"
 """Who it was, in the audit."""
 
 
-class PrunerProcess:
-    """The process in which a supervisor has old processes removed; started again when it is gone."""
-
-    def __init__(self) -> None:
-        self._pid = 0
+class PrunerProcess(group.Helper):
+    """The process in which a supervisor has old processes removed."""
 
     def start(self) -> None:
         """Starts it, unless it runs or every process is kept for ever."""
-        if self._pid and group.has_ended(self._pid):
-            self._pid = 0
-        if not self._pid and retention():
-            self._pid = group.fork(run)
-
-    def end(self) -> None:
-        """Kills it; what it was at is done or not."""
-        if self._pid:
-            group.end(self._pid)
-        self._pid = 0
+        if self.is_gone and retention():
+            self.begin(run)
 
 
 def run() -> None:
     """Removes what may go, again and again, until it is killed."""
-    group.call(NAME)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # its supervisor ends it
+    group.serve(NAME)
     pause = conf().SWEEP_SECONDS * FIRST_SWEEPS
     while True:
         time.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311  # jitter

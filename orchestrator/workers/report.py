@@ -12,7 +12,7 @@ from django.conf import settings
 
 from orchestrator import queue as doorbell
 from orchestrator.engine.claims import leases, take_over
-from orchestrator.engine.claims.sweep import sweep
+from orchestrator.engine.claims.due import sweep
 from orchestrator.engine.storage.batch import database_now, send
 from orchestrator.models import Lost, Worker
 from orchestrator.workers.held import results_of

@@ -11,7 +11,6 @@ import logging
 import mmap
 import os
 import select
-import signal
 import struct
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -151,13 +150,13 @@ class TakingOver:
         ring(self.queue)
 
 
-class TakingOverProcess:
+class TakingOverProcess(group.Helper):
     """The process in which a supervisor has what its workers hold looked after; another one when these have changed."""
 
     def __init__(self, queue: str) -> None:
+        super().__init__()
         self.queue = queue
         self._waker = Waker()
-        self._pid = 0
 
     def wake(self, due: float) -> None:
         """Has it look at what is held by a moment of the monotonic clock, from whatever process."""
@@ -166,25 +165,8 @@ class TakingOverProcess:
     def start(self, workers: Mapping[str, SharedHeld]) -> None:
         """Looks after these workers from now on, and no longer after those of before."""
         self.end()
-        self._pid = group.fork(lambda: self._run(workers))
+        self.begin(lambda: self._run(workers))
 
     def _run(self, workers: Mapping[str, SharedHeld]) -> None:
-        group.call(NAME)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)  # its supervisor ends it
+        group.serve(NAME)
         TakingOver(self.queue, workers).run(self._waker)
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether it has ended, or stands still, and another one is needed."""
-        if self._pid and group.stands_still(self._pid):
-            self.end()
-        if self._pid and group.has_ended(self._pid):
-            self._pid = 0
-        return not self._pid
-
-    def end(self) -> None:
-        """Kills it; what it was at is done or not."""
-        if self._pid:
-            group.end(self._pid)
-        self._pid = 0

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from orchestrator.engine.claims.due_counts import Due, due_by_queue
+from orchestrator.engine.claims.due import Due, due_by_queue
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import InboxEvent, IssuedCommand, ProcessInstance, StepRun
 from orchestrator.queue import calls_of

@@ -73,9 +73,9 @@ def test_of_so_many_processes_the_checksums_are_known() -> None:
     now = datetime.now(UTC)
     first, second, third = ((uuid4(), now, 1) for _ in range(3))
     for process in (first, second, third):
-        plans.note(process, "sum")
+        plans.checksums.keep(process, "sum")
 
-    assert [plans.checksum_of(p) for p in (first, second, third)] == [
+    assert [plans.checksums.get(p) for p in (first, second, third)] == [
         None,
         "sum",
         "sum",

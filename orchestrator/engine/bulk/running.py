@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import copy
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -26,6 +27,7 @@ from orchestrator.engine.invariants.bulk import NUMBERS
 from orchestrator.engine.operations import OPERATIONS, SELECTIONS, Tried
 from orchestrator.engine.storage.alike import together
 from orchestrator.engine.storage.batch import Statement, database_now, send
+from orchestrator.engine.storage.chunks import chunks
 from orchestrator.engine.storage.tables import bulk_items, bulk_operations
 from orchestrator.models import BulkItem, BulkOperation, BulkStatus, BulkVerdict
 from orchestrator.models.bulk_operation import GOING_ON
@@ -183,17 +185,17 @@ class Slice:
         actor, self.halted = actor_of(self.operation)
         if self.halted:
             return
-        for first in range(0, len(items), MOST):
+        for some in chunks(items, MOST):
             if self._over():
                 return
             try:
-                self._press_some(items[first : first + MOST], actor)
+                self._press_some(some, actor)
             except DatabaseError:
                 if not self.changed:
                     raise
                 return  # what is known is stored; the database is asked again with the next slice
 
-    def _press_some(self, items: list[BulkItem], actor: Any) -> None:
+    def _press_some(self, items: Sequence[BulkItem], actor: Any) -> None:
         """Does it to some: together where that can be, to the others one by one, as to all after a worker was lost.
 
         Raises:
@@ -325,10 +327,6 @@ def _add(operation: BulkOperation, moved: Counter[str]) -> None:
 
 def _after(operation: BulkOperation, moved: Counter[str]) -> BulkOperation:
     """The operation with its numbers as they will be."""
-    values = {
-        field.attname: getattr(operation, field.attname)
-        for field in operation._meta.concrete_fields
-    }
-    found = BulkOperation(**values)
+    found = copy(operation)
     _add(found, moved)
     return found

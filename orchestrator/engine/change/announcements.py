@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Model
 
 from orchestrator.models import BulkOperation, InboxEvent, Incident, ProcessInstance
 from orchestrator.signals import Change, committed
@@ -14,43 +17,31 @@ from orchestrator.signals import Change, committed
 def announce(instance: ProcessInstance, steps: Mapping[str, str], edge: str) -> None:
     """Tells of a transition: the instance as it is now, the statuses of the step runs it touched, the edge it took."""
     touched = {node: str(status) for node, status in steps.items()}
-    revision, status = instance.revision, str(instance.status)
-
-    def tell() -> None:
-        change = Change(
-            instance.pk, instance.name, revision, status, touched, edge, time.time()
-        )
-        committed.send_robust(sender=ProcessInstance, change=change)
-
-    transaction.on_commit(tell, robust=True)
+    stands = {"revision": instance.revision, "status": str(instance.status)}
+    about = {**stands, "steps": touched, "edge": edge}
+    _tell(ProcessInstance, instance.pk, instance.name, **about)
 
 
 def announce_event(event: InboxEvent) -> None:
     """Tells that an event's verdict, and nothing else, has changed."""
-
-    def tell() -> None:
-        change = Change(event.process_id, "", at=time.time())
-        committed.send_robust(sender=InboxEvent, change=change)
-
-    transaction.on_commit(tell, robust=True)
+    _tell(InboxEvent, event.process_id)
 
 
 def announce_bulk(operation: BulkOperation) -> None:
     """Tells that a bulk operation is further."""
-
-    def tell() -> None:
-        change = Change(None, "", bulk=operation.pk, at=time.time())
-        committed.send_robust(sender=BulkOperation, change=change)
-
-    transaction.on_commit(tell, robust=True)
+    _tell(BulkOperation, None, bulk=operation.pk)
 
 
 def announce_failures(definition: str) -> None:
     """Tells that people have said something of failures, of a definition if they have one."""
+    _tell(Incident, None, definition)
 
+
+def _tell(
+    sender: type[Model], process_id: UUID | None, name: str = "", **about: Any
+) -> None:
     def tell() -> None:
-        committed.send_robust(
-            sender=Incident, change=Change(None, definition, at=time.time())
-        )
+        change = Change(process_id, name, **about, at=time.time())
+        committed.send_robust(sender=sender, change=change)
 
     transaction.on_commit(tell, robust=True)

@@ -9,7 +9,7 @@ What is left out has left nothing. Whoever called does it singly, which tells wh
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -51,35 +51,42 @@ def commit_together(
         prepare: makes the change of one, and all that is written with it; nothing of that may have happened yet.
     """
     found = CommittedTogether[Work, Change]()
-    ready, changes, writes = list[Work](), list[Change](), list[Sequence[Statement]]()
-    for work in works:
-        try:
-            change, rows = prepare(work)
-        except Exception as error:  # noqa: BLE001  # singly it is stored with what is wrong
-            log.info("%s is done singly: %s", work, error)
-            found.left_out.append(work)
-            continue
-        ready.append(work)
-        changes.append(change)
-        writes.append(rows)
-    if not writes:
+    ready = list(_prepared(works, prepare, found.left_out))
+    if not ready:
         return found
-    written, found.refusal = group_commit.commit(writes)
+    written, found.refusal = group_commit.commit([rows for *_, rows in ready])
     if found.refusal is not None:
-        log.info(
-            "some of %s could not be written together: %s", len(writes), found.refusal
-        )
+        log.info("some changes could not be written together: %s", found.refusal)
         if passes(found.refusal):
             uncertain.note()
-    queues = set[str]()
-    for work, change, is_written in zip(ready, changes, written, strict=True):
-        if not is_written:
+    for (work, change, _), is_written in zip(ready, written, strict=True):
+        if is_written:
+            found.done.append((work, change))
+        else:
             found.left_out.append(work)
-            continue
+    _written([change for _, change in found.done])
+    return found
+
+
+def _prepared(
+    works: Iterable[Work],
+    prepare: Callable[[Work], tuple[Change, Sequence[Statement]]],
+    left_out: list[Work],
+) -> Iterator[tuple[Work, Change, Sequence[Statement]]]:
+    for work in works:
+        try:
+            yield work, *prepare(work)
+        except Exception as error:  # noqa: BLE001  # singly it is stored with what is wrong
+            log.info("%s is done singly: %s", work, error)
+            left_out.append(work)
+
+
+def _written(changes: Iterable[ProcessChange]) -> None:
+    """What follows when changes were written; queues are rung once for all of them."""
+    queues = set[str]()
+    for change in changes:
         queues |= change.rings
-        change.rings = set()  # once for all of them
+        change.rings = set()
         change.written()
-        found.done.append((work, change))
     for queue in queues:
         ring_after_commit(queue, others=True)
-    return found

@@ -183,16 +183,9 @@ class Following:
         row = known or self.change.new_visit(self.change.plan[name])
         if known is not None:
             self.change.instance.open_steps -= 1
-        row.status, row.wake_at, row.finished_at = (
-            StepStatus.NOT_TAKEN,
-            None,
-            self.change.now,
-        )
-        row.left, row.arrived = (
-            self.change.revision,
-            arrivals.arrived if arrivals else 0,
-        )
-        row.taken = 0
+        row.status, row.wake_at = StepStatus.NOT_TAKEN, None
+        row.finished_at, row.left = self.change.now, self.change.revision
+        row.arrived, row.taken = arrivals.arrived if arrivals else 0, 0
         if known is None:
             self.change.add(row)
         else:

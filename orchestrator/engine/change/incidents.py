@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.failure_cause import FailureCause, error_of, place_of
@@ -77,6 +78,17 @@ def resolved(by: str, now: datetime, **about: Any) -> Statement:
         {**about, "resolved_at": None},
         rows=None,
     )
+
+
+def all_resolved(
+    by: str, now: datetime, process: UUID, *kinds: Incident.Kind
+) -> list[Statement]:
+    """Resolves all open incidents of a process that are of these kinds."""
+    return [resolved(by, now, kind=kind, instance_id=process) for kind in kinds]
+
+
+OF_STEPS = (Incident.Kind.STEP_FAILED, Incident.Kind.CORRUPTED_DATA)
+"""What is opened when a step of a workflow has failed."""
 
 
 def said(error: BaseException) -> str:

@@ -15,7 +15,6 @@ from orchestrator.definition.codec import decode, encode
 from orchestrator.engine import inbox
 from orchestrator.engine.change import people, secret_values, turns
 from orchestrator.engine.change.application_code import (
-    applications,
     engines,
     kept_waiting,
 )
@@ -147,10 +146,9 @@ class ManagerChange(ProcessChange):
         self._line_up(decision)
         was, instance.data = instance.data, encode(decision.data)
         self.writes += outside_ids.changed(definition, instance.pk, was, instance.data)
-        with applications():
-            summary = definition.summary(decision.data)[:2_000]
-        summary = secret_values.line_without(summary, instance.name, instance.data)
-        instance.summary = summary[:200]
+        instance.summary = secret_values.summary_of(
+            definition, decision.data, instance.data
+        )
         if decision.entered:
             self._enter(definition, decision)
         if decision.owner:

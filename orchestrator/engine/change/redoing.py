@@ -68,8 +68,7 @@ def request(change: WorkflowChange, reader: StepRun, step: str, why: str) -> Non
         "lost": "",
         "given_back": 0,
     }
-    fence = {"id": reader.pk, "owner": reader.owner, "attempt": reader.attempt}
-    change.mark(step_runs.update(values, fence))
+    change.mark(step_runs.update(values, reader.fence))
     change.touch(reader, state["status"])
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from orchestrator.definition.workflow.plan import Vertex
+from orchestrator.engine import inbox
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.child_failure import failure_of
@@ -56,18 +57,16 @@ def try_commands_again(move: ProcessChange) -> None:
     runs = StepRun.objects.filter(instance=move.instance, finished_at=None)
     for run in runs.exclude(error=""):
         move.mark(step_runs.update(again, {"id": run.pk}))
-    for kind in (Incident.Kind.COMMAND_FAILED, Incident.Kind.DEADLINE_FAILED):
-        move.mark(incidents.resolved(BY, move.now, kind=kind, **mine))
+    kinds = (Incident.Kind.COMMAND_FAILED, Incident.Kind.DEADLINE_FAILED)
+    move.mark(*incidents.all_resolved(BY, move.now, move.instance.pk, *kinds))
 
 
 def try_events_again(move: ProcessChange) -> None:
     """Makes the events due that a process could not handle; an unexpected one is redelivered or discarded instead."""
     mine = {"process_id": move.instance.pk}
     again: dict[str, Any] = {"wake_at": move.now, "attempt": 0, "owner": ""}
-    anew = {"handled_at": None, "patience_until": None}
-    received = {**again, "verdict": Verdict.RECEIVED, **anew}
     failed = {**mine, "verdict": Verdict.FAILED}
-    move.mark(events.update(received, failed, rows=None))
+    move.mark(events.update(inbox.offered(move.now), failed, rows=None))
     troubled = InboxEvent.objects.filter(process=move.instance).exclude(error="")
     for event in troubled.filter(verdict=Verdict.RECEIVED, owner=""):
         free = {"id": event.pk, "owner": "", "verdict": Verdict.RECEIVED}
@@ -89,9 +88,8 @@ def try_steps_again(change: WorkflowChange, but: Collection[int] = ()) -> None:
         if run.status == StepStatus.FAILED:
             revive(change, run.node)
         mark_due(change, run)
-    for kind in (Incident.Kind.STEP_FAILED, Incident.Kind.CORRUPTED_DATA):
-        about = {"kind": kind, "instance_id": change.instance.pk}
-        change.mark(incidents.resolved(BY, change.now, **about))
+    pk, kinds = change.instance.pk, incidents.OF_STEPS
+    change.mark(*incidents.all_resolved(BY, change.now, pk, *kinds))
 
 
 def troubled(change: WorkflowChange) -> QuerySet[StepRun]:
@@ -116,9 +114,8 @@ def mark_due(change: WorkflowChange, run: StepRun) -> None:
         again["status"] = StepStatus.READY
     if run.status == StepStatus.FAILED:
         again["declined"] = False
-        again["blocked"] = again["blocked_on"] = (
-            ""  # it looks anew whether what it needs is there
-        )
+        # It looks anew whether what it needs is there.
+        again["blocked"] = again["blocked_on"] = ""
     if child is not None and child.status == Status.CANCELLED:
         again["child"] = None  # it needs another one
     same = {"id": run.pk, "status": run.status, "owner": run.owner}
@@ -159,16 +156,15 @@ def wait_on(change: WorkflowChange, run: StepRun) -> None:
     A step that had failed because of it goes on with it, unless it stands still.
     """
     child = locked_child(run)
-    held = {"id": run.pk, "owner": run.owner, "attempt": run.attempt}
     if child is not None and child.paused_at and run.status == StepStatus.FAILED:
-        change.mark(step_runs.update(UNHELD, held))
+        change.mark(step_runs.update(UNHELD, run.fence))
         change.touch(run, StepStatus.FAILED)
         return
     if run.status == StepStatus.FAILED:
         revive(change, run.node)
     over = child is None or child.finished_at is not None
     missed = over or (child is not None and failure_of(child) is not None)
-    wait_again(change, run, held, "its sub-process goes on")
+    wait_again(change, run, run.fence, "its sub-process goes on")
     if missed:
         change.mark(step_runs.update({"wake_at": change.now}, {"id": run.pk}))
         change.rings.add(run.queue)

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from orchestrator import secret_names
 from orchestrator.definition.secrets import hidden, values
+from orchestrator.engine.change.application_code import applications
 from orchestrator.models import (
     InboxEvent,
     IssuedCommand,
@@ -19,6 +20,7 @@ from orchestrator.models import (
     StepRun,
     Work,
 )
+from orchestrator.registry import Declared
 
 NOTED = "_procession_secret_values"
 
@@ -114,3 +116,19 @@ def line_without(text: str, name: str, body: Any) -> str:
         return text
     names = secret_names.of_name(name).names | secret_names.of_message(name)
     return hidden(text, values(body, names)) if names else text
+
+
+def summary_of(definition: Declared, value: Any, body: Any) -> str:
+    """What a definition says of a process in a line, without its secret values.
+
+    Args:
+        definition: the class.
+        value: the process's data or input, as its type.
+        body: the same as JSON values.
+
+    Raises:
+        Exception: whatever the application's code raises.
+    """
+    with applications():
+        said = definition.summary(value)[:2_000]
+    return line_without(said, definition.name, body)[:200]

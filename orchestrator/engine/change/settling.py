@@ -11,7 +11,7 @@ from orchestrator.engine.change.following import Following, go_on
 from orchestrator.engine.change.undoing import is_undone_later
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.storage.tables import step_runs
-from orchestrator.models import Incident, StepKind, StepRun, StepStatus
+from orchestrator.models import StepKind, StepRun, StepStatus
 
 Visited = tuple[StepRun, Any, Mapping[str, Any]]
 """A claimed visit, what its function gave, as the step's type, and the columns in which that is stored."""
@@ -92,6 +92,5 @@ def _undo_next(change: WorkflowChange) -> None:
 
 def all_is_undone(change: WorkflowChange) -> None:
     """Resolves what people were told of a process that ends by having been undone."""
-    for kind in (Incident.Kind.STEP_FAILED, Incident.Kind.CORRUPTED_DATA):
-        about = {"kind": kind, "instance_id": change.instance.pk}
-        change.mark(incidents.resolved("undone", change.now, **about))
+    pk, kinds = change.instance.pk, incidents.OF_STEPS
+    change.mark(*incidents.all_resolved("undone", change.now, pk, *kinds))

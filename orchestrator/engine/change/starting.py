@@ -96,9 +96,7 @@ def begin(
         expected: whether others may have known its id before, and sent events to it.
     """
     definition, input = pin.definition, pin.input
-    with applications():
-        summary = definition.summary(input)[:2_000]
-    summary = secret_values.line_without(summary, definition.name, pin.data)[:200]
+    summary = secret_values.summary_of(definition, input, pin.data)
     row, now = pin.row(), database_now()
     instance = ProcessInstance(
         id=process_id or uuid7(),

@@ -91,10 +91,9 @@ class WorkflowChange(ProcessChange):
 
     def close(self, run: StepRun, status: StepStatus, **values: Any) -> None:
         """Settles a visit that this attempt holds."""
-        fence = {"id": run.pk, "owner": run.owner, "attempt": run.attempt}
-        if self.alone:  # it may have been claimed before the process was read
-            fence["blocked"] = ""
-        self._close(run, status, values, fence)
+        # Alone it may have been claimed before the process was read.
+        still = {"blocked": ""} if self.alone else {}
+        self._close(run, status, values, {**run.fence, **still})
 
     def close_open(self, run: StepRun, status: StepStatus, **values: Any) -> None:
         """Settles an open visit, whoever holds it; with one that is cancelled its sub-process is."""
@@ -181,10 +180,8 @@ class WorkflowChange(ProcessChange):
             self.counted[row.pk] = step_runs.update(values, {"id": row.pk, **where})
             self.mark(self.counted[row.pk])
         else:
-            found.values, found.where = (
-                {**found.values, **values},
-                {**found.where, **where},
-            )
+            found.values = {**found.values, **values}
+            found.where = {**found.where, **where}
 
     # New visits
 
@@ -310,9 +307,8 @@ class WorkflowChange(ProcessChange):
         return list(self.steps), self.instance.data if self.new else {}
 
     def send(self, batch: Batch) -> None:
-        if (
-            self.alone
-        ):  # its revision tells whether the process was still what it is here
+        # Alone, its revision tells whether the process was still what it is here.
+        if self.alone:
             batch.commit()
         else:
             batch.send()

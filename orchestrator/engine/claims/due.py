@@ -1,19 +1,25 @@
-"""Which kinds of work are due on a queue: asked in one exchange, before anything is claimed."""
+"""What is due: on one queue before anything is claimed, and on all of them for those who look after them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
 from django.db import connection
 
+from orchestrator.definition.process_definition import DEFAULT_QUEUE
 from orchestrator.engine.storage.batch import NOW, database_now, prepared_cursor
 from orchestrator.engine.storage.table import Table
+from orchestrator.engine.storage.tables import WORK
+from orchestrator.models import Worker
+from orchestrator.queue import plain, ring
 
 
-def due(queue: str, tables: Sequence[Table[Any]]) -> list[bool]:
-    """Whether each table has rows of the queue that are due; others may be about to take them."""
+def due(queue: str, tables: Sequence[Table[Any]] = WORK) -> list[bool]:
+    """Whether each table has rows of the queue that are due, in one exchange; others may be about to take them."""
     params: list[object] = [queue]
     if connection.vendor != "postgresql":
         params.append(connection.ops.adapt_datetimefield_value(database_now()))
@@ -30,3 +36,75 @@ def _asked(tables: tuple[Table[Any], ...], vendor: str) -> str:
         for table in tables
     )
     return f"SELECT {', '.join(found)}"
+
+
+def sweep(queue: str = DEFAULT_QUEUE) -> bool:
+    """Looks for due work that no bell announced, as after a lost bell or a dead worker; rings if there is any.
+
+    It never runs work.
+    """
+    found = any(due(queue))
+    if found:
+        ring(queue)
+    return found
+
+
+@dataclass(frozen=True)
+class Due:
+    """So much work is due, the oldest of it since then."""
+
+    number: int
+    oldest: datetime
+
+
+def due_by_queue(now: datetime, most: int) -> dict[str, Due]:
+    """The work that is due on each queue that has any, to `most` of each table, by a few looks at indexes."""
+    at = connection.ops.adapt_datetimefield_value(now)
+    with connection.cursor() as cursor:
+        cursor.execute(_counted(connection.vendor), [at, most, at] * len(WORK))
+        rows = cursor.fetchall()
+    found = dict[str, Due]()
+    for name, number, oldest in rows:
+        if not number:  # all of it is for later
+            continue
+        since = _read(oldest)
+        before = found.get(plain(name), Due(0, since))
+        found[plain(name)] = Due(before.number + number, min(before.oldest, since))
+    return found
+
+
+def unattended() -> list[str]:
+    """The queues that nobody sees to: work is due on them, and no worker of theirs lives."""
+    now = database_now()
+    found = due_by_queue(now, 1)
+    alive = Worker.objects.alive(now).filter(queue__in=found)
+    return sorted(found.keys() - set(alive.values_list("queue", flat=True)))
+
+
+def _read(stored: datetime | str) -> datetime:
+    """A time as the database gives it: SQLite without a zone, or as text, in UTC."""
+    found = datetime.fromisoformat(stored) if isinstance(stored, str) else stored
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+@lru_cache
+def _counted(vendor: str) -> str:
+    return " UNION ALL ".join(f"SELECT * FROM ({_of(table)}) AS part" for table in WORK)  # noqa: S608  # names are the models'
+
+
+def _of(table: Table[Any]) -> str:
+    """Of one table: its index is asked for the next queue each time, then for what is due on that."""
+    names = f"SELECT queue FROM {table.name} WHERE wake_at IS NOT NULL"  # noqa: S608  # names are the models'
+    due = f"FROM {table.name} WHERE queue = found.queue AND wake_at <= %s ORDER BY wake_at"
+    return f"""
+        WITH RECURSIVE found(queue) AS (
+            SELECT * FROM ({names} ORDER BY queue LIMIT 1) AS first
+            UNION ALL
+            SELECT ({names} AND queue > found.queue ORDER BY queue LIMIT 1)
+            FROM found WHERE found.queue IS NOT NULL
+        )
+        SELECT queue,
+            (SELECT COUNT(*) FROM (SELECT 1 {due} LIMIT %s) AS looked_at),
+            (SELECT wake_at {due} LIMIT 1)
+        FROM found WHERE queue IS NOT NULL
+    """  # noqa: S608  # names are the models'

@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from orchestrator.engine.change import incidents
-from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.batch import Statement, database_now, send
 from orchestrator.engine.storage.tables import table_of
@@ -32,7 +31,7 @@ def given_back(work: Work, due: datetime, **noted: Any) -> Statement:
     values = {"owner": "", "wake_at": due, "attempt": work.attempt - 1, **noted}
     if isinstance(work, StepRun) and work.status == StepStatus.RUNNING:
         values["status"] = StepStatus.READY
-    return table_of(work).update(values, fence(work), rows=None)
+    return table_of(work).update(values, work.fence, rows=None)
 
 
 def rested(run: StepRun) -> Statement:

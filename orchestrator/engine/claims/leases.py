@@ -8,28 +8,19 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection
-
 from orchestrator.conf import conf
 from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.batch import (
-    NOW,
+    Raw,
     Statement,
-    Touched,
+    at_commit,
     database_now,
     send,
 )
 from orchestrator.engine.storage.row_statements import ALL, Condition
 from orchestrator.engine.storage.table import Table
-from orchestrator.engine.storage.tables import (
-    bulk_operations,
-    commands,
-    events,
-    step_runs,
-)
+from orchestrator.engine.storage.tables import WORK, step_runs
 from orchestrator.models import Lost, StepStatus
-
-TABLES: tuple[Table[Any], ...] = (events, commands, step_runs, bulk_operations)
 
 ERRORS = {Lost.TIMED_OUT: "TimedOut", Lost.DIED: "WorkerDied"}
 TOLD = {
@@ -46,12 +37,9 @@ def renew(owners: Sequence[str]) -> None:
     """
     if not owners:
         return
-    lease = timedelta(seconds=conf().LEASE_SECONDS)
-    until: object = lease
-    sets = f"wake_at = {NOW} + %s"
-    if connection.vendor != "postgresql":
-        sets, until = "wake_at = %s", _stored(database_now() + lease)
-    send(_held(table, owners, sets, [until]) for table in TABLES)
+    until = at_commit() + timedelta(seconds=conf().LEASE_SECONDS)
+    held = _held(owners)
+    send(table.update({"wake_at": until}, {}, None, held) for table in WORK)
 
 
 def may_end(since: float) -> bool:
@@ -98,16 +86,15 @@ def end(
     now, in_hand = database_now(), in_hand or {}
     cut_off = [work for work, how in in_hand.items() if how == Lost.CUT_OFF]
     lost = {work: how for work, how in in_hand.items() if how != Lost.CUT_OFF}
-    sets = "owner = '', wake_at = %s, attempt = attempt - 1"
+    freed = {"owner": "", "wake_at": now, "attempt": Raw("attempt - 1")}
     free = [
-        _held(
-            table,
-            owners,
-            sets + UNBEGUN * (table is step_runs),
-            [_stored(now)],
-            but_for(table, besides),
+        table.update(
+            freed | (UNBEGUN if table is step_runs else {}),
+            {},
+            None,
+            _held(owners, but_for(table, besides)),
         )
-        for table in TABLES
+        for table in WORK
     ]
     send([*charged(owners, lost, now), *_noted(owners, cut_off), *free])
 
@@ -147,7 +134,7 @@ def but_for(table: Table[Any], works: Collection[str]) -> Condition:
     return table.keyed(keys, but_for=True) if keys else ALL
 
 
-UNBEGUN = ", status = CASE WHEN status = 'running' THEN 'ready' ELSE status END"
+UNBEGUN = {"status": Raw("CASE WHEN status = 'running' THEN 'ready' ELSE status END")}
 """A step that was only claimed is as ready as before; only what was begun may have had an effect."""
 
 
@@ -176,7 +163,7 @@ def _charged(
 def named(work: str) -> tuple[Table[Any], Any]:
     """The table and the key of a piece of work that has this name."""
     model, _, pk = work.partition(":")
-    table = next(table for table in TABLES if table.model._meta.model_name == model)
+    table = next(table for table in WORK if table.model._meta.model_name == model)
     return table, table.model._meta.pk.to_python(pk)
 
 
@@ -184,20 +171,8 @@ HELD = "NOT owner = '' AND wake_at IS NOT NULL"
 """As the index of what is held is written: what waits, for its turn or its time, may be a million rows."""
 
 
-def _held(
-    table: Table[Any],
-    owners: Sequence[str],
-    sets: str,
-    params: list[object],
-    which: Condition = ALL,
-) -> Statement:
+def _held(owners: Sequence[str], which: Condition = ALL) -> Condition:
+    """What is said of the work that workers hold."""
     marks = ", ".join(["%s"] * len(owners))
-    return Statement(
-        f"UPDATE {table.name} SET {sets} WHERE {HELD} AND owner IN ({marks}){which.sql}",  # noqa: S608  # names are ours
-        [*params, *owners, *which.params],
-        Touched(table.model._meta.db_table, "condition"),
-    )
-
-
-def _stored(moment: datetime) -> object:
-    return connection.ops.adapt_datetimefield_value(moment)
+    sql = f" AND {HELD} AND owner IN ({marks}){which.sql}"
+    return Condition(sql, (*owners, *which.params))

@@ -37,7 +37,8 @@ def unbegun(
     key = table.model._meta.pk
     first, before = _front(table)
     sets = f"owner = '', attempt = attempt - 1, wake_at = {first}"
-    sets += leases.UNBEGUN * ("status" in table.fields)
+    if "status" in table.fields:
+        sets += f", status = {leases.UNBEGUN['status'].sql}"
     marks = ", ".join(["%s"] * len(works))
     where = f"{connection.ops.quote_name(key.column)} IN ({marks}) AND owner = %s"
     keys = [key.get_db_prep_save(leases.named(work)[1], connection) for work in works]

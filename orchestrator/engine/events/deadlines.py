@@ -15,7 +15,6 @@ from orchestrator.engine.change import incidents, pausing
 from orchestrator.engine.change.application_code import applications
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.manager import ManagerChange
-from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.claims.give_back import rested
 from orchestrator.engine.failures import of_work
 from orchestrator.engine.storage import definitions
@@ -90,4 +89,4 @@ def _fired(run: StepRun, definition: type[ProcessManager], now: datetime) -> Sta
         begun = run.started_at + pausing.stood_still(run.instance_id, run.started_at)
         later = run.extended or timedelta(0)
         values["wake_at"] = begun + timers[following] + later
-    return step_runs.update(values, {**fence(run), "finished_at": None})
+    return step_runs.update(values, {**run.fence, "finished_at": None})

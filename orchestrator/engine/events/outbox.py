@@ -17,10 +17,9 @@ from orchestrator.engine.change.application_code import applications, kept_waiti
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.status import TROUBLED
 from orchestrator.engine.claims import give_back, leases
-from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.failures import of_work
 from orchestrator.engine.storage import uncertain
-from orchestrator.engine.storage.batch import Statement, database_now, send
+from orchestrator.engine.storage.batch import Statement, send
 from orchestrator.engine.storage.tables import commands, events, instances
 from orchestrator.exceptions import HandlerMissing, WorkerDied
 from orchestrator.models import (
@@ -108,11 +107,7 @@ def settle(command: IssuedCommand, answer: Answer) -> None:
 
 
 def _settle(command: IssuedCommand, answer: Answer) -> None:
-    instance, now = (
-        instances.lock(command.instance_id)
-        if command.instance_id
-        else (None, database_now())
-    )
+    instance, now = instances.lock(command.instance_id)
     marks = [_done(command, answer, now), *turns.let_go(command, now)]
     marks += _caused(command, answer, now)
     if command.error:
@@ -139,7 +134,7 @@ def _done(command: IssuedCommand, answer: Answer, now: datetime) -> Statement:
         "owner": "",
         "finished_at": now,
     }
-    return commands.update(values, fence(command))
+    return commands.update(values, command.fence)
 
 
 def _caused(command: IssuedCommand, answer: Answer, now: datetime) -> list[Statement]:

@@ -38,7 +38,6 @@ from orchestrator.engine.change.workflow import (
     locked_child,
 )
 from orchestrator.engine.claims import give_back
-from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.failures import backoff, of_work
 from orchestrator.engine.storage import definitions, idle_limit, uncertain
 from orchestrator.engine.storage.batch import send
@@ -183,7 +182,7 @@ def _try_again(
         "owner": "",
         "wake_at": change.now + pause,
     }
-    mark = step_runs.update(values, fence(run))
+    mark = step_runs.update(values, run.fence)
     if change.instance.status in (Status.RETRYING, Status.FAILED):
         send([mark])
         announce(change.instance, {run.node: StepStatus.RETRYING}, "")
@@ -337,7 +336,7 @@ def _stop(
         "owner": "",
         "wake_at": None,
     }
-    change.mark(step_runs.update(values, fence(run)))
+    change.mark(step_runs.update(values, run.fence))
     change.touch(run, StepStatus.FAILED)
     change.instance.status = Status.FAILED
     if run.kind == StepKind.UNDO:

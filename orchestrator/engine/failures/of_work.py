@@ -15,12 +15,11 @@ from orchestrator.engine.change import incidents, offering, secret_values
 from orchestrator.engine.change.application_code import is_engines
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.claims import give_back
-from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.claims.lines import followers
 from orchestrator.engine.failures import backoff
 from orchestrator.engine.storage.batch import Statement, database_now, send
 from orchestrator.engine.storage.passing_errors import passes
-from orchestrator.engine.storage.tables import commands, events, instances, step_runs
+from orchestrator.engine.storage.tables import instances, table_of
 from orchestrator.exceptions import (
     HandlerMissing,
     InvalidMessage,
@@ -59,25 +58,20 @@ MISSING = HandlerMissing | UnknownDefinition | UnknownEventType
 """What a deploy will bring, when it is the engine that misses it."""
 
 
+Columns = Callable[[datetime | None], dict[str, Any]]
+"""What a failed attempt leaves in a row besides; it is told when the work failed for good, else None."""
+
+
 def of_event(event: InboxEvent, error: Exception) -> None:
     """Stores that delivering an event failed, and when to try again, or that people must look."""
+
+    def columns(ended: datetime | None) -> dict[str, Any]:
+        verdict = Verdict.FAILED if ended else Verdict.RECEIVED
+        settled = {"verdict": verdict, "handled_at": ended}
+        return {**settled, "process_id": event.process_id}
+
     last = _came_second(event, error) or event.attempt >= conf().EVENT_ATTEMPTS
-
-    def settle(now: datetime, final: bool) -> Statement:
-        values: dict[str, Any] = {
-            "error": incidents.trace(error),
-            "owner": "",
-            "process_id": event.process_id,
-        }
-        if final:
-            values |= {"verdict": Verdict.FAILED, "wake_at": None, "handled_at": now}
-        else:
-            wake_at = now + backoff.delay(event.attempt)
-            undecided = {"verdict": Verdict.RECEIVED, "handled_at": None}
-            values |= {"wake_at": wake_at, **undecided}
-        return events.update(values, fence(event))
-
-    _settle(event, error, settle, last, event.process_id)
+    _settle(event, error, columns, last)
 
 
 def _came_second(event: InboxEvent, error: Exception) -> bool:
@@ -88,59 +82,28 @@ def _came_second(event: InboxEvent, error: Exception) -> bool:
 def of_command(command: IssuedCommand, error: Exception, attempts: int) -> None:
     """Stores that a command's handler failed, and when to try again, or that people must look."""
 
-    def settle(now: datetime, final: bool) -> Statement:
-        values: dict[str, Any] = {"error": incidents.trace(error), "owner": ""}
-        if final:
-            values |= {
-                "status": CommandStatus.FAILED,
-                "wake_at": None,
-                "finished_at": now,
-            }
-        else:
-            values |= {
-                "status": CommandStatus.RETRYING,
-                "wake_at": now + backoff.delay(command.attempt),
-            }
-        return commands.update(values, fence(command))
+    def columns(ended: datetime | None) -> dict[str, Any]:
+        status = CommandStatus.FAILED if ended else CommandStatus.RETRYING
+        return {"status": status, "finished_at": ended}
 
-    last = command.attempt >= attempts
-    _settle(command, error, settle, last, command.instance_id)
+    _settle(command, error, columns, command.attempt >= attempts)
 
 
 def of_deadline(run: StepRun, error: Exception) -> None:
     """Stores that a deadline could not be carried out."""
-    last = run.attempt >= conf().EVENT_ATTEMPTS
-
-    def settle(now: datetime, final: bool) -> Statement:
-        wake_at = None if final else now + backoff.delay(run.attempt)
-        values = {"error": incidents.trace(error), "owner": "", "wake_at": wake_at}
-        return step_runs.update(values, fence(run))
-
-    _settle(run, error, settle, last, run.instance_id)
+    _settle(run, error, lambda ended: {}, run.attempt >= conf().EVENT_ATTEMPTS)
 
 
 def of_visit(run: StepRun, error: Exception, attempts: int) -> None:
     """Stores that a visit could not begin: the function that makes its workflow's graph of the input failed."""
 
-    def settle(now: datetime, final: bool) -> Statement:
-        values: dict[str, Any] = {
-            "status": StepStatus.FAILED if final else StepStatus.RETRYING,
-            "error": incidents.trace(error),
-            "owner": "",
-            "wake_at": None if final else now + backoff.delay(run.attempt),
-        }
-        return step_runs.update(values, fence(run))
+    def columns(ended: datetime | None) -> dict[str, Any]:
+        return {"status": StepStatus.FAILED if ended else StepStatus.RETRYING}
 
-    _settle(run, error, settle, run.attempt >= attempts, run.instance_id)
+    _settle(run, error, columns, run.attempt >= attempts)
 
 
-def _settle(
-    work: Work,
-    error: Exception,
-    settle: Callable[[datetime, bool], Statement],
-    last: bool,
-    process_id: Any,
-) -> None:
+def _settle(work: Work, error: Exception, columns: Columns, last: bool) -> None:
     if is_engines(error, LeaseLost):
         log.info("%s was settled by another worker: %s", work, error)
         return
@@ -154,20 +117,20 @@ def _settle(
                 hold(work, error)
             else:
                 hopeless = isinstance(error, Permanent) or is_engines(error, HOPELESS)
-                _fail(work, error, settle, last or hopeless, process_id)
+                _fail(work, error, columns, last or hopeless)
     except LeaseLost:
         log.info("%s failed here but was taken over by another worker", work)
 
 
-def _fail(
-    work: Work,
-    error: Exception,
-    settle: Callable[[datetime, bool], Statement],
-    final: bool,
-    process_id: Any,
-) -> None:
-    instance, now = instances.lock(process_id) if process_id else (None, database_now())
-    marks = [settle(now, final)]
+def _fail(work: Work, error: Exception, columns: Columns, final: bool) -> None:
+    instance, now = instances.lock(_process_of(work))
+    values = {
+        "error": incidents.trace(error),
+        "owner": "",
+        "wake_at": None if final else now + backoff.delay(work.attempt),
+        **columns(now if final else None),
+    }
+    marks: list[Statement] = [table_of(work).update(values, work.fence)]
     if isinstance(work, InboxEvent):
         marks += offering.parked_no_more(work, instance, now)
         marks += followers(work, instance, now) if final else []
@@ -188,12 +151,8 @@ def _fail(
             **about,
         )
     status = Status.FAILED if final else Status.RETRYING
-    if (
-        instance is None
-        or instance.finished_at
-        or instance.paused_at
-        or instance.status in (status, Status.FAILED)
-    ):
+    at_rest = instance is None or instance.finished_at or instance.paused_at
+    if instance is None or at_rest or instance.status in (status, Status.FAILED):
         send(marks)
         return
     _show(instance, work, marks, status, now)

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, F, Max, Min
+from django.db.models import Count, F, Max, Min, QuerySet
 
 from orchestrator import registry
 from orchestrator.definition import Command, Decision, ProcessManager
@@ -37,9 +37,9 @@ MOST = 20
 """How many findings of one kind, or of one process, are told."""
 
 
-def dense_history() -> Iterator[str]:
+def dense_history(some: QuerySet[ProcessInstance] | None = None) -> Iterator[str]:
     """I2: checkpoints run from 1 to the instance's revision without a gap."""
-    spans = ProcessInstance.objects.annotate(
+    spans = (ProcessInstance.objects.all() if some is None else some).annotate(
         low=Min("checkpoints__revision"),
         high=Max("checkpoints__revision"),
         count=Count("checkpoints"),

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Exists, F, OuterRef, Q, Subquery
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from orchestrator.engine.invariants.reading import REPAIRS, pages
@@ -63,6 +63,11 @@ def _kept() -> Iterator[str]:
     known = Exists(by_id) | Q(Exists(by_key), process=None)
     for event in unrouted.filter(known)[:20]:
         yield f"event {event.pk} is unrouted, but its process lives"
+    yield from counted_parked(live)
+
+
+def counted_parked(live: QuerySet[ProcessInstance]) -> Iterator[str]:
+    """Processes that go on count what is parked for them."""
     parked = InboxEvent.objects.filter(verdict=Verdict.PARKED)
     mine = parked.filter(process=OuterRef("pk")).order_by().values("process")
     number = Subquery(mine.annotate(n=Count("pk")).values("n"))

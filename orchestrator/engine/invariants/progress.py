@@ -177,9 +177,8 @@ def _cut_off(joins: QuerySet[StepRun]) -> Iterator[str]:
         nodes = grouped(active.values_list("instance_id", "node"))
         reached: dict[UUID, set[str]] = {}
         for pk, instance in instances.items():
-            with suppress(
-                Exception
-            ):  # the running code has no plan for it: `model` says so
+            # Where the running code has no plan for it, `model` says so.
+            with suppress(Exception):
                 reached[pk] = _reached(definitions.plan_of(instance), nodes[pk])
         for run in page:
             if run.node not in reached.get(run.instance_id, {run.node}):

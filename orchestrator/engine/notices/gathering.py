@@ -76,21 +76,18 @@ def _items(found: Iterable[Occurrence]) -> Iterator[Item]:
     )
 
 
+ALIKE = ("definition", "step", "kind", "error", "place", "message", "fingerprint")
+"""What failures of one group have in common."""
+
+TOLD = (*ALIKE, "recipients", "state", "correlation_key", "queue")
+"""What is told of something as it was noted."""
+
+
 def _item(one: Occurrence, **more: Any) -> Item:
     return {
+        **{name: getattr(one, name) for name in TOLD},
         "topics": one.topics.split(),
-        "recipients": one.recipients,
-        "state": one.state,
-        "definition": one.definition,
         "process_id": str(one.process_id or ""),
-        "correlation_key": one.correlation_key,
-        "step": one.step,
-        "queue": one.queue,
-        "kind": one.kind,
-        "error": one.error,
-        "place": one.place,
-        "message": one.message,
-        "fingerprint": one.fingerprint,
         "number": 1,
         "at": one.at.isoformat(),
         **more,
@@ -119,17 +116,8 @@ def _counted(group: FailureGroup, alike: Sequence[Occurrence]) -> Item:
 
 
 def _new(first: Occurrence) -> FailureGroup:
-    return FailureGroup(
-        fingerprint=first.fingerprint,
-        definition=first.definition,
-        step=first.step,
-        kind=first.kind,
-        error=first.error,
-        place=first.place,
-        message=first.message,
-        first_at=first.at,
-        last_at=first.at,
-    )
+    alike = {name: getattr(first, name) for name in ALIKE}
+    return FailureGroup(**alike, first_at=first.at, last_at=first.at)
 
 
 def _add(name: str, recipient: Recipient, items: list[Item], now: datetime) -> None:

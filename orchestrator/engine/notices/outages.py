@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from orchestrator.engine.change import occurrences
-from orchestrator.engine.claims.unattended import unattended
+from orchestrator.engine.claims.due import unattended
 from orchestrator.engine.notices import turn
 from orchestrator.engine.storage.batch import Statement, database_now, send
 from orchestrator.models import QueueOutage

@@ -93,16 +93,11 @@ class RunningStep(StepContext):
 
     def still_mine(self) -> bool:
         with self._reporting():
-            held = StepRun.objects.filter(**self._fence)
+            held = StepRun.objects.filter(**self._run.fence)
             return held.exists()
 
     def _store(self, **values: Any) -> None:
-        send([step_runs.update(values, self._fence)])
-
-    @property
-    def _fence(self) -> dict[str, Any]:
-        run = self._run
-        return {"id": run.pk, "owner": run.owner, "attempt": run.attempt}
+        send([step_runs.update(values, self._run.fence)])
 
 
 Elsewhere = Callable[[Callable[..., Any]], Callable[..., Awaitable[Any]]]

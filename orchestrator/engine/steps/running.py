@@ -12,7 +12,7 @@ from orchestrator.engine.steps.group import ROOM, store
 from orchestrator.engine.steps.quick_results import QuickResults
 from orchestrator.engine.steps.session import Session
 from orchestrator.engine.steps.watching import watched
-from orchestrator.engine.storage.table import Raw
+from orchestrator.engine.storage.batch import Raw
 from orchestrator.models import Lost, StepKind, StepRun, StepStatus
 
 CLAIMED = {

@@ -11,7 +11,6 @@ from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.engine.change import retrying, starting
 from orchestrator.engine.change.child_failure import failure_of
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.storage import definitions, keys
 from orchestrator.engine.storage.definitions import Pin
 from orchestrator.engine.storage.results import Results
@@ -59,7 +58,7 @@ def start(
     """Starts the sub-process of a visit, which waits for its end."""
     starting.begin(pin, process_id=process_id, parent=change.instance)
     waiting = {**retrying.WAITS_FOR_CHILD, "child": process_id}
-    change.mark(step_runs.update(waiting, fence(run)))
+    change.mark(step_runs.update(waiting, run.fence))
     change.touch(run, StepStatus.WAITING)
 
 

@@ -21,7 +21,6 @@ from orchestrator.engine.change import incidents, settling
 from orchestrator.engine.change.application_code import contained
 from orchestrator.engine.change.following import go_on
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.claims.fence import fence
 from orchestrator.engine.claims.give_back import rested
 from orchestrator.engine.failures import of_step
 from orchestrator.engine.steps.attempts import check_attempts
@@ -191,7 +190,7 @@ def _late(run: StepRun) -> None:
             "attempt": 0,
             "error": "",
         }
-        change.mark(step_runs.update(fired, fence(run)))
+        change.mark(step_runs.update(fired, run.fence))
         if run.error:
             change.mark(incidents.resolved("done", now, step_run_id=run.pk))
         change.touch(run, StepStatus.WAITING)

@@ -8,20 +8,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
-from operator import attrgetter
 from typing import Any
 
 from django.db import connection
 
 from orchestrator.engine.storage.batch import SHAPES, Batch, Statement, Touched
-from orchestrator.engine.storage.json_rows import (
-    JsonColumn,
-    JsonRows,
-    columns_of,
-    recordset,
-)
-from orchestrator.engine.storage.row_statements import ALL
-from orchestrator.engine.storage.table import Insert, Table, Update
+from orchestrator.engine.storage.json_rows import JsonRows, RowsWrite, recordset
+from orchestrator.engine.storage.row_statements import ALL, Insert, Update
 
 MANY_ROWS = 4
 """More new rows are sent as JSON."""
@@ -67,52 +60,22 @@ def _one_of(group: Sequence[Any]) -> Statement:
     first = group[0]
     if isinstance(first, Insert):
         items = [item for one in group for item in one.items]
-        return _inserted(first, items)
-    return _updated(group)
+        sql, rows = _sent(group, len(items))
+        if first.known:
+            told = f"{sql} RETURNING {first.table.key}"
+            return Statement(told, rows, first.touched, None, first.receive)
+        keys = [item.pk for item in items] if items[0].pk is not None else ()
+        return Statement(sql, rows, first.touched, len(items), None, keys)
+    touched_keys = frozenset(one.touched.key for one in group)
+    touched = Touched(first.table.table, "keys", touched_keys)
+    return Statement(*_sent(group, len(group)), touched, len(group))
 
 
-def _inserted(first: Insert, items: Sequence[Any]) -> Statement:
-    table = first.table
-    keyed = items[0].pk is not None
-    names = table.attnames if keyed else table.unkeyed_attnames
-    keys = [item.pk for item in items] if keyed else ()
-    rows = JsonRows(len(items))
-    values = [*map(attrgetter(*names), items)]
-    sql = _insert(table, rows.columns(columns_of(table, "s", names), values))
-    if first.known:
-        told = f"{sql} RETURNING {table.key}"
-        return Statement(told, [rows.text()], first.touched, None, first.receive)
-    return Statement(sql, [rows.text()], first.touched, len(items), None, keys)
-
-
-def _updated(group: Sequence[Update]) -> Statement:
-    table, rows = group[0].table, JsonRows(len(group))
-    sets = columns_of(table, "s", tuple(group[0].values))
-    where = columns_of(table, "w", tuple(group[0].where))
-    sql = _update(
-        table,
-        rows.columns(sets, [one.values.values() for one in group]),
-        rows.columns(where, [one.where.values() for one in group]),
-    )
-    keys = frozenset(one.touched.key for one in group)
-    touched = Touched(table.table, "keys", keys)
-    return Statement(sql, [rows.text()], touched, len(group))
+def _sent(group: Sequence[Any], number: int) -> tuple[str, list[str]]:
+    rows = JsonRows(number)
+    return _whole(RowsWrite.of(group, rows)), [rows.text()]
 
 
 @lru_cache(SHAPES)
-def _insert(table: Table[Any], columns: tuple[JsonColumn, ...]) -> str:
-    names = ", ".join(column.quoted for column in columns)
-    values = ", ".join(column.value("given") for column in columns)
-    return (
-        f"INSERT INTO {table.name} ({names}) SELECT {values} FROM {recordset(columns)}"  # noqa: S608  # names are the model's
-    )
-
-
-@lru_cache(SHAPES)
-def _update(
-    table: Table[Any], sets: tuple[JsonColumn, ...], where: tuple[JsonColumn, ...]
-) -> str:
-    values = ", ".join(f"{column.quoted} = {column.value('given')}" for column in sets)
-    conditions = " AND ".join(column.condition("u", "given") for column in where)
-    rows = recordset([*sets, *where])
-    return f"UPDATE {table.name} AS u SET {values} FROM {rows} WHERE {conditions}"  # noqa: S608  # names are the model's
+def _whole(write: RowsWrite) -> str:
+    return write.sql("given", recordset(write.columns))

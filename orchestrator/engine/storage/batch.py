@@ -39,6 +39,12 @@ class Later:
         )
 
 
+class Raw(NamedTuple):
+    """An SQL expression of ours in the place of a value."""
+
+    sql: str
+
+
 class Touched(NamedTuple):
     """Which rows a statement writes: new ones, the one of a key, those of a set of keys, or whichever meet a condition.
 
@@ -145,20 +151,6 @@ class Batch:
         else:
             with transaction.atomic(durable=True):
                 self.send()
-
-    def send_as_one(self) -> None:
-        """Carries the writes out as one statement.
-
-        Raises:
-            RuntimeError: two of them may touch the same row, and one of the two would be lost.
-            LeaseLost: one of them did not hit the rows it had to; roll back.
-        """
-        if (twice := self.meeting()) is not None:
-            what = f"row {twice.key}" if twice.how == "key" else "rows"
-            raise RuntimeError(
-                f"a batch writes {what} of {twice.table} twice: one of the two writes would be lost in one statement"
-            )
-        _send_as_one(self.statements)
 
     @property
     def _fits_in_one(self) -> bool:

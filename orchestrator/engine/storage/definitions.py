@@ -90,10 +90,10 @@ def plan_of(instance: ProcessInstance) -> Plan:
     definition, process = workflow_of(instance), _began(instance)
     if definition.static is not None:
         return definition.static
-    checksum = _plans.checksum_of(process)
+    checksum = _plans.checksums.get(process)
     if checksum is None:
         checksum = found = digest(instance.data)
-        _once_committed(lambda: _plans.note(process, found))
+        _once_committed(lambda: _plans.checksums.keep(process, found))
     return _made(definition, checksum, lambda: decode(definition.Input, instance.data))
 
 
@@ -106,7 +106,7 @@ def is_at_hand(instance: ProcessInstance) -> bool:
     definition = workflow_of(instance)
     if definition.static is not None:
         return True
-    checksum = _plans.checksum_of(_began(instance))
+    checksum = _plans.checksums.get(_began(instance))
     return checksum is not None and _plans.get((definition, checksum)) is not None
 
 
@@ -206,9 +206,8 @@ def _columns(graph: Graph, secrets: Secrets) -> dict[str, Any]:
     return {
         "name": graph.name,
         "version": graph.version,
-        "fingerprint": digest(
-            body
-        ),  # as the graph's own, which would write it once more
+        # As the graph's own, which would write it once more.
+        "fingerprint": digest(body),
         "defaults": {
             "kind": graph.kind,
             "graph": body,

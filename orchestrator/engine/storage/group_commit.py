@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db import DatabaseError, InterfaceError, connection, transaction
 
@@ -24,15 +23,9 @@ from orchestrator.engine.storage.batch import (
     Statement,
     prepared_cursor,
 )
-from orchestrator.engine.storage.json_rows import (
-    JsonColumn,
-    JsonRows,
-    columns_of,
-    recordset,
-)
+from orchestrator.engine.storage.json_rows import JsonRows, RowsWrite, recordset
 from orchestrator.engine.storage.passing_errors import passes
-from orchestrator.engine.storage.row_statements import ALL
-from orchestrator.engine.storage.table import Insert, Table, Update
+from orchestrator.engine.storage.row_statements import ALL, Insert, Update
 from orchestrator.exceptions import LeaseLost
 
 FEW = 8
@@ -53,17 +46,6 @@ class Committed(NamedTuple):
 
     written: list[bool]
     refusal: DatabaseError | InterfaceError | None = None
-
-
-class WriteForm(NamedTuple):
-    """One write of a form."""
-
-    table: Table[Any]
-    kind: str
-    sets: tuple[JsonColumn, ...]
-    where: tuple[JsonColumn, ...]
-    fenced: bool
-    known: bool
 
 
 def commit(changes: Sequence[Writes]) -> Committed:
@@ -144,7 +126,7 @@ def _sent(changes: Sequence[Writes]) -> list[int]:
     """Sends changes of one form; the numbers of those that were written."""
     rows = JsonRows(len(changes))
     forms = tuple(
-        _form_of(number, writes, rows)
+        RowsWrite.of(writes, rows, f"{number}_")
         for number, writes in enumerate(zip(*changes, strict=True))
     )
     with (
@@ -164,39 +146,15 @@ def _sent(changes: Sequence[Writes]) -> list[int]:
     return [place for place, *_ in found]
 
 
-def _form_of(number: int, writes: Sequence[Any], rows: JsonRows) -> WriteForm:
-    """What the changes' writes of one place have in common; what they have not is put into the rows."""
-    first = writes[0]
-    table = first.table
-    if isinstance(first, Insert):
-        keyed = first.items[0].pk is not None
-        names = table.attnames if keyed else table.unkeyed_attnames
-        read = attrgetter(*names)
-        values = [read(write.items[0]) for write in writes]
-        sets = rows.columns(columns_of(table, f"s{number}_", names), values)
-        return WriteForm(table, "insert", sets, (), fenced=False, known=first.known)
-    set_, known = tuple(first.values), tuple(first.where)
-    sets = rows.columns(
-        columns_of(table, f"s{number}_", set_),
-        [write.values.values() for write in writes],
-    )
-    where = rows.columns(
-        columns_of(table, f"w{number}_", known),
-        [write.where.values() for write in writes],
-    )
-    fenced = first.rows == 1
-    return WriteForm(table, "update", sets, where, fenced=fenced, known=False)
-
-
 @lru_cache(SHAPES)
-def _whole(forms: tuple[WriteForm, ...]) -> str:
+def _whole(forms: tuple[RowsWrite, ...]) -> str:
     """The statement for changes of one form; the key of the first row locked is that of the process."""
     fenced = [number for number, form in enumerate(forms) if form.fenced]
     known = [number for number, form in enumerate(forms) if form.known]
-    columns = [column for form in forms for column in (*form.sets, *form.where)]
+    columns = [column for form in forms for column in form.columns]
     steps = [f"w{n} AS ({_step(n, forms)})" for n in range(len(forms))]
     joins = [
-        f"JOIN {forms[n].table.name} AS t{n} ON {_conditions(f't{n}', forms[n], 'given')}"
+        f"JOIN {forms[n].table.name} AS t{n} ON {forms[n].conditions(f't{n}', 'given')}"
         for n in fenced
     ]
     keys = [f"t{n}.{forms[n].table.key} AS k{n}" for n in fenced]
@@ -211,29 +169,19 @@ def _whole(forms: tuple[WriteForm, ...]) -> str:
     )
 
 
-def _step(number: int, forms: Sequence[WriteForm]) -> str:
+def _step(number: int, forms: Sequence[RowsWrite]) -> str:
     """One write, for all changes whose rows are locked."""
     form = forms[number]
-    table = form.table
-    if form.kind == "insert":
-        names = ", ".join(column.quoted for column in form.sets)
-        values = ", ".join(column.value("ok") for column in form.sets)
-        told = f" RETURNING {table.key} AS key"
-        told += ", instance_id AS process" * form.known
-        return f"INSERT INTO {table.name} ({names}) SELECT {values} FROM ok{_after(number, forms)}{told}"  # noqa: S608  # names are the model's
-    sets = ", ".join(f"{column.quoted} = {column.value('ok')}" for column in form.sets)
-    which = f"u.{table.key} = ok.k{number}"
-    if not form.fenced:
-        which = _conditions("u", form, "ok")
-    return f"UPDATE {table.name} AS u SET {sets} FROM ok WHERE {which}"  # noqa: S608  # names are the model's
+    if not form.is_new:
+        which = f"u.{form.table.key} = ok.k{number}" if form.fenced else ""
+        return form.sql("ok", "ok", which)
+    told = f" RETURNING {form.table.key} AS key"
+    told += ", instance_id AS process" * form.known
+    return form.sql("ok", f"ok{_after(number, forms)}") + told
 
 
-def _after(number: int, forms: Sequence[WriteForm]) -> str:
+def _after(number: int, forms: Sequence[RowsWrite]) -> str:
     """Has new rows of one table get their keys in the order in which they are written."""
-    same = (n for n in range(number) if forms[n].kind == "insert")
+    same = (n for n in range(number) if forms[n].is_new)
     before = [n for n in same if forms[n].table is forms[number].table]
     return f" WHERE (SELECT COUNT(*) FROM w{before[-1]}) >= 0" if before else ""  # noqa: S608  # our own names
-
-
-def _conditions(table: str, form: WriteForm, rows: str) -> str:
-    return " AND ".join(column.condition(table, rows) for column in form.where)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from threading import Lock
 from typing import Any
 
 from orchestrator.definition.codec import decode, decode_text
@@ -74,29 +73,8 @@ class Input:
         return text if alike else None
 
 
-class Inputs:
-    """The inputs of processes. Threads may share it."""
+class Inputs(Latest[Began, Input]):
+    """The inputs of processes."""
 
     def __init__(self, room: int = BYTES) -> None:
-        self._inputs = Latest[Began, Input](room)
-        self._lock = Lock()
-
-    def get(self, process: Began) -> Input | None:
-        """The input of a process, if it is still kept."""
-        with self._lock:
-            return self._inputs.get(process)
-
-    def keep(self, process: Began, input: Input) -> None:
-        """Keeps the input of a process, and drops others that were not used for long."""
-        with self._lock:
-            self._inputs.keep(process, input, input.size)
-
-    def drop(self, process: Began) -> None:
-        """Drops the input of one process: it is read anew, should it be asked for."""
-        with self._lock:
-            self._inputs.drop(process)
-
-    def clear(self) -> None:
-        """Drops everything."""
-        with self._lock:
-            self._inputs.clear()
+        super().__init__(room, lambda input: input.size)

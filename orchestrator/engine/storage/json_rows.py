@@ -10,15 +10,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
 from django.db.models import Field, JSONField
 
-from orchestrator.engine.storage.batch import SHAPES
-from orchestrator.engine.storage.new_rows import plain_text
-from orchestrator.engine.storage.table import Table
+from orchestrator.engine.storage.batch import NOW, SHAPES, Later
+from orchestrator.engine.storage.row_statements import (
+    Insert,
+    Update,
+    WrittenTable,
+    plain_text,
+)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -29,14 +34,22 @@ class RowColumn:
     name: str
     quoted: str
     type: str
-    as_json: bool
+    write: Callable[[Any], Any]
+    """Makes a value one that JSON has, and that the database reads as the column's."""
 
 
 class JsonColumn(NamedTuple):
-    """A column that is set or compared, and its text if that is in the statement."""
+    """A column that is set or compared.
+
+    Args:
+        column: which.
+        text: its value, if that is in the statement.
+        later: whether the rows say how long after the statement its moments are.
+    """
 
     column: RowColumn
     text: str | None
+    later: bool = False
 
     @property
     def quoted(self) -> str:
@@ -44,7 +57,15 @@ class JsonColumn(NamedTuple):
 
     def value(self, rows: str) -> str:
         """Its value in the statement; `rows` is the name of the rows there."""
-        return self.text or f"{rows}.{self.column.name}"
+        value = self.text or f"{rows}.{self.column.name}"
+        return f"({NOW} + {value})" if self.later else value
+
+    def typed(self, rows: str) -> str:
+        """Its value where nothing else in the statement says of which type that is."""
+        if self.text is None or connection.vendor != "postgresql":
+            return self.value(rows)
+        # A length would cut off what is too long.
+        return f"CAST({self.text} AS {self.column.type.partition('(')[0]})"
 
     def condition(self, table: str, rows: str) -> str:
         """That a table's row has the value."""
@@ -54,7 +75,7 @@ class JsonColumn(NamedTuple):
 
 @lru_cache(SHAPES)
 def columns_of(
-    table: Table[Any], prefix: str, names: tuple[str, ...]
+    table: WrittenTable, prefix: str, names: tuple[str, ...]
 ) -> tuple[RowColumn, ...]:
     """Columns of a table in the rows.
 
@@ -70,7 +91,7 @@ def columns_of(
             f"{prefix}{number}",
             connection.ops.quote_name(str(field.column)),
             str(field.cast_db_type(connection)),
-            isinstance(field, JSONField),
+            _writer(field),
         )
         for number, field in enumerate(fields)
     )
@@ -111,15 +132,25 @@ class JsonRows:
         # 1 and True are equal, but not one text.
         alike = values.count(first) == len(values) and len({*map(type, values)}) == 1
         text = plain_text(column.field, first) if alike else None
-        if text is None:
-            name, as_json = column.name, column.as_json
-            for row, value in zip(self._rows, values, strict=True):
-                row[name] = value if as_json else _written(value)
-        return JsonColumn(column, text)
+        if text is not None:
+            return JsonColumn(column, text)
+        later = column.type.startswith("timestamp") and Later in {*map(type, values)}
+        name, write = column.name, _after if later else column.write
+        for row, value in zip(self._rows, values, strict=True):
+            row[name] = write(value)
+        return JsonColumn(column, None, later)
 
     def text(self) -> str:
         """All that was added."""
         return json.dumps(self._rows)
+
+
+def _only(row: dict[str, Any], column: RowColumn, value: Any) -> JsonColumn:
+    """Adds a column to the only row."""
+    text = plain_text(column.field, value)
+    if text is None:
+        row[column.name] = column.write(value)
+    return JsonColumn(column, text)
 
 
 def recordset(columns: Iterable[JsonColumn]) -> str:
@@ -128,21 +159,94 @@ def recordset(columns: Iterable[JsonColumn]) -> str:
     PostgreSQL takes a function for a hundred rows, for which it reads a whole table rather than look each up, and keeps
     that plan while the table grows. Of what is compared to a value it does not know it expects one row.
     """
+    given = [column for column in columns if column.text is None]
+    if connection.vendor != "postgresql":
+        names = ["place", *(one.column.name for one in given)]
+        found = (f"json_extract(value, '$.{name}') AS {name}" for name in names)
+        return f"(SELECT {', '.join(found)} FROM json_each(%s)) AS given"  # noqa: S608  # names are the model's
     types = [
-        f"{column.column.name} {column.column.type}"
-        for column in columns
-        if column.text is None
+        f"{one.column.name} {'interval' if one.later else one.column.type}"
+        for one in given
     ]
     rows = f"json_to_recordset(%s::json) AS given({', '.join(['place int', *types])})"
     return f"(SELECT * FROM {rows} WHERE place = place + 0) AS given"  # noqa: S608  # names are the model's
 
 
-def _only(row: dict[str, Any], column: RowColumn, value: Any) -> JsonColumn:
-    """Adds a column to the only row."""
-    text = plain_text(column.field, value)
-    if text is None:
-        row[column.name] = value if column.as_json else _written(value)
-    return JsonColumn(column, text)
+class RowsWrite(NamedTuple):
+    """What one write of each of some rows has in common: one table, the same columns, the same kind.
+
+    Args:
+        table: whose rows are written.
+        sets: the columns that are set.
+        where: those that are compared; none of new rows.
+        fenced: whether each must hit one row.
+        known: whether new rows are given their keys then.
+    """
+
+    table: WrittenTable
+    sets: tuple[JsonColumn, ...]
+    where: tuple[JsonColumn, ...] = ()
+    fenced: bool = False
+    known: bool = False
+
+    @classmethod
+    def of(cls, writes: Sequence[Any], rows: JsonRows, number: str = "") -> RowsWrite:
+        """That of several writes of one form; what they have not in common is put into the rows.
+
+        Args:
+            writes: inserts or updates, which have a row each.
+            rows: gets their values.
+            number: tells its columns from others in the rows.
+        """
+        first: Insert | Update = writes[0]
+        table = first.table
+        if isinstance(first, Insert):
+            items = [item for write in writes for item in write.items]
+            keyed = items[0].pk is not None
+            names = table.attnames if keyed else table.unkeyed_attnames
+            columns = columns_of(table, f"s{number}", names)
+            sets = rows.columns(columns, [*map(attrgetter(*names), items)])
+            return cls(table, sets, known=first.known)
+        sets = rows.columns(
+            columns_of(table, f"s{number}", tuple(first.values)),
+            [write.values.values() for write in writes],
+        )
+        where = rows.columns(
+            columns_of(table, f"w{number}", tuple(first.where)),
+            [write.where.values() for write in writes],
+        )
+        return cls(table, sets, where, fenced=first.rows == 1)
+
+    @property
+    def columns(self) -> tuple[JsonColumn, ...]:
+        return *self.sets, *self.where
+
+    @property
+    def is_new(self) -> bool:
+        """Whether its rows are new."""
+        return not self.where
+
+    def conditions(self, table: str, rows: str) -> str:
+        """That a table's row has the values that are compared; `rows` is the name of the rows in the statement."""
+        return " AND ".join(column.condition(table, rows) for column in self.where)
+
+    def sql(self, rows: str, source: str, which: str = "") -> str:
+        """The write.
+
+        Args:
+            rows: the name of the rows in the statement.
+            source: where they come from.
+            which: what is said of the rows that are updated in the place of what is compared.
+        """
+        if self.is_new:
+            names = ", ".join(column.quoted for column in self.sets)
+            values = ", ".join(column.value(rows) for column in self.sets)
+            return (
+                f"INSERT INTO {self.table.name} ({names}) SELECT {values} FROM {source}"  # noqa: S608  # names are the model's
+            )
+        sets = ", ".join(f"{one.quoted} = {one.value(rows)}" for one in self.sets)
+        which = which or self.conditions("u", rows)
+        return f"UPDATE {self.table.name} AS u SET {sets} FROM {source} WHERE {which}"  # noqa: S608  # names are the model's
 
 
 WRITTEN: dict[type, Callable[[Any], Any]] = {
@@ -150,6 +254,21 @@ WRITTEN: dict[type, Callable[[Any], Any]] = {
     UUID: lambda value: value.hex,
     timedelta: lambda value: f"{value.total_seconds():.6f} seconds",
 }
+
+
+def _writer(field: Field[Any, Any]) -> Callable[[Any], Any]:
+    if connection.vendor != "postgresql":
+        return lambda value: field.get_db_prep_save(value, connection)
+    return _as_it_is if isinstance(field, JSONField) else _written
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _after(value: Later | None) -> str | None:
+    """How long after the statement a moment is."""
+    return None if value is None else WRITTEN[timedelta](value.by)  # type: ignore[no-any-return]
 
 
 def _written(value: Any) -> Any:

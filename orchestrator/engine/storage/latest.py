@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
+from threading import Lock
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
@@ -10,41 +12,48 @@ V = TypeVar("V")
 
 
 class Latest(Generic[K, V]):
-    """What was used last, as much of it as there is room for. It has no lock of its own.
+    """What was used last, as much of it as there is room for. Threads may share it.
 
     Args:
-        room: how much is kept at most, in the unit of the sizes given.
+        room: how much is kept at most, in the unit of the sizes.
+        size: of one that is kept.
     """
 
-    def __init__(self, room: int) -> None:
-        self.room = room
+    def __init__(self, room: int, size: Callable[[V], int] = lambda value: 1) -> None:
+        self.room, self._size = room, size
         self.taken = 0
         self._kept: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._lock = Lock()
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def get(self, key: K) -> V | None:
         """What is kept under a key, if anything is."""
-        if key not in self._kept:
-            return None
-        self._kept.move_to_end(key)
-        return self._kept[key][0]
+        with self._lock:
+            if key not in self._kept:
+                return None
+            self._kept.move_to_end(key)
+            return self._kept[key][0]
 
-    def keep(self, key: K, value: V, size: int) -> None:
-        """Keeps something of a size, and drops what was not used for longest; this one stays, however large it is."""
-        self.taken += size - self._kept.pop(key, (value, 0))[1]
-        self._kept[key] = value, size
-        while self.taken > self.room and len(self._kept) > 1:
-            _, (_, freed) = self._kept.popitem(last=False)
-            self.taken -= freed
+    def keep(self, key: K, value: V) -> None:
+        """Keeps one, and drops what was not used for longest; this one stays, however large it is."""
+        size = self._size(value)
+        with self._lock:
+            self.taken += size - self._kept.pop(key, (value, 0))[1]
+            self._kept[key] = value, size
+            while self.taken > self.room and len(self._kept) > 1:
+                _, (_, freed) = self._kept.popitem(last=False)
+                self.taken -= freed
 
     def drop(self, key: K) -> None:
         """Keeps what is under a key no longer."""
-        if key in self._kept:
-            self.taken -= self._kept.pop(key)[1]
+        with self._lock:
+            if key in self._kept:
+                self.taken -= self._kept.pop(key)[1]
 
     def clear(self) -> None:
         """Drops everything."""
-        self._kept.clear()
-        self.taken = 0
+        with self._lock:
+            self._kept.clear()
+            self.taken = 0

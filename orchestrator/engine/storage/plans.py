@@ -7,7 +7,6 @@ fingerprint tells.
 from __future__ import annotations
 
 from datetime import datetime
-from threading import Lock
 from uuid import UUID
 
 from orchestrator.definition import Workflow
@@ -30,39 +29,19 @@ Made = tuple[type[Workflow], str]
 """What a plan was made of: the class, and the checksum of the input."""
 
 
-class Plans:
-    """Plans by what they were made of, and the checksums of processes' inputs. Threads may share it."""
+class Plans(Latest[Made, Plan]):
+    """Plans by what they were made of, and the checksums of processes' inputs.
+
+    The input of a process is read for its checksum once, not at each step.
+    """
 
     def __init__(self, room: int = BYTES, processes: int = PROCESSES) -> None:
-        self._plans = Latest[Made, Plan](room)
-        self._checksums = Latest[Began, str](processes)
-        self._lock = Lock()
-
-    def checksum_of(self, process: Began) -> str | None:
-        """The checksum of a process's input, if it was noted: the input is read for it once, not at each step."""
-        with self._lock:
-            return self._checksums.get(process)
-
-    def note(self, process: Began, checksum: str) -> None:
-        """Notes the checksum of a process's input."""
-        with self._lock:
-            self._checksums.keep(process, checksum, 1)
-
-    def get(self, made: Made) -> Plan | None:
-        """The plan that was made of this, if it is still kept."""
-        with self._lock:
-            return self._plans.get(made)
-
-    def keep(self, made: Made, plan: Plan) -> None:
-        """Keeps a plan, and drops others that were not used for long."""
-        with self._lock:
-            self._plans.keep(made, plan, size(plan))
+        super().__init__(room, size)
+        self.checksums = Latest[Began, str](processes)
 
     def clear(self) -> None:
-        """Drops everything."""
-        with self._lock:
-            self._plans.clear()
-            self._checksums.clear()
+        super().clear()
+        self.checksums.clear()
 
 
 def size(plan: Plan) -> int:

@@ -306,9 +306,8 @@ def _before(arrivals: Sequence[Arrival], new: Collection[int]) -> Known:
 def _known(names: Iterable[Name]) -> Known:
     """The rows of events, the first of each first."""
     found: dict[Name, list[InboxEvent]] = {}
-    for row in (
-        InboxEvent.objects.filter(_is_row_of(names)).defer("body").order_by("id")
-    ):
+    rows = InboxEvent.objects.filter(_is_row_of(names)).defer("body")
+    for row in rows.order_by("id"):
         found.setdefault((row.source, row.event_id), []).append(row)
     return found
 
@@ -343,9 +342,8 @@ def _repeats(arrivals: Iterable[Arrival], known: Known) -> dict[Name, Receipt]:
         )
     numbers = [row.pk for rows in known.values() for row in rows]
     counted = InboxEvent.objects.filter(pk__in=numbers)
-    if (
-        connection.in_atomic_block
-    ):  # by all in one order, or they would wait for each other
+    # By all in one order, or they would wait for each other.
+    if connection.in_atomic_block:
         list(counted.order_by("pk").select_for_update().values_list("pk"))
     counted.update(repeats=F("repeats") + 1)
     return receipts
@@ -356,8 +354,3 @@ def _conflict(name: Name) -> ConflictingEvent:
     return ConflictingEvent(
         f"{source} sent event id {id!r} before with another content; use a new id for a new event"
     )
-
-
-def is_known(id: str, source: str) -> bool:
-    """Whether an event of this id was received before from this source."""
-    return InboxEvent.objects.filter(source=source, event_id=id).exists()

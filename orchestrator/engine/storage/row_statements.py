@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from orchestrator.engine.storage.batch import Statement
+from django.db.models import Field, JSONField, Model
+
+from orchestrator.engine.storage.batch import Later, Raw, Statement, Touched
+
+WrittenTable = Any
+"""The `Table` whose rows are written; it is made of what is here."""
 
 
 class Condition(NamedTuple):
@@ -40,3 +45,85 @@ class RowStatement(Statement):
     @abstractmethod
     def _compiled(self) -> tuple[str, Sequence[Any]]:
         """Its SQL and the parameters."""
+
+
+class Insert(RowStatement):
+    """New rows of one table.
+
+    Args:
+        table: whose rows.
+        items: the rows; the automatic key of those that have none is left to the database.
+        known: whether the rows are given their keys then, in their order.
+    """
+
+    __slots__ = ("items", "known", "table")
+
+    def __init__(
+        self, table: WrittenTable, items: Sequence[Model], *, known: bool = False
+    ) -> None:
+        keys = [item.pk for item in items] if items[0].pk is not None else ()
+        touched = Touched(table.table, "insert")
+        super().__init__("", (), touched, None if known else len(items), None, keys)
+        self.table, self.items, self.known = table, items, known
+        if known:
+            self.receive = self._receive
+
+    def _receive(self, rows: list[Any]) -> None:
+        for item, (key,) in zip(self.items, rows, strict=True):
+            item.pk = key
+
+    def _compiled(self) -> tuple[str, Sequence[Any]]:
+        sql, params = self.table.compiled_insert(self.items)
+        return f"{sql} RETURNING {self.table.key}" if self.known else sql, params
+
+
+class Update(RowStatement):
+    """Values set in rows of one table.
+
+    Args:
+        table: whose rows.
+        values: what is set.
+        where: what must hold of a row.
+        rows: how many it must hit.
+        which: what else must hold of a row.
+    """
+
+    __slots__ = ("table", "values", "where", "which")
+
+    def __init__(
+        self,
+        table: WrittenTable,
+        values: Mapping[str, Any],
+        where: Mapping[str, Any],
+        rows: int | None,
+        which: Condition,
+    ) -> None:
+        key = where.get("id")
+        how = Touched(table.table, "condition")
+        if key is not None:
+            how = Touched(table.table, "key", key)
+        super().__init__("", (), how, rows)
+        self.table, self.values, self.where, self.which = table, values, where, which
+
+    def _compiled(self) -> tuple[str, Sequence[Any]]:
+        given = (self.values, self.where, self.which)
+        sql, params = self.table.compiled_update(*given)
+        return sql, params
+
+
+PLAIN = frozenset(("", 0, 1))
+"""The commonest values, which are parts of a statement instead of its parameters."""
+
+
+def plain_text(field: Field[Any, Any], value: Any) -> str | None:
+    """How the commonest values are written in SQL: a statement with fewer parameters is sent and read faster."""
+    if value is None:
+        return "NULL"
+    kind = type(value)
+    if kind is Later or kind is Raw:
+        return str(value.sql)
+    if kind not in (str, int, bool) or value not in PLAIN:
+        return None
+    if value is True or isinstance(field, JSONField):
+        return None
+    return "FALSE" if value is False else str(value) or "''"

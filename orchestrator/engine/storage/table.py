@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from django.db import (
     DEFAULT_DB_ALIAS,
@@ -22,14 +22,20 @@ from orchestrator.engine.storage.batch import (
     database_now,
     prepared_cursor,
 )
-from orchestrator.engine.storage.new_rows import (
-    NewColumn,
-    NewRows,
-    Prepare,
-    as_it_is,
+from orchestrator.engine.storage.chunks import chunks
+from orchestrator.engine.storage.json_rows import (
+    JsonColumn,
+    JsonRows,
+    RowsWrite,
+    recordset,
+)
+from orchestrator.engine.storage.row_statements import (
+    ALL,
+    Condition,
+    Insert,
+    Update,
     plain_text,
 )
-from orchestrator.engine.storage.row_statements import ALL, Condition, RowStatement
 
 CHUNK = 100
 """How many rows one statement inserts at most."""
@@ -50,11 +56,8 @@ PLAIN_TYPES = {
 
 M = TypeVar("M", bound=Model)
 
-
-class Raw(NamedTuple):
-    """An SQL expression of ours in the place of a value."""
-
-    sql: str
+Prepare = Callable[[Any, Any], Any]
+"""Makes a value fit for a connection's database."""
 
 
 @dataclass(frozen=True)
@@ -106,10 +109,7 @@ class Table(Generic[M]):
 
     def inserts(self, objects: Sequence[M]) -> list[Statement]:
         """Inserts any number of new rows, so many with each statement."""
-        return [
-            self.insert(*objects[begin : begin + CHUNK])
-            for begin in range(0, len(objects), CHUNK)
-        ]
+        return [self.insert(*some) for some in chunks(objects, CHUNK)]
 
     def insert_known(self, *items: M) -> Insert:
         """Inserts new rows and gives the objects their keys, for work that goes on with them."""
@@ -120,7 +120,7 @@ class Table(Generic[M]):
         objects: Sequence[M],
         which: Condition,
         into: list[Any],
-        rows: int | None = None,
+        rows_hit: int | None = None,
     ) -> Statement:
         """Inserts those of the new rows of which a condition holds, and that no unique constraint forbids, in order.
 
@@ -128,27 +128,28 @@ class Table(Generic[M]):
             objects: the rows; those without a key are given one by the database.
             which: the condition, in which `new` is the row.
             into: the list that gets the keys of the inserted ones.
-            rows: how many must be inserted, None for any number.
+            rows_hit: how many must be inserted, None for any number.
         """
-        db = connections[DEFAULT_DB_ALIAS]
-        new = self._new_rows(db.vendor, objects[0].pk is not None)
-        query, params = new.query(objects, db)
-        text = (
-            f"INSERT INTO {self.name} ({new.names}) SELECT {new.names} FROM ({query}) AS new WHERE TRUE{which.sql}"  # noqa: S608  # names are the model's
-            f"{' ORDER BY place' if len(objects) > 1 else ''} ON CONFLICT DO NOTHING RETURNING {self.key}"
-        )
+        rows = JsonRows(len(objects))
+        columns = RowsWrite.of([self.insert(*objects)], rows).columns
+        text = self._insert_if(columns, which.sql)
 
         def receive(found: list[Any]) -> None:
             into.extend(key for (key,) in found)
 
         touched = Touched(self.table, "insert")
-        return Statement(text, [*params, *which.params], touched, rows, receive)
+        params = [rows.text(), *which.params]
+        return Statement(text, params, touched, rows_hit, receive)
 
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
-    def _new_rows(self, vendor: str, keyed: bool) -> NewRows:
-        db, prepare = connections[DEFAULT_DB_ALIAS], self._prepared(vendor)
-        fields = self.columns if keyed else self.unkeyed
-        return NewRows([NewColumn(field, prepare[field], db) for field in fields])
+    def _insert_if(self, columns: tuple[JsonColumn, ...], which: str) -> str:
+        names = ", ".join(column.quoted for column in columns)
+        new = ", ".join(f"{one.typed('given')} AS {one.quoted}" for one in columns)
+        return (
+            f"INSERT INTO {self.name} ({names}) SELECT {names} FROM"  # noqa: S608  # names are the model's
+            f" (SELECT given.place, {new} FROM {recordset(columns)}) AS new WHERE TRUE{which}"
+            f" ORDER BY place ON CONFLICT DO NOTHING RETURNING {self.key}"
+        )
 
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
     def _insert(self, count: int, keyed: bool, plain: tuple[str | None, ...]) -> str:
@@ -207,45 +208,40 @@ class Table(Generic[M]):
         values: tuple[tuple[str, str | None], ...],
         where: tuple[tuple[str, bool], ...],
     ) -> str:
-        sets = ", ".join(
-            f"{self._column(self.fields[name])} = {text or '%s'}"
-            for name, text in values
-        )
-        conditions = " AND ".join(
-            f"{self._column(self.fields[name])} {'IS NULL' if null else '= %s'}"
-            for name, null in where
-        )
-        return f"UPDATE {self.name} SET {sets} WHERE {conditions}"  # noqa: S608  # names are the model's
+        return f"UPDATE {self.name} SET {self._assigned(values)} WHERE {self._conditions(where)}"  # noqa: S608  # names are the model's
 
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
     def _prepared(self, vendor: str) -> dict[Field[Any, Any], Prepare]:
         """How a value of each column is made fit for the database; psycopg takes most as they are."""
         return {
-            field: as_it_is
+            field: _as_it_is
             if vendor == "postgresql" and field.get_internal_type() in PLAIN_TYPES
             else field.get_db_prep_save
             for field in self.columns
         }
 
     def lock(self, pk: Any) -> tuple[M | None, datetime]:
-        """The row, locked until the transaction ends, and the database's time. SQLite locks by transaction."""
+        """The row, locked until the transaction ends, and the database's time; with no key none.
+
+        SQLite locks by transaction.
+        """
         postgresql = connection.vendor == "postgresql"
-        with prepared_cursor() as cursor:
-            cursor.execute(self._lock(connection.vendor), [self._param(self._pk, pk)])
-            row = cursor.fetchone()
-        if row is None:
-            return None, database_now()
-        return self._object(row), row[-1] if postgresql else database_now()
+        return self._one(pk, "= %s FOR UPDATE" if postgresql else "= %s")
 
     def read(self, pk: Any) -> tuple[M | None, datetime]:
         """The row as it is now, not locked, and the database's time."""
-        postgresql = connection.vendor == "postgresql"
-        with prepared_cursor() as cursor:
-            cursor.execute(self._read(connection.vendor), [self._param(self._pk, pk)])
-            row = cursor.fetchone()
+        return self._one(pk, "= %s")
+
+    def _one(self, pk: Any, which: str) -> tuple[M | None, datetime]:
+        vendor, row = connection.vendor, None
+        if pk is not None:
+            with prepared_cursor() as cursor:
+                cursor.execute(self._read(vendor, which), [self._param(self._pk, pk)])
+                row = cursor.fetchone()
         if row is None:
             return None, database_now()
-        return self._object(row), row[-1] if postgresql else database_now()
+        now = row[-1] if vendor == "postgresql" else database_now()
+        return self._object(row), now
 
     def read_many(self, pks: Collection[Any]) -> tuple[dict[Any, M], datetime]:
         """Those of the rows that there are, not locked, by their keys, and the database's time."""
@@ -253,10 +249,16 @@ class Table(Generic[M]):
             found = self.model._default_manager.filter(pk__in=pks)
             return {row.pk: row for row in found}, database_now()
         with prepared_cursor() as cursor:
-            cursor.execute(self._read_many(), [list(pks)])
+            cursor.execute(self._read(connection.vendor, "= ANY(%s)"), [list(pks)])
             rows = cursor.fetchall()
         known = {item.pk: item for item in map(self._object, rows)}
         return known, rows[0][-1] if rows else database_now()
+
+    @cache  # noqa: B019  # there is one Table a model, for the life of the process
+    def _read(self, vendor: str, which: str) -> str:
+        """The rows of which something is said of the key; PostgreSQL tells its time with them."""
+        now = f", {NOW}" if vendor == "postgresql" else ""
+        return f"SELECT {self._listed}{now} FROM {self.name} WHERE {self.key} {which}"  # noqa: S608  # names are the model's
 
     def last(self, where: Mapping[str, Any], by: str) -> M | None:
         """Of the rows for which all conditions hold the last by a column; a condition value of None means "is null"."""
@@ -273,30 +275,8 @@ class Table(Generic[M]):
 
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
     def _last(self, where: tuple[tuple[str, bool], ...], by: str) -> str:
-        conditions = " AND ".join(
-            f"{self._column(self.fields[name])} {'IS NULL' if null else '= %s'}"
-            for name, null in where
-        )
-        order = self._column(self.fields[by])
-        return f"SELECT {self._listed} FROM {self.name} WHERE {conditions} ORDER BY {order} DESC LIMIT 1"  # noqa: S608  # names are the model's
-
-    @cache  # noqa: B019  # there is one Table a model, for the life of the process
-    def _read_many(self) -> str:
-        return (
-            f"SELECT {self._listed}, {NOW} FROM {self.name} WHERE {self.key} = ANY(%s)"  # noqa: S608  # names are the model's
-        )
-
-    @cache  # noqa: B019  # there is one Table a model, for the life of the process
-    def _read(self, vendor: str) -> str:
-        now = f", {NOW}" if vendor == "postgresql" else ""
-        return f"SELECT {self._listed}{now} FROM {self.name} WHERE {self.key} = %s"  # noqa: S608  # names are the model's
-
-    @cache  # noqa: B019  # there is one Table a model, for the life of the process
-    def _lock(self, vendor: str) -> str:
-        found = f"FROM {self.name} WHERE {self.key} = %s"
-        if vendor == "postgresql":
-            return f"SELECT {self._listed}, {NOW} {found} FOR UPDATE"
-        return f"SELECT {self._listed} {found}"
+        these, order = self._conditions(where), self._column(self.fields[by])
+        return f"SELECT {self._listed} FROM {self.name} WHERE {these} ORDER BY {order} DESC LIMIT 1"  # noqa: S608  # names are the model's
 
     def claim(
         self,
@@ -320,14 +300,11 @@ class Table(Generic[M]):
         """
         vendor, now = connection.vendor, datetime.now(UTC)
         term = timedelta(seconds=lease)
-        raw = tuple(
-            (name, value.sql if isinstance(value, Raw) else "%s")
-            for name, value in values.items()
-        )
+        sets = tuple((n, plain_text(self.fields[n], v)) for n, v in values.items())
         extra = [
-            self._param(self.fields[name], value)
-            for name, value in values.items()
-            if not isinstance(value, Raw)
+            self._param(self.fields[name], values[name])
+            for name, text in sets
+            if text is None
         ]
         if vendor == "postgresql":
             params: list[Any] = [owner, term, *extra, queue, *which.params, limit]
@@ -336,20 +313,22 @@ class Table(Generic[M]):
             now_, ends = map(connection.ops.adapt_datetimefield_value, moments)
             params = [owner, ends, *extra, queue, now_, *which.params, limit]
         with prepared_cursor() as cursor:
-            cursor.execute(self._claim(vendor, raw, limit, which.sql), params)
+            cursor.execute(self._claim(vendor, sets, limit, which.sql), params)
             rows = cursor.fetchall()
         taken = (Claimed(self._object(row), self._keys(row)) for row in rows)
         return sorted(taken, key=lambda claimed: claimed.work.pk)
 
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
     def _claim(
-        self, vendor: str, values: tuple[tuple[str, str], ...], limit: int, which: str
+        self,
+        vendor: str,
+        values: tuple[tuple[str, str | None], ...],
+        limit: int,
+        which: str,
     ) -> str:
         postgresql = vendor == "postgresql"
         now, ends = (NOW, f"{NOW} + %s") if postgresql else ("%s", "%s")
-        sets = "".join(
-            f", {self._column(self.fields[name])} = {value}" for name, value in values
-        )
+        more = f", {self._assigned(values)}" if values else ""
         due = (
             f"SELECT {self.key} FROM {self.name} WHERE queue = %s AND wake_at <= {now}{which}"  # noqa: S608  # names are the model's
             f" ORDER BY wake_at, {self.key} LIMIT %s"
@@ -360,9 +339,24 @@ class Table(Generic[M]):
         these = f"= ANY(ARRAY({due}))" if postgresql else f"IN ({due})"
         return (
             f"UPDATE {self.name}"  # noqa: S608  # names are the model's
-            f" SET attempt = attempt + 1, owner = %s, wake_at = {ends}{sets}"
+            f" SET attempt = attempt + 1, owner = %s, wake_at = {ends}{more}"
             f" WHERE {self.key} {these} RETURNING {self._listed}{self._ahead(vendor, limit)}"
         )
+
+    def _assigned(self, values: tuple[tuple[str, str | None], ...]) -> str:
+        """Sets values, those without a text by their parameters."""
+        return ", ".join(
+            f"{self._column(self.fields[name])} = {text or '%s'}"
+            for name, text in values
+        )
+
+    def _conditions(self, where: tuple[tuple[str, bool], ...]) -> str:
+        """That rows have values, or null where that is said."""
+        found = (
+            f"{self._column(self.fields[name])} {'IS NULL' if null else '= %s'}"
+            for name, null in where
+        )
+        return " AND ".join(found) or "TRUE"
 
     def _ahead(self, vendor: str, limit: int) -> str:
         """A further column of a claimed row, if there is an order: the keys of those ahead of it, in one text."""
@@ -422,63 +416,5 @@ class Table(Generic[M]):
         return found
 
 
-class Insert(RowStatement):
-    """New rows of one table.
-
-    Args:
-        table: whose rows.
-        items: the rows; the automatic key of those that have none is left to the database.
-        known: whether the rows are given their keys then, in their order.
-    """
-
-    __slots__ = ("items", "known", "table")
-
-    def __init__(
-        self, table: Table[Any], items: Sequence[Model], *, known: bool = False
-    ) -> None:
-        keys = [item.pk for item in items] if items[0].pk is not None else ()
-        touched = Touched(table.table, "insert")
-        super().__init__("", (), touched, None if known else len(items), None, keys)
-        self.table, self.items, self.known = table, items, known
-        if known:
-            self.receive = self._receive
-
-    def _receive(self, rows: list[Any]) -> None:
-        for item, (key,) in zip(self.items, rows, strict=True):
-            item.pk = key
-
-    def _compiled(self) -> tuple[str, Sequence[Any]]:
-        sql, params = self.table.compiled_insert(self.items)
-        return f"{sql} RETURNING {self.table.key}" if self.known else sql, params
-
-
-class Update(RowStatement):
-    """Values set in rows of one table.
-
-    Args:
-        table: whose rows.
-        values: what is set.
-        where: what must hold of a row.
-        rows: how many it must hit.
-        which: what else must hold of a row.
-    """
-
-    __slots__ = ("table", "values", "where", "which")
-
-    def __init__(
-        self,
-        table: Table[Any],
-        values: Mapping[str, Any],
-        where: Mapping[str, Any],
-        rows: int | None,
-        which: Condition,
-    ) -> None:
-        key = where.get("id")
-        how = Touched(table.table, "condition")
-        if key is not None:
-            how = Touched(table.table, "key", key)
-        super().__init__("", (), how, rows)
-        self.table, self.values, self.where, self.which = table, values, where, which
-
-    def _compiled(self) -> tuple[str, Sequence[Any]]:
-        return self.table.compiled_update(self.values, self.where, self.which)
+def _as_it_is(value: Any, db: Any) -> Any:
+    return value

@@ -35,6 +35,9 @@ bulk_operations = Table(BulkOperation)
 bulk_items = Table(BulkItem)
 operator_actions = Table(OperatorAction)
 
+WORK: tuple[Table[Any], ...] = (events, commands, step_runs, bulk_operations)
+"""The tables of what workers claim."""
+
 
 def table_of(row: Model) -> Table[Any]:
     """The table that a row belongs to."""

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -19,7 +19,7 @@ from uuid import UUID
 
 from django.contrib.auth import get_user_model
 from django.db import DataError, IntegrityError
-from django.db.models import Count, F, Max, Min, Model, Q
+from django.db.models import Count, Model, Q
 
 from orchestrator import registry
 from orchestrator.definition import Workflow
@@ -30,8 +30,11 @@ from orchestrator.engine.change import starting
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.claims.leases import ERRORS
 from orchestrator.engine.invariants import in_processes
+from orchestrator.engine.invariants.history import dense_history
+from orchestrator.engine.invariants.ledger import counted_parked
 from orchestrator.engine.invariants.reading import ProcessSet
 from orchestrator.engine.storage import definitions, idle_limit, keys
+from orchestrator.engine.storage.chunks import chunks
 from orchestrator.engine.storage.outside_id_table import rows_of
 from orchestrator.engine.transfer.form import PinnedDefinition
 from orchestrator.engine.transfer.reading import ExportedRow, Reading
@@ -97,8 +100,8 @@ def _paused(tree: list[UUID], reading: Reading, cause: Cause) -> ProcessInstance
         instance = ProcessInstance.objects.select_for_update().get(pk=pk)
         if instance.finished_at is None:
             _pause(instance, cause, reading.head.exported_at)
-    for begin in range(0, len(tree), AT_ONCE):
-        _check(tree[begin : begin + AT_ONCE])
+    for some in chunks(tree, AT_ONCE):
+        _check(some)
     return ProcessInstance.objects.get(pk=tree[0])
 
 
@@ -112,7 +115,7 @@ def _pause(instance: ProcessInstance, cause: Cause, exported_at: datetime) -> No
     change.write()
 
 
-def _check(some: list[UUID]) -> None:
+def _check(some: Sequence[UUID]) -> None:
     """Refuses what cannot have become so.
 
     Raises:
@@ -127,27 +130,16 @@ def _check(some: list[UUID]) -> None:
         raise OperationRefused(f"its history does not hold together: {finding}")
 
 
-def _unsound(some: list[UUID]) -> Iterator[str]:
+def _unsound(some: Sequence[UUID]) -> Iterator[str]:
     rows = ProcessInstance.objects.filter(pk__in=some)
-    spans = rows.annotate(
-        low=Min("checkpoints__revision"),
-        high=Max("checkpoints__revision"),
-        number=Count("checkpoints"),
-    )
-    for row in spans.exclude(low=1, high=F("revision"), number=F("revision")):
-        yield f"{row.pk} is at revision {row.revision}, and has {row.number} checkpoints"
-    parked = rows.annotate(n=Count("events", filter=Q(events__verdict="parked")))
-    for row in parked.filter(finished_at=None).exclude(parked=F("n")):
-        yield f"{row.pk} counts {row.parked} parked events, and has {row.n}"
+    yield from dense_history(rows)
+    yield from counted_parked(rows.live())
     opened = Count("step_runs", filter=Q(step_runs__finished_at=None))
     for row in rows.annotate(n=opened).select_related("definition"):
         least = 1 if row.finished_at is None else 0
         workflow = row.definition.kind == "workflow"
-        if (
-            (workflow and row.open_steps != row.n)
-            or (least > row.n)
-            or (row.n and not least)
-        ):
+        miscounted = workflow and row.open_steps != row.n
+        if miscounted or least > row.n or (row.n and not least):
             yield f"{row.pk} stands in {row.n} steps"
         if not workflow:
             yield from _unknown_steps(row)
@@ -307,10 +299,8 @@ class _Storing:
     def _incident(self, values: dict[str, Any], beside: dict[str, Any]) -> Model:
         if values["instance_id"] is not None:
             self._check_mine(values["instance_id"])
-        if (
-            values["command_id"] is not None
-            and values["command_id"] not in self.commands
-        ):
+        command = values["command_id"]
+        if command is not None and command not in self.commands:
             raise OperationRefused("an incident names a command that is not in it")
         for name, column in (("event", "event_id"), ("visit", "step_run_id")):
             if values[column] is not None:

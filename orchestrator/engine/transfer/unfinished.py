@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
+from orchestrator.engine.storage.chunks import chunks
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import InboxEvent, IssuedCommand, StepRun
 
@@ -24,9 +25,7 @@ def check_settled(tree: Iterable[UUID]) -> None:
     Raises:
         OperationRefused: there is one.
     """
-    ids = list(tree)
-    for begin in range(0, len(ids), AT_ONCE):
-        some = ids[begin : begin + AT_ONCE]
+    for some in chunks(list(tree), AT_ONCE):
         for noun, model, process in WORK:
             ended = {f"{process}__in": some, f"{process}__finished_at__isnull": False}
             row = model.objects.filter(wake_at__isnull=False, **ended).first()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,6 +16,7 @@ from django.utils.duration import duration_iso_string
 
 from orchestrator.engine.storage import idle_limit
 from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.storage.chunks import chunks
 from orchestrator.engine.transfer.form import FORMAT, KIND, PARTS, ExportedTable
 from orchestrator.engine.transfer.unfinished import check_settled
 from orchestrator.exceptions import OperationRefused
@@ -78,7 +79,7 @@ def _tree(process_id: UUID) -> list[UUID]:
     tree, level = [process_id], [process_id]
     while level:
         below: list[UUID] = []
-        for some in _chunks(level):
+        for some in chunks(level, AT_ONCE):
             children = ProcessInstance.objects.filter(parent__in=some).order_by("pk")
             below += children.values_list("pk", flat=True)
         level = sorted(below)
@@ -90,13 +91,13 @@ def _rows(part: ExportedTable, tree: list[UUID]) -> Generator[dict[str, Any]]:
     if part.name == "process":
         yield from _processes(part, tree)
         return
-    for some in _chunks(tree):
+    for some in chunks(tree, AT_ONCE):
         rows = _of(part, some).order_by("pk").values(*part.columns)
         for row in rows.iterator(AT_ONCE):
             yield {"row": part.name, **row}
 
 
-def _of(part: ExportedTable, some: list[UUID]) -> QuerySet[Any]:
+def _of(part: ExportedTable, some: Sequence[UUID]) -> QuerySet[Any]:
     """The rows of a table that belong to some processes."""
     mine = Q(**{f"{part.process}__in": some})
     if part.name in ("action", "incident"):
@@ -106,7 +107,9 @@ def _of(part: ExportedTable, some: list[UUID]) -> QuerySet[Any]:
 
 
 def _number(tree: list[UUID]) -> int:
-    return sum(_of(part, some).count() for part in PARTS for some in _chunks(tree))
+    return sum(
+        _of(part, some).count() for part in PARTS for some in chunks(tree, AT_ONCE)
+    )
 
 
 NAMED = ("name", "version", "kind", "fingerprint")
@@ -116,7 +119,7 @@ def _processes(part: ExportedTable, tree: list[UUID]) -> Iterator[dict[str, Any]
     """The processes, each after the one that it is a part of, with definition and owner by their names."""
     asked = [*part.columns, "owner_id", *(f"definition__{name}" for name in NAMED)]
     users: dict[Any, str | None] = {None: None}
-    for some in _chunks(tree):
+    for some in chunks(tree, AT_ONCE):
         found = {row["id"]: row for row in _of(part, some).values(*asked)}
         for row in (found[pk] for pk in some):
             owner = row.pop("owner_id")
@@ -134,11 +137,6 @@ def _processes(part: ExportedTable, tree: list[UUID]) -> Iterator[dict[str, Any]
 def _user_name(key: Any) -> str | None:
     user = get_user_model()._default_manager.filter(pk=key).first()
     return user.get_username() if user is not None else None
-
-
-def _chunks(keys: list[UUID]) -> Iterator[list[UUID]]:
-    for begin in range(0, len(keys), AT_ONCE):
-        yield keys[begin : begin + AT_ONCE]
 
 
 class _Lines:
