@@ -22,14 +22,10 @@ from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.claims.give_back import given_back
-from orchestrator.engine.events import parking, unrouted
+from orchestrator.engine.events import unrouted
 from orchestrator.engine.events.addressee import of_key
-from orchestrator.engine.events.verdicts import (
-    cleared,
-    put_aside,
-    turned_away,
-    verdict,
-)
+from orchestrator.engine.events.parking import Parking
+from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.failures import of_work
 from orchestrator.engine.steps import waits
 from orchestrator.engine.storage import beginnings, definitions, keys
@@ -111,24 +107,21 @@ def _started_by(event: InboxEvent) -> type[ProcessManager] | None:
 
 
 def _offer(event: InboxEvent, instance: ProcessInstance, now: datetime) -> None:
+    handling = Parking(event, now, instance)
     if instance.finished_at is not None:
-        parking.turn_away_late(event, instance, now)
+        handling.turn_away_late()
         return
     definition = definitions.definition_of(instance)
     if instance.paused_at is not None:
-        parking.rest(event, instance, definition, now)
+        handling.rest(definition)
     elif issubclass(definition, Workflow):
-        _offer_to_steps(event, instance, definition, now)
+        _offer_to_steps(handling, definition)
     else:
-        _offer_to_manager(event, instance, definition, now)
+        _offer_to_manager(handling, definition)
 
 
-def _offer_to_manager(
-    event: InboxEvent,
-    instance: ProcessInstance,
-    definition: type[ProcessManager],
-    now: datetime,
-) -> None:
+def _offer_to_manager(handling: Parking, definition: type[ProcessManager]) -> None:
+    event, instance, now = handling.event, handling.process, handling.now
     manager = definition(
         instance.pk, instance.step, decode(definition.Data, instance.data)
     )
@@ -146,18 +139,14 @@ def _offer_to_manager(
         return _decided(manager, row) != "parked"
 
     if decision.outcome == "parked":
-        parking.park(event, instance, definition, takes, now)
+        handling.park(definition, takes)
         return
     if decision.outcome == "ignored":
-        marks = [
-            verdict(event, Verdict.IGNORED, now, instance),
-            *cleared(event, instance, now),
-        ]
+        marks = [handling.verdict(Verdict.IGNORED), *handling.cleared()]
     else:
         reason = f"{event.type} is rejected in step {instance.step}"
-        marks = turned_away(event, instance, Verdict.REJECTED, reason, now)
-    marks += parking.leave(event, instance, takes, now)
-    put_aside(event, instance, marks, now)
+        marks = handling.turned_away(Verdict.REJECTED, reason)
+    handling.leave(takes, marks)
 
 
 def _decided(manager: ProcessManager, row: InboxEvent) -> str:
@@ -169,18 +158,13 @@ def _decided(manager: ProcessManager, row: InboxEvent) -> str:
         return "failed"
 
 
-def _offer_to_steps(
-    event: InboxEvent,
-    instance: ProcessInstance,
-    definition: type[Workflow],
-    now: datetime,
-) -> None:
-    cause = Cause.of(CauseKind.EVENT, event.pk)
-    change = WorkflowChange.of(instance, cause, now)
+def _offer_to_steps(handling: Parking, definition: type[Workflow]) -> None:
+    event, cause = handling.event, Cause.of(CauseKind.EVENT, handling.event.pk)
+    change = WorkflowChange.of(handling.process, cause, handling.now)
     if waits.take(change, inbox.read(event.type, event.body)):
         _settle(event, change, Verdict.MOVED)
     else:
-        parking.park(event, instance, definition, waits.takes(change), now)
+        handling.park(definition, waits.takes(change))
 
 
 def _start(event: InboxEvent, definition: type[ProcessManager], now: datetime) -> None:
@@ -215,5 +199,6 @@ def _settle(event: InboxEvent, move: ProcessChange, outcome: Verdict) -> None:
 def settle(event: InboxEvent, move: ProcessChange, outcome: Verdict) -> None:
     """Has an event settled with the change that it leads to."""
     move.instance.parked -= event.verdict == Verdict.PARKED
-    move.mark(verdict(event, outcome, move.now, move.instance, revision=move.revision))
-    move.mark(*cleared(event, move.instance, move.now))
+    handling = EventHandling(event, move.now, move.instance)
+    verdict = handling.verdict(outcome, revision=move.revision)
+    move.mark(verdict, *handling.cleared())

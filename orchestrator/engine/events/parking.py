@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from orchestrator.engine import inbox
 from orchestrator.engine.change import offering
 from orchestrator.engine.change.announcements import announce_event
-from orchestrator.engine.events.verdicts import cleared, put_aside, turned_away, verdict
+from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.storage.batch import Statement, send
 from orchestrator.engine.storage.tables import instances
 from orchestrator.models import InboxEvent, Incident, ProcessInstance, Verdict
@@ -26,103 +26,89 @@ Takes = Callable[[InboxEvent], bool]
 """Whether the process would take an event now."""
 
 
-def park(
-    event: InboxEvent,
-    instance: ProcessInstance,
-    definition: Declared,
-    takes: Takes,
-    now: datetime,
-) -> None:
-    """Keeps an event that its process does not take now; when its patience is over people are told."""
-    until = event.patience_until or now + inbox.patience(definition)
-    if until > now:
-        kept = {"wake_at": until, "patience_until": until, "attempt": 0}
-        marks = [
-            verdict(event, Verdict.PARKED, now, instance, **kept),
-            *cleared(event, instance, now),
-        ]
-    else:
-        marks = _told(event, instance, until, now)
-    marks += _counted(event, instance, 1)
-    put_aside(event, instance, [*marks, *behind(event, instance, takes, now)], now)
+class Parking(EventHandling):
+    """A claimed event whose process does not take it now."""
 
+    @property
+    def process(self) -> ProcessInstance:
+        assert self.instance is not None  # noqa: S101  # it was found
+        return self.instance
 
-def _told(
-    event: InboxEvent, instance: ProcessInstance, until: datetime, now: datetime
-) -> list[Statement]:
-    """Parks an event whose patience is over; people are told unless they know."""
-    kept = {"patience_until": until, "attempt": 0}
-    about = Incident.objects.open().filter(event=event.pk)
-    if about.filter(kind=Incident.Kind.UNEXPECTED_EVENT).exists():
-        return [
-            verdict(event, Verdict.PARKED, now, instance, error=event.error, **kept)
-        ]
-    reason = f"{event.type} is not expected in step {instance.step}"
-    return turned_away(event, instance, Verdict.PARKED, reason, now, **kept)
+    def park(self, definition: Declared, takes: Takes) -> None:
+        """Keeps the event; when its patience is over people are told."""
+        until = self._until(definition)
+        if until > self.now:
+            kept = {"wake_at": until, "patience_until": until, "attempt": 0}
+            marks = [self.verdict(Verdict.PARKED, **kept), *self.cleared()]
+        else:
+            marks = self._late(until)
+        marks += self._counted(1)
+        self.put_aside(self.process, [*marks, *self._behind(takes)])
 
+    def _until(self, definition: Declared) -> datetime:
+        return self.event.patience_until or self.now + inbox.patience(definition)
 
-def rest(
-    event: InboxEvent, instance: ProcessInstance, definition: Declared, now: datetime
-) -> None:
-    """Keeps an event whose process stands still, with the patience it has left."""
-    if event.verdict == Verdict.RECEIVED and event.error:  # between two attempts
-        left = {"remaining": timedelta(0), "attempt": event.attempt - 1}
-        undecided = {"error": event.error, "handled_at": None}
-        marks = [verdict(event, Verdict.RECEIVED, now, instance, **left, **undecided)]
-    else:
-        until = event.patience_until or now + inbox.patience(definition)
-        kept = {"patience_until": None, "remaining": until - now, "attempt": 0}
-        marks = [
-            verdict(event, Verdict.PARKED, now, instance, error=event.error, **kept),
-            *_counted(event, instance, 1),
-        ]
-    send(marks)
-    announce_event(event)
+    def _late(self, until: datetime) -> list[Statement]:
+        """Parks the event, whose patience is over; people are told unless they know."""
+        event, kept = self.event, {"patience_until": until, "attempt": 0}
+        about = Incident.objects.open().filter(event=event.pk)
+        if about.filter(kind=Incident.Kind.UNEXPECTED_EVENT).exists():
+            return [self.verdict(Verdict.PARKED, error=event.error, **kept)]
+        reason = f"{event.type} is not expected in step {self.process.step}"
+        return self.turned_away(Verdict.PARKED, reason, **kept)
 
+    def rest(self, definition: Declared) -> None:
+        """Keeps the event, whose process stands still, with the patience it has left."""
+        event = self.event
+        if event.verdict == Verdict.RECEIVED and event.error:  # between two attempts
+            left = {"remaining": timedelta(0), "attempt": event.attempt - 1}
+            undecided = {"error": event.error, "handled_at": None}
+            marks = [self.verdict(Verdict.RECEIVED, **left, **undecided)]
+        else:
+            remaining = self._until(definition) - self.now
+            kept = {"patience_until": None, "remaining": remaining, "attempt": 0}
+            marks = [self.verdict(Verdict.PARKED, error=event.error, **kept)]
+            marks += self._counted(1)
+        send(marks)
+        announce_event(event)
 
-def leave(
-    event: InboxEvent, instance: ProcessInstance, takes: Takes, now: datetime
-) -> list[Statement]:
-    """What follows when an event is settled that was parked and has moved nothing."""
-    return [*_counted(event, instance, 0), *behind(event, instance, takes, now)]
+    def leave(self, takes: Takes, marks: list[Statement]) -> None:
+        """Settles the event, which has moved nothing; it may have been parked before."""
+        marks += self._counted(0)
+        self.put_aside(self.process, [*marks, *self._behind(takes)])
 
+    def turn_away_late(self) -> None:
+        """Shows the event, whose process has ended; another that was parked until then is next."""
+        event, parked = self.event, self.event.verdict == Verdict.PARKED
+        if parked:
+            reason = f"{event.type} was parked until the process had ended"
+        else:
+            reason = f"{event.type} came after the process had ended"
+        marks = self.turned_away(Verdict.UNEXPECTED, reason)
+        if parked:
+            marks += self._counted(0)
+            marks.append(offering.left_over(self.process.pk, 1, self.now))
+        self.put_aside(self.process, marks)
 
-def turn_away_late(event: InboxEvent, instance: ProcessInstance, now: datetime) -> None:
-    """Shows an event whose process has ended; another that was parked until then is next."""
-    if event.verdict == Verdict.PARKED:
-        reason = f"{event.type} was parked until the process had ended"
-    else:
-        reason = f"{event.type} came after the process had ended"
-    marks = turned_away(event, instance, Verdict.UNEXPECTED, reason, now)
-    if event.verdict == Verdict.PARKED:
-        marks += _counted(event, instance, 0)
-        marks.append(offering.left_over(instance.pk, 1, now))
-    put_aside(event, instance, marks, now)
+    def _behind(self, takes: Takes) -> list[Statement]:
+        """Offers the next parked event that the process would take, behind one that has moved nothing."""
+        event, process = self.event, self.process
+        if not offering.is_offered(event):
+            return []
+        rows = InboxEvent.objects.parked().filter(process=process.pk, pk__gt=event.pk)
+        types = offering.awaited(process)
+        if types is not None:
+            rows = rows.filter(type__in=types)
+        found = list(rows.order_by("pk")[:LOOK])
+        taken = next((row for row in found if takes(row)), None)
+        if taken is None and len(found) == LOOK:
+            taken = found[-1]  # from which the look goes on
+        return [offering.one(taken, self.now)] if taken is not None else []
 
-
-def behind(
-    event: InboxEvent, instance: ProcessInstance, takes: Takes, now: datetime
-) -> list[Statement]:
-    """Offers the next parked event that the process would take, behind one that was offered and has moved nothing."""
-    if not offering.is_offered(event):
-        return []
-    rows = InboxEvent.objects.parked().filter(process=instance.pk, pk__gt=event.pk)
-    types = offering.awaited(instance)
-    if types is not None:
-        rows = rows.filter(type__in=types)
-    found = list(rows.order_by("pk")[:LOOK])
-    taken = next((row for row in found if takes(row)), None)
-    if taken is None and len(found) == LOOK:
-        taken = found[-1]  # from which the look goes on
-    return [offering.one(taken, now)] if taken is not None else []
-
-
-def _counted(
-    event: InboxEvent, instance: ProcessInstance, after: int
-) -> list[Statement]:
-    """Counts an event among the parked ones of its process: `after` is 1 if it is parked now, else 0."""
-    change = after - (event.verdict == Verdict.PARKED)
-    if not change:
-        return []
-    instance.parked += change
-    return [instances.update({"parked": instance.parked}, {"id": instance.pk})]
+    def _counted(self, after: int) -> list[Statement]:
+        """Counts the event among the parked ones of its process: `after` is 1 if it is parked now, else 0."""
+        change, process = after - (self.event.verdict == Verdict.PARKED), self.process
+        if not change:
+            return []
+        process.parked += change
+        return [instances.update({"parked": process.parked}, {"id": process.pk})]

@@ -9,9 +9,8 @@ from datetime import datetime, timedelta
 
 from orchestrator.conf import conf
 from orchestrator.engine import inbox
-from orchestrator.engine.change import incidents
 from orchestrator.engine.change.announcements import announce_event
-from orchestrator.engine.events.verdicts import cleared, turned_away, verdict
+from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.storage.batch import Statement, send
 from orchestrator.models import InboxEvent, Incident, Verdict
 
@@ -23,37 +22,28 @@ LONGEST = timedelta(days=1)
 def keep(event: InboxEvent, now: datetime) -> None:
     """Keeps a claimed event until its process starts, tells people after its patience, and gives it up in the end."""
     retention = timedelta(seconds=conf().UNROUTED_SECONDS)
+    handling = EventHandling(event, now)
     if now >= event.received_at + retention:
         reason = f"no process came for {event.type} in {retention}: {address(event)}"
-        send(turned_away(event, None, Verdict.UNEXPECTED, reason, now))
+        send(handling.turned_away(Verdict.UNEXPECTED, reason))
     else:
-        send(_kept(event, event.received_at + retention, now))
+        send(_kept(handling, event.received_at + retention))
     announce_event(event)
 
 
-def _kept(event: InboxEvent, ends: datetime, now: datetime) -> list[Statement]:
+def _kept(handling: EventHandling, ends: datetime) -> list[Statement]:
+    event, now = handling.event, handling.now
     until = event.patience_until or now + inbox.patience(None)
     told = event.verdict == Verdict.UNROUTED and event.error
     moments = [ends, now + _next_look(event, now), *([until] if until > now else [])]
     kept = {"patience_until": until, "wake_at": min(moments), "attempt": 0}
     if until > now:
-        plain = verdict(event, Verdict.UNROUTED, now, None, **kept)
-        return [plain, *cleared(event, None, now)]
+        return [handling.verdict(Verdict.UNROUTED, **kept), *handling.cleared()]
     reason = event.error if told else f"no process takes {event.type}: {address(event)}"
-    kept_so = verdict(event, Verdict.UNROUTED, now, None, error=reason, **kept)
+    kept_so = handling.verdict(Verdict.UNROUTED, error=reason, **kept)
     if told:
         return [kept_so]
-    return [
-        kept_so,
-        incidents.resolved("seen again", now, event_id=event.pk),
-        *incidents.opened(
-            Incident.Kind.UNROUTED_EVENT,
-            reason,
-            now,
-            definition=event.target,
-            event_id=event.pk,
-        ),
-    ]
+    return [kept_so, *handling.told(Incident.Kind.UNROUTED_EVENT, reason)]
 
 
 def _next_look(event: InboxEvent, now: datetime) -> timedelta:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -22,84 +23,71 @@ from orchestrator.models import (
 )
 
 
-def verdict(
-    event: InboxEvent,
-    outcome: Verdict,
-    now: datetime,
-    instance: ProcessInstance | None,
-    **more: Any,
-) -> Statement:
-    """Settles a claimed event, if this worker still holds it."""
-    values: dict[str, Any] = {
-        "verdict": outcome,
-        "handled_at": now,
-        "wake_at": None,
-        "owner": "",
-        "error": "",
-    }
-    if instance is not None:
-        values["process_id"] = instance.pk
-    return events.update(
-        {**values, **more},
-        {
-            "id": event.pk,
-            "owner": event.owner,
-            "attempt": event.attempt,
-            "verdict": event.verdict,
-        },
-    )
+@dataclass(frozen=True)
+class EventHandling:
+    """A claimed event, and with what it is decided.
 
+    Args:
+        event: the event.
+        now: the database's time.
+        instance: the locked process that it has found; None for none.
+    """
 
-def cleared(
-    event: InboxEvent, instance: ProcessInstance | None, now: datetime
-) -> list[Statement]:
-    """Resolves what was wrong with an event before, and lets those go on that waited for it."""
-    if not event.error:
-        return []
-    solved = incidents.resolved("handled", now, event_id=event.pk)
-    return [solved, *followers(event, instance, now)]
+    event: InboxEvent
+    now: datetime
+    instance: ProcessInstance | None = None
 
+    def verdict(self, outcome: Verdict, **more: Any) -> Statement:
+        """Settles the event, if this worker still holds it."""
+        values: dict[str, Any] = {
+            "verdict": outcome,
+            "handled_at": self.now,
+            "wake_at": None,
+            "owner": "",
+            "error": "",
+        }
+        if self.instance is not None:
+            values["process_id"] = self.instance.pk
+        held = {**self.event.fence, "verdict": self.event.verdict}
+        return events.update({**values, **more}, held)
 
-def turned_away(
-    event: InboxEvent,
-    instance: ProcessInstance | None,
-    outcome: Verdict,
-    reason: str,
-    now: datetime,
-    **more: Any,
-) -> list[Statement]:
-    """Shows an event to people: rejected, unexpected, or parked for longer than its patience."""
-    kind = (
-        Incident.Kind.REJECTED_EVENT
-        if outcome == Verdict.REJECTED
-        else Incident.Kind.UNEXPECTED_EVENT
-    )
-    return [
-        verdict(event, outcome, now, instance, error=reason, **more),
-        incidents.resolved("seen again", now, event_id=event.pk),
-        *incidents.opened(
-            kind,
-            reason,
-            now,
-            instance=instance,
-            definition=event.target,
-            event_id=event.pk,
-        ),
-        *followers(event, instance, now),
-    ]
+    def cleared(self) -> list[Statement]:
+        """Resolves what was wrong with the event before, and lets those go on that waited for it."""
+        event, now = self.event, self.now
+        if not event.error:
+            return []
+        solved = incidents.resolved("handled", now, event_id=event.pk)
+        return [solved, *followers(event, self.instance, now)]
 
+    def turned_away(
+        self, outcome: Verdict, reason: str, **more: Any
+    ) -> list[Statement]:
+        """Shows the event to people: rejected, unexpected, or parked for longer than its patience."""
+        rejected = outcome == Verdict.REJECTED
+        kinds = Incident.Kind
+        return [
+            self.verdict(outcome, error=reason, **more),
+            *self.told(
+                kinds.REJECTED_EVENT if rejected else kinds.UNEXPECTED_EVENT, reason
+            ),
+            *followers(self.event, self.instance, self.now),
+        ]
 
-def put_aside(
-    event: InboxEvent, instance: ProcessInstance, marks: list[Statement], now: datetime
-) -> None:
-    """Settles an event that moves nothing; a process that was in trouble over it shows how it stands without it."""
-    troubled = instance.finished_at is None and instance.status in TROUBLED
-    if event.error and troubled:
-        move = ProcessChange(
-            instance, Cause.of(CauseKind.SETTLED, event.pk, instance.revision), now
-        )
-        move.mark(*marks)
-        move.write()
-    else:
-        send(marks)
-    announce_event(event)
+    def told(self, kind: Incident.Kind, reason: str) -> list[Statement]:
+        """Has people told of the event, in the place of what they were told before."""
+        about, definition = {"event_id": self.event.pk}, self.event.target
+        before = incidents.resolved("seen again", self.now, **about)
+        about_it = {"instance": self.instance, "definition": definition, **about}
+        return [before, *incidents.opened(kind, reason, self.now, **about_it)]
+
+    def put_aside(self, process: ProcessInstance, marks: list[Statement]) -> None:
+        """Settles an event that moves nothing; a process that was in trouble over it shows how it stands without it."""
+        troubled = process.finished_at is None and process.status in TROUBLED
+        if self.event.error and troubled:
+            cause = Cause.of(CauseKind.SETTLED, self.event.pk, process.revision)
+            move = ProcessChange(process, cause, self.now)
+            move.mark(*marks)
+            move.write()
+        else:
+            send(marks)
+        announce_event(self.event)
