@@ -71,7 +71,6 @@ MORE_ROOMS = {
     "orchestrator/definition/workflow": 19,  # one a rule or construct
     "orchestrator/engine": 17,
     "orchestrator/engine/change": 25,
-    "orchestrator/engine/claims": 13,
     "orchestrator/engine/operations": 42,  # one an operation
     "orchestrator/engine/storage": 24,
     "orchestrator/models": 22,  # one a table

@@ -24,8 +24,7 @@ from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 
 from orchestrator.engine.pruning_items import prune_items
-from orchestrator.engine.storage.batch import database_now
-from orchestrator.engine.storage.chunks import chunks
+from orchestrator.engine.storage.batch import chunks, database_now
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.models import (
     Checkpoint,

@@ -12,7 +12,7 @@ from uuid6 import uuid7
 
 from orchestrator.engine.storage import group_commit
 from orchestrator.engine.storage.batch import Statement
-from orchestrator.engine.storage.table import Insert
+from orchestrator.engine.storage.row_statements import Insert
 from orchestrator.engine.storage.tables import checkpoints, instances, step_runs
 from orchestrator.models import Checkpoint, Definition, ProcessInstance, StepRun
 

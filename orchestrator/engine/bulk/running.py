@@ -26,8 +26,7 @@ from orchestrator.engine.change.incidents import storable
 from orchestrator.engine.invariants.bulk import NUMBERS
 from orchestrator.engine.operations import OPERATIONS, SELECTIONS, Tried
 from orchestrator.engine.storage.alike import together
-from orchestrator.engine.storage.batch import Statement, database_now, send
-from orchestrator.engine.storage.chunks import chunks
+from orchestrator.engine.storage.batch import Statement, chunks, database_now, send
 from orchestrator.engine.storage.tables import bulk_items, bulk_operations
 from orchestrator.models import BulkItem, BulkOperation, BulkStatus, BulkVerdict
 from orchestrator.models.bulk_operation import GOING_ON

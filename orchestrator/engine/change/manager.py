@@ -7,13 +7,15 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth import get_user_model
+from django.contrib.auth.base_user import AbstractBaseUser
 from uuid6 import uuid7
 
 from orchestrator import registry
 from orchestrator.definition import Command, Decision, Event, ProcessManager
 from orchestrator.definition.codec import decode, encode
 from orchestrator.engine import inbox
-from orchestrator.engine.change import people, secret_values, turns
+from orchestrator.engine.change import secret_values, turns
 from orchestrator.engine.change.application_code import (
     engines,
     kept_waiting,
@@ -159,7 +161,7 @@ class ManagerChange(ProcessChange):
 
     def _assign(self, name: str) -> None:
         """Gives the process to somebody; where nobody has that name any more, others are to look."""
-        person = people.active(name)
+        person = active_person(name)
         if person is None:
             self.escalate(f"there is nobody with the name {name!r} to assign it to")
         else:
@@ -241,3 +243,10 @@ class ManagerChange(ProcessChange):
         super().written()
         for queue in {row.queue for row in self.issued if row.wake_at is not None}:
             ring_after_commit(queue)
+
+
+def active_person(name: str) -> AbstractBaseUser | None:
+    """The active person who signs in with this name, of whatever kind the project's users are; None if nobody does."""
+    model = get_user_model()
+    found = model._default_manager.filter(**{model.USERNAME_FIELD: name}).first()
+    return found if found is not None and found.is_active else None

@@ -16,7 +16,7 @@ from orchestrator.engine.change.undoing import comes_to_its_end, done_visits, un
 from orchestrator.engine.change.visits import visit
 from orchestrator.engine.storage import definitions, idle_limit
 from orchestrator.engine.storage.batch import Batch, Statement, database_now
-from orchestrator.engine.storage.table import Update
+from orchestrator.engine.storage.row_statements import Update
 from orchestrator.engine.storage.tables import instances, step_runs
 from orchestrator.exceptions import InvalidDefinition, InvalidMessage
 from orchestrator.models import (

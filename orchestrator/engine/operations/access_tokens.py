@@ -17,15 +17,21 @@ from orchestrator.access_tokens import (
     new_value,
     tokens_of,
 )
-from orchestrator.engine.operations.audit import ActionRequest, audited
-from orchestrator.engine.operations.base import Given, Operation
+from orchestrator.engine.operations.audit import ActionRequest
+from orchestrator.engine.operations.base import (
+    LONGEST_NAME,
+    Given,
+    LockedOperation,
+    Operation,
+    Press,
+    checked_name,
+)
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.exceptions import OperationRefused
-from orchestrator.models import AccessToken, OperatorAction
+from orchestrator.models import AccessToken
 
-LONGEST = 100
-"""Characters of a name."""
+LONGEST = f"Give the token a name of at most {LONGEST_NAME} characters"
 
 
 class MakeToken(Operation):
@@ -45,10 +51,7 @@ class MakeToken(Operation):
         Given("name", "text", _("Name")),
         Given("days", "number", _("Days until it expires"), lambda instance: 90),
     )
-
-    @property
-    def codename(self) -> str:
-        return "use_accesstoken"
+    permitted_as = "use_accesstoken"
 
     def __call__(
         self, name: str, days: int, *, request: ActionRequest
@@ -66,23 +69,24 @@ class MakeToken(Operation):
         Raises:
             OperationRefused: there are too many, there is one of that name, or the person may not.
         """
-        self._check_request(request)
         made: list[tuple[AccessToken, str]] = []
 
         def carry_out() -> dict[str, Any]:
             self._check_permission(request)
             now = database_now()
             value = new_value()
-            token = _stored(checked(name), days, digest_of(value), request)
+            token = _stored(
+                checked_name(name, LONGEST), days, digest_of(value), request
+            )
             made.append((token, value))
             after = {"token": token.name, "until": token.expires_at.isoformat()}
             return {"at": now, "after": after}
 
-        audited(self.name, request, carry_out, {})
+        self._audited(request, carry_out)
         return made[0] if made else (None, "")
 
 
-class RevokeToken(Operation):
+class RevokeToken(LockedOperation):
     """Ends a token for good: one's own, or with permission anybody's."""
 
     name = "revoke_token"
@@ -92,58 +96,39 @@ class RevokeToken(Operation):
     text = _("Whatever brings this token is refused from now on, for good.")
     icon = "cancelled"
     tone = "danger"
+    named_by = "token_id"
     model = AccessToken
     asks_reason = False
     on_many = True
+    permitted_as = "revoke_accesstoken"
 
-    @property
-    def codename(self) -> str:
-        return "revoke_accesstoken"
+    def _check_somewhere(self, request: ActionRequest) -> None:
+        """Of one's own anybody may."""
 
-    def __call__(self, pk: int, *, request: ActionRequest) -> OperatorAction:
-        """Carries it out.
+    def _locked(
+        self, key: int, request: ActionRequest, *given: Any
+    ) -> tuple[Press, AccessToken]:
+        token = AccessToken.objects.select_for_update().filter(pk=key).first()
+        if token is None or token.owner_id != request.actor.pk:
+            self._check_permission(request)
+        if token is None:
+            raise OperationRefused(f"there is no token {key}")
+        if token.revoked_at is not None:
+            raise OperationRefused("This token is revoked already")
+        return Press(request, None, database_now()), token
 
-        Args:
-            pk: the token.
-            request: who wants it.
+    def _told(self, row: AccessToken) -> dict[str, Any]:
+        return {}
 
-        Raises:
-            OperationRefused: there is no such token of theirs, it is revoked already, or they may not.
-        """
-        self._check_request(request)
-
-        def carry_out() -> dict[str, Any]:
-            token = AccessToken.objects.select_for_update().filter(pk=pk).first()
-            own = token is not None and token.owner_id == request.actor.pk
-            if not own:
-                self._check_permission(request)
-            if token is None:
-                raise OperationRefused(f"there is no token {pk}")
-            if token.revoked_at is not None:
-                raise OperationRefused("This token is revoked already")
-            token.revoked_at = database_now()
-            token.revoked_by = str(request.actor)[:150]
-            token.save(update_fields=["revoked_at", "revoked_by"])
-            after = {"token": token.name, "owner": _name_of(token.owner_id)}
-            return {"at": token.revoked_at, "after": after}
-
-        return audited(self.name, request, carry_out, {}, {"token_id": pk})
+    def _do(self, press: Press, row: AccessToken, *given: Any) -> dict[str, Any]:
+        row.revoked_at = press.now
+        row.revoked_by = str(press.request.actor)[:150]
+        row.save(update_fields=["revoked_at", "revoked_by"])
+        return {"after": {"token": row.name, "owner": _name_of(row.owner_id)}}
 
 
 make_token = register(MakeToken())
 revoke_token = register(RevokeToken())
-
-
-def checked(name: str) -> str:
-    """A name without what no text in the tables can contain.
-
-    Raises:
-        OperationRefused: it is empty or too long.
-    """
-    name = name.replace("\0", "").strip()
-    if not 0 < len(name) <= LONGEST:
-        raise OperationRefused(f"Give the token a name of at most {LONGEST} characters")
-    return name
 
 
 def _stored(name: str, days: int, digest: str, request: ActionRequest) -> AccessToken:

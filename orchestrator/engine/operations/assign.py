@@ -7,10 +7,9 @@ from typing import Any
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.engine.change import people
 from orchestrator.engine.change.change import ProcessChange
+from orchestrator.engine.change.manager import active_person
 from orchestrator.engine.operations.base import Given, Press, ProcessOperation
-from orchestrator.engine.operations.circumstances import ENDED, Circumstances
 from orchestrator.engine.operations.registry import register
 from orchestrator.exceptions import OperationRefused
 
@@ -30,9 +29,6 @@ class AssignProcess(ProcessOperation):
     given = (Given("person", "person", _("To whom")),)
     on_whole = True
 
-    def why_not(self, process: Circumstances) -> str:
-        return ENDED if process.ended else ""
-
     def effect(self, press: Press, person: str) -> dict[str, Any]:
         owner = named(person)
         change = ProcessChange(press.process, press.cause, press.now)
@@ -49,7 +45,7 @@ def named(person: str) -> AbstractBaseUser | None:
     """
     if not person.strip():
         return None
-    found = people.active(person.strip())
+    found = active_person(person.strip())
     if found is None:
         raise OperationRefused(f"there is nobody with the name {person.strip()!r}")
     return found

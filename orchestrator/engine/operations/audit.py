@@ -54,7 +54,7 @@ def audited(
     action: str,
     request: ActionRequest,
     carry_out: Callable[[], dict[str, Any]],
-    target: dict[str, Any],
+    target: Mapping[str, Any],
     named: Mapping[str, Any] = MappingProxyType({}),
     given: Sequence[Any] = (),
 ) -> OperatorAction:
@@ -95,7 +95,7 @@ def audited(
 def _answered(
     action: str,
     request: ActionRequest,
-    target: dict[str, Any],
+    target: Mapping[str, Any],
     named: Mapping[str, Any],
 ) -> OperatorAction | None:
     known = OperatorAction.objects.filter(key=request.key).first()
@@ -134,7 +134,7 @@ def _record_refusal(
     action: str,
     request: ActionRequest,
     refusal: OperationRefused,
-    target: dict[str, Any],
+    target: Mapping[str, Any],
     named: Mapping[str, Any],
 ) -> None:
     # A target that does not exist leaves no trace in the row, only in the refusal's text.
@@ -170,7 +170,7 @@ def _kind_of(refusal: OperationRefused) -> dict[str, str]:
     return {}
 
 
-def _given(target: dict[str, Any], name: str) -> list[Any]:
+def _given(target: Mapping[str, Any], name: str) -> list[Any]:
     return [target[name]] if name in target else []
 
 

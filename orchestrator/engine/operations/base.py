@@ -8,9 +8,11 @@ word in the history.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 from uuid import UUID
 
@@ -22,7 +24,7 @@ from orchestrator.engine.change.application_code import is_applications
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.incidents import named
 from orchestrator.engine.operations.audit import ActionRequest, audited
-from orchestrator.engine.operations.circumstances import Circumstances
+from orchestrator.engine.operations.circumstances import ENDED, Circumstances
 from orchestrator.engine.operations.stale import what_changed
 from orchestrator.engine.storage.tables import events, instances
 from orchestrator.exceptions import (
@@ -44,6 +46,9 @@ from orchestrator.models import (
 from orchestrator.models.inbox_event import PROBLEMS
 
 MAX_REASON = 2000
+
+LONGEST_NAME = 100
+"""Characters of a name that people give to something of theirs."""
 
 Text = str | Promise
 """A text for people, translated when it is shown."""
@@ -98,6 +103,33 @@ class Press:
         return Cause.of(CauseKind.OPERATOR, self.request.key)
 
 
+@contextmanager
+def refusing(note: Callable[[Exception], None]) -> Iterator[None]:
+    """Has what the engine, or the application's code, says against an action be its refusal.
+
+    Args:
+        note: notes with an error of the application's what its text is to be written without.
+
+    Raises:
+        OperationRefused: either has said something.
+    """
+    try:
+        yield
+    except OperationRefused:
+        raise
+    except Exception as error:
+        if is_applications(error):
+            note(error)
+            raise OperationRefused(named(error)) from None
+        if isinstance(error, LeaseLost):
+            raise StaleRevision(
+                "A worker has just moved this process on: look again, and press again if it is still wanted"
+            ) from None
+        if isinstance(error, ProcessionError):
+            raise OperationRefused(str(error)) from None
+        raise
+
+
 @dataclass(frozen=True)
 class Tried:
     """One of many that an action was done to.
@@ -145,11 +177,13 @@ class Operation(ABC):
     """Whether a group can be given its permission for the processes of one definition alone."""
     model: ClassVar[type[Model]]
     """What it is done to."""
+    permitted_as: ClassVar[str] = ""
+    """Its permission's codename, where that is not its own name with that of its model."""
 
     @property
     def codename(self) -> str:
         """Its permission's, within the app."""
-        return f"{self.name}_{self.model._meta.model_name}"
+        return self.permitted_as or f"{self.name}_{self.model._meta.model_name}"
 
     @property
     def permission(self) -> str:
@@ -201,6 +235,18 @@ class Operation(ABC):
         if missing or len(request.reason) > MAX_REASON:
             raise OperationRefused(f"say why, in at most {MAX_REASON} characters")
 
+    def _audited(
+        self,
+        request: ActionRequest,
+        carry_out: Callable[[], dict[str, Any]],
+        target: Mapping[str, Any] = MappingProxyType({}),
+        named: Mapping[str, Any] = MappingProxyType({}),
+        given: Sequence[Any] = (),
+    ) -> OperatorAction:
+        """Carries it out once, with its audit row; the arguments are those of `audited`."""
+        self._check_request(request)
+        return audited(self.name, request, carry_out, target, named, given)
+
     def _check_permission(self, request: ActionRequest, *definitions: str) -> None:
         """Refuses who may not, for one of some definitions; without any: for all that there are.
 
@@ -221,11 +267,58 @@ class Operation(ABC):
             raise PermissionMissing(reason)
 
 
-class ProcessOperation(Operation):
+class LockedOperation(Operation):
+    """An action on one row, which is locked while it is done, in one commit with its audit row."""
+
+    named_by: ClassVar[str]
+    """By which column the audit row names the target, or under which word of its `after`."""
+
+    def __call__(self, key: Any, *given: Any, request: ActionRequest) -> OperatorAction:
+        """Carries it out.
+
+        Args:
+            key: of the row.
+            given: what it is told besides, in the order in which it declares it.
+            request: who wants it, why, and what the page showed.
+
+        Raises:
+            OperationRefused: it cannot be done, the page is stale, or the operator may not.
+        """
+
+        def carry_out() -> dict[str, Any]:
+            self._check_somewhere(request)
+            press, row = self._locked(key, request, *given)
+            before = self._told(row)
+            return {"at": press.now, "before": before, **self._do(press, row, *given)}
+
+        about = {self.named_by: key}
+        target = about if hasattr(OperatorAction, self.named_by) else {}
+        named = {} if target else about
+        return self._audited(request, carry_out, target, named, given)
+
+    @abstractmethod
+    def _locked(self, key: Any, request: ActionRequest, *given: Any) -> Any:
+        """Locks the row to which it can be done; returns the press, and the row.
+
+        Raises:
+            OperationRefused: there is none, the page is stale, it cannot be done, or the operator may not.
+        """
+
+    @abstractmethod
+    def _told(self, row: Any) -> dict[str, Any]:
+        """How the row stands, as the audit row tells it."""
+
+    @abstractmethod
+    def _do(self, press: Press, row: Any, *given: Any) -> dict[str, Any]:
+        """Does it to the locked row; returns the further columns of the audit row."""
+
+
+class ProcessOperation(LockedOperation):
     """An action on one process."""
 
     model = ProcessInstance
     by_definition = True
+    named_by = "instance_id"
     on_step: ClassVar[bool] = False
     """Whether it is done to one of its open visits, whose key comes first among what it is given."""
     on_whole: ClassVar[bool] = False
@@ -235,9 +328,9 @@ class ProcessOperation(Operation):
     with_parents: ClassVar[bool] = False
     """Whether the process that this one is a part of, and so on, are locked too, the outermost first as always."""
 
-    @abstractmethod
     def why_not(self, process: Circumstances) -> str:
         """Why it cannot be done now; "" if it can."""
+        return ENDED if process.ended else ""
 
     @abstractmethod
     def effect(self, press: Press, *given: Any) -> dict[str, Any] | None:
@@ -272,74 +365,39 @@ class ProcessOperation(Operation):
         """Why a user cannot do it now; "" if they can."""
         return self.forbidden(user, process.instance.name) or self.why_not(process)
 
-    def __call__(
-        self, instance_id: UUID, *given: Any, request: ActionRequest
-    ) -> OperatorAction:
-        """Carries it out.
-
-        Args:
-            instance_id: the process.
-            given: what it is told besides, in the order in which it declares it.
-            request: who wants it, why, and what the page showed.
-
-        Raises:
-            OperationRefused: it cannot be done, the page is stale, or the operator may not.
-        """
-        self._check_request(request)
-
-        def carry_out() -> dict[str, Any]:
-            self._check_somewhere(request)
-            if self.with_parents:
-                _lock_parents(instance_id)
-            instance, now = instances.lock(instance_id)
-            if instance is None:
-                raise OperationRefused(f"there is no process {instance_id}")
-            self._check_permission(request, instance.name)
-            self._check(instance, request)
-            before = {**shown(instance), **self.before(instance)}
-            told = self._carried_out(Press(request, instance, now), *given)
-            after = {**shown(instance), **told}
-            return {"instance": instance, "at": now, "before": before, "after": after}
-
-        target = {"instance_id": instance_id}
-        return audited(self.name, request, carry_out, target, given=given)
-
-    def _check(self, instance: ProcessInstance, request: ActionRequest) -> None:
-        """Refuses what is stale or impossible.
-
-        Raises:
-            StaleRevision: the page showed another revision.
-            OperationRefused: it cannot be done now.
-        """
+    def _locked(
+        self, key: UUID, request: ActionRequest, *given: Any
+    ) -> tuple[Press, ProcessInstance]:
+        if self.with_parents:
+            _lock_parents(key)
+        instance, now = instances.lock(key)
+        if instance is None:
+            raise OperationRefused(f"there is no process {key}")
+        self._check_permission(request, instance.name)
         if request.expected_revision not in (None, instance.revision):
             raise StaleRevision(what_changed(instance, request.expected_revision))
         if reason := self.why_not(Circumstances(instance)):
             raise OperationRefused(reason)
+        return Press(request, instance, now), instance
 
-    def _carried_out(self, press: Press, *given: Any) -> dict[str, Any]:
-        """Carries the effect out; what the engine says against it becomes the refusal."""
-        try:
-            return self.effect(press, *given) or {}
-        except OperationRefused:
-            raise
-        except Exception as error:
-            if is_applications(error):
-                secret_values.note_of_process(error, press.process, *given)
-                raise OperationRefused(named(error)) from None
-            if isinstance(error, LeaseLost):
-                raise StaleRevision(
-                    "A worker has just moved this process on: look again, and press again if it is still wanted"
-                ) from None
-            if isinstance(error, ProcessionError):
-                raise OperationRefused(str(error)) from None
-            raise
+    def _told(self, row: ProcessInstance) -> dict[str, Any]:
+        return {**shown(row), **self.before(row)}
+
+    def _do(self, press: Press, row: ProcessInstance, *given: Any) -> dict[str, Any]:
+        def note(error: Exception) -> None:
+            secret_values.note_of_process(error, row, *given)
+
+        with refusing(note):
+            told = self.effect(press, *given) or {}
+        return {"instance": row, "after": {**shown(row), **told}}
 
 
-class EventOperation(Operation):
+class EventOperation(LockedOperation):
     """An action on an event that nothing has taken."""
 
     model = InboxEvent
     by_definition = True
+    named_by = "event_id"
 
     @abstractmethod
     def effect(self, press: Press, event: InboxEvent, *given: Any) -> None:
@@ -382,50 +440,38 @@ class EventOperation(Operation):
             return ""
         return f"{event.type} was settled meanwhile: {event.verdict!s}"
 
-    def __call__(
-        self, event_pk: int, *given: Any, request: ActionRequest
-    ) -> OperatorAction:
-        """Carries it out.
+    def _locked(
+        self, key: int, request: ActionRequest, *given: Any
+    ) -> tuple[Press, InboxEvent]:
+        rows = InboxEvent.objects.filter(pk=key)
+        process_id = rows.values_list("process_id", flat=True).first()
+        ids = {*self.concerned(*given), *([process_id] if process_id else [])}
+        locked = {pk: instances.lock(pk)[0] for pk in sorted(ids)}
+        event, now = events.lock(key)
+        if event is None:
+            raise OperationRefused(f"there is no event {key}")
+        if event.process_id != process_id:
+            raise StaleRevision(f"{event.type} has found its process just now")
+        others = [one for one in locked.values() if one is not None]
+        if reason := self._forbidden_to(request.actor, event, *others):
+            raise PermissionMissing(reason)
+        if reason := self.why_not(event):
+            raise StaleRevision(reason)
+        instance = locked[process_id] if process_id else None
+        return Press(request, instance, now), event
 
-        Args:
-            event_pk: the event.
-            given: what it is told besides, in the order in which it declares it.
-            request: who wants it, and why.
+    def _told(self, row: InboxEvent) -> dict[str, Any]:
+        process = {"process": str(row.process_id)} if row.process_id else {}
+        return {"verdict": str(row.verdict), **process}
 
-        Raises:
-            OperationRefused: the event was settled meanwhile, or the operator may not.
-        """
-        self._check_request(request)
-
-        def carry_out() -> dict[str, Any]:
-            self._check_somewhere(request)
-            rows = InboxEvent.objects.filter(pk=event_pk)
-            process_id = rows.values_list("process_id", flat=True).first()
-            ids = {*self.concerned(*given), *([process_id] if process_id else [])}
-            locked = {pk: instances.lock(pk)[0] for pk in sorted(ids)}
-            instance = locked[process_id] if process_id else None
-            event, now = events.lock(event_pk)
-            if event is None:
-                raise OperationRefused(f"there is no event {event_pk}")
-            if event.process_id != process_id:
-                raise StaleRevision(f"{event.type} has found its process just now")
-            others = [one for one in locked.values() if one is not None]
-            if reason := self._forbidden_to(request.actor, event, *others):
-                raise PermissionMissing(reason)
-            if reason := self.why_not(event):
-                raise StaleRevision(reason)
-            before = _shown_event(event)
-            self.effect(Press(request, instance, now), event, *given)
-            settled = rows.get()
-            about = {
-                "event": settled,
-                "instance": locked.get(settled.process_id),
-                "at": now,
-            }
-            return {**about, "before": before, "after": _shown_event(settled)}
-
-        target = {"event_id": event_pk}
-        return audited(self.name, request, carry_out, target, given=given)
+    def _do(self, press: Press, row: InboxEvent, *given: Any) -> dict[str, Any]:
+        self.effect(press, row, *given)
+        settled, instance = InboxEvent.objects.get(pk=row.pk), press.instance
+        if settled.process_id != row.process_id:
+            found = ProcessInstance.objects.filter(pk__in=[settled.process_id])
+            instance = found.first()
+        after = self._told(settled)
+        return {"event": settled, "instance": instance, "after": after}
 
 
 def _lock_parents(instance_id: UUID) -> None:
@@ -440,11 +486,6 @@ def _lock_parents(instance_id: UUID) -> None:
         instances.lock(parent)
 
 
-def _shown_event(event: InboxEvent) -> dict[str, Any]:
-    process = {"process": str(event.process_id)} if event.process_id else {}
-    return {"verdict": str(event.verdict), **process}
-
-
 def shown(instance: ProcessInstance) -> dict[str, Any]:
     """How a process stands, as audit rows tell it."""
     return {
@@ -453,3 +494,19 @@ def shown(instance: ProcessInstance) -> dict[str, Any]:
         "revision": instance.revision,
         "escalation_level": instance.escalation_level,
     }
+
+
+def checked_name(name: str, refusal: str) -> str:
+    """A name without what no text in the tables can contain.
+
+    Args:
+        name: as it was given.
+        refusal: what is said where it is empty or longer than LONGEST_NAME.
+
+    Raises:
+        OperationRefused: it is.
+    """
+    name = name.replace("\0", "").strip()
+    if not 0 < len(name) <= LONGEST_NAME:
+        raise OperationRefused(refusal)
+    return name

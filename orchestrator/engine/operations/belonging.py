@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import Model
 
+from orchestrator.engine.storage.batch import chunks
 from orchestrator.models import InboxEvent, ProcessInstance
 
 AT_ONCE = 1_000
@@ -23,9 +24,7 @@ def definitions_of_each(
         keys: which of them.
     """
     found: dict[Any, str] = {}
-    wanted = list(keys)
-    for first in range(0, len(wanted), AT_ONCE):
-        some = wanted[first : first + AT_ONCE]
+    for some in chunks(list(keys), AT_ONCE):
         if model is InboxEvent:
             events = InboxEvent.objects.filter(pk__in=some)
             rows = events.values_list("pk", "process__name", "target")

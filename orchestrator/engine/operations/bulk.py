@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.announcements import announce_bulk
 from orchestrator.engine.change.incidents import storable
-from orchestrator.engine.operations.audit import ActionRequest, audited
+from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import Operation
 from orchestrator.engine.operations.belonging import definitions_of_each
 from orchestrator.engine.operations.bulk_controls import BulkControl, wake
@@ -140,8 +140,6 @@ def _created(
     request: ActionRequest,
     before: BulkOperation | None = None,
 ) -> BulkOperation:
-    control._check_request(request)
-
     def carry_out() -> dict[str, Any]:
         control._check_somewhere(request)
         if before is not None:
@@ -161,7 +159,7 @@ def _created(
         return {"bulk_id": operation.pk, "at": now, "after": after}
 
     named = {"about": dict(wanted.about)} if before is not None else {}
-    audited(control.name, request, carry_out, {}, named)
+    control._audited(request, carry_out, named=named)
     return BulkOperation.objects.get(key=request.key)
 
 

@@ -13,8 +13,8 @@ from uuid import UUID
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.announcements import announce_bulk
-from orchestrator.engine.operations.audit import ActionRequest, audited
-from orchestrator.engine.operations.base import Operation
+from orchestrator.engine.operations.audit import ActionRequest
+from orchestrator.engine.operations.base import LockedOperation, Operation, Press
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.tables import bulk_operations
 from orchestrator.exceptions import (
@@ -22,7 +22,7 @@ from orchestrator.exceptions import (
     PermissionMissing,
     StaleRevision,
 )
-from orchestrator.models import BulkOperation, BulkStatus, OperatorAction
+from orchestrator.models import BulkOperation, BulkStatus
 from orchestrator.models.bulk_operation import GOING_ON, HALTED
 from orchestrator.queue import ring_after_commit
 
@@ -33,10 +33,7 @@ class BulkControl(Operation):
     model = BulkOperation
     may = _("Can act on many at once")
     by_definition = True
-
-    @property
-    def codename(self) -> str:
-        return "run_bulkoperation"
+    permitted_as = "run_bulkoperation"
 
     def forbidden_on(self, user: Any, operation: BulkOperation) -> str:
         """Why a user may not do it to an operation that there is: it takes all definitions that this one may be on."""
@@ -46,9 +43,10 @@ class BulkControl(Operation):
         return ""
 
 
-class ExistingBulkControl(BulkControl):
+class ExistingBulkControl(BulkControl, LockedOperation):
     """What is done with one that there is."""
 
+    named_by = "bulk_id"
     statuses: ClassVar[tuple[BulkStatus, ...]]
     """In which it can be done."""
 
@@ -65,38 +63,31 @@ class ExistingBulkControl(BulkControl):
         """Why a user cannot do it now; "" if they can."""
         return self.forbidden_on(user, operation) or self.why_not(operation)
 
-    def __call__(self, pk: UUID, *, request: ActionRequest) -> OperatorAction:
-        """Carries it out.
+    def _locked(
+        self, key: UUID, request: ActionRequest, *given: Any
+    ) -> tuple[Press, BulkOperation]:
+        operation, now = bulk_operations.lock(key)
+        if operation is None:
+            raise OperationRefused(f"there is no bulk operation {key}")
+        if reason := self.forbidden_on(request.actor, operation):
+            raise PermissionMissing(reason)
+        if reason := self.why_not(operation):
+            raise StaleRevision(reason)
+        return Press(request, None, now), operation
 
-        Raises:
-            OperationRefused: it cannot be done, the page is stale, or the operator may not.
-        """
-        self._check_request(request)
+    def _told(self, row: BulkOperation) -> dict[str, Any]:
+        return {"status": str(row.status)}
 
-        def carry_out() -> dict[str, Any]:
-            self._check_somewhere(request)
-            operation, now = bulk_operations.lock(pk)
-            if operation is None:
-                raise OperationRefused(f"there is no bulk operation {pk}")
-            if reason := self.forbidden_on(request.actor, operation):
-                raise PermissionMissing(reason)
-            if reason := self.why_not(operation):
-                raise StaleRevision(reason)
-            before = {"status": str(operation.status)}
-            self.effect(operation, now, request)
-            operation.revision += 1
-            operation.changed_at = now
-            operation.save()
-            announce_bulk(operation)
-            after = {"status": str(operation.status)}
-            return {"bulk_id": pk, "at": now, "before": before, "after": after}
-
-        return audited(self.name, request, carry_out, {"bulk_id": pk})
+    def _do(self, press: Press, row: BulkOperation, *given: Any) -> dict[str, Any]:
+        self.effect(press, row)
+        row.revision += 1
+        row.changed_at = press.now
+        row.save()
+        announce_bulk(row)
+        return {"bulk_id": row.pk, "after": self._told(row)}
 
     @abstractmethod
-    def effect(
-        self, operation: BulkOperation, now: datetime, request: ActionRequest
-    ) -> None:
+    def effect(self, press: Press, operation: BulkOperation) -> None:
         """Does it to a locked operation, which is saved then."""
 
 
@@ -111,11 +102,9 @@ class PauseBulk(ExistingBulkControl):
     asks_reason = False
     statuses = GOING_ON
 
-    def effect(
-        self, operation: BulkOperation, now: datetime, request: ActionRequest
-    ) -> None:
+    def effect(self, press: Press, operation: BulkOperation) -> None:
         operation.status = BulkStatus.PAUSED
-        operation.detail = f"paused by {str(request.actor)[:150]}"
+        operation.detail = f"paused by {str(press.request.actor)[:150]}"
 
 
 class ResumeBulk(ExistingBulkControl):
@@ -130,16 +119,14 @@ class ResumeBulk(ExistingBulkControl):
     asks_reason = False
     statuses = HALTED
 
-    def effect(
-        self, operation: BulkOperation, now: datetime, request: ActionRequest
-    ) -> None:
+    def effect(self, press: Press, operation: BulkOperation) -> None:
         gathered = operation.frozen_at is not None
         operation.status = BulkStatus.RUNNING if gathered else BulkStatus.GATHERING
         operation.detail = ""
         operation.done_before = operation.done
         operation.failed_before = operation.failed
         operation.paced_at = None
-        wake(operation, now)
+        wake(operation, press.now)
 
 
 class CancelBulk(ExistingBulkControl):
@@ -156,12 +143,10 @@ class CancelBulk(ExistingBulkControl):
     asks_reason = False
     statuses = (*GOING_ON, *HALTED)
 
-    def effect(
-        self, operation: BulkOperation, now: datetime, request: ActionRequest
-    ) -> None:
+    def effect(self, press: Press, operation: BulkOperation) -> None:
         operation.status = BulkStatus.CANCELLED
-        operation.detail = f"cancelled by {str(request.actor)[:150]}"
-        operation.finished_at = now if not operation.tried else None
+        operation.detail = f"cancelled by {str(press.request.actor)[:150]}"
+        operation.finished_at = press.now if not operation.tried else None
         if not operation.tried and not operation.owner:
             operation.wake_at = None
 

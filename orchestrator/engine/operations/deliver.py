@@ -7,11 +7,12 @@ from uuid import UUID
 
 from django.utils.translation import gettext_lazy as _
 
+from orchestrator.engine import inbox
 from orchestrator.engine.operations.base import EventOperation, Given, Press
 from orchestrator.engine.operations.event import check_takes, settle
 from orchestrator.engine.operations.registry import register
 from orchestrator.exceptions import OperationRefused
-from orchestrator.models import InboxEvent, ProcessInstance, Verdict
+from orchestrator.models import InboxEvent, ProcessInstance
 from orchestrator.queue import ring_after_commit
 
 
@@ -37,18 +38,8 @@ class DeliverEvent(EventOperation):
         if process is None:
             raise OperationRefused(f"there is no process {given[0]}")
         check_takes(process, event.type, press.request.expected_revision)
-        values = {
-            "process_id": process.pk,
-            "starts": False,
-            "verdict": Verdict.RECEIVED,
-            "wake_at": press.now,
-            "attempt": 0,
-            "owner": "",
-            "error": "",
-            "handled_at": None,
-            "patience_until": None,
-            "remaining": None,
-        }
+        address = {"process_id": process.pk, "starts": False}
+        values = {**inbox.offered(press.now), **address, "error": ""}
         settle(press, event, values, "delivered to a process by an operator")
         ring_after_commit(event.queue)
 

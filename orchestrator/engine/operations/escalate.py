@@ -6,7 +6,6 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.operations.base import Press, ProcessOperation
-from orchestrator.engine.operations.circumstances import ENDED, Circumstances
 from orchestrator.engine.operations.registry import register
 
 
@@ -25,9 +24,6 @@ class EscalateProcess(ProcessOperation):
     in_bulk = True
     rank = 80
     on_whole = True
-
-    def why_not(self, process: Circumstances) -> str:
-        return ENDED if process.ended else ""
 
     def effect(self, press: Press) -> None:
         change = ProcessChange(press.process, press.cause, press.now)

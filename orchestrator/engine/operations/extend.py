@@ -9,7 +9,6 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.operations.base import Given, Press, ProcessOperation
-from orchestrator.engine.operations.circumstances import ENDED, Circumstances
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.operations.visit import open_run
 from orchestrator.engine.storage.tables import step_runs
@@ -37,9 +36,6 @@ class ExtendDeadline(ProcessOperation):
     given = (Given("minutes", "number", _("Minutes more"), lambda instance: 60),)
     on_step = True
     rank = 60
-
-    def why_not(self, process: Circumstances) -> str:
-        return ENDED if process.ended else ""
 
     def effect(self, press: Press, step_run_pk: int, minutes: int) -> dict[str, Any]:
         run = open_run(press.process, step_run_pk)

@@ -15,37 +15,31 @@ from django.utils.translation import gettext_lazy as _
 from orchestrator.engine.change.announcements import announce_failures
 from orchestrator.engine.change.incidents import storable
 from orchestrator.engine.operations.assign import named
-from orchestrator.engine.operations.audit import ActionRequest, audited
-from orchestrator.engine.operations.base import Given, Operation
+from orchestrator.engine.operations.audit import ActionRequest
+from orchestrator.engine.operations.base import Given, LockedOperation, Press
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.exceptions import OperationRefused, StaleRevision
 from orchestrator.grants import definition_of
-from orchestrator.models import FailureMark, Incident, OperatorAction
+from orchestrator.models import FailureMark, Incident
 
 MOST_HANDLED = 100
 """Groups that may be marked as handled at once: each is looked for by every page that counts failures."""
 
 
-class FailuresOperation(Operation):
+class FailuresOperation(LockedOperation):
     """An action on all failures of one cause, as a group; they are of one definition, or all of none."""
 
     model = Incident
     by_definition = True
+    named_by = "cause"
 
-    @abstractmethod
     def why_not(self, mark: FailureMark) -> str:
         """Why it cannot be done now to a group with this mark; "" if it can."""
+        return ""
 
     @abstractmethod
-    def effect(
-        self,
-        mark: FailureMark,
-        newest: Incident,
-        now: datetime,
-        request: ActionRequest,
-        *given: Any,
-    ) -> None:
+    def effect(self, press: Press, mark: FailureMark, *given: Any) -> None:
         """Changes a locked mark, which is saved then.
 
         Raises:
@@ -56,45 +50,38 @@ class FailuresOperation(Operation):
         """Why a user cannot do it now to a group of a definition's failures; "" if they can."""
         return self.forbidden(user, definition) or self.why_not(mark)
 
-    def __call__(
-        self, cause: str, *given: Any, request: ActionRequest
-    ) -> OperatorAction:
-        """Carries it out.
+    def _locked(
+        self, key: str, request: ActionRequest, *given: Any
+    ) -> tuple[Press, FailureMark]:
+        now = database_now()
+        mark, newest = _mark_of(key, now), newest_open(key)
+        if newest is not None:
+            self._check_permission(request, definition_of(newest))
+        if request.expected_revision not in (None, mark.revision):
+            raise StaleRevision(
+                "Somebody has marked or assigned these failures meanwhile: look again"
+            )
+        if newest is None:
+            raise OperationRefused("None of this cause is open any more")
+        if reason := self.why_not(mark):
+            raise OperationRefused(reason)
+        return Press(request, newest.instance, now), mark
 
-        Args:
-            cause: the fingerprint of the failures.
-            given: what it is told besides, in the order in which it declares it.
-            request: who wants it, why, and the revision of the mark that the page showed.
+    def _told(self, row: FailureMark) -> dict[str, Any]:
+        return {
+            "cause": row.fingerprint,
+            "handled": row.handled_at is not None,
+            "until": row.until.isoformat() if row.until else None,
+            "owner": row.owner.get_username() if row.owner else "",
+        }
 
-        Raises:
-            OperationRefused: it cannot be done, the page is stale, or the operator may not.
-        """
-        self._check_request(request)
-
-        def carry_out() -> dict[str, Any]:
-            self._check_somewhere(request)
-            now = database_now()
-            mark = _locked(cause, now)
-            newest = newest_open(cause)
-            if newest is not None:
-                self._check_permission(request, definition_of(newest))
-            if request.expected_revision not in (None, mark.revision):
-                raise StaleRevision(
-                    "Somebody has marked or assigned these failures meanwhile: look again"
-                )
-            if newest is None:
-                raise OperationRefused("None of this cause is open any more")
-            if reason := self.why_not(mark):
-                raise OperationRefused(reason)
-            before = _told(mark)
-            self.effect(mark, newest, now, request, *given)
-            mark.revision += 1
-            mark.changed_at = now
-            mark.save()
-            announce_failures(newest.instance.name if newest.instance else "")
-            return {"at": now, "before": before, "after": _told(mark)}
-
-        return audited(self.name, request, carry_out, {}, {"cause": cause}, given)
+    def _do(self, press: Press, row: FailureMark, *given: Any) -> dict[str, Any]:
+        self.effect(press, row, *given)
+        row.revision += 1
+        row.changed_at = press.now
+        row.save()
+        announce_failures(press.instance.name if press.instance else "")
+        return {"after": self._told(row)}
 
 
 class MarkHandled(FailuresOperation):
@@ -114,19 +101,10 @@ class MarkHandled(FailuresOperation):
         Given("days", "days", _("For how many days; empty: until one more fails")),
     )
 
-    def why_not(self, mark: FailureMark) -> str:
-        return ""
-
-    def effect(
-        self,
-        mark: FailureMark,
-        newest: Incident,
-        now: datetime,
-        request: ActionRequest,
-        *given: Any,
-    ) -> None:
+    def effect(self, press: Press, mark: FailureMark, *given: Any) -> None:
         seen, days = given
-        if newest.pk != seen:
+        newest = newest_open(mark.fingerprint)
+        if newest is None or newest.pk != seen:
             raise StaleRevision(
                 "Another one has failed of this cause since the page was loaded: look at it first"
             )
@@ -136,10 +114,10 @@ class MarkHandled(FailuresOperation):
             raise OperationRefused(
                 f"{MOST_HANDLED} groups are marked as handled: retry or cancel what is behind some of them first"
             )
-        mark.handled_at, mark.last = now, newest.pk
-        mark.handled_by = str(request.actor)[:150]
-        mark.note = storable(request.reason)
-        mark.until = now + timedelta(days=days) if days else None
+        mark.handled_at, mark.last = press.now, newest.pk
+        mark.handled_by = str(press.request.actor)[:150]
+        mark.note = storable(press.request.reason)
+        mark.until = press.now + timedelta(days=days) if days else None
 
 
 class UnmarkHandled(FailuresOperation):
@@ -151,22 +129,12 @@ class UnmarkHandled(FailuresOperation):
     may = _("Can take failures back that were marked as handled")
     text = _("Takes this group back into the list, and among what needs a person.")
     icon = "failed"
-
-    @property
-    def codename(self) -> str:
-        return mark_handled.codename
+    permitted_as = f"{MarkHandled.name}_incident"
 
     def why_not(self, mark: FailureMark) -> str:
         return "" if mark.handled_at is not None else "It is not marked as handled"
 
-    def effect(
-        self,
-        mark: FailureMark,
-        newest: Incident,
-        now: datetime,
-        request: ActionRequest,
-        *given: Any,
-    ) -> None:
+    def effect(self, press: Press, mark: FailureMark, *given: Any) -> None:
         mark.handled_at = mark.until = mark.last = None
         mark.handled_by = mark.note = ""
 
@@ -183,17 +151,7 @@ class AssignFailures(FailuresOperation):
     asks_reason = False
     given = (Given("person", "person", _("To whom")),)
 
-    def why_not(self, mark: FailureMark) -> str:
-        return ""
-
-    def effect(
-        self,
-        mark: FailureMark,
-        newest: Incident,
-        now: datetime,
-        request: ActionRequest,
-        *given: Any,
-    ) -> None:
+    def effect(self, press: Press, mark: FailureMark, *given: Any) -> None:
         [person] = given
         owner: Any = named(person)
         mark.owner = owner
@@ -212,20 +170,10 @@ def newest_open(cause: str) -> Incident | None:
     return newest.defer("detail", "instance__data").first()
 
 
-def _locked(cause: str, now: datetime) -> FailureMark:
+def _mark_of(cause: str, now: datetime) -> FailureMark:
     """The mark of a cause, made if there is none, locked until the transaction ends."""
     FailureMark.objects.bulk_create(
         [FailureMark(fingerprint=cause, changed_at=now)], ignore_conflicts=True
     )
     found: FailureMark = FailureMark.objects.select_for_update().get(pk=cause)
     return found
-
-
-def _told(mark: FailureMark) -> dict[str, Any]:
-    """How a mark stands, as audit rows tell it."""
-    return {
-        "cause": mark.fingerprint,
-        "handled": mark.handled_at is not None,
-        "until": mark.until.isoformat() if mark.until else None,
-        "owner": mark.owner.get_username() if mark.owner else "",
-    }

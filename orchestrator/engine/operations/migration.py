@@ -8,16 +8,14 @@ from typing import Any
 from django.db import transaction
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.incidents import named
 from orchestrator.engine.operations.base import Given, Press, ProcessOperation
 from orchestrator.engine.operations.circumstances import ENDED, UNDOING, Circumstances
 from orchestrator.engine.operations.migrating import manager, plan, workflow
 from orchestrator.engine.operations.migrating.plan import WantedMigration
 from orchestrator.engine.operations.registry import register
+from orchestrator.engine.operations.repairing.plan import asked_of_code
 from orchestrator.engine.storage import definitions, idle_limit
 from orchestrator.engine.storage.switches import MIGRATE
-from orchestrator.exceptions import OperationRefused, ProcessionError
 from orchestrator.models import Definition, ProcessInstance
 
 Moves = list[tuple[str, str]]
@@ -84,15 +82,9 @@ def plan_migration(instance: ProcessInstance, version: Any, steps: Any) -> Moves
         NotCarried: it cannot go over, with the reason.
         UnknownDefinition: the running code does not have that version.
     """
-    try:
-        with transaction.atomic():
-            moves, _ = _planned(instance, plan.read(version, steps))
-            transaction.set_rollback(True)
-    except ProcessionError:
-        raise
-    except Exception as error:  # noqa: BLE001  # the application's code may raise anything
-        secret_values.note_of_process(error, instance)
-        raise OperationRefused(named(error)) from None
+    with asked_of_code(instance), transaction.atomic():
+        moves, _ = _planned(instance, plan.read(version, steps))
+        transaction.set_rollback(True)
     return moves
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
+from orchestrator.engine import inbox
 from orchestrator.engine.operations import outcomes
 from orchestrator.engine.operations.base import EventOperation, Press, Tried
 from orchestrator.engine.operations.event import settle
 from orchestrator.engine.operations.registry import register
-from orchestrator.models import InboxEvent, Verdict
+from orchestrator.models import InboxEvent
 from orchestrator.queue import ring_after_commit
 
 
@@ -30,15 +31,7 @@ class RedeliverEvent(EventOperation):
         return outcomes.of_deliveries(tried)
 
     def effect(self, press: Press, event: InboxEvent, *given: Any) -> None:
-        values = {
-            "verdict": Verdict.RECEIVED,
-            "wake_at": press.now,
-            "attempt": 0,
-            "owner": "",
-            "handled_at": None,
-            "patience_until": None,
-            "remaining": None,
-        }
+        values = inbox.offered(press.now)
         settle(press, event, values, "redelivered by an operator")
         ring_after_commit(event.queue)
 

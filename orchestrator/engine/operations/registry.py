@@ -37,20 +37,16 @@ def register(operation: AnyOperation) -> AnyOperation:
 
 def on_processes() -> dict[str, ProcessOperation]:
     """The actions on processes, by name."""
-    return {
-        name: operation
-        for name, operation in OPERATIONS.items()
-        if isinstance(operation, ProcessOperation)
-    }
+    return _of(ProcessOperation)
 
 
 def on_events() -> dict[str, EventOperation]:
     """The actions on events, by name."""
-    return {
-        name: operation
-        for name, operation in OPERATIONS.items()
-        if isinstance(operation, EventOperation)
-    }
+    return _of(EventOperation)
+
+
+def _of(kind: type[AnyOperation]) -> dict[str, AnyOperation]:
+    return {name: one for name, one in OPERATIONS.items() if isinstance(one, kind)}
 
 
 def refusals(

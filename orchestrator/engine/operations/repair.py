@@ -33,7 +33,28 @@ BY_ANOTHER = "a repair of it is applied by a second person: propose it"
 GONE = "this repair is not there any more: it was applied, declined or changed"
 
 
-class RepairProcess(ProcessOperation):
+class RepairOperation(ProcessOperation):
+    """What is done with a repair of a process."""
+
+    on_own_page = True
+
+    def why_not(self, process: Circumstances) -> str:
+        if process.ended:
+            return process.not_open if process.workflow else ENDED
+        return UNDOING if process.undoing else ""
+
+
+class AppliedRepair(RepairOperation):
+    """What applies a repair."""
+
+    icon = "handled"
+    with_parents = True
+
+    def before(self, instance: ProcessInstance) -> dict[str, Any]:
+        return {} if definitions.is_workflow(instance) else {"data": instance.data}
+
+
+class RepairProcess(AppliedRepair):
     """Applies staged edits to a process: all of them, or none with the reason why.
 
     A process that has moved since they were staged is not touched: whoever staged them looks again.
@@ -46,16 +67,7 @@ class RepairProcess(ProcessOperation):
     text = _(
         "Applies all staged edits in one commit, or none of them. Nothing that was done outside is taken back."
     )
-    icon = "handled"
     given = (Given("edits", "json"),)
-    with_parents = True
-    on_own_page = True
-
-    def why_not(self, process: Circumstances) -> str:
-        return why_no_repair(process)
-
-    def before(self, instance: ProcessInstance) -> dict[str, Any]:
-        return data_of(instance)
 
     def effect(self, press: Press, edits_json: Any) -> dict[str, Any]:
         if definitions.definition_of(press.process).repair_needs_approval:
@@ -68,7 +80,7 @@ class RepairProcess(ProcessOperation):
 repair = register(RepairProcess())
 
 
-class ProposeRepair(ProcessOperation):
+class ProposeRepair(RepairOperation):
     """Has another person look at staged edits, and apply or decline them; the process goes on meanwhile."""
 
     name = "propose_repair"
@@ -77,10 +89,6 @@ class ProposeRepair(ProcessOperation):
     may = _("Can propose a repair of a process")
     text = _("Another person, who may do that, applies or declines it.")
     given = (Given("edits", "json"),)
-    on_own_page = True
-
-    def why_not(self, process: Circumstances) -> str:
-        return why_no_repair(process)
 
     def effect(self, press: Press, edits_json: Any) -> dict[str, Any]:
         wanted = edits.read(edits_json)
@@ -94,7 +102,7 @@ class ProposeRepair(ProcessOperation):
 propose_repair = register(ProposeRepair())
 
 
-class ApproveRepair(ProcessOperation):
+class ApproveRepair(AppliedRepair):
     """Applies what another person has proposed, if the process is still as that person saw it."""
 
     name = "approve_repair"
@@ -102,16 +110,7 @@ class ApproveRepair(ProcessOperation):
     done = _("Repaired.")
     may = _("Can apply a repair that another person has proposed")
     text = RepairProcess.text
-    icon = "handled"
     given = (Given("repair", "text"),)
-    with_parents = True
-    on_own_page = True
-
-    def why_not(self, process: Circumstances) -> str:
-        return why_no_repair(process)
-
-    def before(self, instance: ProcessInstance) -> dict[str, Any]:
-        return data_of(instance)
 
     def effect(self, press: Press, repair_id: str) -> dict[str, Any]:
         row = drafts.proposal(press.process, repair_id)
@@ -129,7 +128,7 @@ class ApproveRepair(ProcessOperation):
 approve_repair = register(ApproveRepair())
 
 
-class DeclineRepair(ProcessOperation):
+class DeclineRepair(RepairOperation):
     """Takes a proposal back, or declines that of another person; nothing is done to the process."""
 
     name = "decline_repair"
@@ -153,18 +152,6 @@ class DeclineRepair(ProcessOperation):
 
 
 decline_repair = register(DeclineRepair())
-
-
-def why_no_repair(process: Circumstances) -> str:
-    """Why a process cannot be repaired now; "" if it can."""
-    if process.ended:
-        return process.not_open if process.workflow else ENDED
-    return UNDOING if process.undoing else ""
-
-
-def data_of(instance: ProcessInstance) -> dict[str, Any]:
-    """What audit rows tell of a process that is about to be repaired, beside how it stands."""
-    return {} if definitions.is_workflow(instance) else {"data": instance.data}
 
 
 def applied(press: Press, wanted: list[Edit]) -> dict[str, Any]:

@@ -30,7 +30,6 @@ from orchestrator.engine.storage.tables import events
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (
     InboxEvent,
-    Incident,
     OperatorAction,
     ProcessInstance,
     StepKind,
@@ -135,9 +134,8 @@ def _supersede(change: WorkflowChange, known: Known, revision: int) -> None:
     for run in known.later:
         if run.finished_at is None and run.error:
             change.mark(incidents.resolved(BY, change.now, step_run_id=run.pk))
-    for kind in (Incident.Kind.STEP_FAILED, Incident.Kind.CORRUPTED_DATA):
-        about = {"kind": kind, "instance_id": change.instance.pk}
-        change.mark(incidents.resolved(BY, change.now, **about))
+    pk, kinds = change.instance.pk, incidents.OF_STEPS
+    change.mark(*incidents.all_resolved(BY, change.now, pk, *kinds))
 
 
 def _leave_children(change: WorkflowChange, known: Known) -> None:
@@ -203,16 +201,9 @@ def _spread(change: WorkflowChange, head: StepRun, known: Known) -> None:
     each = change.plan[head.node].each
     items, kept = known.items(head.node, head.visit)
     done = sum(run.status != StepStatus.FAILED for run in kept)
-    head.status, head.wake_at, head.expected = (
-        StepStatus.WAITING,
-        None,
-        len(items) + len(kept),
-    )
-    head.progress = {
-        "done": done,
-        "failed": len(kept) - done,
-        "total": len(items) + len(kept),
-    }
+    total = len(items) + len(kept)
+    head.status, head.wake_at, head.expected = StepStatus.WAITING, None, total
+    head.progress = {"done": done, "failed": len(kept) - done, "total": total}
     change.add(head)
     window = (each.window if each is not None else None) or len(items)
     for place, before in enumerate(sorted(items, key=_has_to_begin)):

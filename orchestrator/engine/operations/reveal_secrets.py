@@ -9,8 +9,8 @@ from uuid import UUID
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator import secret_names
-from orchestrator.engine.operations.audit import ActionRequest, audited
-from orchestrator.engine.operations.base import Operation
+from orchestrator.engine.operations.audit import ActionRequest
+from orchestrator.engine.operations.base import LockedOperation, Press
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.tables import instances
@@ -22,7 +22,7 @@ GOOD_FOR = timedelta(minutes=5)
 """So long the same press shows the secrets again, as when a page is loaded anew."""
 
 
-class RevealSecrets(Operation):
+class RevealSecrets(LockedOperation):
     """Allows one look at the secrets of a process. Nothing of it is changed; what was seen is not written down."""
 
     name = "reveal"
@@ -34,46 +34,48 @@ class RevealSecrets(Operation):
         "The audit keeps that you have looked, and why."
     )
     model = ProcessInstance
+    named_by = "instance_id"
     by_definition = True
     by_rest = False
+    permitted_as = "reveal_secrets"
 
-    @property
-    def codename(self) -> str:
-        return "reveal_secrets"
-
-    def __call__(self, instance_id: UUID, *, request: ActionRequest) -> OperatorAction:
+    def __call__(
+        self, key: UUID, *given: Any, request: ActionRequest
+    ) -> OperatorAction:
         """Carries it out.
 
         Args:
-            instance_id: the process.
+            key: of the process.
+            given: nothing.
             request: who wants it, and why.
 
         Raises:
             OperationRefused: the operator may not, or has pressed long ago.
         """
-        self._check_request(request)
-
-        def carry_out() -> dict[str, Any]:
-            self._check_somewhere(request)
-            locked, _ = instances.lock(instance_id)  # else it may be removed meanwhile
-            if locked is None:
-                raise OperationRefused(f"there is no process {instance_id}")
-            rows = ProcessInstance.objects.select_related("definition")
-            instance = rows.defer("data", "definition__graph").get(pk=instance_id)
-            self._check_permission(request, instance.name)
-            names = sorted(secret_names.of_process(instance).names)
-            return {
-                "instance": instance,
-                "at": database_now(),
-                "after": {"fields": names},
-            }
-
-        found = audited(self.name, request, carry_out, {"instance_id": instance_id})
+        found = super().__call__(key, *given, request=request)
         # What was answered before is answered again, also when the person may not look any more.
         self._check_permission(request, definition_of(found.instance))
         if database_now() - found.at > GOOD_FOR:
             raise OperationRefused("that look is over: say again why")
         return found
+
+    def _locked(
+        self, key: UUID, request: ActionRequest, *given: Any
+    ) -> tuple[Press, ProcessInstance]:
+        locked, now = instances.lock(key)  # else it may be removed meanwhile
+        if locked is None:
+            raise OperationRefused(f"there is no process {key}")
+        rows = ProcessInstance.objects.select_related("definition")
+        instance = rows.defer("data", "definition__graph").get(pk=key)
+        self._check_permission(request, instance.name)
+        return Press(request, instance, now), instance
+
+    def _told(self, row: ProcessInstance) -> dict[str, Any]:
+        return {}
+
+    def _do(self, press: Press, row: ProcessInstance, *given: Any) -> dict[str, Any]:
+        fields = sorted(secret_names.of_process(row).names)
+        return {"instance": row, "after": {"fields": fields}}
 
 
 reveal = register(RevealSecrets())

@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.operations.audit import ActionRequest, audited
-from orchestrator.engine.operations.base import Operation
+from orchestrator.engine.operations.base import LONGEST_NAME, Operation, checked_name
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.exceptions import OperationRefused, StaleRevision
@@ -23,11 +23,10 @@ from orchestrator.models import SavedView
 MOST_VIEWS = 100
 """Views of one person, and of the team."""
 
-LONGEST = 100
-"""Characters of a name."""
-
 TAKEN = "There is another view of the name {0!r}"
 GONE = "this view is not there any more"
+
+LONGEST = f"Give the view a name of at most {LONGEST_NAME} characters"
 
 
 class ViewOperation(Operation):
@@ -36,10 +35,7 @@ class ViewOperation(Operation):
     model = SavedView
     may = _("Can save views for the team")
     asks_reason = False
-
-    @property
-    def codename(self) -> str:
-        return "share_savedview"
+    permitted_as = "share_savedview"
 
     def _do(
         self,
@@ -88,7 +84,7 @@ class SaveView(ViewOperation):
         Raises:
             OperationRefused: there is another one of that name, there are too many, or the operator may not.
         """
-        name = checked(name)
+        name = checked_name(name, LONGEST)
         owner = None if team else request.actor
 
         def carry_out() -> SavedView:
@@ -158,7 +154,7 @@ class RenameView(ExistingViewOperation):
 
     def effect(self, view: SavedView, *given: Any) -> None:
         [name] = given
-        view.name = checked(name)
+        view.name = checked_name(name, LONGEST)
         view.revision += 1
         _stored(view)
 
@@ -205,18 +201,6 @@ def _stored(view: SavedView) -> SavedView:
     except IntegrityError:
         raise OperationRefused(TAKEN.format(view.name)) from None
     return view
-
-
-def checked(name: str) -> str:
-    """A name without what no text in the tables can contain.
-
-    Raises:
-        OperationRefused: it is empty or too long.
-    """
-    name = name.replace("\0", "").strip()
-    if not 0 < len(name) <= LONGEST:
-        raise OperationRefused(f"Give the view a name of at most {LONGEST} characters")
-    return name
 
 
 save_view = register(SaveView())

@@ -15,12 +15,11 @@ from orchestrator.definition import Event
 from orchestrator.definition.codec import seal
 from orchestrator.engine import inbox
 from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.application_code import applications, is_applications
-from orchestrator.engine.change.incidents import named
+from orchestrator.engine.change.application_code import applications
 from orchestrator.engine.events.addressee import of_key
 from orchestrator.engine.inbox import Address
-from orchestrator.engine.operations.audit import ActionRequest, audited
-from orchestrator.engine.operations.base import Operation
+from orchestrator.engine.operations.audit import ActionRequest
+from orchestrator.engine.operations.base import Operation, refusing
 from orchestrator.engine.operations.event import check_takes
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import database_now
@@ -84,25 +83,18 @@ class SendEvent(Operation):
         Raises:
             OperationRefused: it cannot be read, no process can take it, the page is stale, or the operator may not.
         """
-        self._check_request(request)
+
+        def note(error: Exception) -> None:
+            secret_values.note_of_message(error, wanted.type, wanted.body)
 
         def carry_out() -> dict[str, Any]:
             self._check_somewhere(request)
-            try:
+            with refusing(note):
                 return self._sent(wanted, request)
-            except OperationRefused:
-                raise
-            except ProcessionError as error:
-                raise OperationRefused(str(error)) from None
-            except Exception as error:
-                if is_applications(error):
-                    secret_values.note_of_message(error, wanted.type, wanted.body)
-                    raise OperationRefused(named(error)) from None
-                raise
 
         about = wanted.process_id, wanted.definition, wanted.key
         given = wanted.type, dict(wanted.body), wanted.id, *about
-        return audited(self.name, request, carry_out, {}, given=given)
+        return self._audited(request, carry_out, given=given)
 
     def forbidden_to(
         self, user: Any, kind: str, definition: str = "", process: Any = None

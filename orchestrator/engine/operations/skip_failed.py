@@ -36,10 +36,7 @@ class SkipFailedStep(ProcessOperation):
     given = (Given("json", "json", _("Result, as JSON"), lambda instance: None),)
     in_bulk = True
     of_workflows = True
-
-    @property
-    def codename(self) -> str:
-        return skip.codename
+    permitted_as = skip.codename
 
     def why_not(self, process: Circumstances) -> str:
         if process.not_open:

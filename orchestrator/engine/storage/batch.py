@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from django.db import DataError, connection, transaction
 
@@ -54,6 +54,15 @@ class Touched(NamedTuple):
     table: str
     how: Literal["insert", "key", "keys", "condition", "lock"]
     key: object = None
+
+
+T = TypeVar("T")
+
+
+def chunks(many: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Yields many in their order, so many at a time: a statement takes no more."""
+    for begin in range(0, len(many), size):
+        yield many[begin : begin + size]
 
 
 Receive = Callable[[list[Any]], None]

@@ -19,10 +19,10 @@ from orchestrator.engine.storage.batch import (
     NOW,
     Statement,
     Touched,
+    chunks,
     database_now,
     prepared_cursor,
 )
-from orchestrator.engine.storage.chunks import chunks
 from orchestrator.engine.storage.json_rows import (
     JsonColumn,
     JsonRows,

@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.contrib.auth import get_user_model
 from django.db import DataError, IntegrityError
 from django.db.models import Count, Model, Q
 
@@ -28,13 +27,14 @@ from orchestrator.definition.outside_ids import identifiers
 from orchestrator.engine import inbox
 from orchestrator.engine.change import starting
 from orchestrator.engine.change.change import ProcessChange
+from orchestrator.engine.change.manager import active_person
 from orchestrator.engine.claims.leases import ERRORS
 from orchestrator.engine.invariants import in_processes
 from orchestrator.engine.invariants.history import dense_history
 from orchestrator.engine.invariants.ledger import counted_parked
 from orchestrator.engine.invariants.reading import ProcessSet
 from orchestrator.engine.storage import definitions, idle_limit, keys
-from orchestrator.engine.storage.chunks import chunks
+from orchestrator.engine.storage.batch import chunks
 from orchestrator.engine.storage.outside_id_table import rows_of
 from orchestrator.engine.transfer.form import PinnedDefinition
 from orchestrator.engine.transfer.reading import ExportedRow, Reading
@@ -248,10 +248,12 @@ class _Storing:
         if isinstance(values["data"], dict):
             ids = identifiers(known.outside_ids, values["data"])
             self._outside_ids += rows_of(pk, ids)
+        # Whoever sees to it, if there is an active user of that name here.
+        owner: Any = active_person(beside["owner"]) if beside["owner"] else None
         return ProcessInstance(
             **values,
             definition_id=_definition(definition, values["data"], self.known_graphs),
-            owner=_owner(beside["owner"]),
+            owner=owner,
         )
 
     def _command(self, values: dict[str, Any], beside: dict[str, Any]) -> Model:
@@ -386,14 +388,3 @@ def _definition(name: PinnedDefinition, data: Any, known_graphs: dict[str, str])
             f"{fingerprint[:12]}, not {name.fingerprint[:12]!a}): run the code that it ran on, or migrate it there"
         )
     return key()
-
-
-def _owner(name: str | None) -> Any:
-    """Who sees to it: the user of that name, if there is one here who is active."""
-    if not name:
-        return None
-    model = get_user_model()
-    named = {model.USERNAME_FIELD: name}
-    user = model._default_manager.filter(**named).first()
-    # Of a user model of the project's own it may be no column.
-    return user if user is not None and user.is_active else None

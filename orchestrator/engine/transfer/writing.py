@@ -15,8 +15,7 @@ from django.db.models import Q, QuerySet
 from django.utils.duration import duration_iso_string
 
 from orchestrator.engine.storage import idle_limit
-from orchestrator.engine.storage.batch import database_now
-from orchestrator.engine.storage.chunks import chunks
+from orchestrator.engine.storage.batch import chunks, database_now
 from orchestrator.engine.transfer.form import FORMAT, KIND, PARTS, ExportedTable
 from orchestrator.engine.transfer.unfinished import check_settled
 from orchestrator.exceptions import OperationRefused

@@ -81,10 +81,9 @@ def carry_out(press: Press, plan: ManagerMigration) -> dict[str, Any]:
     change.pin(pinned)
     instance.data = plan.place.body
     change.writes += outside_ids.renewed(instance.pk, definition, instance.data)
-    with applications():
-        summary = definition.summary(plan.place.data)[:2_000]
-    summary = secret_values.line_without(summary, instance.name, instance.data)
-    instance.summary = summary[:200]
+    instance.summary = secret_values.summary_of(
+        definition, plan.place.data, instance.data
+    )
     step, renamed = str(plan.place.step), {}
     wakes = _wakes(plan, instance, press.now)
     if step == run.node:

@@ -84,11 +84,8 @@ def target_of(instance: ProcessInstance, wanted: WantedMigration) -> MigrationTa
         )
     known: Any = found
     static = getattr(known, "static", known) is not None
-    if (
-        pinned.version == wanted.version
-        and static
-        and (definitions.row_of(found) == pinned.pk)
-    ):
+    same = pinned.version == wanted.version and static
+    if same and definitions.row_of(found) == pinned.pk:
         raise NotCarried(f"it is on version {wanted.version} already")
     return MigrationTarget(
         found, pinned, found.migration_from(pinned.version), wanted.steps

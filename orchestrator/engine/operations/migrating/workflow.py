@@ -333,11 +333,9 @@ def carry_out(press: Press, plan: WorkflowMigration) -> dict[str, Any]:
     if plan.input:
         instance.data = change.also["data"] = plan.pin.data
         told["input"] = plan.pin.data
-    with applications():
-        summary = plan.definition.summary(plan.pin.input)[:2_000]
-    summary = secret_values.line_without(summary, instance.name, plan.pin.data)
-    instance.summary = summary[:200]
-    change.also["summary"] = instance.summary
+    instance.summary = change.also["summary"] = secret_values.summary_of(
+        plan.definition, plan.pin.input, plan.pin.data
+    )
     change.writes += outside_ids.renewed(
         instance.pk, plan.definition, encode(plan.pin.input)
     )

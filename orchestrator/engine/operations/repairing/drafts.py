@@ -115,10 +115,8 @@ def propose(press: Press, edits: list[Edit]) -> Repair:
     """
     draft = begun(press.process, press.request.actor)
     draft.edits = [edit.to_json() for edit in edits]
-    draft.revision, draft.reason = (
-        press.process.revision,
-        storable(press.request.reason),
-    )
+    draft.revision = press.process.revision
+    draft.reason = storable(press.request.reason)
     draft.proposed_at = draft.changed_at = press.now
     draft.save()
     return draft

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -28,6 +29,9 @@ from orchestrator.queue import ring_after_commit
 class ManagerPlan(RepairPlan):
     """How a process manager would stand, and what of it is made when the repair is applied."""
 
+    _: KW_ONLY
+    instance: ProcessInstance
+    definition: type[ProcessManager]
     step: StrEnum | None = None
     """In which it would stand; None where the running code does not have its step."""
     data: Any = None
@@ -39,6 +43,77 @@ class ManagerPlan(RepairPlan):
     events: list[Event] = field(default_factory=list)
     again: bool = False
 
+    def _plan_data(self, place: int, edit: Edit) -> None:
+        try:
+            data = decode(self.definition.Data, edit.value)
+            body = encode(data)
+        except InvalidMessage as mistake:
+            self.refuse(place, mistake)
+            return
+        key, name = self.instance.correlation_key, self.definition.correlation
+        has_key = key and name and hasattr(data, name)
+        if has_key and self.definition.correlation_key(data) != key:
+            self.refuse(place, f"the process is found by it: it stays {key}", name)
+            return
+        self.data, self.changed = data, True
+        self.edited.append(Edited("", self.instance.data, body))
+
+    def _plan_move(self, place: int, edit: Edit) -> None:
+        if reason := why_not_to(self.definition, self.instance, edit.target):
+            self.refuse(place, reason)
+            return
+        self.step, self.moved = self.definition.Step(edit.target), True
+        self.stands.append(edit.target)
+        self.leaves.append(self.instance.step)
+
+    def _plan_retry(self, place: int, edit: Edit) -> None:
+        skipped = [
+            one.target for one in self.edits if one.kind == EditKind.SKIP_COMMAND
+        ]
+        rows = [
+            row
+            for row in self.instance.commands.failing()
+            if str(row.pk) not in skipped
+        ]
+        self.again = True
+        # With the same idempotency key as before.
+        self.effects += [Effect(row.type, "command", again=True) for row in rows]
+
+    def _plan_skipped(self, place: int, edit: Edit) -> None:
+        try:
+            self.skipped.append(failing(self.instance.commands, edit.target))
+        except OperationRefused as refused:
+            self.refuse(place, refused)
+
+    def _plan_event(self, place: int, edit: Edit) -> None:
+        if edit.target not in self.definition.events:
+            self.refuse(
+                place, f"{self.definition.name} takes no {edit.target} in any step"
+            )
+            return
+        try:
+            message = inbox.read(edit.target, edit.value)
+        except ProcessionError as mistake:
+            self.refuse(place, mistake)
+            return
+        self.events.append(message)
+        step, data = self.then or (self.step, self.data)
+        if step is None or data is None:
+            return  # another edit is refused for that
+        if step in self.definition.finals:
+            self.refuse(place, "the process would have ended: nothing takes it")
+            return
+        try:
+            with applications():
+                decision = self.definition.decide(step, data, message)
+        except Exception as error:  # noqa: BLE001  # predicates may raise anything
+            secret_values.note_of_process(error, self.instance, edit.value)
+            self.refuse(place, f"it could not be handled: {named(error)}")
+            return
+        if decision.outcome == "moved":
+            self.then = (decision.step, decision.data)
+            self.effects += _issued(decision, self.instance)
+
 
 def planned(instance: ProcessInstance, edits: list[Edit]) -> ManagerPlan:
     """What edits of a process manager would come to.
@@ -46,7 +121,8 @@ def planned(instance: ProcessInstance, edits: list[Edit]) -> ManagerPlan:
     Raises:
         UnknownDefinition: the running code no longer has its definition.
     """
-    definition, plan = definitions.manager_of(instance), ManagerPlan(edits)
+    definition = definitions.manager_of(instance)
+    plan = ManagerPlan(edits, instance=instance, definition=definition)
     plan.step = next((s for s in definition.Step if s == instance.step), None)
     try:
         plan.data = decode(definition.Data, instance.data)
@@ -59,29 +135,8 @@ def planned(instance: ProcessInstance, edits: list[Edit]) -> ManagerPlan:
         if edit.kind in OF_WORKFLOWS:
             plan.refuse(place, "Only a workflow has steps that run by themselves")
         else:
-            PLANNED[edit.kind](plan, place, edit, instance, definition)
+            PLANNED[edit.kind](plan, place, edit)
     return plan
-
-
-def _plan_data(
-    plan: ManagerPlan,
-    place: int,
-    edit: Edit,
-    instance: ProcessInstance,
-    definition: type[ProcessManager],
-) -> None:
-    try:
-        data = decode(definition.Data, edit.value)
-        body = encode(data)
-    except InvalidMessage as mistake:
-        plan.refuse(place, mistake)
-        return
-    key, name = instance.correlation_key, definition.correlation
-    if key and name and hasattr(data, name) and definition.correlation_key(data) != key:
-        plan.refuse(place, f"the process is found by it: it stays {key}", name)
-        return
-    plan.data, plan.changed = data, True
-    plan.edited.append(Edited("", instance.data, body))
 
 
 def why_not_to(
@@ -95,82 +150,6 @@ def why_not_to(
     return "it stands there now" if step == instance.step else ""
 
 
-def _plan_move(
-    plan: ManagerPlan,
-    place: int,
-    edit: Edit,
-    instance: ProcessInstance,
-    definition: type[ProcessManager],
-) -> None:
-    if reason := why_not_to(definition, instance, edit.target):
-        plan.refuse(place, reason)
-        return
-    plan.step, plan.moved = definition.Step(edit.target), True
-    plan.stands.append(edit.target)
-    plan.leaves.append(instance.step)
-
-
-def _plan_retry(
-    plan: ManagerPlan,
-    place: int,
-    edit: Edit,
-    instance: ProcessInstance,
-    definition: type[ProcessManager],
-) -> None:
-    skipped = [one.target for one in plan.edits if one.kind == EditKind.SKIP_COMMAND]
-    rows = [row for row in instance.commands.failing() if str(row.pk) not in skipped]
-    plan.again = True
-    # With the same idempotency key as before.
-    plan.effects += [Effect(row.type, "command", again=True) for row in rows]
-
-
-def _plan_skipped(
-    plan: ManagerPlan,
-    place: int,
-    edit: Edit,
-    instance: ProcessInstance,
-    definition: type[ProcessManager],
-) -> None:
-    try:
-        plan.skipped.append(failing(instance.commands, edit.target))
-    except OperationRefused as refused:
-        plan.refuse(place, refused)
-
-
-def _plan_event(
-    plan: ManagerPlan,
-    place: int,
-    edit: Edit,
-    instance: ProcessInstance,
-    definition: type[ProcessManager],
-) -> None:
-    if edit.target not in definition.events:
-        plan.refuse(place, f"{definition.name} takes no {edit.target} in any step")
-        return
-    try:
-        message = inbox.read(edit.target, edit.value)
-    except ProcessionError as mistake:
-        plan.refuse(place, mistake)
-        return
-    plan.events.append(message)
-    step, data = plan.then or (plan.step, plan.data)
-    if step is None or data is None:
-        return  # another edit is refused for that
-    if step in definition.finals:
-        plan.refuse(place, "the process would have ended: nothing takes it")
-        return
-    try:
-        with applications():
-            decision = definition.decide(step, data, message)
-    except Exception as error:  # noqa: BLE001  # predicates may raise anything
-        secret_values.note_of_process(error, instance, edit.value)
-        plan.refuse(place, f"it could not be handled: {named(error)}")
-        return
-    if decision.outcome == "moved":
-        plan.then = (decision.step, decision.data)
-        plan.effects += _issued(decision, instance)
-
-
 def _issued(decision: Decision, instance: ProcessInstance) -> list[Effect]:
     """The commands that an added event would issue.
 
@@ -182,12 +161,12 @@ def _issued(decision: Decision, instance: ProcessInstance) -> list[Effect]:
     return [Effect(name, "command", again=name in known, safe=False) for name in names]
 
 
-PLANNED: dict[EditKind, Any] = {
-    EditKind.DATA: _plan_data,
-    EditKind.MOVE: _plan_move,
-    EditKind.RETRY: _plan_retry,
-    EditKind.SKIP_COMMAND: _plan_skipped,
-    EditKind.EVENT: _plan_event,
+PLANNED: dict[EditKind, Callable[[ManagerPlan, int, Edit], None]] = {
+    EditKind.DATA: ManagerPlan._plan_data,
+    EditKind.MOVE: ManagerPlan._plan_move,
+    EditKind.RETRY: ManagerPlan._plan_retry,
+    EditKind.SKIP_COMMAND: ManagerPlan._plan_skipped,
+    EditKind.EVENT: ManagerPlan._plan_event,
 }
 
 

@@ -156,9 +156,8 @@ def _look_ahead(
 
     def look(names: Sequence[str]) -> dict[str, Arrivals]:
         new = [name for name in names if name not in plan.known]
-        for name, row in (
-            tables.joins.of(change.instance.pk, new).items() if new else ()
-        ):
+        known = tables.joins.of(change.instance.pk, new) if new else {}
+        for name, row in known.items():
             over = row.kind != StepKind.JOIN or row.finished_at is not None
             plan.known[name] = joins.arrivals_of(row, over=over)
         return {name: plan.known[name] for name in names if name in plan.known}
