@@ -19,6 +19,7 @@ from orchestrator.engine.claims import leases, take_over
 from orchestrator.engine.claims.due import due
 from orchestrator.engine.claims.held import BEGIN_SECONDS, UNSEEN, Claim, Held
 from orchestrator.engine.claims.lines import InOtherHands, Lines, put_off
+from orchestrator.engine.claims.watching import watched
 from orchestrator.engine.claims.worker_slice import Watch, WorkerSlice, nobody
 from orchestrator.engine.events import deadlines, outbox
 from orchestrator.engine.events.running import EventRunner
@@ -149,8 +150,7 @@ class ReadyWork:
         here = self.worker_slice
         claimed = bulk_operations.claim(here.queue, here.owner, 1, conf().LEASE_SECONDS)
         for item in claimed:
-            name = leases.name_of(bulk_operations, item.work.pk)
-            with turn.taken() as taken, here.watch(conf().EVENT_TIMEOUT, name):
+            with turn.taken() as taken, watched(item.work, here):
                 taken.begun = bulk.run(item.work, SLICE_SECONDS, self.stop)
         return bool(claimed)
 
@@ -167,8 +167,7 @@ class ReadyWork:
         if run.kind:
             self.steps.run(run)
             return
-        name = leases.name_of(step_runs, run.pk)
-        with self.worker_slice.watch(conf().EVENT_TIMEOUT, name):
+        with watched(run, self.worker_slice):
             deadlines.fire(run)  # of a process manager, whose steps only wait
 
     def _batch(self, kind: WorkKind) -> bool:

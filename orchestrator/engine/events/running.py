@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from typing import NamedTuple
 
-from orchestrator.conf import conf
 from orchestrator.engine.change.committing import commit_together
 from orchestrator.engine.change.manager import ManagerChange
-from orchestrator.engine.claims import leases
 from orchestrator.engine.claims.held import Holding
 from orchestrator.engine.claims.lines import Lines
-from orchestrator.engine.claims.worker_slice import Reporting, WorkerSlice
+from orchestrator.engine.claims.watching import watched
+from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.events.delivery import deliver
 from orchestrator.engine.events.group import EventGroup
 from orchestrator.engine.storage.table import Claimed
-from orchestrator.engine.storage.tables import events
 from orchestrator.models import InboxEvent
 
 Item = Claimed[InboxEvent]
@@ -58,7 +55,7 @@ class EventRunner:
 
     def run(self, item: Item) -> None:
         """Delivers an event, or decides it for now; notes when what is behind it must wait."""
-        with self._watched(item):
+        with watched(item.work, self.worker_slice):
             change = self._group.decide(item.work)
             if change is not None:
                 decided = Decided(item, change)
@@ -79,10 +76,6 @@ class EventRunner:
             for _, change in found.done:
                 self._group.learn(change.instance)
         for item, _ in left_out:
-            with self._watched(item):
+            with watched(item.work, self.worker_slice):
                 if not deliver(item.work):
                     self._lines.stop(item)
-
-    def _watched(self, item: Item) -> AbstractContextManager[Reporting]:
-        name = leases.name_of(events, item.work.pk)
-        return self.worker_slice.watch(conf().EVENT_TIMEOUT, name)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from orchestrator.conf import conf
 from orchestrator.definition.invalid import is_asynchronous
 from orchestrator.engine.change.application_code import contained
 from orchestrator.engine.claims import give_back, leases
 from orchestrator.engine.claims.calls import Call
 from orchestrator.engine.claims.room import Room
+from orchestrator.engine.claims.watching import watched
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.events import outbox
 from orchestrator.engine.failures import of_work
@@ -57,7 +57,7 @@ class CommandCall(Call):
             return self.handler.answered(returned)
 
     def returned(self, result: Any) -> Call | None:
-        with self._watched():
+        with watched(self.command, self.worker_slice):
             try:
                 outbox.settle(self.command, result)
             except Exception as error:
@@ -68,19 +68,15 @@ class CommandCall(Call):
         return None
 
     def failed(self, error: Exception) -> Call | None:
-        with self._watched():
+        with watched(self.command, self.worker_slice):
             of_work.of_command(self.command, error, self.handler.attempts)
         return None
-
-    def _watched(self) -> Any:
-        return self.worker_slice.watch(conf().EVENT_TIMEOUT, self.name)
 
 
 def begin(command: IssuedCommand, worker_slice: WorkerSlice, room: Room) -> Call | None:
     """Prepares the call of a claimed command's handler; None when there is none now, which is stored."""
     handler = outbox.handler_of(command)
-    name = leases.name_of(commands, command.pk)
-    with worker_slice.watch(conf().EVENT_TIMEOUT, name):
+    with watched(command, worker_slice):
         try:
             if handler is not None and not handler.is_call:
                 give_back.to_queue(command, plain(command.queue))

@@ -19,6 +19,7 @@ from orchestrator.access_tokens import (
 )
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import (
+    LONGEST_NAME,
     Given,
     LockedOperation,
     Operation,
@@ -29,6 +30,8 @@ from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import AccessToken
+
+LONGEST = f"Give the token a name of at most {LONGEST_NAME} characters"
 
 
 class MakeToken(Operation):
@@ -73,7 +76,7 @@ class MakeToken(Operation):
             now = database_now()
             value = new_value()
             token = _stored(
-                checked_name(name, "token"), days, digest_of(value), request
+                checked_name(name, LONGEST), days, digest_of(value), request
             )
             made.append((token, value))
             after = {"token": token.name, "until": token.expires_at.isoformat()}

@@ -496,19 +496,17 @@ def shown(instance: ProcessInstance) -> dict[str, Any]:
     }
 
 
-def checked_name(name: str, what: str) -> str:
+def checked_name(name: str, refusal: str) -> str:
     """A name without what no text in the tables can contain.
 
     Args:
         name: as it was given.
-        what: it is given to.
+        refusal: what is said where it is empty or longer than LONGEST_NAME.
 
     Raises:
-        OperationRefused: it is empty or too long.
+        OperationRefused: it is.
     """
     name = name.replace("\0", "").strip()
     if not 0 < len(name) <= LONGEST_NAME:
-        raise OperationRefused(
-            f"Give the {what} a name of at most {LONGEST_NAME} characters"
-        )
+        raise OperationRefused(refusal)
     return name

@@ -63,10 +63,6 @@ class RepeatBulk(BulkControl):
     text = _("Begins another operation on those that failed again, at the same pace.")
     icon = "retrying"
 
-    def refusal(self, user: Any, operation: BulkOperation) -> str:
-        """Why a user cannot do it now; "" if they can."""
-        return self.forbidden_on(user, operation) or self.why_not(operation)
-
     def why_not(self, operation: BulkOperation) -> str:
         """Why it cannot be done now; "" if it can."""
         if operation.status in (*GOING_ON, *HALTED):

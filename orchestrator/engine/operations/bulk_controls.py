@@ -42,6 +42,14 @@ class BulkControl(Operation):
                 return reason
         return ""
 
+    def why_not(self, operation: BulkOperation) -> str:
+        """Why it cannot be done now; "" if it can."""
+        return ""
+
+    def refusal(self, user: Any, operation: BulkOperation) -> str:
+        """Why a user cannot do it now; "" if they can."""
+        return self.forbidden_on(user, operation) or self.why_not(operation)
+
 
 class ExistingBulkControl(BulkControl, LockedOperation):
     """What is done with one that there is."""
@@ -58,10 +66,6 @@ class ExistingBulkControl(BulkControl, LockedOperation):
         return (
             f"This operation is {operation.detail if by_whom else operation.status!s}"
         )
-
-    def refusal(self, user: Any, operation: BulkOperation) -> str:
-        """Why a user cannot do it now; "" if they can."""
-        return self.forbidden_on(user, operation) or self.why_not(operation)
 
     def _locked(
         self, key: UUID, request: ActionRequest, *given: Any

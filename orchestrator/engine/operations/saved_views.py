@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.operations.audit import ActionRequest, audited
-from orchestrator.engine.operations.base import Operation, checked_name
+from orchestrator.engine.operations.base import LONGEST_NAME, Operation, checked_name
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.exceptions import OperationRefused, StaleRevision
@@ -25,6 +25,8 @@ MOST_VIEWS = 100
 
 TAKEN = "There is another view of the name {0!r}"
 GONE = "this view is not there any more"
+
+LONGEST = f"Give the view a name of at most {LONGEST_NAME} characters"
 
 
 class ViewOperation(Operation):
@@ -82,7 +84,7 @@ class SaveView(ViewOperation):
         Raises:
             OperationRefused: there is another one of that name, there are too many, or the operator may not.
         """
-        name = checked_name(name, "view")
+        name = checked_name(name, LONGEST)
         owner = None if team else request.actor
 
         def carry_out() -> SavedView:
@@ -152,7 +154,7 @@ class RenameView(ExistingViewOperation):
 
     def effect(self, view: SavedView, *given: Any) -> None:
         [name] = given
-        view.name = checked_name(name, "view")
+        view.name = checked_name(name, LONGEST)
         view.revision += 1
         _stored(view)
 

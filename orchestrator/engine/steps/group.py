@@ -13,9 +13,9 @@ from typing import Any
 from orchestrator.engine.change import maps, settling
 from orchestrator.engine.change.committing import commit_together
 from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.claims.watching import watched
 from orchestrator.engine.steps.quick_results import still_mine
 from orchestrator.engine.steps.session import HeldResult
-from orchestrator.engine.steps.watching import watched
 from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.batch import Statement
 from orchestrator.engine.storage.passing_errors import passes

@@ -6,12 +6,12 @@ import time
 from uuid import UUID
 
 from orchestrator.engine.change.announcements import announce
+from orchestrator.engine.claims.watching import watched
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.steps import waits
 from orchestrator.engine.steps.group import ROOM, store
 from orchestrator.engine.steps.quick_results import QuickResults
 from orchestrator.engine.steps.session import Session
-from orchestrator.engine.steps.watching import watched
 from orchestrator.engine.storage.batch import Raw
 from orchestrator.models import Lost, StepKind, StepRun, StepStatus
 

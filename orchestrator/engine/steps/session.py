@@ -34,6 +34,7 @@ from orchestrator.engine.change.joins import check_branches
 from orchestrator.engine.change.workflow import WorkflowChange, plan_of
 from orchestrator.engine.claims import give_back, leases
 from orchestrator.engine.claims.held import HOLD_SECONDS, Holding
+from orchestrator.engine.claims.watching import watched
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.failures import of_step
 from orchestrator.engine.steps import subprocesses
@@ -52,7 +53,6 @@ from orchestrator.engine.steps.context import (
     awaiting,
     waited_for,
 )
-from orchestrator.engine.steps.watching import watched
 from orchestrator.engine.storage import definitions, uncertain
 from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.passing_errors import passes

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from orchestrator.conf import conf
 from orchestrator.definition.invalid import is_asynchronous
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.steps import Policy
@@ -21,13 +20,13 @@ from orchestrator.engine.change.joins import check_branches
 from orchestrator.engine.claims import give_back, leases
 from orchestrator.engine.claims.calls import Call
 from orchestrator.engine.claims.room import Room
+from orchestrator.engine.claims.watching import watched
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.steps import group
 from orchestrator.engine.steps.attempts import check_attempts, has_room, policy_of
 from orchestrator.engine.steps.context import RunningStep
 from orchestrator.engine.steps.quick_results import QuickResults
 from orchestrator.engine.steps.session import HeldResult, Session
-from orchestrator.engine.steps.watching import watched
 from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.engine.storage.results import result_columns
@@ -95,7 +94,7 @@ class StepCall(Call):
     def returned(self, result: Any) -> Call | None:
         if isinstance(result, Outcome):
             return self.failed(result)
-        with self._watched():
+        with watched(self.run, self.session.worker_slice):
             try:
                 following = self.session.returned(self.run, result)
             except Exception as error:
@@ -114,7 +113,7 @@ class StepCall(Call):
     def all_returned(self, given: Sequence[tuple[Call, Any]]) -> list[Call]:
         held, following = list[HeldResult](), list[Call | None]()
         sessions = dict[UUID, Session]()
-        with self._watched():
+        with watched(self.run, self.session.worker_slice):
             for call, result in given:
                 one = call.held(result) if isinstance(call, StepCall) else None
                 if one is None:
@@ -139,12 +138,9 @@ class StepCall(Call):
         return HeldResult(self.session, self.run, result, given, kept=True)
 
     def failed(self, error: Exception) -> Call | None:
-        with self._watched():
+        with watched(self.run, self.session.worker_slice):
             following = self.session.failed(self.run, error, self.policy)
         return call_of(self.session, following, self.room)
-
-    def _watched(self) -> Any:
-        return self.session.worker_slice.watch(conf().EVENT_TIMEOUT, self.name)
 
 
 def kind_of(session: Session, run: StepRun) -> StepCallKind:
