@@ -21,6 +21,7 @@ from monitoring.queries.instances import arm, pages
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import batches, page_of, same_rows
 from orchestrator import start_process
+from orchestrator.engine.drain import drain
 from orchestrator.models import BulkItem, BulkOperation, ProcessInstance
 from orchestrator.testing import run
 from tests.apps.process_managers.fixtures import known
@@ -332,7 +333,7 @@ def test_s10_2_all_that_match_are_acted_on_and_no_other(
     sent |= {"exact": "1", "reason": "late", "samples": "", "batch": "50"}
     answer = operating.post(address, sent)
     assert answer.status_code == 302, answer.content.decode()
-    run()
+    drain()  # bulk operations too
 
     operation = BulkOperation.objects.get()
     assert operation.about == {"status": "live", "where": "amount > 5"}

@@ -13,7 +13,6 @@ from monitoring.queries import last_hour as hours
 from monitoring.queries.last_hour import last_hour
 from orchestrator.models import Checkpoint, Incident, ProcessInstance
 from orchestrator.testing import run
-from tests.services.cases import cases
 from tests.services.explained import explained
 
 pytestmark = [
@@ -70,7 +69,7 @@ def test_s1_3_few_transitions_are_counted_each_in_its_minute() -> None:
     assert hour.by_definition["order-listing"] == hour.in_all
 
 
-@cases("before", 0, 1, 7, 64)
+@pytest.mark.parametrize("before", [0, 1, 7, 64])
 def test_s1_3_the_first_transition_of_the_hour_is_found(before: int) -> None:
     now = timezone.now()
     moved(now - timedelta(hours=3, seconds=-n) for n in range(before))
