@@ -108,7 +108,7 @@ def test_s2_3_an_overlay_is_chosen_and_can_be_read_in_each_theme_and_without_col
     readable(checked)
     # In grey each level is told from the one before.
     for theme in ("light", "dark"):
-        checked.emulate_media(color_scheme=theme)  # type: ignore[arg-type]  # one of its literals
+        checked.emulate_media(color_scheme=theme)
         light = checked.evaluate(LIGHT)
         steps = [abs(one - other) for one, other in pairwise(light)]
         assert len(light) == 5

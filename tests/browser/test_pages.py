@@ -258,7 +258,7 @@ FAINT = """() => {
 def readable(page: Page) -> None:
     """Each label of the page's diagrams can be read in both themes."""
     for theme in ("light", "dark"):
-        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]  # one of its literals
+        page.emulate_media(color_scheme=theme)
         assert page.evaluate(FAINT) == [], theme
 
 

@@ -73,6 +73,6 @@ def test_s7_1_what_is_staged_is_readable_by_everybody_at_every_width(
     stage(order, operator, {"edit": "retry"})
     checked.goto(f"/processes/{order.pk}/repair/")
     for theme in ("light", "dark"):
-        checked.emulate_media(color_scheme=theme)  # type: ignore[arg-type]  # one of its literals
+        checked.emulate_media(color_scheme=theme)
         assert complaints(checked) == []
     fits(checked)
