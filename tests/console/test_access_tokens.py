@@ -82,21 +82,18 @@ def test_two_tokens_are_never_alike() -> None:
     assert len(bytes.fromhex(digest_of(new_value()))) == 32
 
 
-@pytest.mark.parametrize(
-    "text", ["", "pcs_", "x" * 47, "pcs_" + "é" * 43, "pcs_" + "a" * 44]
-)
-def test_what_cannot_be_a_token_is_not_looked_for(text: str) -> None:
-    with CaptureQueriesContext(connection) as asked_for:
-        assert holder_of(digest_of(text)) is None
-    assert len(asked_for) == 0
+def test_what_cannot_be_a_token_is_not_looked_for() -> None:
+    for text in ("", "pcs_", "x" * 47, "pcs_" + "é" * 43, "pcs_" + "a" * 44):
+        with CaptureQueriesContext(connection) as asked_for:
+            assert holder_of(digest_of(text)) is None
+        assert len(asked_for) == 0, text
 
 
-@pytest.mark.parametrize("days", ["0", "366", "", "x", "9" * 30])
-def test_it_expires_within_a_year(days: str, operator: User, client: Client) -> None:
+def test_it_expires_within_a_year(operator: User, client: Client) -> None:
     client.force_login(operator)
-    form = {"key": str(uuid4()), "name": "bot", "days": days}
-
-    assert client.post("/tokens/", form).status_code in (400, 409)
+    for days in ("0", "366", "", "x", "9" * 30):
+        form = {"key": str(uuid4()), "name": "bot", "days": days}
+        assert client.post("/tokens/", form).status_code in (400, 409), days
     assert not AccessToken.objects.exists()
 
 
@@ -131,10 +128,10 @@ def test_so_many_and_no_more_and_each_has_a_name_of_its_own(
     assert AccessToken.objects.count() == 4
 
 
-@pytest.mark.parametrize("name", ["", " ", "x" * 101, "\0"])
-def test_a_name_is_none_of_these(name: str, operator: User) -> None:
-    with pytest.raises(OperationRefused, match="a name of at most"):
-        made(operator, name)
+def test_a_name_is_none_of_these(operator: User) -> None:
+    for name in ("", " ", "x" * 101, "\0"):
+        with pytest.raises(OperationRefused, match="a name of at most"):
+            made(operator, name)
 
 
 def test_who_may_not_make_one_is_told_and_refused(viewer: User, client: Client) -> None:
@@ -162,12 +159,14 @@ def test_it_is_good_until_it_expires_or_is_revoked(operator: User) -> None:
     assert status(value) == 401
 
 
-@pytest.mark.parametrize("taken", ["use_accesstoken", "view_processinstance"])
-def test_it_may_what_its_owner_may_at_that_moment(taken: str, operator: User) -> None:
+def test_it_may_what_its_owner_may_at_that_moment(operator: User) -> None:
     _token, value = made(operator)
-    operator.user_permissions.remove(Permission.objects.get(codename=taken))
-
-    assert status(value) == (401 if taken == "use_accesstoken" else 403)
+    for taken, answer in (("use_accesstoken", 401), ("view_processinstance", 403)):
+        permission = Permission.objects.get(codename=taken)
+        operator.user_permissions.remove(permission)
+        assert status(value) == answer, taken
+        operator.user_permissions.add(permission)
+    assert status(value) == 200
 
 
 def test_of_somebody_who_is_inactive_or_gone_it_is_none(operator: User) -> None:
@@ -213,16 +212,20 @@ def test_a_session_is_none_and_asks_for_no_form_token(
     assert not strict.cookies
 
 
-@pytest.mark.parametrize(
-    "given",
-    ["", "Bearer", "Basic YTpi", "Bearer  ", "Token {}", "bearer{}", "Bearer {}x"],
-)
-def test_anything_else_is_refused(given: str, operator: User) -> None:
+def test_anything_else_is_refused(operator: User) -> None:
     _token, value = made(operator)
-    client = Client(headers={"authorization": given.format(value)})
-
-    assert client.get("/api/").status_code == 401
     assert Client().get(f"/api/?token={value}").status_code == 401
+    for given in (
+        "",
+        "Bearer",
+        "Basic YTpi",
+        "Bearer  ",
+        "Token {}",
+        "bearer{}",
+        "Bearer {}x",
+    ):
+        client = Client(headers={"authorization": given.format(value)})
+        assert client.get("/api/").status_code == 401, given
 
 
 # Too many
