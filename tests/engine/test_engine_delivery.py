@@ -27,6 +27,7 @@ from orchestrator.models import (
     StepRun,
     Verdict,
 )
+from orchestrator.testing import run
 from tests.apps.process_managers.desk import early, place, tell, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
@@ -54,7 +55,7 @@ ORDERED = ParcelOrdered("P-1")
 def test_a_starting_event_starts_a_process() -> None:
     receipt = start_process(Shipping, ORDERED, id="web-1", source="web")
     assert receipt.verdict == Verdict.RECEIVED
-    drain()
+    run()
 
     process = ProcessInstance.objects.get()
     assert process.pk == receipt.process_id
@@ -78,43 +79,41 @@ def test_a_starting_event_starts_a_process() -> None:
 def test_the_caller_may_choose_the_process_id() -> None:
     chosen = uuid7()
     receipt = start_process(Shipping, ORDERED, process_id=chosen)
-    drain()
+    run()
 
     assert receipt.process_id == chosen
     assert ProcessInstance.objects.get().pk == chosen
 
 
-def test_a_definition_may_be_given_by_name() -> None:
+def test_only_a_starting_event_starts_a_known_definition() -> None:
     assert start_process("shipping", ORDERED).process_id is not None
-
-
-def test_an_unknown_definition_is_refused() -> None:
     with pytest.raises(UnknownDefinition, match="no definition flying"):
         start_process("flying", ORDERED)
-
-    assert not InboxEvent.objects.exists()
-
-
-def test_only_a_starting_event_starts_a_process() -> None:
     with pytest.raises(
         InvalidMessage, match=r"ParcelPacked does not start shipping; .*ParcelOrdered"
     ):
         start_process(Shipping, ParcelPacked(3))
 
+    assert InboxEvent.objects.count() == 1
+
 
 def test_a_starting_event_without_an_address_starts_a_process_too() -> None:
     send_event(ORDERED, id="1")
-    drain()
+    run()
 
     assert ProcessInstance.objects.get().correlation_key == "P-1"
 
 
-def test_a_starting_event_goes_to_the_live_process_of_its_key() -> None:
+def test_an_event_for_a_key_goes_to_the_live_process_of_that_key() -> None:
     parcel = place("P-1")
     again = early("P-1", ORDERED)
 
     assert ProcessInstance.objects.count() == 1
     assert (again.verdict, again.process_id) == (Verdict.PARKED, parcel.pk)
+
+    event = early("P-1", ParcelPacked(3))
+
+    assert (event.verdict, event.process_id) == (Verdict.MOVED, parcel.pk)
 
 
 def test_a_key_may_be_used_again_once_its_process_has_ended() -> None:
@@ -122,7 +121,7 @@ def test_a_key_may_be_used_again_once_its_process_has_ended() -> None:
     tell(first, ParcelDelivered("P-1"))
     Group.objects.all().delete()
     send_event(ORDERED, id="again")
-    drain()
+    run()
 
     assert ProcessInstance.objects.filter(correlation_key="P-1").count() == 2
     assert ProcessInstance.objects.live().get().step == "Packing"
@@ -149,7 +148,9 @@ def test_an_event_moves_its_process_to_the_next_step() -> None:
     assert event.wake_at is None
 
 
-def test_each_transition_leaves_a_checkpoint() -> None:
+def test_each_transition_leaves_a_checkpoint_and_each_visit_of_a_step_is_a_row() -> (
+    None
+):
     parcel = underway()
     rows = list(Checkpoint.objects.filter(instance=parcel).order_by("revision"))
 
@@ -161,10 +162,6 @@ def test_each_transition_leaves_a_checkpoint() -> None:
     assert all(row.status == Status.WAITING for row in rows)
     assert all(row.data["parcel_id"] == "P-1" for row in rows)
 
-
-def test_each_visit_of_a_step_is_a_row() -> None:
-    parcel = underway()
-
     runs = StepRun.objects.filter(instance=parcel).order_by("pk")
     assert [(run.node, run.status) for run in runs] == [
         ("Ordered", "done"),
@@ -175,17 +172,9 @@ def test_each_visit_of_a_step_is_a_row() -> None:
     assert runs[2].finished_at is None
 
 
-def test_the_final_step_ends_the_process() -> None:
-    parcel = underway()
-    tell(parcel, ParcelDelivered("P-1"))
-
-    assert (parcel.step, parcel.status) == ("Delivered", Status.COMPLETED)
-    assert parcel.finished_at is not None
-    assert not StepRun.objects.filter(instance=parcel, finished_at=None).exists()
-    assert not StepRun.objects.filter(instance=parcel).exclude(wake_at=None).exists()
-
-
-def test_a_row_that_stays_changes_the_data_and_keeps_the_visit() -> None:
+def test_a_row_that_stays_changes_the_data_until_the_final_step_ends_the_process() -> (
+    None
+):
     parcel = underway()
     visit = StepRun.objects.get(instance=parcel, finished_at=None)
     tell(parcel, ParcelScanned("P-1", "Nagoya"))
@@ -196,6 +185,17 @@ def test_a_row_that_stays_changes_the_data_and_keeps_the_visit() -> None:
         3,
     )
     assert StepRun.objects.get(instance=parcel, finished_at=None) == visit
+
+    tell(parcel, CourierBooked("B-7"))
+
+    assert parcel.data["booking"] == "B-7"
+
+    tell(parcel, ParcelDelivered("P-1"))
+
+    assert (parcel.step, parcel.status) == ("Delivered", Status.COMPLETED)
+    assert parcel.finished_at is not None
+    assert not StepRun.objects.filter(instance=parcel, finished_at=None).exists()
+    assert not StepRun.objects.filter(instance=parcel).exclude(wake_at=None).exists()
 
 
 def test_a_guard_decides_by_the_stored_data() -> None:
@@ -209,34 +209,22 @@ def test_a_guard_decides_by_the_stored_data() -> None:
     assert issued(partner) == ["PackParcel", "BookCourier"]
 
 
-def test_an_event_may_be_addressed_by_its_key() -> None:
-    parcel = place("P-1")
-    event = early("P-1", ParcelPacked(3))
-
-    assert (event.verdict, event.process_id) == (Verdict.MOVED, parcel.pk)
-
-
-def test_an_events_own_field_is_its_key() -> None:
-    parcel = underway("P-1")
-    send_event(ParcelDelivered("P-1"), id="1")
-    drain()
-
-    parcel.refresh_from_db()
-    assert parcel.status == Status.COMPLETED
-
-
-def test_the_process_id_goes_before_the_key() -> None:
-    first, second = underway("P-1"), underway("P-2")
+def test_an_events_own_field_is_its_key_and_the_process_id_goes_before_it() -> None:
+    first, second, third = underway("P-1"), underway("P-2"), underway("P-3")
     tell(first, ParcelDelivered("P-2"))
+    send_event(ParcelDelivered("P-3"), id="1")
+    run()
 
-    second.refresh_from_db()
-    assert (first.status, second.status) == (Status.COMPLETED, Status.WAITING)
+    for process in (second, third):
+        process.refresh_from_db()
+    found = [process.status for process in (first, second, third)]
+    assert found == ["completed", "waiting", "completed"]
 
 
 def test_an_event_by_name_is_read_strictly() -> None:
     parcel = place()
     send_event("ParcelPacked", {"weight": 3}, id="1", process_id=str(parcel.pk))
-    drain()
+    run()
 
     parcel.refresh_from_db()
     assert parcel.step == "OnTheWay"
@@ -276,7 +264,9 @@ def test_a_process_id_is_a_uuid(process_id: str) -> None:
 # Commands inside the transaction
 
 
-def test_a_command_is_logged_with_its_transition() -> None:
+def test_the_definition_is_stored_once_with_its_graph_and_a_command_with_its_transition() -> (
+    None
+):
     parcel = place()
 
     command = IssuedCommand.objects.get()
@@ -289,26 +279,33 @@ def test_a_command_is_logged_with_its_transition() -> None:
     assert (command.delivery, command.status) == ("in_transaction", "done")
     assert Group.objects.filter(name="packed P-1").exists()
 
+    row = Definition.objects.get(name="shipping")
+    assert parcel.definition == row
+    assert (row.version, row.fingerprint) == (1, Shipping.graph().fingerprint())
+    assert row.graph == Shipping.graph().to_json()
 
-def test_a_handler_may_say_how_it_went(handler: SetHandler) -> None:
-    handler(PackParcel, lambda command: Answer("in a large box"))
+    other = place("P-2")
+
+    assert Definition.objects.count() == 1
+    assert parcel.definition_id == other.definition_id
+
+
+@pytest.mark.parametrize(
+    ("answer", "kept"),
+    [
+        ("in a large box", "in a large box"),
+        ("x" * 300 + "\0", "x" * 200),
+        ("a\0b\ud800", "a\ufffdb?"),
+    ],
+    ids=["text", "long", "bad"],
+)
+def test_a_handler_may_say_how_it_went(
+    answer: str, kept: str, handler: SetHandler
+) -> None:
+    handler(PackParcel, lambda command: Answer(answer))
     place()
 
-    assert IssuedCommand.objects.get().answer == "in a large box"
-
-
-def test_an_answer_is_cut_to_what_can_be_kept(handler: SetHandler) -> None:
-    handler(PackParcel, lambda command: Answer("x" * 300 + "\0"))
-    place()
-
-    assert IssuedCommand.objects.get().answer == "x" * 200
-
-
-def test_bad_text_in_an_answer_is_made_storable(handler: SetHandler) -> None:
-    handler(PackParcel, lambda command: Answer("a\0b\ud800"))
-    place()
-
-    assert IssuedCommand.objects.get().answer == "a\ufffdb?"
+    assert IssuedCommand.objects.get().answer == kept
 
 
 def test_a_handler_may_ask_for_the_context(handler: SetHandler) -> None:
@@ -371,7 +368,7 @@ def test_a_handler_that_returns_something_else_fails(
 ) -> None:
     handler(PackParcel, lambda command: returned)
     start_process(Shipping, ORDERED)
-    drain()
+    run()
 
     event = InboxEvent.objects.get()
     assert event.verdict == Verdict.RECEIVED
@@ -382,7 +379,9 @@ def test_a_handler_that_returns_something_else_fails(
 # Dispositions
 
 
-def test_an_ignored_event_is_logged_and_changes_nothing() -> None:
+def test_what_is_ignored_or_rejected_moves_nothing_and_the_latter_is_an_incident() -> (
+    None
+):
     parcel = place()
     event = tell(parcel, ParcelWeighed(3))
 
@@ -390,9 +389,6 @@ def test_an_ignored_event_is_logged_and_changes_nothing() -> None:
     assert (parcel.step, parcel.revision) == ("Packing", 1)
     assert not Incident.objects.exists()
 
-
-def test_a_rejected_event_is_an_incident_at_once() -> None:
-    parcel = place()
     event = tell(parcel, LabelTorn())
 
     assert event.verdict == Verdict.REJECTED
@@ -407,23 +403,6 @@ def test_a_rejected_event_is_an_incident_at_once() -> None:
 
 
 # Definitions
-
-
-def test_the_definition_is_stored_with_its_graph() -> None:
-    parcel = place()
-
-    row = Definition.objects.get(name="shipping")
-    assert parcel.definition == row
-    assert (row.version, row.fingerprint) == (1, Shipping.graph().fingerprint())
-    assert row.graph == Shipping.graph().to_json()
-
-
-def test_a_process_stays_on_the_definition_that_it_started_on() -> None:
-    parcel = place()
-    other = place("P-2")
-
-    assert Definition.objects.count() == 1
-    assert parcel.definition_id == other.definition_id
 
 
 def test_nothing_is_done_twice_when_nothing_is_due() -> None:
@@ -445,7 +424,7 @@ def test_events_are_handled_in_the_order_of_their_arrival() -> None:
     for number, place_ in enumerate(["Nagoya", "Osaka", "Kobe"]):
         event = ParcelScanned("P-1", place_)
         send_event(event, id=f"scan {number}", process_id=parcel.pk)
-    drain()
+    run()
 
     places = Checkpoint.objects.filter(instance=parcel).order_by("revision")
     assert [row.data["place"] for row in places] == ["", "", "Nagoya", "Osaka", "Kobe"]
@@ -458,10 +437,3 @@ def test_a_process_id_is_a_time_ordered_uuid() -> None:
     assert isinstance(first.pk, UUID)
     assert first.pk.version == 7
     assert second.started_at - first.started_at < timedelta(minutes=1)
-
-
-def test_data_is_copied_from_an_event_that_stays(handler: SetHandler) -> None:
-    parcel = underway()
-    tell(parcel, CourierBooked("B-7"))
-
-    assert parcel.data["booking"] == "B-7"

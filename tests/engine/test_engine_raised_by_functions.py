@@ -19,6 +19,7 @@ from orchestrator.models import (
     Verdict,
 )
 from orchestrator.testing import Process, pass_time, registered, run, started
+from orchestrator.testing.clock import age
 from tests.apps.patterns.misbehaving import fail_without_words
 from tests.apps.process_managers.desk import underway
 from tests.apps.process_managers.fixtures import SetHandler
@@ -68,54 +69,59 @@ def known() -> Iterator[None]:
         yield
 
 
-def ended(definition: Any, name: str) -> ProcessInstance:
-    """A process after an hour in which all its attempts were made."""
-    receipt = start_process(definition, Name(name))
-    pass_time(LONG)
-    return ProcessInstance.objects.get(pk=receipt.process_id)
+def an_hour_later(times: int = 1) -> None:
+    """Run what is ready, and again when all the pauses between attempts are over at once."""
+    run()
+    for _ in range(times):
+        age(LONG)
+        run()
+
+
+def ended(definition: Any, *names: str) -> dict[str, ProcessInstance]:
+    """Return processes after an hour in which all their attempts were made."""
+    begun = {name: start_process(definition, Name(name)).process_id for name in names}
+    an_hour_later()
+    return {name: ProcessInstance.objects.get(pk=pk) for name, pk in begun.items()}
 
 
 def complaint(process: ProcessInstance) -> str:
     return str(Incident.objects.open().get(instance=process).message)
 
 
-@pytest.mark.parametrize("name", OURS)
-def test_a_step_that_raises_it_is_tried_again_and_fails(name: str) -> None:
-    process = ended(Raising, name)
+@pytest.mark.parametrize(
+    ("definition", "names"),
+    [(Raising, list(OURS)), (Deciding, SPECIAL)],
+    ids=["step", "predicate"],
+)
+def test_a_step_or_predicate_that_raises_it_is_tried_again_and_fails(
+    definition: Any, names: list[str]
+) -> None:
+    found = {
+        name: (process.status, process.step_runs.get().attempt, complaint(process))
+        for name, process in ended(definition, *names).items()
+    }
 
-    visit = process.step_runs.get()
-    assert (process.status, visit.status, visit.attempt) == ("failed", "failed", 2)
-    assert complaint(process) == f"{name}: out of a function: {name}"
+    said = "{0}: out of a function: {0}"
+    assert found == {name: ("failed", 2, said.format(name)) for name in names}
 
 
-@pytest.mark.parametrize("name", SPECIAL)
-def test_a_step_without_retries_runs_once(name: str) -> None:
-    process = ended(Once, name)
+def test_a_step_without_retries_runs_once() -> None:
+    visits = [process.step_runs.get() for process in ended(Once, *SPECIAL).values()]
 
-    assert (process.status, process.step_runs.get().attempt) == ("failed", 1)
+    assert {(visit.status, visit.attempt) for visit in visits} == {("failed", 1)}
 
 
-@pytest.mark.parametrize("name", SPECIAL)
-def test_it_is_caught_by_its_own_class(name: str) -> None:
-    process = ended(Caught, name)
-
-    assert process.status == "completed"
-    assert process.step_runs.get(node="mend").result == name
+def test_it_is_caught_by_its_own_class() -> None:
+    for name, process in ended(Caught, *SPECIAL).items():
+        mended = process.step_runs.get(node="mend").result
+        assert (process.status, mended) == ("completed", name)
 
 
 def test_a_step_that_names_an_event_nobody_knows_has_failed() -> None:
-    process = ended(Telling, "T-1")
+    process = ended(Telling, "T-1")["T-1"]
 
     assert process.step_runs.get().attempt == 2
     assert "event type 'NobodyKnowsThis'" in complaint(process)
-
-
-@pytest.mark.parametrize("name", SPECIAL)
-def test_a_predicate_that_raises_it_has_failed_its_step(name: str) -> None:
-    process = ended(Deciding, name)
-
-    assert (process.status, process.step_runs.get().attempt) == ("failed", 2)
-    assert complaint(process) == f"{name}: out of a function: {name}"
 
 
 @pytest.mark.parametrize("name", ["UnknownEventType", "LeaseLost", "KeyTaken"])
@@ -167,34 +173,31 @@ def test_the_invariants_are_asked_although_functions_raise(
     assert found == [f"model: {listening.id}: {untold}"]
 
 
-@pytest.mark.parametrize("name", SPECIAL)
-def test_a_handler_in_the_commit_that_raises_it_fails_its_event(
-    name: str, handler: SetHandler
+def test_a_handler_that_raises_it_fails_its_event_or_its_command(
+    handler: SetHandler,
 ) -> None:
-    def fail(command: PackParcel) -> None:
-        raise raised(name)
-
-    handler(PackParcel, fail)
-    start_process("shipping", ParcelOrdered("P-1"))
-    pass_time(LONG)
-
-    event = InboxEvent.objects.get()
-    assert (event.verdict, event.attempt) == (Verdict.FAILED, 5)
-
-
-@pytest.mark.parametrize("name", SPECIAL)
-def test_a_handler_after_the_commit_that_raises_it_fails_its_command(
-    name: str, handler: SetHandler
-) -> None:
-    def fail(command: BookCourier) -> None:
-        raise raised(name)
+    def fail(command: PackParcel | BookCourier) -> None:
+        if command.parcel_id in SPECIAL:
+            raise raised(command.parcel_id)
 
     handler(BookCourier, fail, after_commit=True, attempts=2)
-    underway("P-1", Courier.PARTNER)
-    pass_time(LONG)
+    for name in SPECIAL:
+        underway(name, Courier.PARTNER)
+    handler(PackParcel, fail)
+    for name in SPECIAL:
+        start_process(
+            "shipping", ParcelOrdered(name), id=name, correlation_key=f"{name} 2"
+        )
+    an_hour_later(times=4)
 
-    command = IssuedCommand.objects.get(type="BookCourier")
-    assert (command.status, command.attempt) == ("failed", 2)
+    events = InboxEvent.objects.filter(event_id__in=SPECIAL)
+    assert list(events.values_list("verdict", "attempt")) == [("failed", 5)] * len(
+        SPECIAL
+    )
+    commands = IssuedCommand.objects.filter(type="BookCourier")
+    assert list(commands.values_list("status", "attempt")) == [("failed", 2)] * len(
+        SPECIAL
+    )
 
 
 @pytest.mark.parametrize("after_commit", [False, True])

@@ -20,7 +20,6 @@ from monitoring.queries.health import health
 from monitoring.queries.resolved import resolved_page
 from monitoring.queries.trends import trends as trends_of
 from orchestrator import Answer, CommandContext
-from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import (
     ActionRequest,
     assign_failures,
@@ -41,7 +40,7 @@ from orchestrator.models import (
     OperatorAction,
     ProcessInstance,
 )
-from orchestrator.testing import replaced
+from orchestrator.testing import replaced, run
 from tests.services.bulk import begun, worked_on
 
 pytestmark = pytest.mark.django_db
@@ -49,20 +48,19 @@ pytestmark = pytest.mark.django_db
 BEYOND = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"]
 
 
-def fail(number: int) -> list[ProcessInstance]:
-    """Have so many more orders fail for one cause."""
+def fail(number: int) -> list[UUID]:
+    """Have so many more orders fail for one cause; return their ids."""
     count = ProcessInstance.objects.count()
     placed = [
         place_order(Destination.BOTH, f"{n} MWh", f"F-{count + n}")
         for n in range(number)
     ]
-    drain()
-    found = ProcessInstance.objects.in_bulk([one.process_id for one in placed])
-    return [found[one.process_id] for one in placed]
+    run()
+    return [one.process_id for one in placed if one.process_id]
 
 
-@pytest.fixture
-def failed() -> list[ProcessInstance]:
+@pytest.fixture(scope="module", autouse=True)
+def failed(module_db: None) -> list[UUID]:
     """Three orders that failed for one cause."""
     return fail(3)
 
@@ -85,6 +83,10 @@ def read(signed_in: Client) -> Callable[[str], str]:
 
 def cause() -> str:
     return str(newest().fingerprint)
+
+
+def cause_of(process: UUID) -> str:
+    return str(Incident.objects.filter(instance=process).earliest("pk").fingerprint)
 
 
 def newest() -> Incident:
@@ -125,16 +127,12 @@ def listed() -> list[str]:
 
 
 def test_s5_3_what_is_handled_leaves_the_inbox_and_every_number_of_it(
-    failed: list[ProcessInstance], operator: User, read: Callable[[str], str]
+    failed: list[UUID], operator: User, read: Callable[[str], str]
 ) -> None:
     other(2, "f" * 64)
-    handled = str(failed[0].incidents.exclude(fingerprint="f" * 64).get().fingerprint)
-    mark_handled(
-        handled,
-        Incident.objects.filter(fingerprint=handled).latest("pk").pk,
-        None,
-        request=asked(operator),
-    )
+    handled = cause_of(failed[0])
+    last = Incident.objects.filter(fingerprint=handled).latest("pk")
+    mark_handled(handled, last.pk, None, request=asked(operator))
 
     assert listed() == ["f" * 64]
     assert number_open().number == health().failures.number == 2
@@ -151,13 +149,11 @@ def test_s5_3_what_is_handled_leaves_the_inbox_and_every_number_of_it(
 
 
 def test_s5_3_the_first_page_counts_what_its_list_has(
-    failed: list[ProcessInstance], operator: User, read: Callable[[str], str]
+    operator: User, read: Callable[[str], str]
 ) -> None:
     other(2, "0" * 64)
     other(1, "f" * 64)
-    mark_handled(
-        cause(), newest().pk, None, request=asked(operator)
-    )  # the last of the three
+    mark(operator)  # the last of the three
 
     assert sum(group.number.number for group in failure_groups().rows) == 5
     assert number_open().number == 5
@@ -165,7 +161,7 @@ def test_s5_3_the_first_page_counts_what_its_list_has(
 
 
 def test_s5_3_it_is_back_when_one_more_fails(
-    failed: list[ProcessInstance], operator: User, read: Callable[[str], str]
+    operator: User, read: Callable[[str], str]
 ) -> None:
     mark(operator)
     assert listed() == []
@@ -179,7 +175,7 @@ def test_s5_3_it_is_back_when_one_more_fails(
 
 
 def test_s5_3_it_is_back_when_its_time_is_over(
-    failed: list[ProcessInstance], operator: User, read: Callable[[str], str]
+    operator: User, read: Callable[[str], str]
 ) -> None:
     found = mark(operator, days=3)
     assert found.until is not None
@@ -191,32 +187,22 @@ def test_s5_3_it_is_back_when_its_time_is_over(
     assert "is back" in read(f"/failures/{cause()}/")
 
 
-def test_s5_3_a_page_that_has_not_seen_the_newest_is_refused(
-    failed: list[ProcessInstance], operator: User
-) -> None:
+def test_s5_3_a_page_that_is_not_up_to_date_is_refused(operator: User) -> None:
     seen = newest().pk
     fail(1)
     with pytest.raises(StaleRevision, match="Another one has failed"):
         mark_handled(cause(), seen, None, request=asked(operator))
-
     assert not FailureMark.objects.exists()
     refused = OperatorAction.objects.get()
     assert (refused.action, refused.result) == ("mark_handled", "refused")
 
-
-def test_s5_3_a_page_that_another_was_faster_than_is_refused(
-    failed: list[ProcessInstance], operator: User
-) -> None:
     mark(operator)
     with pytest.raises(StaleRevision, match="meanwhile"):
         mark(operator, expected_revision=0)
-
     assert FailureMark.objects.get().revision == 1
 
 
-def test_s5_3_pressed_twice_it_is_marked_once(
-    failed: list[ProcessInstance], operator: User
-) -> None:
+def test_s5_3_pressed_twice_it_is_marked_once(operator: User) -> None:
     request = asked(operator, expected_revision=0)
     first, second = (
         mark_handled(cause(), newest().pk, None, request=request) for _ in range(2)
@@ -231,9 +217,7 @@ def test_s5_3_pressed_twice_it_is_marked_once(
     assert row.reason == "the exchange knows of it"
 
 
-def test_s5_3_a_key_is_for_one_group_alone(
-    failed: list[ProcessInstance], operator: User
-) -> None:
+def test_s5_3_a_key_is_for_one_group_alone(operator: User) -> None:
     known, one = cause(), newest().pk
     other(1, "b" * 64)
     two = Incident.objects.latest("pk").pk
@@ -253,26 +237,30 @@ def test_s5_3_a_key_is_for_one_group_alone(
     assert [mark.pk for mark in FailureMark.objects.handled()] == [known]
 
 
-def test_s5_3_it_is_taken_back(failed: list[ProcessInstance], operator: User) -> None:
-    mark(operator)
-    unmark_handled(cause(), request=asked(operator))
+def test_s5_3_it_needs_a_cause_a_reason_and_a_permission_and_is_taken_back(
+    viewer: User, operator: User
+) -> None:
+    with pytest.raises(PermissionMissing):
+        mark(viewer)
+    without = ActionRequest(operator, uuid4())
+    with pytest.raises(OperationRefused, match="say why"):
+        mark_handled(cause(), newest().pk, None, request=without)
+    with pytest.raises(OperationRefused, match="None of this cause"):
+        mark_handled("never seen", 1, None, request=asked(operator))
+    assert not FailureMark.objects.exists()
 
+    mark(operator)
+    known = marks.handling_of([cause(), "other"])
+    assert list(known) == [cause()]
+    assert (known[cause()].in_force, known[cause()].is_back) == (True, False)
+    unmark_handled(cause(), request=asked(operator))
     assert listed() == [cause()]
     with pytest.raises(OperationRefused, match="not marked"):
         unmark_handled(cause(), request=asked(operator))
 
 
-def test_s5_3_what_is_over_is_not_marked(
-    failed: list[ProcessInstance], operator: User
-) -> None:
-    with pytest.raises(OperationRefused, match="None of this cause"):
-        mark_handled("never seen", 1, None, request=asked(operator))
-
-    assert not FailureMark.objects.exists()
-
-
 def test_s5_3_no_more_are_marked_than_pages_can_look_for(
-    failed: list[ProcessInstance], operator: User, monkeypatch: pytest.MonkeyPatch
+    operator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "MOST_HANDLED", 1)
     mark(operator)
@@ -282,21 +270,8 @@ def test_s5_3_no_more_are_marked_than_pages_can_look_for(
         mark(operator)
 
 
-def test_s5_3_it_needs_a_reason_and_its_permission(
-    failed: list[ProcessInstance], viewer: User, operator: User
-) -> None:
-    with pytest.raises(PermissionMissing):
-        mark(viewer)
-    with pytest.raises(OperationRefused, match="say why"):
-        mark_handled(
-            cause(), newest().pk, None, request=ActionRequest(operator, uuid4())
-        )
-
-    assert not FailureMark.objects.exists()
-
-
 def test_s5_3_a_flood_that_is_handled_hides_no_other(
-    failed: list[ProcessInstance], operator: User, monkeypatch: pytest.MonkeyPatch
+    operator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = cause()
     other(40, "b" * 64)
@@ -308,9 +283,7 @@ def test_s5_3_a_flood_that_is_handled_hides_no_other(
     assert number_open().number == 3
 
 
-def test_s5_3_a_group_is_assigned(
-    failed: list[ProcessInstance], operator: User, read: Callable[[str], str]
-) -> None:
+def test_s5_3_a_group_is_assigned(operator: User, read: Callable[[str], str]) -> None:
     assign_failures(cause(), "operator", request=asked(operator))
 
     assert listed() == [cause()]
@@ -328,7 +301,7 @@ def form(**given: Any) -> dict[str, Any]:
 
 
 def test_s5_3_the_buttons_of_a_group_act(
-    failed: list[ProcessInstance], signed_in: Client, read: Callable[[str], str]
+    signed_in: Client, read: Callable[[str], str]
 ) -> None:
     page = read(f"/failures/{cause()}/")
     assert f'data-given="{newest().pk}"' in page
@@ -343,9 +316,7 @@ def test_s5_3_the_buttons_of_a_group_act(
     assert 'id="unmark_handled-button"' in read(f"/failures/{cause()}/")
 
 
-def test_s5_3_a_refusal_is_said(
-    failed: list[ProcessInstance], signed_in: Client
-) -> None:
+def test_s5_3_a_refusal_is_said(signed_in: Client) -> None:
     address = f"/failures/{cause()}/mark_handled/"
     for given, status in (
         (form(newest=newest().pk - 1), 409),
@@ -360,9 +331,7 @@ def test_s5_3_a_refusal_is_said(
     assert not FailureMark.objects.exists()
 
 
-def test_s5_3_who_may_not_sees_why(
-    failed: list[ProcessInstance], client: Client, viewer: User
-) -> None:
+def test_s5_3_who_may_not_sees_why(client: Client, viewer: User) -> None:
     client.force_login(viewer)
     page = client.get(f"/failures/{cause()}/").content.decode()
     assert re.search(r'id="mark_handled-button"[^>]*aria-disabled="true"', page)
@@ -372,30 +341,22 @@ def test_s5_3_who_may_not_sees_why(
     assert answer.status_code == 403
 
 
-def test_opening_the_lists_writes_nothing(
-    failed: list[ProcessInstance], read: Callable[[str], str]
+def test_opening_the_lists_writes_nothing_and_the_audit_leads_to_the_group(
+    operator: User, read: Callable[[str], str]
 ) -> None:
     for page in (f"/failures/{cause()}/", "/failures/?show=handled"):
         read(page)
-
     assert not FailureMark.objects.exists()
     assert not OperatorAction.objects.exists()
 
-
-def test_the_audit_leads_to_the_group(
-    failed: list[ProcessInstance], operator: User, read: Callable[[str], str]
-) -> None:
     mark(operator)
-
     assert f'href="/failures/{cause()}/"' in read("/audit/")
 
 
 # How they come
 
 
-def test_s5_1_a_row_has_its_trend_and_its_versions(
-    failed: list[ProcessInstance], read: Callable[[str], str]
-) -> None:
+def test_s5_1_a_row_has_its_trend_and_its_versions(read: Callable[[str], str]) -> None:
     now = timezone.now()
     first, second, third = Incident.objects.order_by("pk")
     ago = {first: timedelta(hours=5), second: timedelta(hours=2), third: timedelta()}
@@ -404,23 +365,18 @@ def test_s5_1_a_row_has_its_trend_and_its_versions(
     found = trends_of([cause()])[cause()]
 
     assert not found.by_day
-    assert (sum(found.each), found.each[-1], found.each[-3], found.each[-6]) == (
-        3,
-        1,
-        1,
-        1,
-    )
+    assert sum(found.each) == 3
+    assert [found.each[hour] for hour in (-1, -3, -6)] == [1, 1, 1]
     [version] = found.versions
     page = read("/failures/")
     assert '<svg class="spark"' in page
     assert re.search(rf"Version\s+{version}\b", page)
 
 
-def test_s5_1_older_ones_are_told_by_day(failed: list[ProcessInstance]) -> None:
+def test_s5_1_older_ones_are_told_by_day() -> None:
     first = Incident.objects.earliest("pk")
-    Incident.objects.filter(pk=first.pk).update(
-        opened_at=timezone.now() - timedelta(days=3, hours=1)
-    )
+    ago = timezone.now() - timedelta(days=3, hours=1)
+    Incident.objects.filter(pk=first.pk).update(opened_at=ago)
     found = trends_of([cause()])[cause()]
 
     assert found.by_day
@@ -428,7 +384,7 @@ def test_s5_1_older_ones_are_told_by_day(failed: list[ProcessInstance]) -> None:
 
 
 def test_s5_1_no_more_are_looked_at_than_the_newest(
-    failed: list[ProcessInstance], monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(trends, "NEWEST", 2)
     found = trends_of([cause()])[cause()]
@@ -440,7 +396,7 @@ def test_s5_1_no_more_are_looked_at_than_the_newest(
 
 
 def test_s5_4_what_was_resolved_is_found_with_the_person_who_did_it(
-    failed: list[ProcessInstance], operator: User, read: Callable[[str], str]
+    operator: User, read: Callable[[str], str]
 ) -> None:
     fingerprint = cause()
     for command in IssuedCommand.objects.filter(status="failed"):
@@ -463,20 +419,18 @@ def taken(command: RequestExternalCreation, context: CommandContext) -> Answer:
 
 
 def test_s5_4_what_was_resolved_by_an_operation_leads_to_it(
-    failed: list[ProcessInstance], operator: User, read: Callable[[str], str]
+    operator: User, read: Callable[[str], str]
 ) -> None:
     about = {"cause": cause()}
     with replaced("RequestExternalCreation", taken):
         operation = worked_on(begun(operator, about, 3, selection="failures"))
 
     assert operation.done == 3
-    page = read("/failures/?show=resolved")
-    assert f'href="/operations/{operation.pk}/"' in page
+    for page in ("/failures/?show=resolved", "/audit/?action=retry"):
+        assert f'href="/operations/{operation.pk}/"' in read(page)
 
 
-def test_s5_4_what_has_failed_again_is_not_resolved(
-    failed: list[ProcessInstance], operator: User
-) -> None:
+def test_s5_4_what_has_failed_again_is_not_resolved(operator: User) -> None:
     worked_on(begun(operator, {"cause": cause()}, 3, selection="failures"))
 
     assert Incident.objects.exclude(resolved_at=None).exists()
@@ -485,7 +439,7 @@ def test_s5_4_what_has_failed_again_is_not_resolved(
 
 
 def test_s5_4_pages_of_what_was_resolved_follow_each_other(
-    failed: list[ProcessInstance], monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("monitoring.queries.resolved.PAGE", 2)
     for fingerprint in "abcde":
@@ -500,36 +454,9 @@ def test_s5_4_pages_of_what_was_resolved_follow_each_other(
             break
 
     assert sorted(seen) == list("abcde")
-    assert resolved_page("nonsense").rows
-    assert resolved_page("2026-99-99T00:00:00+00:00_1").rows
-
-
-@pytest.mark.parametrize("at", BEYOND)
-def test_s5_4_a_moment_beyond_the_calendar_is_no_place_among_them(
-    at: str, failed: list[ProcessInstance]
-) -> None:
-    """In its own zone the calendar has it, and no database."""
-    other(1, "a")
-    Incident.objects.filter(fingerprint="a").update(resolved_at=timezone.now())
-
-    assert resolved_page(f"{at}_1").rows
-
-
-def test_marks_are_known_for_causes_that_are_asked_for(
-    failed: list[ProcessInstance], operator: User
-) -> None:
-    mark(operator)
-    found = marks.handling_of([cause(), "other"])
-
-    assert list(found) == [cause()]
-    assert found[cause()].in_force
-    assert not found[cause()].is_back
-
-
-def test_a_link_of_the_audit_leads_to_the_operation_it_was_part_of(
-    failed: list[ProcessInstance], operator: User, read: Callable[[str], str]
-) -> None:
-    operation = worked_on(begun(operator, {"cause": cause()}, 3, selection="failures"))
-    assert isinstance(operation.pk, UUID)
-
-    assert f'href="/operations/{operation.pk}/"' in read("/audit/?action=retry")
+    # In their own zones the calendar has the last two, and no database.
+    for at in (
+        "nonsense",
+        *(f"{at}_1" for at in ("2026-99-99T00:00:00+00:00", *BEYOND)),
+    ):
+        assert resolved_page(at).rows, at

@@ -15,7 +15,6 @@ from monitoring.queries.figures import figures
 from orchestrator import Permanent, send_event
 from orchestrator.engine import operations
 from orchestrator.engine.notices import gathering, outages, outbox
-from orchestrator.engine.operations import ActionRequest
 from orchestrator.models import (
     FailureGroup,
     InboxEvent,
@@ -26,13 +25,13 @@ from orchestrator.models import (
     QueueOutage,
     Worker,
 )
-from orchestrator.notice_settings import Topic
 from orchestrator.testing import pass_time
 from orchestrator.workers import notifier as notifier_module
 from orchestrator.workers.notifier import Notifier
 from tests.apps.process_managers.desk import place, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import BookCourier, Courier, ParcelScanned
+from tests.services.asking import asked
 from tests.services.explained import explained
 from tests.services.telling import deliver, due_now, gathered, gathered_items
 
@@ -52,9 +51,18 @@ def declare(settings: Settings, **more: Any) -> None:
     settings.PROCESSION_NOTICES = {"ops": {"to": ["ops@example.org"], **more}}
 
 
-def escalate(parcel: ProcessInstance, by: User, reason: str = "late") -> None:
-    request = ActionRequest(actor=by, key=uuid4(), reason=reason)
-    operations.escalate(parcel.pk, request=request)
+def escalate(parcel: ProcessInstance, times: int = 1) -> None:
+    for _ in range(times):
+        operations.escalate(parcel.pk, request=asked(reason="late"))
+
+
+@pytest.fixture
+def escalated() -> ProcessInstance:
+    """Return a process that was escalated; its notice waits to be sent."""
+    parcel = place()
+    escalate(parcel)
+    gathered()
+    return parcel
 
 
 def fail_courier(handler: SetHandler, why: str = "no courier in zone {}") -> None:
@@ -69,9 +77,11 @@ def fail_courier(handler: SetHandler, why: str = "no courier in zone {}") -> Non
 # What gives rise to a notice
 
 
-def test_an_escalation_is_told_with_who_and_why(operator: User) -> None:
+def test_an_escalation_is_told_once_with_who_and_why(operator: User) -> None:
     parcel = place()
-    escalate(parcel, operator, "the customer waits")
+    request = asked(reason="the customer waits")
+    for _ in range(2):  # it is pressed twice
+        operations.escalate(parcel.pk, request=request)
 
     [item] = gathered_items()
     assert item["topics"] == ["escalation"]
@@ -81,42 +91,24 @@ def test_an_escalation_is_told_with_who_and_why(operator: User) -> None:
     assert not Occurrence.objects.exists()
 
 
-def test_an_escalation_that_is_pressed_twice_is_told_once(operator: User) -> None:
-    parcel = place()
-    request = ActionRequest(actor=operator, key=uuid4(), reason="late")
-    for _ in range(2):
-        operations.escalate(parcel.pk, request=request)
-
-    assert len(gathered_items()) == 1
-
-
-def test_each_deadline_is_told_once_when_it_passes() -> None:
+def test_each_deadline_is_told_once_when_it_passes_with_the_step_that_was_late() -> (
+    None
+):
     place("P-1", Courier.OWN)
     pass_time(59 * MINUTE)
     assert gathered_items() == []
-    pass_time(2 * MINUTE)
-    [item] = gathered_items()
-    assert (item["topics"], item["step"]) == (["deadline"], "Packing")
-    pass_time(30 * MINUTE)
-
-    assert len(gathered_items()) == 1
-
-
-def test_a_deadline_that_escalates_is_one_thing_for_whoever_wants_both() -> None:
-    place("P-1", Courier.OWN)
-    pass_time(4 * HOUR)
+    for _ in range(2):
+        pass_time(2 * MINUTE)
+        [reminded] = gathered_items()
+    pass_time(3 * HOUR)
 
     reminded, escalated = gathered_items()
-    assert reminded["topics"] == ["deadline"]
-    assert escalated["topics"] == ["deadline", "escalation"]
+    assert (reminded["topics"], reminded["step"]) == (["deadline"], "Packing")
+    assert escalated["topics"] == ["deadline", "escalation"]  # for whoever wants both
     assert Notice.objects.get().counts == {"deadline": 1, "escalation": 1}
-
-
-def test_a_deadline_that_leads_elsewhere_is_told_with_the_step_that_was_late() -> None:
-    underway()
+    underway("P-2")
     pass_time(73 * HOUR)
-
-    assert [item["step"] for item in gathered_items()] == ["OnTheWay"]
+    assert gathered_items()[-1]["step"] == "OnTheWay"
 
 
 def test_failures_of_one_cause_are_told_as_a_group(handler: SetHandler) -> None:
@@ -188,15 +180,9 @@ def time_passes(seconds: float) -> None:
 
 
 def a_worker(queue: str) -> None:
-    now = timezone.now()
+    seen = {"started_at": timezone.now(), "seen_at": timezone.now()}
     Worker.objects.create(
-        id=queue,
-        supervisor="s",
-        host="h",
-        pid=1,
-        queue=queue,
-        started_at=now,
-        seen_at=now,
+        id=queue, supervisor="s", host="h", pid=1, queue=queue, **seen
     )
 
 
@@ -245,11 +231,11 @@ def test_what_was_seen_long_ago_says_nothing_of_now() -> None:
 
 
 def test_nothing_is_written_where_nobody_is_to_be_told(
-    settings: Settings, operator: User, handler: SetHandler
+    settings: Settings, handler: SetHandler
 ) -> None:
     settings.PROCESSION_NOTICES = {}
     fail_courier(handler)
-    escalate(place("P-1"), operator)
+    escalate(place("P-1"))
     underway("P-2", Courier.PARTNER)
     pass_time(4 * HOUR)
 
@@ -274,28 +260,24 @@ def test_each_is_told_what_they_want_to_know(
     assert [notice.counts for notice in gathered()] == ([found] if found else [])
 
 
-def test_of_other_definitions_nothing_is_told(
-    settings: Settings, operator: User
-) -> None:
+def test_of_other_definitions_nothing_is_told(settings: Settings) -> None:
     parcel = place()
     declare(settings, definitions=["another"])
-    escalate(parcel, operator)
+    escalate(parcel)
     assert not Occurrence.objects.exists()
     declare(settings, definitions=[parcel.name])
-    escalate(parcel, operator)
+    escalate(parcel)
 
     assert len(gathered_items()) == 1
 
 
-def test_several_are_told_each_by_their_own_notice(
-    settings: Settings, operator: User
-) -> None:
+def test_several_are_told_each_by_their_own_notice(settings: Settings) -> None:
     settings.PROCESSION_NOTICES = {
         "desk": {"to": "desk@example.org", "about": "escalation"},
         "night": {"to": "night@example.org", "definitions": "another"},
         "ops": {"to": "ops@example.org"},
     }
-    escalate(place(), operator)
+    escalate(place())
 
     assert [notice.recipient for notice in gathered()] == ["desk", "ops"]
 
@@ -304,14 +286,13 @@ def test_several_are_told_each_by_their_own_notice(
 
 
 def test_what_happens_until_the_next_may_be_sent_is_collected(
-    settings: Settings, operator: User
+    settings: Settings,
 ) -> None:
     declare(settings, seconds=600)
     parcel = place()
-    escalate(parcel, operator)
+    escalate(parcel)
     assert len(deliver()) == 1
-    for _ in range(30):
-        escalate(parcel, operator)
+    escalate(parcel, 30)
     assert deliver() == []
 
     [notice] = gathered()
@@ -324,84 +305,70 @@ def test_what_happens_until_the_next_may_be_sent_is_collected(
     assert len(deliver()) == 1
 
 
-def test_the_first_is_sent_at_once(operator: User) -> None:
-    escalate(place(), operator)
+def test_a_notice_is_claimed_once_at_once_and_again_under_its_id_if_it_is_lost(
+    escalated: ProcessInstance,
+) -> None:
+    lost = outbox.claim("one")
+    assert lost is not None
+    assert outbox.claim("other") is None
+    due_now()
+    again = outbox.claim("other")
 
-    [notice] = gathered()
-    assert notice.wake_at
-    assert notice.wake_at <= timezone.now()
+    assert again is not None
+    assert (again.pk, again.items, again.attempt) == (lost.pk, lost.items, 2)
+    assert not outbox.sent(lost)
+    assert outbox.sent(again)
 
 
 def test_more_than_one_transaction_takes_in_is_gathered_in_turns(
-    monkeypatch: pytest.MonkeyPatch, operator: User
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(gathering, "MOST", 3)
     parcel = place()
-    for _ in range(10):
-        escalate(parcel, operator)
+    escalate(parcel, 10)
 
     assert [notice.counts for notice in gathered()] == [{"escalation": 10}]
     assert not Occurrence.objects.exists()
 
 
-def test_ten_thousand_failures_of_a_group_are_one_notice_and_then_a_count() -> None:
-    now = timezone.now()
-
-    def failures(number: int) -> None:
-        Occurrence.objects.bulk_create(
-            Occurrence(
-                topics="failure", definition=SHIPPING, step="OnTheWay",
-                kind="step_failed", message=f"ValueError: {place}", fingerprint="f",
-                at=now,
-            )
-            for place in range(number)
-        )  # fmt: skip
-
+def test_thousands_of_failures_of_a_group_are_one_notice_and_then_a_count() -> None:
     failures(1)
     assert len(deliver()) == 1
-    failures(9_999)
+    failures(999)
     [notice] = gathered()
 
     assert (notice.counts, len(notice.items)) == ({"failure": 1}, 1)
-    assert (notice.items[0]["state"], notice.items[0]["number"]) == ("more", 10_000)
-    assert FailureGroup.objects.get().number == 10_000
+    assert (notice.items[0]["state"], notice.items[0]["number"]) == ("more", 1_000)
+    assert FailureGroup.objects.get().number == 1_000
     due_now()
     assert len(deliver()) == 1
     assert Notice.objects.filter(status="sent").count() == 2
 
 
-def test_clocks_that_differ_between_hosts_do_not_change_how_often_it_is_told(
-    operator: User,
-) -> None:
+def test_clocks_that_differ_between_hosts_do_not_change_how_often_it_is_told() -> None:
     parcel = place()
-    escalate(parcel, operator)
+    escalate(parcel)
     deliver()
     last = Notice.objects.get()
-    an_hour_ago = timezone.now() - HOUR
-    Notice.objects.create(  # its host's clock is ahead, and with it its id
-        id=UUID(int=2**128 - 1),
-        recipient="ops",
-        status="sent",
-        created_at=an_hour_ago,
-        begun_at=an_hour_ago,
-        settled_at=an_hour_ago,
+    moments = dict.fromkeys(
+        ("created_at", "begun_at", "settled_at"), timezone.now() - HOUR
     )
-    escalate(parcel, operator)
+    ahead = UUID(int=2**128 - 1)  # its host's clock is ahead, and with it its id
+    Notice.objects.create(id=ahead, recipient="ops", status="sent", **moments)
+    escalate(parcel)
     [next_] = gathered()
 
     assert last.begun_at
     assert next_.wake_at == last.begun_at + timedelta(seconds=300)
 
 
-def test_a_clock_that_was_set_back_keeps_nobody_from_being_told(
-    operator: User,
-) -> None:
+def test_a_clock_that_was_set_back_keeps_nobody_from_being_told() -> None:
     parcel = place()
-    escalate(parcel, operator)
+    escalate(parcel)
     deliver()
     ahead = timezone.now() + timedelta(days=365)
     Notice.objects.update(begun_at=ahead, settled_at=ahead)
-    escalate(parcel, operator)
+    escalate(parcel)
     [notice] = gathered()
 
     assert notice.wake_at
@@ -412,11 +379,9 @@ def test_a_clock_that_was_set_back_keeps_nobody_from_being_told(
 
 
 def test_what_is_for_somebody_whom_only_other_hosts_know_is_left_to_them(
-    settings: Settings, operator: User
+    settings: Settings, escalated: ProcessInstance
 ) -> None:
     """While new settings are brought to one host after the other, nothing is lost."""
-    escalate(place(), operator)
-    gathered()
     known = settings.PROCESSION_NOTICES
     settings.PROCESSION_NOTICES = {"others": {"to": "others@example.org"}}
     assert outbox.claim("one") is None
@@ -428,10 +393,8 @@ def test_what_is_for_somebody_whom_only_other_hosts_know_is_left_to_them(
 
 @pytest.mark.parametrize("status", ["gathering", "sending"])
 def test_what_is_for_somebody_whom_nobody_knows_any_more_is_given_up_after_a_day(
-    status: str, settings: Settings, operator: User
+    status: str, settings: Settings, escalated: ProcessInstance
 ) -> None:
-    escalate(place(), operator)
-    gathered()
     past = timezone.now() - timedelta(hours=25)
     Notice.objects.update(wake_at=past, status=status, error="it answered 500")
     outbox.give_up_unknown()
@@ -445,20 +408,13 @@ def test_what_is_for_somebody_whom_nobody_knows_any_more_is_given_up_after_a_day
     assert notice.settled_at
 
 
-def test_what_has_often_been_tried_comes_after_what_has_not(
-    settings: Settings, operator: User
-) -> None:
+def test_what_has_often_been_tried_comes_after_what_has_not(settings: Settings) -> None:
     settings.PROCESSION_NOTICES |= {"away": {"to": "a@example.org", "about": "queue"}}
     now = timezone.now()
+    tried = {"status": "sending", "created_at": now, "wake_at": now - HOUR}
     for attempt in (5, 4):
-        Notice.objects.create(
-            recipient="away",
-            created_at=now,
-            status="sending",
-            attempt=attempt,
-            wake_at=now - HOUR,
-        )
-    escalate(place(), operator)
+        Notice.objects.create(recipient="away", attempt=attempt, **tried)
+    escalate(place())
     gathered()
     claimed = [outbox.claim("one") for _ in range(3)]
 
@@ -467,7 +423,7 @@ def test_what_has_often_been_tried_comes_after_what_has_not(
 
 
 def test_hundreds_who_are_not_reached_keep_nobody_else_waiting(
-    settings: Settings, operator: User
+    settings: Settings,
 ) -> None:
     settings.PROCESSION_NOTICES |= {
         f"away{place_}": {"to": "a@example.org", "about": "queue"}
@@ -479,7 +435,7 @@ def test_hundreds_who_are_not_reached_keep_nobody_else_waiting(
         again, due = now + HOUR, now - HOUR
         Notice.objects.create(**away, status="sending", attempt=1, wake_at=again)
         Notice.objects.create(**away, wake_at=due)
-    escalate(place(), operator)
+    escalate(place())
     gathered()
     notice = outbox.claim("one")
 
@@ -487,39 +443,14 @@ def test_hundreds_who_are_not_reached_keep_nobody_else_waiting(
     assert notice.recipient == "ops"
 
 
-def test_a_notice_is_claimed_once(operator: User) -> None:
-    escalate(place(), operator)
-    gathered()
-
-    assert outbox.claim("one") is not None
-    assert outbox.claim("other") is None
-
-
-def test_what_a_lost_sender_held_is_sent_again_under_its_id(operator: User) -> None:
-    escalate(place(), operator)
-    gathered()
-    lost = outbox.claim("one")
-    assert lost is not None
-    due_now()
-    again = outbox.claim("other")
-
-    assert again is not None
-    assert (again.pk, again.items, again.attempt) == (lost.pk, lost.items, 2)
-    assert not outbox.sent(lost)
-    assert outbox.sent(again)
-
-
 def test_what_has_been_tried_stays_as_it_is_and_the_next_one_waits_for_it(
-    operator: User,
+    escalated: ProcessInstance,
 ) -> None:
-    parcel = place()
-    escalate(parcel, operator)
-    gathered()
+    parcel = escalated
     first = outbox.claim("one")
     assert first is not None
     outbox.not_sent(first, "no", hopeless=False)
-    for _ in range(3):
-        escalate(parcel, operator)
+    escalate(parcel, 3)
     [next_] = gathered()
     assert next_.counts == {"escalation": 3}
     Notice.objects.filter(pk=next_.pk).update(wake_at=timezone.now())
@@ -531,10 +462,8 @@ def test_what_has_been_tried_stays_as_it_is_and_the_next_one_waits_for_it(
 
 
 def test_it_is_tried_less_and_less_often_and_given_up_in_the_end(
-    operator: User,
+    escalated: ProcessInstance,
 ) -> None:
-    escalate(place(), operator)
-    gathered()
     pauses = []
     while (notice := outbox.claim("one")) is not None:
         outbox.not_sent(notice, "no\x00thing", hopeless=False)
@@ -550,35 +479,30 @@ def test_it_is_tried_less_and_less_often_and_given_up_in_the_end(
 
 
 def test_a_receiver_may_ask_for_a_longer_pause_but_for_no_more_than_an_hour(
-    operator: User,
+    escalated: ProcessInstance,
 ) -> None:
-    escalate(place(), operator)
-    gathered()
-    for asked, seconds in ((120, 120), (10**6, 3600)):
+    for wanted, seconds in ((120, 120), (10**6, 3600)):
         notice = outbox.claim("one")
         assert notice is not None
-        after = timedelta(seconds=asked)
+        after = timedelta(seconds=wanted)
         outbox.not_sent(notice, "busy", after, hopeless=False)
         wake_at = Notice.objects.get().wake_at
         assert wake_at is not None
-        assert (wake_at - timezone.now()).total_seconds() == pytest.approx(
-            seconds, abs=60
-        )
+        pause = (wake_at - timezone.now()).total_seconds()
+        assert pause == pytest.approx(seconds, abs=60)
         due_now()
 
 
-def test_what_is_long_past_is_forgotten(settings: Settings, operator: User) -> None:
+def test_what_is_long_past_is_forgotten(settings: Settings) -> None:
     settings.PROCESSION = {**settings.PROCESSION, "NOTICE_DAYS": 10}
-    escalate(place(), operator)
+    escalate(place())
     deliver()
     outbox.forget_old()
     assert Notice.objects.count() == 1
     Notice.objects.update(settled_at=timezone.now() - timedelta(days=11))
-    FailureGroup.objects.create(
-        fingerprint="f",
-        first_at=timezone.now(),
-        last_at=timezone.now() - 11 * 24 * HOUR,
-    )
+    now = timezone.now()
+    long_ago = now - timedelta(days=11)
+    FailureGroup.objects.create(fingerprint="f", first_at=now, last_at=long_ago)
 
     assert not outbox.forget_old()
     assert not Notice.objects.exists()
@@ -605,12 +529,13 @@ def test_what_is_long_past_is_forgotten_a_part_at_a_time(
 # What it costs
 
 
-def failures_unlike_each_other(number: int) -> None:
+def failures(number: int, of: str = "f") -> None:
+    """Have so many failures happen, all of one cause, or each of its own."""
     now = timezone.now()
     Occurrence.objects.bulk_create(
         Occurrence(
-            topics="failure", definition=SHIPPING, step="OnTheWay",
-            kind="step_failed", message=f"{place}", fingerprint=f"f{place}", at=now,
+            topics="failure", definition=SHIPPING, step="OnTheWay", kind="step_failed",
+            message=f"ValueError: {place}", fingerprint=of.format(place), at=now,
         )
         for place in range(number)
     )  # fmt: skip
@@ -619,10 +544,10 @@ def failures_unlike_each_other(number: int) -> None:
 def test_failures_that_are_all_unlike_each_other_cost_no_question_each(
     django_assert_max_num_queries: DjangoAssertNumQueries,
 ) -> None:
-    failures_unlike_each_other(400)
+    failures(400, of="f{}")
     with django_assert_max_num_queries(15):
         gathering.gather()
-    failures_unlike_each_other(400)
+    failures(400, of="f{}")
     gathering.gather()
 
     assert FailureGroup.objects.filter(number=2, lately=2, told=1).count() == 400
@@ -636,7 +561,7 @@ def test_what_came_of_attempts_is_stored_between_two_parts_of_very_much(
     """Else their claims would run out, and all would be sent once more."""
     monkeypatch.setattr(gathering, "MOST", 1)
     monkeypatch.setattr(notifier_module, "PORTION_SECONDS", 0.0)
-    failures_unlike_each_other(3)
+    failures(3, of="f{}")
     looks = []
     notifier = Notifier()
     monkeypatch.setattr(notifier, "_send", lambda notice: None)
@@ -650,9 +575,9 @@ def test_what_came_of_attempts_is_stored_between_two_parts_of_very_much(
 
 
 def test_a_machine_without_a_process_to_spare_is_asked_again_later(
-    monkeypatch: pytest.MonkeyPatch, operator: User
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    escalate(place(), operator)
+    escalate(place())
     notifier, paused = Notifier(), []
 
     def send(notice: Notice) -> None:
@@ -666,10 +591,10 @@ def test_a_machine_without_a_process_to_spare_is_asked_again_later(
     assert Notice.objects.get().status == "sending"  # until its claim has run out
 
 
-def test_what_is_due_and_what_is_old_are_found_by_indexes(operator: User) -> None:
+def test_what_is_due_and_what_is_old_are_found_by_indexes() -> None:
     parcel = place()
     for _ in range(2):
-        escalate(parcel, operator)
+        escalate(parcel)
         deliver()
     due_now()
     with explained() as plans:
@@ -689,7 +614,3 @@ def test_with_nothing_to_tell_few_questions_are_asked(
         notifier.look()  # looks for dead queues too, in each table of work
     with django_assert_max_num_queries(3):
         notifier.look()
-
-
-def test_every_topic_has_something_that_gives_rise_to_it() -> None:
-    assert set(Topic) == {"escalation", "failure", "deadline", "queue"}

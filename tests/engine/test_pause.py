@@ -5,7 +5,6 @@ from datetime import timedelta
 from functools import partial
 from importlib import import_module
 from types import SimpleNamespace
-from uuid import uuid4
 
 import pytest
 from django.apps import apps
@@ -17,7 +16,6 @@ from orchestrator import Answer, Permanent, send_event, start_process
 from orchestrator.conf import conf
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import (
-    ActionRequest,
     assign,
     cancel,
     discard,
@@ -39,7 +37,7 @@ from orchestrator.models import (
     StepRun,
     Verdict,
 )
-from orchestrator.testing import pass_time
+from orchestrator.testing import pass_time, run
 from orchestrator.testing.clock import age
 from tests.apps.process_managers.desk import (
     accept,
@@ -61,17 +59,12 @@ from tests.apps.process_managers.messages import (
 )
 from tests.apps.process_managers.processes import Shipping
 from tests.apps.process_managers.together import raised, together
+from tests.services.asking import asked
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
 HOUR, MINUTE, SECOND = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
 PATIENCE = timedelta(seconds=conf().PATIENCE_SECONDS)
-Ask = Callable[[], ActionRequest]
-
-
-@pytest.fixture
-def asked(operator: User) -> Ask:
-    return lambda: ActionRequest(operator, uuid4(), "why")
 
 
 def open_visit(parcel: ProcessInstance) -> StepRun:
@@ -82,6 +75,20 @@ def reminders() -> int:
     return IssuedCommand.objects.filter(type="RemindPacker").count()
 
 
+def goes_on(parcel: ProcessInstance) -> None:
+    """End its pause, and run what is ready."""
+    unpause(parcel.pk, True, request=asked())
+    run()
+    parcel.refresh_from_db()
+
+
+def failing(error: Exception) -> Callable[[object], None]:
+    def fail(command: object) -> None:
+        raise error
+
+    return fail
+
+
 def about(left: timedelta | None, expected: timedelta) -> bool:
     """Whether so much is left, give or take what the test itself takes."""
     return left is not None and abs(left - expected) < 20 * SECOND
@@ -90,7 +97,7 @@ def about(left: timedelta | None, expected: timedelta) -> bool:
 # How it is shown and told
 
 
-def test_a_paused_process_says_so_and_since_when(asked: Ask) -> None:
+def test_a_paused_process_says_so_and_since_when() -> None:
     parcel = place()
     action = pause(parcel.pk, True, request=asked())
     parcel.refresh_from_db()
@@ -106,7 +113,7 @@ def test_a_paused_process_says_so_and_since_when(asked: Ask) -> None:
     assert (action.before["status"], action.after["status"]) == ("waiting", "paused")
 
 
-def test_a_resumed_process_stands_as_before(asked: Ask) -> None:
+def test_a_resumed_process_stands_as_before() -> None:
     parcel = place()
     pause(parcel.pk, True, request=asked())
     unpause(parcel.pk, True, request=asked())
@@ -116,7 +123,7 @@ def test_a_resumed_process_stands_as_before(asked: Ask) -> None:
     assert (open_visit(parcel).remaining, parcel.step) == (None, "Packing")
 
 
-def test_what_is_paused_or_not_is_not_paused_or_resumed_again(asked: Ask) -> None:
+def test_what_is_paused_or_not_is_not_paused_or_resumed_again() -> None:
     parcel = place()
     with pytest.raises(OperationRefused, match="It is not paused"):
         unpause(parcel.pk, True, request=asked())
@@ -127,7 +134,7 @@ def test_what_is_paused_or_not_is_not_paused_or_resumed_again(asked: Ask) -> Non
     assert ProcessInstance.objects.get().revision == 2
 
 
-def test_an_ended_process_is_not_paused(asked: Ask) -> None:
+def test_an_ended_process_is_not_paused() -> None:
     parcel = underway()
     tell(parcel, ParcelDelivered("P-1"))
     for operation in (pause, unpause):
@@ -135,50 +142,38 @@ def test_an_ended_process_is_not_paused(asked: Ask) -> None:
             operation(parcel.pk, True, request=asked())
 
 
-def test_who_may_not_pause_is_refused(viewer: User) -> None:
-    parcel = place()
+def test_whoever_may_pauses_once(viewer: User) -> None:
+    parcel, press = place(), asked()
     with pytest.raises(PermissionMissing):
-        pause(parcel.pk, True, request=ActionRequest(viewer, uuid4(), "why"))
-
+        pause(parcel.pk, True, request=asked(actor=viewer))
     assert ProcessInstance.objects.get().paused_at is None
 
-
-def test_pressing_twice_pauses_once(asked: Ask) -> None:
-    parcel, press = place(), asked()
-    assert pause(parcel.pk, True, request=press) == pause(
-        parcel.pk, True, request=press
-    )
+    first = pause(parcel.pk, True, request=press)
+    assert pause(parcel.pk, True, request=press) == first
     assert ProcessInstance.objects.get().revision == 2
 
 
 # Deadlines
 
 
-def test_no_deadline_passes_during_the_pause(asked: Ask) -> None:
+def test_no_deadline_passes_during_the_pause() -> None:
     parcel = place()
     pass_time(50 * MINUTE)
     pause(parcel.pk, True, request=asked())
     pass_time(10 * HOUR)
 
-    run = open_visit(parcel)
-    assert (reminders(), run.wake_at, run.deadlines_fired) == (0, None, 0)
-    assert about(run.remaining, 10 * MINUTE)
+    visit = open_visit(parcel)
+    assert (reminders(), visit.wake_at, visit.deadlines_fired) == (0, None, 0)
+    assert about(visit.remaining, 10 * MINUTE)
 
-
-def test_a_deadline_goes_on_with_what_was_left(asked: Ask) -> None:
-    parcel = place()
-    pass_time(50 * MINUTE)
-    pause(parcel.pk, True, request=asked())
-    pass_time(10 * HOUR)
-    unpause(parcel.pk, True, request=asked())
-
+    goes_on(parcel)  # with what was left
     pass_time(9 * MINUTE)
     assert reminders() == 0
     pass_time(2 * MINUTE)
     assert reminders() == 1
 
 
-def test_the_deadlines_after_it_are_as_much_later(asked: Ask) -> None:
+def test_the_deadlines_after_it_are_as_much_later() -> None:
     parcel = place(courier=Courier.PARTNER)
     for pauses in (1, 2):
         pause(parcel.pk, True, request=asked())
@@ -196,41 +191,28 @@ def test_the_deadlines_after_it_are_as_much_later(asked: Ask) -> None:
     assert ProcessInstance.objects.get().escalation_level == 1
 
 
-def test_a_deadline_that_a_worker_has_claimed_rests_too(asked: Ask) -> None:
+def test_a_deadline_that_is_overdue_or_a_worker_has_claimed_rests_too() -> None:
     parcel = place()
     age(2 * HOUR)
     pause(parcel.pk, True, request=asked())
-    # As when the worker had claimed it just before.
-    StepRun.objects.filter(pk=open_visit(parcel).pk).update(
-        remaining=None, wake_at=timezone.now()
-    )
-    drain()
-    run = open_visit(parcel)
-    assert (reminders(), run.wake_at, run.owner, run.attempt) == (0, None, "", 0)
-
-    unpause(parcel.pk, True, request=asked())
-    drain()
-    assert reminders() == 1
-
-
-def test_an_overdue_deadline_fires_when_it_goes_on(asked: Ask) -> None:
-    parcel = place()
-    age(61 * MINUTE)
-    pause(parcel.pk, True, request=asked())
-    drain()
+    run()
     assert reminders() == 0
-    unpause(parcel.pk, True, request=asked())
-    drain()
+    # As when the worker had claimed it just before.
+    visits = StepRun.objects.filter(pk=open_visit(parcel).pk)
+    visits.update(remaining=None, wake_at=timezone.now())
+    run()
+    visit = open_visit(parcel)
+    assert (reminders(), visit.wake_at) == (0, None)
+    assert (visit.owner, visit.attempt) == ("", 0)
+
+    goes_on(parcel)
     assert reminders() == 1
 
 
 def test_a_failed_deadline_can_be_retried_and_waits_for_the_end_of_the_pause(
-    asked: Ask, handler: SetHandler
+    handler: SetHandler,
 ) -> None:
-    def refuse(command: RemindPacker) -> None:
-        raise Permanent("no")
-
-    handler(RemindPacker, refuse)
+    handler(RemindPacker, failing(Permanent("no")))
     parcel = place()
     pass_time(61 * MINUTE)
     parcel.refresh_from_db()
@@ -238,12 +220,9 @@ def test_a_failed_deadline_can_be_retried_and_waits_for_the_end_of_the_pause(
     pause(parcel.pk, True, request=asked())
     handler(RemindPacker, lambda command: None)
     retry(parcel.pk, request=asked())
-    drain()
+    run()
     assert reminders() == 0
-    unpause(parcel.pk, True, request=asked())
-    drain()
-
-    parcel.refresh_from_db()
+    goes_on(parcel)
     assert (reminders(), parcel.status) == (1, Status.WAITING)
     assert not Incident.objects.open().exists()
 
@@ -251,7 +230,7 @@ def test_a_failed_deadline_can_be_retried_and_waits_for_the_end_of_the_pause(
 # Events
 
 
-def test_events_are_kept_and_taken_in_order_afterwards(asked: Ask) -> None:
+def test_events_are_kept_and_taken_in_order_afterwards() -> None:
     parcel = place()
     pause(parcel.pk, True, request=asked())
     sent = [
@@ -266,49 +245,31 @@ def test_events_are_kept_and_taken_in_order_afterwards(asked: Ask) -> None:
     parcel.refresh_from_db()
     assert (parcel.step, parcel.parked, parcel.revision) == ("Packing", 3, 2)
 
-    unpause(parcel.pk, True, request=asked())
-    drain()
-    parcel.refresh_from_db()
+    goes_on(parcel)
     assert (parcel.status, parcel.parked) == (Status.COMPLETED, 0)
     rows = InboxEvent.objects.filter(pk__in=[event.pk for event in sent]).order_by("pk")
     assert [row.revision for row in rows] == [4, 5, 6]
     assert {(row.verdict, row.remaining) for row in rows} == {(Verdict.MOVED, None)}
 
 
-def test_an_event_that_had_just_come_waits_too(asked: Ask) -> None:
+def test_an_event_that_had_just_come_or_comes_by_key_waits_too() -> None:
     parcel = place()
     number = accept(parcel, ParcelPacked(3))
     pause(parcel.pk, True, request=asked())
-    drain()
-    event = InboxEvent.objects.get(pk=number)
+    key = {"id": "by key", "source": "depot", "correlation_key": "P-1"}
+    by_key = send_event(ParcelScanned("P-1", "Kobe"), **key).number
+    run()
+    event, kept = (InboxEvent.objects.get(pk=pk) for pk in (number, by_key))
     assert (event.verdict, event.wake_at) == (Verdict.RECEIVED, None)
+    assert (kept.verdict, kept.process_id) == (Verdict.PARKED, parcel.pk)
 
-    unpause(parcel.pk, True, request=asked())
-    drain()
+    goes_on(parcel)
     event.refresh_from_db()
     assert event.verdict == Verdict.MOVED
+    assert (parcel.step, parcel.data["place"]) == ("OnTheWay", "Kobe")
 
 
-def test_an_event_by_key_is_kept_for_its_process(asked: Ask) -> None:
-    parcel = place()
-    pause(parcel.pk, True, request=asked())
-    number = send_event(
-        ParcelPacked(3),
-        id="by key",
-        source="depot",
-        correlation_key="P-1",
-    ).number
-    drain()
-    event = InboxEvent.objects.get(pk=number)
-    assert (event.verdict, event.process_id) == (Verdict.PARKED, parcel.pk)
-
-    unpause(parcel.pk, True, request=asked())
-    drain()
-    parcel.refresh_from_db()
-    assert parcel.step == "OnTheWay"
-
-
-def test_patience_stands_still(asked: Ask) -> None:
+def test_patience_stands_still() -> None:
     parcel = place()
     event = tell(parcel, ParcelDelivered("P-1"))
     pass_time(PATIENCE / 2)
@@ -318,8 +279,7 @@ def test_patience_stands_still(asked: Ask) -> None:
     assert (event.verdict, event.wake_at) == (Verdict.PARKED, None)
     assert about(event.remaining, PATIENCE / 2)
 
-    unpause(parcel.pk, True, request=asked())
-    drain()
+    goes_on(parcel)
     event.refresh_from_db()
     assert event.verdict == Verdict.PARKED
     assert event.patience_until is not None
@@ -329,15 +289,12 @@ def test_patience_stands_still(asked: Ask) -> None:
     assert Incident.objects.open().get().event_id == event.pk
 
 
-def test_a_parked_event_that_was_just_to_be_offered_again_keeps_its_patience(
-    asked: Ask,
-) -> None:
+def test_a_parked_event_that_was_just_to_be_offered_again_keeps_its_patience() -> None:
     parcel = place()
     event = tell(parcel, ParcelDelivered("P-1"))
     escalate(parcel.pk, request=asked())  # makes it due
     pause(parcel.pk, True, request=asked())
-    unpause(parcel.pk, True, request=asked())
-    drain()
+    goes_on(parcel)
 
     event.refresh_from_db()
     assert event.verdict == Verdict.PARKED
@@ -345,37 +302,31 @@ def test_a_parked_event_that_was_just_to_be_offered_again_keeps_its_patience(
     assert about(event.patience_until - timezone.now(), PATIENCE)
 
 
-def test_an_event_that_is_redelivered_meanwhile_has_fresh_patience(asked: Ask) -> None:
+def test_an_event_that_is_redelivered_meanwhile_has_fresh_patience() -> None:
     parcel = place()
     event = tell(parcel, ParcelDelivered("P-1"))
     pass_time(PATIENCE / 2)
     pause(parcel.pk, True, request=asked())
     redeliver(event.pk, request=asked())
-    drain()
+    run()
     event.refresh_from_db()
     assert event.verdict == Verdict.PARKED
     assert about(event.remaining, PATIENCE)
 
 
-def test_a_kept_event_can_be_discarded(asked: Ask) -> None:
+def test_a_kept_event_can_be_discarded() -> None:
     parcel = place()
     pause(parcel.pk, True, request=asked())
     event = tell(parcel, ParcelPacked(3))
     discard(event.pk, request=asked())
-    unpause(parcel.pk, True, request=asked())
-    drain()
-
-    parcel.refresh_from_db()
+    goes_on(parcel)
     assert (parcel.step, parcel.status) == ("Packing", Status.WAITING)
 
 
 def test_the_pause_before_another_attempt_stands_still(
-    asked: Ask, handler: SetHandler, pauses: list[float]
+    handler: SetHandler, pauses: list[float]
 ) -> None:
-    def refuse(command: CountScan) -> None:
-        raise ConnectionError("no line")
-
-    handler(CountScan, refuse)
+    handler(CountScan, failing(ConnectionError("no line")))
     parcel = underway()
     event = tell(parcel, ParcelScanned("P-1", "Kobe"))
     parcel.refresh_from_db()
@@ -396,12 +347,9 @@ def test_the_pause_before_another_attempt_stands_still(
 
 
 def test_a_process_that_had_failed_has_failed_again_afterwards(
-    asked: Ask, handler: SetHandler
+    handler: SetHandler,
 ) -> None:
-    def refuse(command: CountScan) -> None:
-        raise Permanent("no")
-
-    handler(CountScan, refuse)
+    handler(CountScan, failing(Permanent("no")))
     parcel = underway()
     tell(parcel, ParcelScanned("P-1", "Kobe"))
     pause(parcel.pk, True, request=asked())
@@ -414,12 +362,10 @@ def test_a_process_that_had_failed_has_failed_again_afterwards(
     pause(parcel.pk, True, request=asked())
     handler(CountScan, lambda command: None)
     retry(parcel.pk, request=asked())
-    drain()
+    run()
     parcel.refresh_from_db()
     assert (parcel.status, Incident.objects.open().count()) == (Status.PAUSED, 0)
-    unpause(parcel.pk, True, request=asked())
-    drain()
-    parcel.refresh_from_db()
+    goes_on(parcel)
     assert (parcel.status, parcel.step) == (Status.WAITING, "OnTheWay")
 
 
@@ -427,7 +373,7 @@ def test_a_process_that_had_failed_has_failed_again_afterwards(
 
 
 def test_commands_that_were_issued_are_carried_out_and_their_events_kept(
-    asked: Ask, handler: SetHandler
+    handler: SetHandler,
 ) -> None:
     handler(
         BookCourier,
@@ -439,20 +385,18 @@ def test_commands_that_were_issued_are_carried_out_and_their_events_kept(
     accept(parcel, ParcelPacked(3))
     drain()  # the command waits in a queue of its own
     pause(parcel.pk, True, request=asked())
-    drain("press")
-    drain()
+    run("press")
+    run()
 
     assert IssuedCommand.objects.get(type="BookCourier").status == "done"
     event = InboxEvent.objects.get(type="CourierBooked")
     assert (event.verdict, event.process_id) == (Verdict.PARKED, parcel.pk)
-    unpause(parcel.pk, True, request=asked())
-    drain()
-    parcel.refresh_from_db()
+    goes_on(parcel)
     assert parcel.data["booking"] == "B-1"
 
 
 def test_a_command_that_fails_during_the_pause_is_shown_and_fails_the_process_afterwards(
-    asked: Ask, handler: SetHandler
+    handler: SetHandler,
 ) -> None:
     parcels: list[ProcessInstance] = []
 
@@ -474,12 +418,12 @@ def test_a_command_that_fails_during_the_pause_is_shown_and_fails_the_process_af
 # Other actions meanwhile
 
 
-def test_a_paused_process_can_be_cancelled(asked: Ask) -> None:
+def test_a_paused_process_can_be_cancelled() -> None:
     parcel = place()
     pause(parcel.pk, True, request=asked())
     event = tell(parcel, ParcelPacked(3))
     cancel(parcel.pk, request=asked())
-    drain()
+    run()
 
     parcel.refresh_from_db()
     event.refresh_from_db()
@@ -488,7 +432,7 @@ def test_a_paused_process_can_be_cancelled(asked: Ask) -> None:
     assert not StepRun.objects.filter(finished_at=None).exists()
 
 
-def test_escalating_and_assigning_leave_it_paused(asked: Ask) -> None:
+def test_escalating_and_assigning_leave_it_paused() -> None:
     parcel = place()
     event = tell(parcel, ParcelDelivered("P-1"))
     pause(parcel.pk, True, request=asked())
@@ -508,9 +452,7 @@ def test_escalating_and_assigning_leave_it_paused(asked: Ask) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_worker_and_a_pause_at_the_same_moment_leave_nothing_behind(
-    asked: Ask,
-) -> None:
+def test_a_worker_and_a_pause_at_the_same_moment_leave_nothing_behind() -> None:
     for number in range(6):
         parcel = place(f"P-{number}")
         accept(parcel, ParcelPacked(3))
@@ -529,7 +471,7 @@ def test_a_worker_and_a_pause_at_the_same_moment_leave_nothing_behind(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_event_and_the_end_of_a_pause_at_the_same_moment(asked: Ask) -> None:
+def test_an_event_and_the_end_of_a_pause_at_the_same_moment() -> None:
     for number in range(6):
         parcel = place(f"P-{number}")
         pause(parcel.pk, True, request=asked())
@@ -544,7 +486,7 @@ def test_an_event_and_the_end_of_a_pause_at_the_same_moment(asked: Ask) -> None:
 # Others
 
 
-def test_other_processes_go_on(asked: Ask) -> None:
+def test_other_processes_go_on() -> None:
     paused, other = place("P-1"), place("P-2")
     pause(paused.pk, True, request=asked())
     pass_time(61 * MINUTE)
@@ -554,18 +496,18 @@ def test_other_processes_go_on(asked: Ask) -> None:
     assert other.step == "OnTheWay"
 
 
-def test_the_key_of_a_paused_process_is_taken(asked: Ask) -> None:
+def test_the_key_of_a_paused_process_is_taken() -> None:
     parcel = place()
     pause(parcel.pk, True, request=asked())
     with pytest.raises(KeyTaken) as refused:
         start_process(Shipping, ParcelOrdered("P-1"), id="again", source="shop")
-    drain()
+    run()
 
     assert refused.value.process_id == parcel.pk
     assert ProcessInstance.objects.count() == 1
 
 
-def test_undoing_the_migration_lets_paused_processes_go_on(asked: Ask) -> None:
+def test_undoing_the_migration_lets_paused_processes_go_on() -> None:
     parcel = place()
     pause(parcel.pk, True, request=asked())
     left = open_visit(parcel).remaining

@@ -199,11 +199,7 @@ PLANTED: list[tuple[str, str, Defect]] = [
             body={"parcel_id": "P-other", "note": ""}
         ),
     ),
-    (
-        "was issued by no transition",
-        "a command is issued twice",
-        one_too_many,
-    ),
+    ("was issued by no transition", "a command is issued twice", one_too_many),
     (
         "caused 1 events, but 0 are in the inbox",
         "the event of a command after the commit is dropped",
@@ -219,11 +215,7 @@ PLANTED: list[tuple[str, str, Defect]] = [
         "a parked event lies that the present step takes",
         lambda t: parked(t).update(type="ParcelPacked", body={"weight": 3}),
     ),
-    (
-        "untaken: event {scan} is parked, but",
-        "a parked event lies that a workflow waits for",
-        forget_the_wait,
-    ),
+    ("untaken: event {scan} is parked, but", "a parked event lies that a workflow waits for", forget_the_wait),
     # What each kind of process must show besides
     (
         "dense_history: {finished} is at revision",
@@ -289,17 +281,13 @@ PLANTED: list[tuple[str, str, Defect]] = [
         "due work is taken by nobody",
         lambda t: parked(t).update(wake_at=timezone.now() - timedelta(minutes=5)),
     ),
-    (
-        "references: event",
-        "an event belongs to a process that is gone",
-        lambda t: parked(t).update(process=uuid4()),
-    ),
+    ("references: event", "an event belongs to a process that is gone", lambda t: parked(t).update(process=uuid4())),
     (
         "audit: checkpoint 2 of {paused} has no audit row",
         "nobody has paused a process",
         lambda t: point(t.paused, 2).update(cause=f"operator:{uuid4()}"),
     ),
-]
+]  # fmt: skip
 
 OUT_OF_SIGHT = {
     "a simple event handler was never called": (

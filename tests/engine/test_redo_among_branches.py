@@ -11,7 +11,7 @@ from orchestrator.engine.operations import decide, redo, repair, resume, retry
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import Checkpoint, ProcessInstance, Status, StepStatus
 from tests.apps.compensation import steps as s
-from tests.apps.compensation.fixtures import Ask, asked, known
+from tests.apps.compensation.fixtures import known
 from tests.apps.patterns.desk import (
     finished,
     go_on,
@@ -22,8 +22,9 @@ from tests.apps.patterns.desk import (
 )
 from tests.apps.process_managers.fixtures import known as known_too
 from tests.both.test_joins_of_one_change import Told, told
+from tests.services.asking import asked
 
-__all__ = ["asked", "known", "told"]
+__all__ = ["known", "told"]
 
 pytestmark = pytest.mark.django_db
 
@@ -225,7 +226,7 @@ def flows() -> Iterator[None]:
     yield from known_too(*FLOWS)
 
 
-def answer(process: ProcessInstance, node: str, asked: Ask) -> ProcessInstance:
+def answer(process: ProcessInstance, node: str) -> ProcessInstance:
     decide(process.pk, visits(process, node)[-1].pk, "yes", request=asked())
     return go_on(process)
 
@@ -234,49 +235,49 @@ def rounds(process: ProcessInstance, node: str) -> list[tuple[int, str]]:
     return [(run.round, run.status) for run in visits(process, node)]
 
 
-def test_a_redo_that_is_cancelled_with_its_branch_arrives_nowhere(asked: Ask) -> None:
+def test_a_redo_that_is_cancelled_with_its_branch_arrives_nowhere() -> None:
     process = finished(Caught)
     broken.add("first")
     redo(process.pk, "first", request=asked())
     go_on(process)
     assert rounds(process, "first") == [(1, "done"), (2, "retrying")]
 
-    process = answer(process, "mail", asked)
+    process = answer(process, "mail")
 
     assert rounds(process, "first") == [(1, "done"), (2, "cancelled")]
     assert statuses(process)["end"] == StepStatus.WAITING
-    assert answer(process, "phone", asked).status == Status.COMPLETED
+    assert answer(process, "phone").status == Status.COMPLETED
 
 
-def test_a_redo_that_waits_is_cancelled_with_the_rest_of_a_branch(asked: Ask) -> None:
+def test_a_redo_that_waits_is_cancelled_with_the_rest_of_a_branch() -> None:
     process = finished(Either)
     broken.add("first")
     redo(process.pk, "first", request=asked())
 
-    process = answer(process, "phone", asked)
+    process = answer(process, "phone")
 
     assert process.status == Status.COMPLETED
     assert rounds(process, "first") == [(1, "done"), (2, "cancelled")]
     assert rounds(process, "mail") == [(1, "cancelled")]
 
 
-def test_who_waits_for_a_redo_that_is_cancelled_has_it_done_anew(asked: Ask) -> None:
+def test_who_waits_for_a_redo_that_is_cancelled_has_it_done_anew() -> None:
     process = finished(Read)
     visits_of_first = process.step_runs.filter(node="first")
     visits_of_first.update(result="torn")
     broken.add("first")
-    process = answer(process, "fax", asked)
+    process = answer(process, "fax")
     assert visit(process, "reads").blocked_on == "first"
     broken.clear()
 
-    process = answer(process, "mail", asked)
+    process = answer(process, "mail")
 
     assert rounds(process, "first") == [(1, "done"), (2, "cancelled"), (3, "done")]
     assert visit(process, "reads").result == "Ito"
-    assert answer(process, "phone", asked).status == Status.COMPLETED
+    assert answer(process, "phone").status == Status.COMPLETED
 
 
-def test_a_step_is_redone_again_after_its_redo_was_given_up(asked: Ask) -> None:
+def test_a_step_is_redone_again_after_its_redo_was_given_up() -> None:
     process = finished(Asked)
     checkpoint = Checkpoint.objects.filter(instance=process).latest("revision")
     redo(process.pk, "first", request=asked())
@@ -288,88 +289,78 @@ def test_a_step_is_redone_again_after_its_redo_was_given_up(asked: Ask) -> None:
 
     process = go_on(process)
     assert rounds(process, "first") == [(1, "done"), (2, "superseded"), (3, "done")]
-    assert answer(process, "phone", asked).status == Status.COMPLETED
+    assert answer(process, "phone").status == Status.COMPLETED
 
 
-def test_what_one_skipped_step_brings_back_another_can_cancel(asked: Ask) -> None:
+@pytest.mark.parametrize("first", ["skip", "retry"])
+def test_what_one_step_brings_back_another_that_is_skipped_can_cancel(
+    first: str,
+) -> None:
     broken.add("fails")
     process = finished(Skipped)
-    edits: list[Any] = [
-        {"edit": "skip", "target": str(visit(process, "fails").pk), "value": None},
-        {"edit": "skip", "target": str(visit(process, "mail").pk), "value": "yes"},
+    skips: list[dict[str, Any]] = [
+        {"edit": "skip", "target": str(visit(process, node).pk), "value": value}
+        for node, value in (("fails", None), ("mail", "yes"))
     ]
+    if first == "retry":
+        skips[0] = {"edit": "retry"}
 
-    repair(process.pk, edits, request=asked())
-
-    process = go_on(process)
-    assert rounds(process, "phone") == [(1, "cancelled")]
-    assert process.status == Status.COMPLETED
-
-
-def test_what_a_retried_step_brings_back_a_skipped_one_can_cancel(asked: Ask) -> None:
-    broken.add("fails")
-    process = finished(Skipped)
-    mail = str(visit(process, "mail").pk)
-    skip = {"edit": "skip", "target": mail, "value": "yes"}
-
-    repair(process.pk, [{"edit": "retry"}, skip], request=asked())
+    repair(process.pk, skips, request=asked())
 
     process = go_on(process)
     assert rounds(process, "phone") == [(1, "cancelled")]
     assert process.status == Status.COMPLETED
 
 
-def test_what_was_given_up_is_cancelled_for_good_with_its_branch(asked: Ask) -> None:
+def test_what_was_given_up_is_cancelled_for_good_with_its_branch() -> None:
     broken.add("fails")
     process = finished(Skipped)
     assert visit(process, "phone").blocked_on == "fails"
 
-    process = answer(process, "mail", asked)
+    process = answer(process, "mail")
 
     assert visit(process, "phone").blocked_on == ""
     assert process.status == Status.COMPLETED
 
 
-def test_a_redo_that_was_given_up_and_is_cancelled_holds_nobody_up(asked: Ask) -> None:
+def test_a_redo_that_was_given_up_and_is_cancelled_holds_nobody_up() -> None:
     process = finished(Orphaned)
     process.step_runs.filter(node="first").update(result="torn")
     broken.add("first")
-    answer(process, "phone", asked)
+    answer(process, "phone")
     assert visit(process, "reads").blocked_on == "first"
-    answer(process, "mail", asked)
+    answer(process, "mail")
     assert rounds(process, "first") == [(1, "done"), (2, "cancelled")]
-    answer(process, "fax", asked)
+    answer(process, "fax")
     broken.clear()
 
     assert insist(process).status == Status.COMPLETED
 
 
-def test_what_a_redo_that_failed_gave_up_is_cancelled_with_it(asked: Ask) -> None:
+def test_what_a_redo_that_failed_gave_up_is_cancelled_with_it() -> None:
     process = finished(Orphaned)
     broken.add("first for good")
     redo(process.pk, "first", request=asked())
     go_on(process)
 
-    assert answer(process, "fax", asked).status == Status.COMPLETED
+    assert answer(process, "fax").status == Status.COMPLETED
 
 
-def test_what_a_failure_gave_up_goes_on_when_the_failed_step_is_cancelled(
-    asked: Ask,
-) -> None:
+def test_what_a_failure_gave_up_goes_on_when_the_failed_step_is_cancelled() -> None:
     broken.add("fails")
     process = finished(CaughtFast)
     assert visit(process, "phone").status == StepStatus.CANCELLED
 
-    answer(process, "mail", asked)
+    answer(process, "mail")
 
     assert visit(process, "fails").status == StepStatus.CANCELLED
-    assert answer(process, "phone", asked).status == Status.COMPLETED
+    assert answer(process, "phone").status == Status.COMPLETED
 
 
-def test_a_retry_brings_nothing_back_that_was_cancelled_meanwhile(asked: Ask) -> None:
+def test_a_retry_brings_nothing_back_that_was_cancelled_meanwhile() -> None:
     broken.add("fails")
     process = finished(GivenUpCaught)
-    answer(process, "mail", asked)
+    answer(process, "mail")
     broken.clear()
 
     retry(process.pk, request=asked())
@@ -378,9 +369,7 @@ def test_a_retry_brings_nothing_back_that_was_cancelled_meanwhile(asked: Ask) ->
     assert rounds(process, "phone") == [(1, "cancelled")]
 
 
-def test_one_visit_is_not_edited_twice_however_its_number_is_written(
-    asked: Ask,
-) -> None:
+def test_one_visit_is_not_edited_twice_however_its_number_is_written() -> None:
     process = finished(Asked)
     key = visit(process, "first").pk
     edits = [
@@ -392,7 +381,7 @@ def test_one_visit_is_not_edited_twice_however_its_number_is_written(
 
 
 def test_of_a_join_that_is_made_and_given_up_at_once_the_latter_is_told(
-    told: Told, asked: Ask
+    told: Told,
 ) -> None:
     broken.add("fails")
     process = finished(PassedOver)

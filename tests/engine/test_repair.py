@@ -1,17 +1,14 @@
 """Repair: staged edits of a process, applied in one commit or not at all. The invariants are asked after each test."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import Group, User
 
 from orchestrator import Permanent
 from orchestrator.engine.operations import (
-    ActionRequest,
     cancel,
     pause,
     plan_repair,
@@ -48,22 +45,9 @@ from tests.apps.process_managers.messages import (
     RemindPacker,
 )
 from tests.apps.process_managers.together import raised, together
+from tests.services.asking import asked
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
-
-Asked = Callable[..., ActionRequest]
-
-
-@pytest.fixture
-def asked(operator: User) -> Asked:
-    """Return a function that makes the operator's requests."""
-
-    def request(**given: Any) -> ActionRequest:
-        return ActionRequest(
-            **{"actor": operator, "key": uuid4(), "reason": "why", **given}
-        )
-
-    return request
 
 
 def refuse(command: object) -> None:
@@ -104,9 +88,9 @@ def mistakes(parcel: ProcessInstance, *edits: Any) -> dict[int, str]:
 # What it does
 
 
-def test_s7_4_several_edits_are_one_commit_with_one_row_that_says_before_and_after(
-    asked: Asked,
-) -> None:
+def test_s7_4_several_edits_are_one_commit_with_one_row_that_says_before_and_after() -> (
+    None
+):
     parcel = place()
     edits = [data(note="by hand"), move("OnTheWay")]
 
@@ -127,9 +111,7 @@ def test_s7_4_several_edits_are_one_commit_with_one_row_that_says_before_and_aft
     assert OperatorAction.objects.count() == 1
 
 
-def test_s7_1_a_move_issues_no_command_and_arms_the_deadline_of_the_step(
-    asked: Asked,
-) -> None:
+def test_s7_1_a_move_issues_no_command_and_arms_the_deadline_of_the_step() -> None:
     parcel = place()
     issued = IssuedCommand.objects.count()
 
@@ -143,9 +125,7 @@ def test_s7_1_a_move_issues_no_command_and_arms_the_deadline_of_the_step(
     assert again(parcel).step == "Missing"
 
 
-def test_s7_1_a_process_goes_on_from_the_step_to_which_it_was_moved_back(
-    asked: Asked,
-) -> None:
+def test_s7_1_a_process_goes_on_from_the_step_to_which_it_was_moved_back() -> None:
     parcel = underway()
 
     repair(parcel.pk, [move("Packing")], request=asked())
@@ -155,7 +135,7 @@ def test_s7_1_a_process_goes_on_from_the_step_to_which_it_was_moved_back(
     assert (parcel.step, parcel.status) == ("Delivered", "completed")
 
 
-def test_s7_1_a_process_that_is_moved_to_its_end_has_completed(asked: Asked) -> None:
+def test_s7_1_a_process_that_is_moved_to_its_end_has_completed() -> None:
     parcel = place()
 
     repair(parcel.pk, [move("Delivered")], request=asked())
@@ -165,9 +145,7 @@ def test_s7_1_a_process_that_is_moved_to_its_end_has_completed(asked: Asked) -> 
     assert not parcel.step_runs.filter(finished_at=None).exists()
 
 
-def test_s7_1_what_was_parked_is_taken_by_the_step_to_which_it_is_moved(
-    asked: Asked,
-) -> None:
+def test_s7_1_what_was_parked_is_taken_by_the_step_to_which_it_is_moved() -> None:
     parcel = place()
     tell(parcel, ParcelDelivered("P-1"))
     assert parcel.parked == 1
@@ -179,7 +157,7 @@ def test_s7_1_what_was_parked_is_taken_by_the_step_to_which_it_is_moved(
 
 
 def test_s7_1_the_incident_of_a_deadline_is_resolved_when_its_step_is_left(
-    handler: SetHandler, asked: Asked
+    handler: SetHandler,
 ) -> None:
     parcel = place()
     handler(RemindPacker, refuse)
@@ -192,9 +170,7 @@ def test_s7_1_the_incident_of_a_deadline_is_resolved_when_its_step_is_left(
     assert not parcel.incidents.open().exists()
 
 
-def test_s7_1_the_same_of_one_that_stands_still(
-    handler: SetHandler, asked: Asked
-) -> None:
+def test_s7_1_the_same_of_one_that_stands_still(handler: SetHandler) -> None:
     parcel = place()
     handler(RemindPacker, refuse)
     overdue(parcel)
@@ -210,7 +186,7 @@ def test_s7_1_the_same_of_one_that_stands_still(
     assert not parcel.incidents.open().exists()
 
 
-def test_s7_1_an_event_is_added_and_handled_as_if_it_had_arrived(asked: Asked) -> None:
+def test_s7_1_an_event_is_added_and_handled_as_if_it_had_arrived() -> None:
     parcel = place(courier=Courier.PARTNER)
 
     action = repair(parcel.pk, [event("ParcelPacked", weight=3)], request=asked())
@@ -222,7 +198,7 @@ def test_s7_1_an_event_is_added_and_handled_as_if_it_had_arrived(asked: Asked) -
 
 
 def test_s7_1_a_command_that_failed_is_skipped_and_the_process_is_well_again(
-    handler: SetHandler, asked: Asked
+    handler: SetHandler,
 ) -> None:
     handler(BookCourier, refuse, after_commit=True)
     parcel = underway(courier=Courier.PARTNER)
@@ -243,7 +219,7 @@ def test_s7_1_a_command_that_failed_is_skipped_and_the_process_is_well_again(
 
 
 def test_s7_1_what_failed_is_tried_again_on_the_edited_data(
-    handler: SetHandler, asked: Asked
+    handler: SetHandler,
 ) -> None:
     def read_place(command: CountScan) -> None:
         if command.place == "nowhere":
@@ -266,9 +242,7 @@ def test_s7_1_what_failed_is_tried_again_on_the_edited_data(
 # All or nothing
 
 
-def test_s7_3_one_edit_that_cannot_be_made_leaves_everything_as_it_was(
-    asked: Asked,
-) -> None:
+def test_s7_3_one_edit_that_cannot_be_made_leaves_everything_as_it_was() -> None:
     parcel = place()
 
     with pytest.raises(
@@ -281,9 +255,9 @@ def test_s7_3_one_edit_that_cannot_be_made_leaves_everything_as_it_was(
     assert OperatorAction.objects.get().result == "refused"
 
 
-def test_s7_3_a_process_that_has_moved_meanwhile_is_left_alone_and_says_what_moved_it(
-    asked: Asked,
-) -> None:
+def test_s7_3_a_process_that_has_moved_meanwhile_is_left_alone_and_says_what_moved_it() -> (
+    None
+):
     parcel = place()
     seen = parcel.revision
     tell(parcel, ParcelPacked(3))
@@ -295,7 +269,7 @@ def test_s7_3_a_process_that_has_moved_meanwhile_is_left_alone_and_says_what_mov
 
 
 @pytest.mark.django_db(transaction=True)
-def test_s7_3_of_two_who_press_at_once_one_repairs(asked: Asked) -> None:
+def test_s7_3_of_two_who_press_at_once_one_repairs() -> None:
     parcel = place()
     seen = parcel.revision
     answers = together(
@@ -309,34 +283,21 @@ def test_s7_3_of_two_who_press_at_once_one_repairs(asked: Asked) -> None:
     assert again(parcel).revision == seen + 1
 
 
-def test_s7_3_pressing_twice_repairs_once(asked: Asked) -> None:
+def test_s7_3_whoever_may_repairs_once_and_nothing_that_has_ended(viewer: User) -> None:
     parcel, press = place(), asked()
-
-    first = repair(parcel.pk, [move("OnTheWay")], request=press)
-    second = repair(parcel.pk, [move("OnTheWay")], request=press)
-
-    assert first == second
-    assert again(parcel).revision == 2
-
-
-def test_s7_3_nobody_repairs_without_the_permission(asked: Asked, viewer: User) -> None:
-    parcel = place()
-
     with pytest.raises(PermissionMissing):
         repair(parcel.pk, [move("OnTheWay")], request=asked(actor=viewer))
-
     assert again(parcel).step == "Packing"
 
-
-def test_s7_3_what_has_ended_is_not_repaired(asked: Asked) -> None:
-    parcel = place()
+    first = repair(parcel.pk, [move("OnTheWay")], request=press)
+    assert repair(parcel.pk, [move("OnTheWay")], request=press) == first
+    assert again(parcel).revision == 2
     cancel(parcel.pk, request=asked())
-
     with pytest.raises(OperationRefused, match="The process has ended"):
-        repair(parcel.pk, [move("OnTheWay")], request=asked())
+        repair(parcel.pk, [move("Missing")], request=asked())
 
 
-def test_s7_3_a_process_whose_code_is_gone_is_not_repaired(asked: Asked) -> None:
+def test_s7_3_a_process_whose_code_is_gone_is_not_repaired() -> None:
     parcel = place()
     Definition.objects.update(version=99)
     try:
@@ -351,37 +312,31 @@ def test_s7_3_a_process_whose_code_is_gone_is_not_repaired(asked: Asked) -> None
 # What is wrong with an edit
 
 
-@pytest.mark.parametrize(
-    ("edit", "why"),
-    [
-        (move("Ordered"), "processes start there: none waits in it"),
-        (move("Packing"), "it stands there now"),
-        (move("Nowhere"), "the running code has no step Nowhere"),
-        (data(courier="nobody"), "courier: Input should be 'own' or 'partner'"),
-        (data(more=1), "more: Unexpected keyword argument"),
-        (data(parcel_id="P-2"), "parcel_id: the process is found by it: it stays P-1"),
-        (event("ParcelPacked", weight="3"), "weight: Input should be a valid integer"),
-        (event("DepotOpened", depot="x"), "shipping takes no DepotOpened in any step"),
-        (event("Nothing"), "shipping takes no Nothing in any step"),
-        ({"edit": "redo", "target": "x"}, "Only a workflow has steps that run by themselves"),
-        ({"edit": "skip", "target": "1", "value": 1}, "Only a workflow has steps that run by themselves"),
-        ({"edit": "skip_command", "target": "x"}, "the process has no command x"),
-    ],
-)  # fmt: skip
-def test_s7_5_an_edit_that_cannot_be_made_says_why_and_where(
-    edit: dict[str, Any], why: str
-) -> None:
-    assert mistakes(place(), edit) == {0: why}
+MISTAKEN: list[tuple[dict[str, Any], str]] = [
+    (move("Ordered"), "processes start there: none waits in it"),
+    (move("Packing"), "it stands there now"),
+    (move("Nowhere"), "the running code has no step Nowhere"),
+    (data(courier="nobody"), "courier: Input should be 'own' or 'partner'"),
+    (data(more=1), "more: Unexpected keyword argument"),
+    (data(parcel_id="P-2"), "parcel_id: the process is found by it: it stays P-1"),
+    (event("ParcelPacked", weight="3"), "weight: Input should be a valid integer"),
+    (event("DepotOpened", depot="x"), "shipping takes no DepotOpened in any step"),
+    (event("Nothing"), "shipping takes no Nothing in any step"),
+    ({"edit": "redo", "target": "x"}, "Only a workflow has steps that run by themselves"),
+    ({"edit": "skip", "target": "1", "value": 1}, "Only a workflow has steps that run by themselves"),
+    ({"edit": "skip_command", "target": "x"}, "the process has no command x"),
+]  # fmt: skip
+"""Edits that cannot be made, and why."""
 
 
-def test_s7_5_only_a_command_that_failed_can_be_skipped() -> None:
+def test_s7_5_an_edit_that_cannot_be_made_says_why_and_where() -> None:
     parcel = place()
     done = parcel.commands.get(type="PackParcel")
-    edit = {"edit": "skip_command", "target": str(done.pk)}
+    skipped = {"edit": "skip_command", "target": str(done.pk)}
+    not_failed = "PackParcel is done: only what has failed can be skipped"
 
-    assert mistakes(parcel, edit) == {
-        0: "PackParcel is done: only what has failed can be skipped"
-    }
+    found = [mistakes(parcel, edit) for edit, _ in (*MISTAKEN, (skipped, not_failed))]
+    assert found == [{0: why} for _, why in (*MISTAKEN, (skipped, not_failed))]
 
 
 def test_s7_5_an_event_is_refused_after_a_move_to_the_end() -> None:
@@ -392,9 +347,9 @@ def test_s7_5_an_event_is_refused_after_a_move_to_the_end() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_s7_5_whatever_is_no_list_of_edits_is_refused() -> None:
+    parcel = place()
+    bodies: list[Any] = [
         None,
         {},
         "data",
@@ -410,13 +365,10 @@ def test_s7_5_an_event_is_refused_after_a_move_to_the_end() -> None:
         [{"edit": "event", "target": "ParcelScanned", "value": {}}] * (MOST + 1),
         [{"edit": "redo", "target": "<script>alert(1)</script>"}],
         [],
-    ],
-)
-def test_s7_5_whatever_is_no_list_of_edits_is_refused(body: Any, asked: Asked) -> None:
-    parcel = place()
-
-    with pytest.raises(OperationRefused):
-        repair(parcel.pk, body, request=asked())
+    ]
+    for body in bodies:
+        with pytest.raises(OperationRefused):
+            repair(parcel.pk, body, request=asked())
 
     assert again(parcel).revision == 1
 

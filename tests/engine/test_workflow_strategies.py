@@ -43,7 +43,7 @@ from tests.services.patience import wait_for
 __all__ = ["flows", "press", "start"]
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True),
+    pytest.mark.django_db,
     pytest.mark.usefixtures("flows"),
 ]
 
@@ -55,6 +55,7 @@ def ended() -> bool:
 # Transient error
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_pause_between_attempts_is_stored_and_keeps_no_worker_busy(
     start: Start,
 ) -> None:
@@ -83,30 +84,34 @@ def done(process: ProcessInstance) -> bool:
 # Timeout
 
 
-def test_a_step_that_ran_out_of_time_goes_on_from_what_it_saved(start: Start) -> None:
-    process = launch(lost.Scanning)
+@pytest.mark.django_db(transaction=True)
+def test_a_step_that_ran_out_of_time_goes_on_from_what_it_saved_or_people_are_told(
+    start: Start,
+) -> None:
+    scanning, silent = launch(lost.Scanning), launch(lost.Silent)
+    paying = launch(lost.Paying, "die")
     workers = start(1)
-    wait_for(ended, 15, lambda: said(workers))
+    wait_for(lambda: done(scanning), 25, lambda: said(workers))
+    wait_for(lambda: Incident.objects.open().count() == 2, 25, lambda: said(workers))
 
-    process.refresh_from_db()
-    assert process.status == Status.COMPLETED
-    assert noted() == {f"page {page}": 1 for page in range(lost.PAGES)}
-    assert visit(process, "scan").attempt == 2
+    assert noted() == {
+        **{f"page {page}": 1 for page in range(lost.PAGES)},
+        "attempt 1": 1,
+        "falls silent": 1,
+        "attempt 2": 1,
+        "paid": 1,  # it is not idempotent
+    }
+    assert visit(scanning, "scan").attempt == 2
     assert "overran its time and is killed" in said(workers)
-
-
-@pytest.mark.once
-def test_a_step_that_falls_silent_is_stopped_and_people_are_told(start: Start) -> None:
-    process = launch(lost.Silent)
-    workers = start(1)
-    wait_for(lambda: Incident.objects.open().exists(), 15, lambda: said(workers))
-
-    assert noted() == {"attempt 1": 1, "falls silent": 1, "attempt 2": 1}
-    incident = complaint(process)
-    assert incident.step == "fall_silent"
-    assert incident.message == (
+    assert complaint(silent).step == "fall_silent"
+    assert complaint(silent).message == (
         "TimedOut: it ran longer than it may, or did not report in time, 2 times"
     )
+    paying.refresh_from_db()
+    assert paying.status == Status.FAILED
+    message = complaint(paying).message
+    assert message.startswith("Interrupted: the worker died in attempt 1")
+    assert "Retry it, or skip it" in message
 
 
 # Corrupted data
@@ -164,6 +169,7 @@ def test_the_result_of_a_sub_process_that_was_corrupted_is_fetched_again(
 # Everything killed
 
 
+@pytest.mark.django_db(transaction=True)
 def test_after_everything_was_killed_the_workflow_goes_on_from_its_last_checkpoint(
     start: Start,
 ) -> None:
@@ -196,21 +202,6 @@ def finished_steps(process: ProcessInstance) -> set[str]:
 
 
 # Steps that must not run twice
-
-
-def test_a_step_that_is_not_idempotent_asks_people_when_its_worker_died(
-    start: Start,
-) -> None:
-    process = launch(lost.Paying, "die")
-    workers = start(1)
-    wait_for(lambda: Incident.objects.open().exists(), 15, lambda: said(workers))
-
-    assert noted() == {"paid": 1}
-    process.refresh_from_db()
-    assert process.status == Status.FAILED
-    incident = complaint(process)
-    assert incident.message.startswith("Interrupted: the worker died in attempt 1")
-    assert "Retry it, or skip it" in incident.message
 
 
 def test_a_step_that_the_database_refused_is_tried_again_at_no_charge() -> None:
@@ -269,6 +260,7 @@ def test_a_step_that_must_not_run_twice_is_not_when_the_database_refused() -> No
     )
 
 
+@pytest.mark.django_db(transaction=True)
 def test_what_a_killed_worker_had_only_claimed_is_not_suspected(start: Start) -> None:
     hanging = launch(lost.Paying, "hang")
     claimed = [launch(lost.Paying) for _ in range(5)]

@@ -1,13 +1,11 @@
 """S6, one action on many: what was shown is frozen, done at a pace, and counted when it has really had its effect."""
 
-from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import Permission, User
 
-from orchestrator import Permanent
 from orchestrator.engine.bulk import gathering, pressing, running
 from orchestrator.engine.claims import leases
 from orchestrator.engine.drain import drain
@@ -39,9 +37,11 @@ from orchestrator.models import (
     ProcessInstance,
     Status,
 )
-from tests.apps.process_managers.desk import place, underway
+from tests.apps.process_managers.desk import place
+from tests.apps.process_managers.failures import Failures, accept, fail, refuse
 from tests.apps.process_managers.fixtures import SetHandler
-from tests.apps.process_managers.messages import BookCourier, Courier
+from tests.apps.process_managers.messages import BookCourier
+from tests.conftest import OPERATOR_MAY, person
 from tests.services.bulk import (
     AT_ONCE,
     a_moment,
@@ -53,10 +53,11 @@ from tests.services.bulk import (
     worked_on,
 )
 
+__all__ = ["fail"]
+
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
 FAILED = {"status": "failed"}
-Failures = Callable[[int], list[ProcessInstance]]
 
 
 class Killed(BaseException):
@@ -65,14 +66,6 @@ class Killed(BaseException):
 
 def killed(*given: object) -> None:
     raise Killed
-
-
-def refuse(command: object) -> None:
-    raise Permanent("no line")
-
-
-def accept(command: object) -> None:
-    pass
 
 
 def lost_at(operation: BulkOperation) -> bool:
@@ -90,21 +83,6 @@ def lost_at(operation: BulkOperation) -> bool:
             leases.end(["killed"], in_hand={work: Lost.DIED})
             return True
     return False
-
-
-@pytest.fixture
-def fail(handler: SetHandler) -> Failures:
-    """Return a function that has so many processes fail; a second attempt would work."""
-    placed = iter(range(1_000))
-
-    def some(number: int) -> list[ProcessInstance]:
-        handler(BookCourier, refuse, after_commit=True)
-        found = [underway(f"P-{next(placed)}", Courier.PARTNER) for _ in range(number)]
-        handler(BookCourier, accept, after_commit=True)
-        a_moment()
-        return found
-
-    return some
 
 
 # Freezing
@@ -134,14 +112,10 @@ def test_s6_1_an_operation_on_everything_is_refused(
     assert not BulkOperation.objects.exists()
 
 
-def test_s6_1_an_operation_on_nothing_is_refused(
-    fail: Failures, operator: User
-) -> None:
-    fail(1)
-    with pytest.raises(OperationRefused, match="Nothing matches"):
-        begun(operator, {"status": "paused"}, 1)
-    with pytest.raises(OperationRefused, match="Nothing matches"):
-        begun(operator, FAILED, 0)
+def test_s6_1_an_operation_on_nothing_is_refused(operator: User) -> None:
+    for about in ({"status": "paused"}, FAILED):
+        with pytest.raises(OperationRefused, match="Nothing matches"):
+            begun(operator, about, 0 if about == FAILED else 1)
 
 
 def test_s6_1_it_acts_on_no_more_than_was_shown(fail: Failures, operator: User) -> None:
@@ -266,9 +240,9 @@ def test_s6_2_one_business_key_at_a_time(fail: Failures, operator: User) -> None
     assert (most, operation.done) == (1, 3)
 
 
-@pytest.mark.parametrize(
-    "pace",
-    [
+def test_s6_2_a_pace_out_of_bounds_is_refused(fail: Failures, operator: User) -> None:
+    fail(1)
+    for pace in (
         Pace(samples=(0,)),
         Pace(samples=(1,) * 6),
         Pace(batch=0),
@@ -277,14 +251,9 @@ def test_s6_2_one_business_key_at_a_time(fail: Failures, operator: User) -> None
         Pace(rate=float("nan")),
         Pace(per_key=0),
         Pace(stop_above=100),
-    ],
-)
-def test_s6_2_a_pace_out_of_bounds_is_refused(
-    fail: Failures, operator: User, pace: Pace
-) -> None:
-    fail(1)
-    with pytest.raises(OperationRefused):
-        begun(operator, FAILED, 1, pace=pace)
+    ):
+        with pytest.raises(OperationRefused):
+            begun(operator, FAILED, 1, pace=pace)
 
 
 # Verdicts
@@ -484,11 +453,11 @@ def test_one_that_gathers_stops_when_its_workers_are_lost_again_and_again(
 def test_lost_workers_do_not_stop_one_that_gets_on_in_between(
     fail: Failures, operator: User
 ) -> None:
-    fail(2 * running.DEATHS)
+    fail(running.DEATHS + 1)
     one_by_one = Pace(samples=(), batch=1, stop_above=None)
-    operation = begun(operator, FAILED, 2 * running.DEATHS, pace=one_by_one)
+    operation = begun(operator, FAILED, running.DEATHS + 1, pace=one_by_one)
     frozen(operation)
-    for _ in range(2 * running.DEATHS):
+    for _ in range(running.DEATHS + 1):
         assert lost_at(operation)
         slice_of(operation)
     assert worked_on(operation).status == "completed"
@@ -510,44 +479,35 @@ def test_it_acts_once_however_often_it_is_pressed(
     assert OperatorAction.objects.filter(action="retry").count() == 2
 
 
-def test_who_may_not_retry_may_not_retry_many(fail: Failures, operator: User) -> None:
-    fail(1)
-    operator.user_permissions.remove(
-        Permission.objects.get(codename="retry_processinstance")
-    )
-    again = User.objects.get(pk=operator.pk)
-    with pytest.raises(PermissionMissing):
-        begun(again, FAILED, 1)
-
-
-def test_who_may_not_act_on_many_is_refused(fail: Failures, operator: User) -> None:
-    fail(1)
-    operator.user_permissions.remove(
-        Permission.objects.get(codename="run_bulkoperation")
-    )
-    again = User.objects.get(pk=operator.pk)
-    assert start_bulk.forbidden(again)
-    with pytest.raises(PermissionMissing):
-        begun(again, FAILED, 1)
-
-
-@pytest.mark.parametrize("lost", ["account", "permission", "user"])
-def test_it_stops_when_its_actor_may_not_go_on(
-    fail: Failures, operator: User, lost: str
+@pytest.mark.parametrize("lacks", ["retry_processinstance", "run_bulkoperation"])
+def test_who_may_not_retry_or_act_on_many_is_refused(
+    lacks: str, fail: Failures, operator: User
 ) -> None:
-    fail(2)
-    operation = frozen(begun(operator, FAILED, 2))
-    if lost == "account":
-        User.objects.filter(pk=operator.pk).update(is_active=False)
-    elif lost == "permission":
-        operator.user_permissions.clear()
-    else:
-        operator.delete()
-    worked_on(operation)
+    fail(1)
+    operator.user_permissions.remove(Permission.objects.get(codename=lacks))
+    again = User.objects.get(pk=operator.pk)
+    assert bool(start_bulk.forbidden(again)) == (lacks == "run_bulkoperation")
+    with pytest.raises(PermissionMissing):
+        begun(again, FAILED, 1)
 
-    assert operation.status == BulkStatus.STOPPED
-    assert "operator" in operation.detail
-    assert verdicts(operation) == {"waiting": 2}
+
+def test_it_stops_when_its_actor_may_not_go_on(fail: Failures) -> None:
+    fail(2)
+    for number, lost in enumerate(
+        (
+            lambda actor: User.objects.filter(pk=actor.pk).update(is_active=False),
+            lambda actor: actor.user_permissions.clear(),
+            lambda actor: actor.delete(),
+        )
+    ):
+        actor = person(f"operator {number}", *OPERATOR_MAY)
+        operation = frozen(begun(actor, FAILED, 2))
+        lost(actor)
+        worked_on(operation)
+
+        assert operation.status == BulkStatus.STOPPED
+        assert f"operator {number}" in operation.detail
+        assert verdicts(operation) == {"waiting": 2}
 
 
 def test_s6_3_a_paused_operation_waits_until_it_is_resumed(
