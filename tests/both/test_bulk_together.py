@@ -1,6 +1,5 @@
 """S6.5: items that go together are retried by one statement and one commit, each exactly as if by itself."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 
 from orchestrator import Permanent
-from orchestrator.engine.bulk import pressing, running, together
+from orchestrator.engine.bulk import pressing, running
 from orchestrator.engine.operations import escalate, retry
 from orchestrator.engine.storage import group_commit
 from orchestrator.engine.storage.group_commit import Committed
@@ -26,9 +25,7 @@ from tests.apps.compensation.fixtures import known, trips
 from tests.apps.compensation.journal import faults
 from tests.apps.compensation.processes import Choice
 from tests.apps.patterns.desk import finished
-from tests.apps.process_managers.desk import underway
-from tests.apps.process_managers.fixtures import SetHandler
-from tests.apps.process_managers.messages import BookCourier, Courier
+from tests.apps.process_managers.failures import Failures, fail
 from tests.services.bulk import (
     a_moment,
     asked,
@@ -39,35 +36,11 @@ from tests.services.bulk import (
     worked_on,
 )
 
-__all__ = ["known", "trips"]
+__all__ = ["fail", "known", "trips"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
 FAILED = {"status": "failed"}
-Failures = Callable[[int], list[ProcessInstance]]
-
-
-def refuse(command: object) -> None:
-    raise Permanent("no line")
-
-
-def accept(command: object) -> None:
-    pass
-
-
-@pytest.fixture
-def fail(handler: SetHandler) -> Failures:
-    """Return a function that has so many processes fail; a second attempt would work."""
-    placed = iter(range(1_000))
-
-    def some(number: int) -> list[ProcessInstance]:
-        handler(BookCourier, refuse, after_commit=True)
-        found = [underway(f"P-{next(placed)}", Courier.PARTNER) for _ in range(number)]
-        handler(BookCourier, accept, after_commit=True)
-        a_moment()
-        return found
-
-    return some
 
 
 @pytest.fixture
@@ -216,10 +189,10 @@ def test_s6_5_a_worker_killed_between_commit_and_verdict_has_acted_once(
     assert OperatorAction.objects.filter(action="retry").count() == 3
 
 
-def test_s6_5_a_slice_asks_as_much_for_forty_as_for_ten(
+def test_s6_5_a_slice_asks_as_much_for_twelve_as_for_three(
     fail: Failures, operator: User
 ) -> None:
-    fail(50)
+    fail(15)
     numbers = []
     asked_of = list[str]()
 
@@ -227,7 +200,7 @@ def test_s6_5_a_slice_asks_as_much_for_forty_as_for_ten(
         asked_of.append(sql)  # as it was sent: of a prepared one the log has no text
         return execute(sql, *rest)
 
-    for some in (10, 40):
+    for some in (3, 12):
         found = ProcessInstance.objects.filter(status=Status.FAILED).order_by("-pk")
         Incident.objects.filter(instance__in=found.values("pk")[:some]).update(
             fingerprint=f"of {some}"
@@ -245,10 +218,11 @@ def test_s6_5_a_slice_asks_as_much_for_forty_as_for_ten(
     assert numbers[0] == numbers[1]
 
 
-@pytest.mark.parametrize("size", [1, together.MOST + 1])
+@pytest.mark.parametrize("size", [1, 5])
 def test_s6_5_any_number_gets_its_verdicts(
-    size: int, fail: Failures, operator: User
+    size: int, fail: Failures, operator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(running, "MOST", 4)
     fail(size)
     operation = worked_on(begun(operator, FAILED, size))
 

@@ -79,11 +79,20 @@ def waiting_scan() -> tuple[ProcessInstance, int]:
     return parcel, accept(parcel, SCANNED)
 
 
+def waiting_scans(number: int = 3) -> list[int]:
+    """Return the numbers of events of so many processes, which wait."""
+    parcels = [underway(f"P-{place}") for place in range(number)]
+    return [
+        accept(parcel, ParcelScanned(parcel.correlation_key, "x")) for parcel in parcels
+    ]
+
+
 # Claims
 
 
 def test_a_claim_raises_the_attempt_and_sets_owner_and_lease() -> None:
     waiting_scan()
+    assert events.claim("other", "A", 8, 10) == []
     [event] = claim(events, "A")
 
     assert (event.attempt, event.owner) == (1, "A")
@@ -92,19 +101,13 @@ def test_a_claim_raises_the_attempt_and_sets_owner_and_lease() -> None:
     assert stored.wake_at is not None
     ends = stored.wake_at - stored.received_at
     assert abs(ends - LEASE) < 5 * SECOND
-
-
-def test_what_one_holds_another_does_not_get() -> None:
-    waiting_scan()
-
-    assert len(claim(events, "A")) == 1
     assert claim(events, "B") == []
 
-
-def test_work_of_another_queue_is_left_alone() -> None:
-    waiting_scan()
-
-    assert events.claim("other", "A", 8, 10) == []
+    age(LEASE + SECOND)
+    [event] = claim(events, "B")
+    assert (event.attempt, event.owner) == (2, "B")
+    age(LEASE + SECOND)
+    drain()
 
 
 def test_work_that_is_not_due_is_left_alone() -> None:
@@ -114,10 +117,7 @@ def test_work_that_is_not_due_is_left_alone() -> None:
 
 
 def test_the_oldest_work_is_taken_first_and_no_more_than_asked_for() -> None:
-    parcels = [underway(f"P-{number}") for number in range(3)]
-    numbers = [
-        accept(parcel, ParcelScanned(parcel.correlation_key, "x")) for parcel in parcels
-    ]
+    numbers = waiting_scans()
 
     assert [event.pk for event in claim(events, "A", 2)] == numbers[:2]
     assert [event.pk for event in claim(events, "B", 2)] == numbers[2:]
@@ -145,9 +145,7 @@ def test_an_event_does_not_overtake_an_older_one_of_its_process() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_each_piece_of_work_is_claimed_once_however_many_claim() -> None:
-    for number in range(12):
-        parcel = underway(f"P-{number}")
-        accept(parcel, ParcelScanned(parcel.correlation_key, "x"))
+    waiting_scans(12)
     owners = count()
 
     def claim_some() -> list[int]:
@@ -164,17 +162,6 @@ def test_each_piece_of_work_is_claimed_once_however_many_claim() -> None:
 
 
 # The end of a lease
-
-
-def test_after_the_lease_another_may_take_it_as_a_further_attempt() -> None:
-    waiting_scan()
-    claim(events, "A")
-    age(LEASE + SECOND)
-    [event] = claim(events, "B")
-
-    assert (event.attempt, event.owner) == (2, "B")
-    age(LEASE + SECOND)
-    drain()
 
 
 def test_an_event_that_another_has_settled_is_refused_to_the_first(
@@ -205,7 +192,12 @@ def test_an_event_that_another_has_settled_is_refused_to_the_first(
     assert not Group.objects.filter(name="call 2").exists()
 
 
-def test_an_event_that_another_holds_is_refused_to_the_first() -> None:
+def test_an_event_that_another_holds_is_refused_to_the_first_and_so_is_its_failure(
+    handler: SetHandler,
+) -> None:
+    def fail(command: CountScan) -> None:
+        raise ConnectionError("no line")
+
     parcel, number = waiting_scan()
     [held] = claim(events, "A")
     age(LEASE + SECOND)
@@ -215,24 +207,11 @@ def test_an_event_that_another_holds_is_refused_to_the_first() -> None:
     event = InboxEvent.objects.get(pk=number)
     assert (event.verdict, event.owner) == (Verdict.RECEIVED, "B")
     deliver(taken)
-    parcel.refresh_from_db()
-    assert parcel.revision == 3
-
-
-def test_a_failure_of_the_first_is_refused_too(handler: SetHandler) -> None:
-    def fail(command: CountScan) -> None:
-        raise ConnectionError("no line")
-
-    parcel, number = waiting_scan()
-    [held] = claim(events, "A")
-    age(LEASE + SECOND)
-    drain(owner="B")
     handler(CountScan, fail)
     deliver(held)
-
-    assert InboxEvent.objects.get(pk=number).error == ""
     parcel.refresh_from_db()
-    assert parcel.status == "waiting"
+    assert (parcel.revision, parcel.status) == (3, "waiting")
+    assert InboxEvent.objects.get(pk=number).error == ""
     assert not Incident.objects.exists()
 
 
@@ -317,16 +296,21 @@ def test_a_claim_asks_once_for_the_keys_of_what_is_due() -> None:
 # Renewing and ending
 
 
-def test_a_renewed_lease_lasts_longer() -> None:
+def test_only_the_work_of_those_who_live_is_renewed() -> None:
     waiting_scan()
     claim(events, "A")
     age(LEASE * 0.7)
     leases.renew(["A"])
     age(LEASE * 0.4)
-
     assert claim(events, "B") == []
-    age(LEASE)
+    leases.renew(["B"])
+    age(LEASE * 0.7)
     assert len(claim(events, "B")) == 1
+
+    leases.end(["B"])  # it is free at once, and this attempt uncharged
+    event = InboxEvent.objects.get(type="ParcelScanned")
+    assert (event.owner, event.attempt) == ("", 1)
+    assert len(claim(events, "C")) == 1
     age(LEASE + SECOND)
     drain()
 
@@ -347,36 +331,9 @@ def test_renewing_looks_at_what_is_held_whatever_waits() -> None:
     assert "due_events" not in plan
 
 
-def test_only_the_work_of_those_who_live_is_renewed() -> None:
-    waiting_scan()
-    claim(events, "A")
-    age(LEASE - SECOND)
-    leases.renew(["B"])
-    age(2 * SECOND)
-
-    assert len(claim(events, "C")) == 1
-    age(LEASE + SECOND)
-    drain()
-
-
-def test_an_ended_lease_frees_the_work_at_once_and_uncharged() -> None:
-    waiting_scan()
-    claim(events, "A")
-    leases.end(["A"])
-    event = InboxEvent.objects.get(type="ParcelScanned")
-
-    assert (event.owner, event.attempt) == ("", 0)
-    assert len(claim(events, "B")) == 1
-    age(LEASE + SECOND)
-    drain()
-
-
 def test_the_work_that_a_dead_worker_had_in_hand_is_charged_and_no_other() -> None:
     """Work that kills its worker must not use up its neighbours' attempts."""
-    parcels = [underway(f"P-{number}") for number in range(3)]
-    numbers = [
-        accept(parcel, ParcelScanned(parcel.correlation_key, "x")) for parcel in parcels
-    ]
+    numbers = waiting_scans()
     assert len(claim(events, "A")) == 3
     leases.end(["A"], in_hand={name_of(events, numbers[1]): Lost.DIED})
 
@@ -413,9 +370,7 @@ def test_a_command_in_hand_is_charged_too() -> None:
 
 
 def test_a_worker_that_is_asked_to_stop_gives_back_what_it_has_not_begun() -> None:
-    parcels = [underway(f"P-{number}") for number in range(3)]
-    for parcel in parcels:
-        accept(parcel, ParcelScanned(parcel.correlation_key, "x"))
+    waiting_scans()
     answers = iter([False, True, True, True])
     done = drain(stop=lambda: next(answers))
 
@@ -429,9 +384,7 @@ def test_a_batch_that_takes_long_is_given_back_to_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(draining, "BEGIN_SECONDS", -1.0)
-    parcels = [underway(f"P-{number}") for number in range(3)]
-    for parcel in parcels:
-        accept(parcel, ParcelScanned(parcel.correlation_key, "x"))
+    waiting_scans()
     drain()
 
     attempts = InboxEvent.objects.filter(type="ParcelScanned")
