@@ -15,7 +15,13 @@ from orchestrator.engine.operations import OPERATIONS
 def index(request: HttpRequest) -> HttpResponse:
     """Everything that a workflow asks a person to decide."""
     after, definition = request.GET.get("after", ""), named(request)
-    context = {"after": after, "definition": definition}
     dialogs = [Dialog(OPERATIONS["decide"])]
     shown = decision_page(after, definition)
-    return page(request, "decisions", page=shown, dialogs=dialogs, **context)
+    return page(
+        request,
+        "decisions",
+        page=shown,
+        dialogs=dialogs,
+        after=after,
+        definition=definition,
+    )

@@ -265,7 +265,7 @@ def _reopened(request: HttpRequest, shown: InstancePage) -> bool:
     return request.method != "POST" and request.GET.get("opened", "") != drawn
 
 
-def instance_context(request: HttpRequest, pk: UUID) -> dict[str, object]:
+def instance_context(request: HttpRequest, pk: UUID) -> dict[str, Any]:
     """What the templates of one instance need."""
     before, at = request.GET.get("before", ""), request.GET.get("at", "")
     filters = RunFilters.from_query(request.GET, request.user)

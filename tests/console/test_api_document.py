@@ -211,8 +211,10 @@ def test_calls_made_of_the_document_are_answered_as_it_says(
         for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
             try:
                 cases = operation.as_strategy(mode)
-                calls: Any = limits(hypothesis.given(cases)(call))
-                hypothesis.seed(SEED)(calls)()
+                given: Any = hypothesis.given(cases)
+                calls: Any = limits(given(call))
+                seeded: Any = hypothesis.seed(SEED)(calls)
+                seeded()
             except hypothesis.errors.Unsatisfiable:
                 assert mode is GenerationMode.NEGATIVE  # nothing is wrong for it
     assert number > len(by_rest())

@@ -29,6 +29,7 @@ from tests.apps.every_construct.processes import Inquiry
 from tests.browser.samples import orders
 from tests.services.bulk import begun, worked_on
 from tests.services.cases import cases
+from tests.services.cases import words as addresses
 from tests.services.client import Client
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("helpdesk")]
@@ -80,7 +81,7 @@ def test_a_word_that_a_newer_version_has_written_leaves_every_page_standing(
     operation = worked_on(begun(administrator, about, 1, selection="failures"))
     of_processes = ["", "?at=1", "?beside=now&at=1", "messages/", "repair/"]
     pages = [
-        *words(
+        *addresses(
             """/ /processes/ /definitions/order-listing/ /definitions/order-listing/versions/
         /definitions/helpdesk-inquiry/ /waits/ /decisions/ /stalled/ /events/
         /failures/ /failures/?show=resolved /operations/

@@ -255,7 +255,8 @@ def completed(count: int) -> None:
 
 
 def request_of(order: Order) -> IssuedCommand:
-    return REQUESTS.get(instance=order.process_id)
+    found: IssuedCommand = REQUESTS.get(instance=order.process_id)
+    return found
 
 
 @pytest.mark.django_db(transaction=True)

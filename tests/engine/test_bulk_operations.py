@@ -1,5 +1,6 @@
 """S6, one action on many: what was shown is frozen, done at a pace, and counted when it has really had its effect."""
 
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
@@ -493,13 +494,12 @@ def test_who_may_not_retry_or_act_on_many_is_refused(
 
 def test_it_stops_when_its_actor_may_not_go_on(fail: Failures) -> None:
     fail(2)
-    for number, lost in enumerate(
-        (
-            lambda actor: User.objects.filter(pk=actor.pk).update(is_active=False),
-            lambda actor: actor.user_permissions.clear(),
-            lambda actor: actor.delete(),
-        )
-    ):
+    losses: list[Callable[[User], object]] = [
+        lambda actor: User.objects.filter(pk=actor.pk).update(is_active=False),
+        lambda actor: actor.user_permissions.clear(),
+        lambda actor: actor.delete(),
+    ]
+    for number, lost in enumerate(losses):
         actor = person(f"operator {number}", *OPERATOR_MAY)
         operation = frozen(begun(actor, FAILED, 2))
         lost(actor)

@@ -56,7 +56,7 @@ def fail(number: int) -> list[UUID]:
         for n in range(number)
     ]
     run()
-    return [one.process_id for one in placed if one.process_id]
+    return [one.process_id for one in placed]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -256,8 +256,12 @@ def test_an_event_that_had_just_come_or_comes_by_key_waits_too() -> None:
     parcel = place()
     number = accept(parcel, ParcelPacked(3))
     pause(parcel.pk, True, request=asked())
-    key = {"id": "by key", "source": "depot", "correlation_key": "P-1"}
-    by_key = send_event(ParcelScanned("P-1", "Kobe"), **key).number
+    by_key = send_event(
+        ParcelScanned("P-1", "Kobe"),
+        id="by key",
+        source="depot",
+        correlation_key="P-1",
+    ).number
     run()
     event, kept = (InboxEvent.objects.get(pk=pk) for pk in (number, by_key))
     assert (event.verdict, event.wake_at) == (Verdict.RECEIVED, None)

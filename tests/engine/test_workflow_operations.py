@@ -413,7 +413,7 @@ def test_an_ended_process_is_left_alone() -> None:
     decide(process.pk, run.pk, "yes", request=asked())
     process = go_on(process)
 
-    calls = {
+    calls: dict[str, Any] = {
         **ACTIONS,
         "skip": lambda p, r: skip(p.pk, run.pk, "no", request=r),
     }

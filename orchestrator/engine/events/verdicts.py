@@ -75,10 +75,10 @@ class EventHandling:
 
     def told(self, kind: Incident.Kind, reason: str) -> list[Statement]:
         """Has people told of the event, in the place of what they were told before."""
-        about, definition = {"event_id": self.event.pk}, self.event.target
+        about: dict[str, Any] = {"event_id": self.event.pk}
         before = incidents.resolved("seen again", self.now, **about)
-        about_it = {"instance": self.instance, "definition": definition, **about}
-        return [before, *incidents.opened(kind, reason, self.now, **about_it)]
+        about |= {"instance": self.instance, "definition": self.event.target}
+        return [before, *incidents.opened(kind, reason, self.now, **about)]
 
     def put_aside(self, process: ProcessInstance, marks: list[Statement]) -> None:
         """Settles an event that moves nothing; a process that was in trouble over it shows how it stands without it."""

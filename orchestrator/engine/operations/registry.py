@@ -37,12 +37,12 @@ def register(operation: AnyOperation) -> AnyOperation:
 
 def on_processes() -> dict[str, ProcessOperation]:
     """The actions on processes, by name."""
-    return _of(ProcessOperation)
+    return _of(ProcessOperation)  # type: ignore[type-abstract]  # those that are of it
 
 
 def on_events() -> dict[str, EventOperation]:
     """The actions on events, by name."""
-    return _of(EventOperation)
+    return _of(EventOperation)  # type: ignore[type-abstract]  # those that are of it
 
 
 def _of(kind: type[AnyOperation]) -> dict[str, AnyOperation]:

@@ -268,7 +268,7 @@ def _as_it_is(value: Any) -> Any:
 
 def _after(value: Later | None) -> str | None:
     """How long after the statement a moment is."""
-    return None if value is None else WRITTEN[timedelta](value.by)  # type: ignore[no-any-return]
+    return None if value is None else WRITTEN[timedelta](value.by)
 
 
 def _written(value: Any) -> Any:
