@@ -75,10 +75,16 @@ class EventHandling:
 
     def told(self, kind: Incident.Kind, reason: str) -> list[Statement]:
         """Has people told of the event, in the place of what they were told before."""
-        about: dict[str, Any] = {"event_id": self.event.pk}
-        before = incidents.resolved("seen again", self.now, **about)
-        about |= {"instance": self.instance, "definition": self.event.target}
-        return [before, *incidents.opened(kind, reason, self.now, **about)]
+        event, now = self.event, self.now
+        opened = incidents.opened(
+            kind,
+            reason,
+            now,
+            instance=self.instance,
+            definition=event.target,
+            event_id=event.pk,
+        )
+        return [incidents.resolved("seen again", now, event_id=event.pk), *opened]
 
     def put_aside(self, process: ProcessInstance, marks: list[Statement]) -> None:
         """Settles an event that moves nothing; a process that was in trouble over it shows how it stands without it."""

@@ -45,7 +45,7 @@ def on_events() -> dict[str, EventOperation]:
     return _of(EventOperation)  # type: ignore[type-abstract]  # those that are of it
 
 
-def _of(kind: type[AnyOperation]) -> dict[str, AnyOperation]:
+def _of(kind: type[Any]) -> dict[str, Any]:
     return {name: one for name, one in OPERATIONS.items() if isinstance(one, kind)}
 
 
