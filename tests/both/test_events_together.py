@@ -24,7 +24,6 @@ from orchestrator.testing import registered
 from orchestrator.workers.current import Current
 from orchestrator.workers.held import SharedHeld
 from orchestrator.workers.taking_over import TakingOver
-from tests.apps.compensation.fixtures import Ask, asked
 from tests.apps.many_together.processes import (
     MEANWHILE,
     Cards,
@@ -35,8 +34,7 @@ from tests.apps.many_together.processes import (
     TableLaid,
 )
 from tests.apps.process_managers.together import raised, together
-
-__all__ = ["asked"]
+from tests.services.asking import asked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 postgresql_only = pytest.mark.skipif(
@@ -252,9 +250,7 @@ def test_what_is_decided_is_taken_over_while_the_next_takes_its_time() -> None:
     assert verdicts() == {"moved"}
 
 
-def test_a_process_that_an_operator_stopped_meanwhile_stays_as_it_stood(
-    asked: Ask,
-) -> None:
+def test_a_process_that_an_operator_stopped_meanwhile_stays_as_it_stood() -> None:
     """One is paused and one cancelled after their events were decided: neither is moved by what was decided."""
     pks = laid(4)
     for pk in pks:

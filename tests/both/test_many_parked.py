@@ -227,7 +227,7 @@ def statements_of_a_transition(parcel: ProcessInstance) -> list[str]:
 
 def test_a_transition_offers_one_and_asks_no_more_of_the_database_for_more() -> None:
     shortest = []
-    for number in (10, 200):
+    for number in (10, 80):
         asked = []
         for turn in range(3):  # what is asked once in a while is no part of it
             parcel = place(f"P-{number}-{turn}")

@@ -1,7 +1,7 @@
 """Many events at once: one statement for hundreds, in their order, each answered as if it had come alone."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -25,6 +25,7 @@ from orchestrator.exceptions import (
 )
 from orchestrator.models import InboxEvent, IssuedCommand, ProcessInstance, Verdict
 from orchestrator.queue import depth
+from orchestrator.testing import registered
 from tests.apps.process_managers.desk import place, underway, unknown
 from tests.apps.process_managers.fixtures import known
 from tests.apps.process_managers.messages import (
@@ -90,41 +91,33 @@ def sent() -> list[str]:
 # One exchange
 
 
+def exchanges(send: Callable[[], object]) -> list[str]:
+    """Return what is sent to the database meanwhile."""
+    with CaptureQueriesContext(connection) as asked:
+        send()
+    return [query["sql"] or "" for query in asked]
+
+
 @by_postgresql
 @pytest.mark.django_db(transaction=True)
-def test_a_new_event_is_received_in_one_exchange_with_the_database() -> None:
+def test_events_are_received_in_one_exchange_with_the_database() -> None:
     parcel = underway()
-    with CaptureQueriesContext(connection) as event:
-        send_event(ParcelScanned("P-1", "Nagoya"), id="1", process_id=parcel.pk)
-    with CaptureQueriesContext(connection) as with_reactions:
-        send_event(DepotOpened("east"), id="2")
-    with CaptureQueriesContext(connection) as start:
-        start_process(Shipping, ParcelOrdered("P-2"))
-
-    assert [len(event), len(with_reactions), len(start)] == [1, 1, 1]
+    scan = partial(send_event, ParcelScanned("P-1", "Nagoya"), process_id=parcel.pk)
+    for send in (
+        partial(scan, id="1"),
+        partial(send_event, DepotOpened("east"), id="2"),  # with its reaction
+        partial(start_process, Shipping, ParcelOrdered("P-2")),
+    ):
+        assert len(exchanges(send)) == 1
     assert IssuedCommand.objects.filter(delivery="reaction").count() == 1
 
-
-@by_postgresql
-@pytest.mark.django_db(transaction=True)
-def test_hundreds_of_events_are_received_by_one_statement() -> None:
-    parcel = underway()
-    with CaptureQueriesContext(connection) as asked:
-        send_events(scans(parcel, *map(str, range(300))))
-
-    assert sum("INSERT" in query["sql"] for query in asked) == 1
+    asked = exchanges(partial(send_events, scans(parcel, *map(str, range(300)))))
+    assert sum("INSERT" in sql for sql in asked) == 1
     assert len(asked) <= 3  # with what begins and ends the transaction
-
-
-@by_postgresql
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.usefixtures("counting")
-def test_an_event_of_two_definitions_is_received_in_one_exchange_too() -> None:
-    with CaptureQueriesContext(connection) as asked:
-        send_event(ORDERED, id="1")
-
-    assert len(asked) == 1
-    assert InboxEvent.objects.count() == 2
+    with registered(ParcelCounting):
+        assert len(exchanges(partial(send_event, ORDERED, id="of both"))) == 1
+    assert InboxEvent.objects.filter(event_id="of both").count() == 2
+    InboxEvent.objects.filter(target="parcel-counting").delete()
 
 
 # Many
@@ -188,26 +181,15 @@ def _told(receipt: Receipt) -> tuple[object, ...]:
     return receipt.process_id, receipt.verdict, receipt.repeated
 
 
-def test_no_event_is_not_many() -> None:
-    assert send_events([]) == []
-
-
+@pytest.mark.parametrize(("limit", "of"), [("MANY", 3), ("MUCH", 1)])
 def test_more_than_one_statement_takes_are_sent_in_several(
-    monkeypatch: pytest.MonkeyPatch,
+    limit: str, of: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(receipts, "MANY", 3)
-    parcel = underway()
-    send_events(scans(parcel, *"abcdefgh"))
+    monkeypatch.setattr(receipts, limit, of)
+    send_events(scans(underway(), *"abcdefgh"))
 
     assert sent() == list("abcdefgh")
-
-
-def test_large_events_are_sent_in_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receipts, "MUCH", 1)
-    parcel = underway()
-    send_events(scans(parcel, *"abc"))
-
-    assert sent() == list("abc")
+    assert send_events([]) == []
 
 
 @pytest.mark.usefixtures("counting")
@@ -224,24 +206,20 @@ def test_each_definition_gets_each_of_many_events() -> None:
 # Repeats and refusals
 
 
-def test_repeats_among_many_get_their_first_receipts() -> None:
+def test_repeats_among_many_get_their_first_receipts_and_are_counted_each_time() -> (
+    None
+):
     parcel = underway()
     first = send_events(scans(parcel, *"ab"))
-    again = send_events(scans(parcel, *"bca"))
+    again = send_events(scans(parcel, *"bcaacb"))
 
-    assert [receipt.repeated for receipt in again] == [True, False, True]
-    assert (again[2].number, again[0].number) == (first[0].number, first[1].number)
+    new = [False, True, False, False, False, False]
+    assert [not receipt.repeated for receipt in again] == new
+    a, b, c = first[0].number, first[1].number, again[1].number
+    assert [receipt.number for receipt in again] == [b, c, a, a, c, b]
     assert sent() == list("abc")
     repeats = InboxEvent.objects.filter(source="van").order_by("id")
-    assert list(repeats.values_list("repeats", flat=True)) == [1, 1, 0]
-
-
-def test_an_id_that_comes_twice_among_many_is_a_repeat_of_itself() -> None:
-    parcel = underway()
-    found = send_events(scans(parcel, *"aba"))
-
-    assert [receipt.repeated for receipt in found] == [False, False, True]
-    assert found[0].number == found[2].number
+    assert list(repeats.values_list("repeats", flat=True)) == [2, 2, 1]
 
 
 @by_postgresql
@@ -258,18 +236,6 @@ def test_ids_that_come_again_and_again_cost_hardly_more(send: Any) -> None:
     repeats = InboxEvent.objects.filter(source="van").order_by("id")
     assert list(repeats.values_list("repeats", flat=True)) == [2] * 99 + [1]
     assert sent() == [str(number) for number in range(100)]
-
-
-def test_ids_that_come_again_and_again_and_before_are_counted_each_time() -> None:
-    parcel = underway()
-    send_events(scans(parcel, "a"))
-    found = send_events(scans(parcel, *"abaab"))
-
-    assert [one.repeated for one in found] == [True, False, True, True, True]
-    counted = dict(
-        InboxEvent.objects.filter(source="van").values_list("event_id", "repeats")
-    )
-    assert counted == {"a": 3, "b": 1}
 
 
 def test_a_repeat_runs_no_handler_of_its_event_again() -> None:
@@ -304,7 +270,7 @@ def test_a_conflict_among_many_is_named_by_its_place_and_those_before_it_stay() 
         (Envelope(ORDERED, id="1", process_id="no id"), InvalidMessage),
     ],
 )
-def test_an_event_that_cannot_be_stored_is_named_by_its_place(
+def test_an_event_that_cannot_be_stored_is_named_by_its_place_and_the_rest_can_be_sent(
     bad: Envelope, reason: type[Exception]
 ) -> None:
     parcel = underway()
@@ -314,15 +280,7 @@ def test_an_event_that_cannot_be_stored_is_named_by_its_place(
     assert refused.value.place == 2
     assert isinstance(refused.value.reason, reason)
     assert sent() == list("ab")
-
-
-def test_after_a_refusal_the_rest_can_be_sent_with_all_that_was_stored() -> None:
-    parcel = underway()
-    bad = Envelope(ORDERED, id="")
-    with pytest.raises(EventRefused):
-        send_events([*scans(parcel, *"ab"), bad, *scans(parcel, "c")])
     found = send_events(scans(parcel, *"abc"))
-
     assert [receipt.repeated for receipt in found] == [True, True, False]
 
 
@@ -432,36 +390,25 @@ def test_what_came_since_the_callers_transaction_began_has_it_begin_anew(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_same_many_in_two_transactions_of_callers_are_received_once() -> None:
-    """In opposite orders: where they would wait for each other, one goes on after the other."""
-    parcel = underway()
-    places = [f"stop {number}" for number in range(60)]
-
-    def send(places: list[str]) -> list[Receipt]:
-        with transaction.atomic():
-            return send_events(scans(parcel, *places))
-
-    there, back = together(partial(send, places), partial(send, places[::-1]))
-    assert sum(one.repeated for one in (*there, *back)) == len(places)
-    assert sorted(sent()) == sorted(places)
-    drain()
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_same_many_in_several_transactions_of_callers_are_received_once() -> None:
+@pytest.mark.parametrize("senders", [2, 4])
+def test_the_same_many_in_several_transactions_of_callers_are_received_once(
+    senders: int,
+) -> None:
     """Each in an order of its own: whoever gives way waits for the others without holding what they want."""
     parcel = underway()
-    places = [f"stop {number}" for number in range(400)]
+    places = [f"stop {number}" for number in range(100)]
+    orders = [random.Random(seed).sample(places, len(places)) for seed in range(3)]
+    orders = [places, places[::-1], *orders][:senders]
 
-    def send(seed: int) -> list[Receipt]:
-        order = random.Random(seed).sample(places, len(places))
+    def send(order: list[str]) -> list[Receipt]:
         with transaction.atomic():
             return send_events(scans(parcel, *order))
 
-    results = together(*(partial(send, seed) for seed in range(4)))
+    results = together(*(partial(send, order) for order in orders))
 
     assert raised(results) == []
-    assert sum(one.repeated for found in results for one in found) == 3 * len(places)
+    repeats = sum(one.repeated for found in results for one in found)
+    assert repeats == (senders - 1) * len(places)
     assert sorted(sent()) == sorted(places)
     drain()
 
@@ -472,10 +419,10 @@ def test_more_than_one_statement_stores_are_all_received_though_others_send_them
     senders: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who gives way lets go of what an earlier statement stored, for which another one waits."""
-    monkeypatch.setattr(receipts, "MANY", 50)
+    monkeypatch.setattr(receipts, "MANY", 20)
     parcel = underway()
-    places = [f"stop {number}" for number in range(200)]
-    orders = [places, places[::-1], places[100:] + places[:100]][:senders]
+    places = [f"stop {number}" for number in range(80)]
+    orders = [places, places[::-1], places[40:] + places[:40]][:senders]
 
     results = together(
         *(partial(send_all_events, scans(parcel, *order)) for order in orders)
@@ -488,25 +435,18 @@ def test_more_than_one_statement_stores_are_all_received_though_others_send_them
     drain()
 
 
-@pytest.mark.parametrize("event", [5, None, {"parcel_id": "P-1"}, ParcelOrdered])
-def test_what_is_no_event_is_refused(event: Any) -> None:
-    with pytest.raises(InvalidMessage, match="an event is an instance of a class"):
-        send_event(event, id="1")
-    assert not InboxEvent.objects.exists()
-
-
-@pytest.mark.parametrize("envelope", [ORDERED, None, {"event": "ParcelOrdered"}])
-def test_what_is_no_envelope_is_refused_and_those_before_it_stay(envelope: Any) -> None:
-    parcel = underway()
-    with pytest.raises(
-        EventRefused, match="put each event into an Envelope"
-    ) as refused:
-        send_events([*scans(parcel, "a"), envelope])
-    assert len(refused.value.receipts) == 1
-    assert sent() == ["a"]
-
-
-def test_data_beside_a_whole_event_is_refused() -> None:
+def test_what_is_no_event_or_no_envelope_is_refused() -> None:
+    events: list[Any] = [5, None, {"parcel_id": "P-1"}, ParcelOrdered]
+    for event in events:
+        with pytest.raises(InvalidMessage, match="an event is an instance of a class"):
+            send_event(event, id="1")
     with pytest.raises(InvalidMessage, match="only named"):
         send_event(ORDERED, {"parcel_id": "P-2"}, id="1")
     assert not InboxEvent.objects.exists()
+
+    parcel, envelopes = underway(), [ORDERED, None, {"event": "ParcelOrdered"}]
+    for envelope in envelopes:
+        with pytest.raises(EventRefused, match="put each event into an Env") as refused:
+            send_events([*scans(parcel, "a"), envelope])  # type: ignore[list-item]
+        assert len(refused.value.receipts) == 1
+    assert sent() == ["a"]

@@ -17,7 +17,6 @@ from orchestrator.engine.steps.group import ROOM
 from orchestrator.engine.steps.running import StepRunner
 from orchestrator.models import ProcessInstance, Status, StepRun, StepStatus
 from orchestrator.testing import registered
-from tests.apps.compensation.fixtures import Ask, asked
 from tests.apps.patterns.desk import insist
 from tests.apps.wide_graphs.processes import (
     ACTIONS,
@@ -32,9 +31,10 @@ from tests.apps.wide_graphs.processes import (
     Tree,
     done,
 )
+from tests.services.asking import asked
 from tests.services.supervised import Supervised, unhurried
 
-__all__ = ["asked", "unhurried"]
+__all__ = ["unhurried"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -259,9 +259,7 @@ def test_results_that_are_held_while_another_step_runs_are_stored_by_others(
     assert {run.attempt for run in visits(process).values()} == {1}
 
 
-def test_a_process_that_was_cancelled_meanwhile_takes_none(
-    worker: Supervised, asked: Ask
-) -> None:
+def test_a_process_that_was_cancelled_meanwhile_takes_none(worker: Supervised) -> None:
     process = beside(*NAMES)
     ACTIONS["d"] = lambda: cancel(process.pk, request=asked())
     worker.drain("default")
@@ -285,7 +283,7 @@ def refusing() -> Iterator[None]:
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite adds no rules")
 @pytest.mark.usefixtures("refusing")
 def test_what_the_database_refuses_of_one_holds_up_no_process_beside_it(
-    worker: Supervised, asked: Ask
+    worker: Supervised,
 ) -> None:
     """Those that have steps to go were written before, and what follows is in the worker's hands."""
     narrow = [start_process(Narrow).process_id for _ in range(2)]

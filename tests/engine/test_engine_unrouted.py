@@ -18,7 +18,7 @@ from orchestrator.engine.events.delivery import deliver
 from orchestrator.engine.invariants import violations
 from orchestrator.engine.storage.tables import events
 from orchestrator.models import InboxEvent, Incident, ProcessInstance, Status, Verdict
-from orchestrator.testing import pass_time
+from orchestrator.testing import pass_time, run
 from orchestrator.testing.clock import age
 from tests.apps.compensation.fixtures import known, trips
 from tests.apps.compensation.processes import Visa
@@ -45,33 +45,6 @@ SECOND = timedelta(seconds=1)
 ORDERED = ParcelOrdered("P-1")
 
 
-def test_an_event_of_an_unknown_process_is_kept() -> None:
-    event = tell_unknown()
-
-    assert event.verdict == Verdict.UNROUTED
-    assert event.wake_at is not None
-    assert not Incident.objects.exists()
-
-
-def test_an_event_of_an_unknown_key_is_kept() -> None:
-    event = early("P-1", ParcelPacked(3))
-
-    assert (event.verdict, event.target) == (Verdict.UNROUTED, "shipping")
-
-
-def test_an_event_without_any_address_is_kept() -> None:
-    number = send_event(ParcelPacked(3), id="1").number
-    drain()
-
-    assert InboxEvent.objects.get(pk=number).verdict == Verdict.UNROUTED
-
-
-def tell_unknown() -> InboxEvent:
-    number = send_event(ParcelPacked(3), id="1", process_id=unknown().pk).number
-    drain()
-    return InboxEvent.objects.get(pk=number)
-
-
 @pytest.mark.parametrize(
     ("address", "said"),
     [
@@ -81,18 +54,29 @@ def tell_unknown() -> InboxEvent:
     ],
     ids=["process", "key", "nothing"],
 )
-def test_after_its_patience_it_is_shown_with_the_reason(
+def test_an_event_that_finds_no_process_is_kept_and_after_its_patience_shown_once(
     address: dict[str, Any], said: str
 ) -> None:
     number = send_event(ParcelPacked(3), id="1", **address).number
-    drain()
-    pass_time(PATIENCE + SECOND)
-
+    run()
     event = InboxEvent.objects.get(pk=number)
+    assert (event.verdict, event.wake_at is None) == (Verdict.UNROUTED, False)
+    assert not Incident.objects.exists()
+    pass_time(PATIENCE + SECOND)
+    pass_time(10 * PATIENCE)
+
+    event.refresh_from_db()
     assert event.verdict == Verdict.UNROUTED
-    incident = Incident.objects.open().get()
+    assert event.target == "shipping" or "correlation_key" not in address
+    incident = Incident.objects.get()
     assert (incident.kind, incident.event_id) == ("unrouted_event", number)
     assert incident.message.startswith(f"no process takes ParcelPacked: {said}")
+
+
+def tell_unknown() -> InboxEvent:
+    number = send_event(ParcelPacked(3), id="1", process_id=unknown().pk).number
+    drain()
+    return InboxEvent.objects.get(pk=number)
 
 
 def test_it_is_looked_at_again_ever_less_often() -> None:
@@ -124,26 +108,40 @@ def test_when_it_is_looked_at_again_its_process_is_looked_for_once() -> None:
     assert InboxEvent.objects.get().verdict == Verdict.UNROUTED
 
 
-def test_it_is_matched_by_process_id_when_the_process_starts() -> None:
+@pytest.mark.parametrize("shown", [False, True])
+def test_it_is_matched_when_its_process_starts_also_after_it_was_shown(
+    shown: bool,
+) -> None:
     chosen = uuid7()
-    number = send_event(ParcelPacked(3), id="1", process_id=chosen).number
-    drain()
-    start_process(Shipping, ORDERED, process_id=chosen)
-    drain()
-
-    assert InboxEvent.objects.get(pk=number).verdict == Verdict.MOVED
-    assert ProcessInstance.objects.get().step == "OnTheWay"
-
-
-def test_it_is_matched_by_key_when_the_process_starts() -> None:
-    event = early("P-1", ParcelPacked(3))
+    by_id = send_event(ParcelPacked(3), id="1", process_id=chosen).number
+    by_key, later = early("P-1", ParcelPacked(3)), early("P-1", ParcelDelivered("P-1"))
     other = early("P-2", ParcelPacked(3))
+    if shown:
+        pass_time(PATIENCE + SECOND)
+        assert Incident.objects.open().count() == 4
+    start_process(Shipping, ParcelOrdered("P-9"), process_id=chosen)
+    parcel = place("P-1")
+
+    found = InboxEvent.objects.in_bulk()
+    numbers = (by_id, by_key.pk, later.pk, other.pk)
+    assert [(found[pk].verdict, found[pk].process_id) for pk in numbers] == [
+        (Verdict.MOVED, chosen),
+        (Verdict.MOVED, parcel.pk),
+        (Verdict.MOVED, parcel.pk),
+        (Verdict.UNROUTED, None),
+    ]
+    assert parcel.status == Status.COMPLETED
+    assert Incident.objects.open().count() == int(shown)
+
+
+def test_an_early_event_that_its_process_does_not_expect_yet_is_parked() -> None:
+    event = early("P-1", ParcelDelivered("P-1"))
+    pass_time(PATIENCE + SECOND)
     parcel = place("P-1")
 
     event.refresh_from_db()
-    other.refresh_from_db()
-    assert (event.verdict, event.process_id) == (Verdict.MOVED, parcel.pk)
-    assert other.verdict == Verdict.UNROUTED
+    assert (event.verdict, event.process_id) == (Verdict.PARKED, parcel.pk)
+    assert not Incident.objects.open().exists()
 
 
 def test_several_early_events_are_matched_in_the_order_of_their_arrival() -> None:
@@ -154,37 +152,6 @@ def test_several_early_events_are_matched_in_the_order_of_their_arrival() -> Non
     parcel = place("P-1")
 
     assert (parcel.status, parcel.data["place"]) == (Status.COMPLETED, "Osaka")
-
-
-def test_an_early_event_that_its_process_does_not_expect_yet_is_parked() -> None:
-    event = early("P-1", ParcelDelivered("P-1"))
-    place("P-1")
-
-    event.refresh_from_db()
-    assert event.verdict == Verdict.PARKED
-
-
-def test_it_is_still_matched_after_it_was_shown() -> None:
-    event = early("P-1", ParcelPacked(3))
-    pass_time(PATIENCE + SECOND)
-    assert Incident.objects.open().count() == 1
-    place("P-1")
-
-    event.refresh_from_db()
-    assert event.verdict == Verdict.MOVED
-    assert not Incident.objects.open().exists()
-
-
-def test_it_is_in_order_again_when_its_process_may_still_expect_it() -> None:
-    event = early("P-1", ParcelDelivered("P-1"))
-    pass_time(PATIENCE + SECOND)
-    parcel = place("P-1")
-    event.refresh_from_db()
-
-    assert (event.verdict, event.process_id) == (Verdict.PARKED, parcel.pk)
-    assert not Incident.objects.open().exists()
-    tell(parcel, ParcelPacked(3))
-    assert parcel.status == Status.COMPLETED
 
 
 def test_only_starting_events_start_a_process_under_a_process_id() -> None:
@@ -309,13 +276,6 @@ def test_what_came_early_is_taken_up_by_whoever_is_free_not_by_who_just_looks_fo
     event.refresh_from_db()
     parcel.refresh_from_db()
     assert (event.verdict, parcel.step) == (Verdict.MOVED, "OnTheWay")
-
-
-def test_of_what_is_unrouted_people_are_told_once() -> None:
-    tell_unknown()
-    pass_time(100 * PATIENCE)
-
-    assert Incident.objects.count() == 1
 
 
 def test_an_unrouted_event_is_kept_for_its_retention_and_then_given_up() -> None:

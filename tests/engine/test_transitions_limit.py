@@ -12,14 +12,12 @@ from orchestrator.engine.operations import cancel, restart, retry
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import ProcessInstance
 from orchestrator.testing import registered
-from tests.apps.compensation.fixtures import Ask, asked
 from tests.apps.compensation.journal import faults, forget, undone
 from tests.apps.compensation.processes import WORKFLOWS, Choice, Undoable
 from tests.apps.patterns.desk import finished, go_on, statuses
 from tests.apps.subprocess_failures import processes as p
+from tests.services.asking import asked
 from tests.services.bulk import a_moment, begun, frozen, slice_of, verdicts
-
-__all__ = ["asked"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("errands")]
 
@@ -52,16 +50,14 @@ def at_its_limit(settings: Settings) -> ProcessInstance:
     return process
 
 
-def test_it_cannot_be_tried_again_and_its_button_says_why(
-    settings: Settings, asked: Ask
-) -> None:
+def test_it_cannot_be_tried_again_and_its_button_says_why(settings: Settings) -> None:
     process = at_its_limit(settings)
 
     with pytest.raises(OperationRefused, match="the most it may"):
         retry(process.pk, request=asked())
 
 
-def test_it_can_be_cancelled(settings: Settings, asked: Ask) -> None:
+def test_it_can_be_cancelled(settings: Settings) -> None:
     process = at_its_limit(settings)
 
     cancel(process.pk, request=asked())
@@ -70,7 +66,7 @@ def test_it_can_be_cancelled(settings: Settings, asked: Ask) -> None:
     assert (process.status, process.open_steps) == ("cancelled", 0)
 
 
-def test_what_it_has_done_is_undone_before(settings: Settings, asked: Ask) -> None:
+def test_what_it_has_done_is_undone_before(settings: Settings) -> None:
     process = finished(Undoable)
     limit(settings, process.revision)
 
@@ -81,7 +77,7 @@ def test_what_it_has_done_is_undone_before(settings: Settings, asked: Ask) -> No
     assert undone == ["release 2 nights in Nara", "release flight to Nara"]
 
 
-def test_it_can_be_restarted_as_new(settings: Settings, asked: Ask) -> None:
+def test_it_can_be_restarted_as_new(settings: Settings) -> None:
     process = at_its_limit(settings)
 
     restart(process.pk, {"town": "Nara", "errands": 1}, request=asked())

@@ -1,6 +1,6 @@
 """S8, what can be done about what waits: a deadline put off, an escalation acknowledged, a stalled process nudged."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
 from uuid import uuid4
@@ -16,7 +16,6 @@ from monitoring.queries.stalled import stalled_processes
 from orchestrator import start_process
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import (
-    ActionRequest,
     acknowledge,
     assign,
     escalate,
@@ -41,6 +40,7 @@ from tests.apps.process_managers.desk import place, tell, underway
 from tests.apps.process_managers.messages import ParcelDelivered, ParcelPacked
 from tests.apps.process_managers.together import raised, together
 from tests.services import emptying
+from tests.services.asking import asked
 from tests.services.invariants import broken
 
 __all__ = ["helpdesk"]
@@ -48,17 +48,6 @@ __all__ = ["helpdesk"]
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("helpdesk", "parcels")]
 
 HOUR, MINUTE, SECOND = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
-Ask = Callable[..., ActionRequest]
-
-
-@pytest.fixture
-def asked(operator: User) -> Ask:
-    """Return a function that makes the operator's requests."""
-
-    def ask(**more: object) -> ActionRequest:
-        return ActionRequest(operator, uuid4(), "why", **more)  # type: ignore[arg-type]
-
-    return ask
 
 
 @pytest.fixture
@@ -85,7 +74,7 @@ def reminders() -> int:
 # A deadline is put off
 
 
-def test_s8_3_a_deadline_and_those_after_it_pass_as_much_later(asked: Ask) -> None:
+def test_s8_3_a_deadline_and_those_after_it_pass_as_much_later() -> None:
     parcel = place()
     before = open_visit(parcel)
 
@@ -109,32 +98,29 @@ def test_s8_3_a_deadline_and_those_after_it_pass_as_much_later(asked: Ask) -> No
     assert ProcessInstance.objects.get().escalation_level == 1
 
 
-def test_s8_3_extended_twice_is_the_sum_and_pressed_twice_is_once(asked: Ask) -> None:
+def test_s8_3_extended_twice_is_the_sum_and_pressed_twice_is_once() -> None:
     parcel, press = place(), asked()
-    run = open_visit(parcel)
+    visit = open_visit(parcel)
     for _ in range(2):
-        extend(parcel.pk, run.pk, 30, request=press)
-    extend(parcel.pk, run.pk, 15, request=asked())
+        extend(parcel.pk, visit.pk, 30, request=press)
+    extend(parcel.pk, visit.pk, 15, request=asked())
 
     now = open_visit(parcel)
-    assert run.wake_at is not None
-    assert (now.wake_at, now.extended) == (run.wake_at + 45 * MINUTE, 45 * MINUTE)
+    assert visit.wake_at is not None
+    assert now.wake_at == visit.wake_at + 45 * MINUTE
+    assert now.extended == 45 * MINUTE
     assert ProcessInstance.objects.get().revision == 3
 
-
-def test_s8_3_one_that_is_over_and_not_carried_out_counts_from_now(asked: Ask) -> None:
-    parcel = place()
+    # One that is over and not carried out counts from now.
     late = timezone.now() - 10 * MINUTE
-    StepRun.objects.filter(pk=open_visit(parcel).pk).update(wake_at=late)
-
-    extend(parcel.pk, open_visit(parcel).pk, 20, request=asked())
-
+    StepRun.objects.filter(pk=visit.pk).update(wake_at=late)
+    extend(parcel.pk, visit.pk, 20, request=asked())
     now = open_visit(parcel)
     assert now.wake_at is not None
     assert abs(now.wake_at - timezone.now() - 20 * MINUTE) < 20 * SECOND
 
 
-def test_s8_3_of_a_paused_process_what_is_left_is_more(asked: Ask) -> None:
+def test_s8_3_of_a_paused_process_what_is_left_is_more() -> None:
     parcel = place()
     pause(parcel.pk, True, request=asked())
     left = open_visit(parcel).remaining
@@ -151,7 +137,7 @@ def test_s8_3_of_a_paused_process_what_is_left_is_more(asked: Ask) -> None:
     assert reminders() == 1
 
 
-def test_s8_3_the_deadline_of_a_question_is_put_off(asked: Ask) -> None:
+def test_s8_3_the_deadline_of_a_question_is_put_off() -> None:
     process = asking()
     run = open_visit(process)
     assert run.kind == "ask"
@@ -164,14 +150,29 @@ def test_s8_3_the_deadline_of_a_question_is_put_off(asked: Ask) -> None:
     assert not process.step_runs.filter(node="verdict", finished_at=None).exists()
 
 
-@pytest.mark.parametrize("minutes", [0, -5, 525_601])
-def test_s8_3_too_much_or_nothing_is_refused(minutes: int, asked: Ask) -> None:
+def test_s8_3_what_cannot_be_extended_is_refused(viewer: User) -> None:
     parcel = place()
-    with pytest.raises(OperationRefused, match="extend it by 1 to 525,600 minutes"):
-        extend(parcel.pk, open_visit(parcel).pk, minutes, request=asked())
+    left = open_visit(parcel)
+    for minutes in (0, -5, 525_601):
+        with pytest.raises(OperationRefused, match="extend it by 1 to 525,600 minutes"):
+            extend(parcel.pk, left.pk, minutes, request=asked())
+    with pytest.raises(PermissionMissing):
+        extend(parcel.pk, left.pk, 5, request=asked(actor=viewer))
+    rows = StepRun.objects.filter(pk=left.pk)
+    rows.update(owner="worker-1", attempt=1)
+    with pytest.raises(OperationRefused, match="the deadline of Packing has passed"):
+        extend(parcel.pk, left.pk, 5, request=asked())
+    rows.update(owner="", attempt=0)
+
+    tell(parcel, ParcelPacked(3))
+    with pytest.raises(StaleRevision, match="has changed since the page was loaded"):
+        extend(parcel.pk, left.pk, 5, request=asked(expected_revision=1))
+    with pytest.raises(StaleRevision, match="Packing is over meanwhile"):
+        extend(parcel.pk, left.pk, 5, request=asked())
+    assert OperatorAction.objects.filter(result="refused").count() == 7
 
 
-def test_s8_3_what_has_no_deadline_ahead_is_not_extended(asked: Ask) -> None:
+def test_s8_3_what_has_no_deadline_ahead_is_not_extended() -> None:
     parcel = underway()
     pass_time(73 * HOUR)
     parcel.refresh_from_db()
@@ -185,37 +186,10 @@ def test_s8_3_what_has_no_deadline_ahead_is_not_extended(asked: Ask) -> None:
         extend(parcel.pk, last.pk, 5, request=asked())
 
 
-def test_s8_3_one_that_a_worker_carries_out_is_not_extended(asked: Ask) -> None:
-    parcel = place()
-    rows = StepRun.objects.filter(pk=open_visit(parcel).pk)
-    rows.update(owner="worker-1", attempt=1)
-    with pytest.raises(OperationRefused, match="the deadline of Packing has passed"):
-        extend(parcel.pk, open_visit(parcel).pk, 5, request=asked())
-    rows.update(owner="", attempt=0)
-
-
-def test_s8_3_a_stale_page_or_a_step_that_was_left_is_refused(asked: Ask) -> None:
-    parcel = place()
-    left = open_visit(parcel)
-    tell(parcel, ParcelPacked(3))
-    with pytest.raises(StaleRevision, match="has changed since the page was loaded"):
-        extend(parcel.pk, left.pk, 5, request=asked(expected_revision=1))
-    with pytest.raises(StaleRevision, match="Packing is over meanwhile"):
-        extend(parcel.pk, left.pk, 5, request=asked())
-    assert OperatorAction.objects.filter(result="refused").count() == 2
-
-
-def test_s8_3_who_may_not_extend_is_refused(viewer: User) -> None:
-    parcel = place()
-    visit, press = open_visit(parcel), ActionRequest(viewer, uuid4(), "why")
-    with pytest.raises(PermissionMissing):
-        extend(parcel.pk, visit.pk, 5, request=press)
-
-
 @pytest.mark.django_db(transaction=True)
-def test_s8_3_an_extension_and_the_deadline_itself_do_not_get_in_each_others_way(
-    asked: Ask,
-) -> None:
+def test_s8_3_an_extension_and_the_deadline_itself_do_not_get_in_each_others_way() -> (
+    None
+):
     for number in range(4):
         parcel = place(f"P-{number}")
         visit = open_visit(parcel)
@@ -235,9 +209,7 @@ def test_s8_3_an_extension_and_the_deadline_itself_do_not_get_in_each_others_way
 # An escalation is acknowledged
 
 
-def test_s8_3_an_escalation_is_acknowledged_by_its_new_owner(
-    asked: Ask, operator: User
-) -> None:
+def test_s8_3_an_escalation_is_acknowledged_by_its_new_owner(operator: User) -> None:
     parcel = place()
     escalate(parcel.pk, request=asked())
 
@@ -254,7 +226,7 @@ def test_s8_3_an_escalation_is_acknowledged_by_its_new_owner(
 
 
 def test_s8_3_an_owner_stays_and_what_is_not_escalated_is_not_acknowledged(
-    asked: Ask, viewer: User
+    viewer: User,
 ) -> None:
     parcel = place()
     with pytest.raises(OperationRefused, match="It is not escalated"):
@@ -293,33 +265,28 @@ def still(**rows: object) -> ProcessInstance:
     return ProcessInstance.objects.get(pk=receipt.process_id)
 
 
-def test_s8_4_a_nudge_lets_it_go_on_where_it_stood(asked: Ask) -> None:
-    process = still()
+def test_s8_4_a_nudge_lets_it_go_on_where_it_stood_however_often_it_is_pressed() -> (
+    None
+):
+    process, press = still(), asked()
 
-    action = nudge(process.pk, request=asked())
+    action = nudge(process.pk, request=press)
 
     assert action.after["woken"]
     assert stalled_processes() == []
+    assert nudge(process.pk, request=press) == action
+    nudge(process.pk, request=asked())
+    run()
     run()
     process.refresh_from_db()
     assert process.status == "waiting"
     assert open_visit(process).node == "verdict"
-    assert broken() == []
-
-
-def test_s8_4_a_nudge_is_safe_to_press_twice(asked: Ask) -> None:
-    process, press = still(), asked()
-    assert nudge(process.pk, request=press) == nudge(process.pk, request=press)
-    nudge(process.pk, request=asked())
-
-    run()
-    run()
-    assert broken() == []
     assert process.step_runs.filter(node="classify").count() == 1
+    assert broken() == []
 
 
 def test_s8_4_what_only_says_that_it_tries_again_says_how_it_stands(
-    asked: Ask, emptied: None
+    emptied: None,
 ) -> None:
     parcel = place()
     long_ago = timezone.now() - 5 * MINUTE
@@ -332,7 +299,7 @@ def test_s8_4_what_only_says_that_it_tries_again_says_how_it_stands(
     assert parcel.status == "waiting"
 
 
-def test_s8_4_what_moves_by_itself_is_not_nudged(asked: Ask) -> None:
+def test_s8_4_what_moves_by_itself_is_not_nudged() -> None:
     waiting = asking()
     with pytest.raises(OperationRefused, match="It waits as designed"):
         nudge(waiting.pk, request=asked())
@@ -381,34 +348,27 @@ def test_s8_4_the_page_says_why_it_stands_still_and_has_the_button(
 
 
 @pytest.mark.parametrize(
-    ("rows", "said", "helps"),
+    ("status", "said"),
     [
-        ({"status": "retrying"}, "It says that it tries again, but nothing", True),
-        ({"status": "running"}, "It says that it goes on, but only waits in", True),
+        ("retrying", "It says that it tries again, but nothing"),
+        ("running", "It says that it goes on, but only waits in"),
     ],
 )
-def test_s8_4_what_only_says_so_is_told(
-    rows: dict[str, str], said: str, helps: bool, site: Client, emptied: None
+def test_s8_4_what_only_says_so_is_told_and_what_stands_in_no_step_is_not_to_be_nudged(
+    status: str, said: str, site: Client, emptied: None
 ) -> None:
-    process = still(**rows)
-    StepRun.objects.filter(instance=process).update(status="waiting", kind="join")
-
+    process = still(status=status)
+    visits = StepRun.objects.filter(instance=process)
+    button = f'id="nudge-{process.pk.hex}"'
+    visits.update(status="waiting", kind="join")
     page = site.get("/stalled/").content.decode()
-
     assert said in page
-    assert (f'id="nudge-{process.pk.hex}"' in page) == helps
+    assert button in page
 
-
-def test_s8_4_what_stands_in_no_step_is_not_to_be_nudged(
-    site: Client, emptied: None
-) -> None:
-    process = still()
-    StepRun.objects.filter(instance=process).update(finished_at=timezone.now())
-
+    visits.update(finished_at=timezone.now())
     page = site.get("/stalled/").content.decode()
-
     assert "stands in no step: cancel it" in page
-    assert f'id="nudge-{process.pk.hex}"' not in page
+    assert button not in page
 
 
 def test_s8_4_of_one_definition_and_by_pages(
@@ -472,9 +432,7 @@ def test_s8_3_buttons_act_from_the_page_of_waits(name: str, site: Client) -> Non
     assert said[name] in text.partition('hx-target="#rows"')[2]
 
 
-def test_s8_3_what_was_escalated_is_acknowledged_there(
-    site: Client, asked: Ask
-) -> None:
+def test_s8_3_what_was_escalated_is_acknowledged_there(site: Client) -> None:
     parcel = place()
     escalate(parcel.pk, request=asked())
     visit = open_visit(parcel)
@@ -503,7 +461,7 @@ def test_s8_3_who_may_not_sees_why(client: Client, viewer: User) -> None:
 
 
 def test_s8_5_before_the_click_pause_says_what_happens_to_timers_and_so_it_is(
-    site: Client, asked: Ask
+    site: Client,
 ) -> None:
     parcel = place()
     page = site.get(f"/processes/{parcel.pk}/").content.decode()

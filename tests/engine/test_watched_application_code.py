@@ -33,11 +33,11 @@ from orchestrator.exceptions import Skip
 from orchestrator.models import Lost, ProcessInstance, StepKind, StepRun
 from orchestrator.testing import registered
 from orchestrator.workers.held import results_of
-from tests.apps.compensation.fixtures import Ask, asked
 from tests.apps.patterns.desk import go_on, statuses
+from tests.services.asking import asked
 from tests.services.supervised import Supervised, unhurried
 
-__all__ = ["asked", "unhurried"]
+__all__ = ["unhurried"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -310,7 +310,7 @@ def test_a_graph_is_made_under_watch_when_a_deadline_has_passed(
 
 @pytest.mark.parametrize("definition", [Mapped, MappedStrictly])
 def test_a_map_whose_condition_kills_its_workers_is_given_up_until_it_is_retried(
-    definition: type[Workflow], asked: Ask, monkeypatch: pytest.MonkeyPatch
+    definition: type[Workflow], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = begun(definition, Numbers([1, 2, 3]))
     with monkeypatch.context() as deadly:  # an exception in a condition ends no worker
@@ -325,9 +325,7 @@ def test_a_map_whose_condition_kills_its_workers_is_given_up_until_it_is_retried
     assert go_on(process).status == "completed"
 
 
-def test_a_sleep_whose_end_kills_its_workers_is_given_up_until_it_is_retried(
-    asked: Ask,
-) -> None:
+def test_a_sleep_whose_end_kills_its_workers_is_given_up_until_it_is_retried() -> None:
     process = begun(MadeAsleep, Number())
     falls_due(process)
     attempts = Policy().attempts()
@@ -341,9 +339,9 @@ def test_a_sleep_whose_end_kills_its_workers_is_given_up_until_it_is_retried(
     assert go_on(process).status == "completed"
 
 
-def test_a_question_whose_deadline_kills_its_workers_goes_on_waiting_until_retried(
-    asked: Ask,
-) -> None:
+def test_a_question_whose_deadline_kills_its_workers_goes_on_waiting_until_retried() -> (
+    None
+):
     process = begun(MadeToAsk, Number())
     run = falls_due(process)
     attempts = Policy().attempts()

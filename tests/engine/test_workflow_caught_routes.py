@@ -10,7 +10,6 @@ from orchestrator.models import Incident, ProcessInstance
 from orchestrator.testing import registered
 from tests.apps.caught_failures import namesakes
 from tests.apps.caught_failures.processes import Hurry, Mending, Rush
-from tests.apps.compensation.fixtures import Ask, asked
 from tests.apps.patterns.desk import (
     finished,
     go_on,
@@ -19,8 +18,9 @@ from tests.apps.patterns.desk import (
     visit,
     visits,
 )
+from tests.services.asking import asked
 
-__all__ = ["asked", "known"]
+__all__ = ["known"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known")]
 
@@ -34,14 +34,14 @@ def known() -> Iterator[None]:
         yield
 
 
-def decided(process: ProcessInstance, step: str, asked: Ask) -> ProcessInstance:
+def decided(process: ProcessInstance, step: str) -> ProcessInstance:
     run = process.step_runs.get(node=step, finished_at=None)
     decide(process.pk, run.pk, "yes", request=asked())
     return go_on(process)
 
 
 @pytest.mark.parametrize("how", WAYS)
-def test_resuming_behind_a_failure_goes_the_way_it_went(how: str, asked: Ask) -> None:
+def test_resuming_behind_a_failure_goes_the_way_it_went(how: str) -> None:
     assert issubclass(namesakes.Torn, LookupError)  # it is imported, and so known
     process = finished(Mending, how)
     failed = visit(process, "sew").left
@@ -50,7 +50,7 @@ def test_resuming_behind_a_failure_goes_the_way_it_went(how: str, asked: Ask) ->
         resume(process.pk, failed, request=asked())
         process = go_on(process)
         assert statuses(process)["keep"] == "waiting"
-    process = decided(process, "keep", asked)
+    process = decided(process, "keep")
 
     assert process.status == "completed"
     assert [run.status for run in visits(process, "patch")] == [
@@ -62,9 +62,7 @@ def test_resuming_behind_a_failure_goes_the_way_it_went(how: str, asked: Ask) ->
     assert results(process) == {"patch": "a patch", "keep": "yes", "wear": "worn"}
 
 
-def test_a_history_that_another_way_would_follow_from_is_not_resumed(
-    asked: Ask,
-) -> None:
+def test_a_history_that_another_way_would_follow_from_is_not_resumed() -> None:
     process = finished(Mending, "gone")
     failed = visit(process, "sew").left
     assert failed is not None
@@ -80,27 +78,25 @@ def test_a_history_that_another_way_would_follow_from_is_not_resumed(
     assert statuses(go_on(process))["keep"] == "waiting"
 
 
-def test_a_failure_is_caught_though_nobody_waits_for_that_any_more(asked: Ask) -> None:
+def test_a_failure_is_caught_though_nobody_waits_for_that_any_more() -> None:
     process = finished(Hurry, "gone")
-    process = decided(process, "hang", asked)
-    process = decided(process, "fetch", asked)
+    process = decided(process, "hang")
+    process = decided(process, "fetch")
     failed = visit(process, "sew").left
     assert failed is not None
     assert statuses(process)["patch"] == statuses(process)["wash"] == "not_taken"
     resume(process.pk, failed, request=asked())
-    process = decided(go_on(process), "keep", asked)
+    process = decided(go_on(process), "keep")
 
     assert process.status == "completed"
     assert len(visits(process, "wear")) == 1
 
 
-def test_people_need_not_see_to_a_failure_that_went_with_another_one(
-    asked: Ask,
-) -> None:
+def test_people_need_not_see_to_a_failure_that_went_with_another_one() -> None:
     process = finished(Rush, "of another module")
     (incident,) = Incident.objects.open()
     assert (process.status, incident.step_run) == ("failed", visit(process, "sew"))
-    process = decided(process, "hang", asked)
+    process = decided(process, "hang")
 
     assert statuses(process)["sew"] == "cancelled"
     assert (process.status, results(process)["buy"]) == ("completed", "a new one")

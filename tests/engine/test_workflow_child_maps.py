@@ -14,7 +14,7 @@ from orchestrator.engine.operations import cancel, decide, redo, resume, retry, 
 from orchestrator.engine.steps import subprocesses
 from orchestrator.models import Incident, ProcessInstance, StepRun
 from tests.apps.compensation import journal, rallies
-from tests.apps.compensation.fixtures import Ask, asked, known, trips
+from tests.apps.compensation.fixtures import known, trips
 from tests.apps.compensation.journal import done, faults
 from tests.apps.patterns.desk import (
     complaint,
@@ -26,8 +26,9 @@ from tests.apps.patterns.desk import (
     visit,
 )
 from tests.apps.process_managers.together import raised, together
+from tests.services.asking import asked
 
-__all__ = ["asked", "known", "trips"]
+__all__ = ["known", "trips"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("trips")]
 
@@ -47,16 +48,16 @@ def leg_to(process: ProcessInstance, city: str) -> ProcessInstance:
     return child
 
 
-def look(process: ProcessInstance, city: str, asked: Ask) -> None:
+def look(process: ProcessInstance, city: str) -> None:
     """Decide for the leg to a city; nothing is run."""
     child = leg_to(process, city)
     decide(child.pk, visit(child, "look").pk, "yes", request=asked())
 
 
-def looked(process: ProcessInstance, asked: Ask, *cities: str) -> ProcessInstance:
+def looked(process: ProcessInstance, *cities: str) -> ProcessInstance:
     """Let the legs to these cities come to their end, one after the other."""
     for city in cities:
-        look(process, city, asked)
+        look(process, city)
         process = go_on(process)
     return process
 
@@ -77,7 +78,9 @@ def rally() -> ProcessInstance:
 # Results
 
 
-def test_each_element_has_a_sub_process_linked_both_ways() -> None:
+def test_each_element_has_a_sub_process_and_their_results_are_a_list_in_the_same_order() -> (
+    None
+):
     process = finished(rallies.Regretted, "Ito", 3)
     runs = [element(process, number) for number in range(3)]
     begun = [run.child for run in runs]
@@ -89,6 +92,12 @@ def test_each_element_has_a_sub_process_linked_both_ways() -> None:
     ]
     assert ProcessInstance.objects.filter(parent=process).count() == 3
     assert process.status == "waiting"
+
+    process = looked(process, "Osaka", "Kobe", "Nara")
+
+    cities = [f"arrived after 3 days to {city}" for city in ("Kobe", "Nara", "Osaka")]
+    assert results(process)["gather"] == cities
+    assert statuses(process)["approve"] == "waiting"
 
 
 def test_the_pages_lead_from_each_element_to_its_sub_process_and_back(
@@ -114,23 +123,14 @@ def test_nothing_else_than_its_end_wakes_the_last_of_them() -> None:
     assert not list(progress())
 
 
-def test_their_results_are_a_list_in_the_order_of_the_elements(asked: Ask) -> None:
-    process = finished(rallies.Regretted, "Ito", 3)
-    process = looked(process, asked, "Osaka", "Kobe", "Nara")
-
-    cities = [f"arrived after 3 days to {city}" for city in ("Kobe", "Nara", "Osaka")]
-    assert results(process)["gather"] == cities
-    assert statuses(process)["approve"] == "waiting"
-
-
-def test_only_so_many_run_at_once(asked: Ask) -> None:
+def test_only_so_many_run_at_once() -> None:
     process = rally()
     assert legs(process) == ["Kobe", "Nara"]
-    process = looked(process, asked, "Nara")
+    process = looked(process, "Nara")
     assert legs(process) == ["Kobe", "Osaka"]
-    process = looked(process, asked, "Kobe", "Osaka", "Kyoto")
+    process = looked(process, "Kobe", "Osaka", "Kyoto")
     assert legs(process) == ["Uji"]
-    process = looked(process, asked, "Uji")
+    process = looked(process, "Uji")
 
     assert results(process)["gather"] == arrived(*rallies.CITIES)
     assert ProcessInstance.objects.filter(parent=process).count() == 5
@@ -151,10 +151,10 @@ def test_without_elements_there_are_no_sub_processes() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_ends_at_the_same_moment_are_all_heard_once(asked: Ask) -> None:
+def test_ends_at_the_same_moment_are_all_heard_once() -> None:
     process = finished(rallies.Regretted, "Ito", 4)
     for city in rallies.CITIES[:4]:
-        look(process, city, asked)
+        look(process, city)
     assert not raised(together(drain, drain, drain))
     process = go_on(process)
 
@@ -175,21 +175,19 @@ def test_elements_that_start_at_the_same_moment_have_one_sub_process_each() -> N
 # Failures
 
 
-def test_failures_are_put_up_with_as_far_as_it_says(asked: Ask) -> None:
+def test_failures_are_put_up_with_as_far_as_it_says() -> None:
     process = rally()
     cancel(leg_to(process, "Kobe").pk, request=asked())
     process = go_on(process)
     assert legs(process) == ["Nara", "Osaka"]
     assert (process.status, statuses(process)["leg"]) == ("waiting", "waiting")
-    process = looked(process, asked, "Nara", "Osaka", "Kyoto", "Uji")
+    process = looked(process, "Nara", "Osaka", "Kyoto", "Uji")
 
     assert results(process)["gather"] == arrived("Nara", "Osaka", "Kyoto", "Uji")
     assert not Incident.objects.open().exists()
 
 
-def test_one_failure_too_many_is_an_incident_and_retried_as_a_new_one(
-    asked: Ask,
-) -> None:
+def test_one_failure_too_many_is_an_incident_and_retried_as_a_new_one() -> None:
     process = rally()
     for city in ("Kobe", "Nara"):
         cancel(leg_to(process, city).pk, request=asked())
@@ -200,12 +198,12 @@ def test_one_failure_too_many_is_an_incident_and_retried_as_a_new_one(
     retry(process.pk, request=asked())
     process = go_on(process)
     assert legs(process) == ["Osaka", "Nara"]
-    process = looked(process, asked, "Nara", "Osaka", "Kyoto", "Uji")
+    process = looked(process, "Nara", "Osaka", "Kyoto", "Uji")
 
     assert results(process)["gather"] == arrived("Nara", "Osaka", "Kyoto", "Uji")
 
 
-def test_a_failure_that_is_caught_calls_the_others_off(asked: Ask) -> None:
+def test_a_failure_that_is_caught_calls_the_others_off() -> None:
     process = finished(rallies.Wary, "Ito", 3)
     cancel(leg_to(process, "Nara").pk, request=asked())
     process = go_on(process)
@@ -217,7 +215,7 @@ def test_a_failure_that_is_caught_calls_the_others_off(asked: Ask) -> None:
     ]
 
 
-def test_what_a_failure_has_cancelled_begins_anew_in_the_window(asked: Ask) -> None:
+def test_what_a_failure_has_cancelled_begins_anew_in_the_window() -> None:
     faults["rest"] = BAD
     process = finished(rallies.Hurried, "Ito", 4)
     first = leg_to(process, "Kobe")
@@ -230,17 +228,15 @@ def test_what_a_failure_has_cancelled_begins_anew_in_the_window(asked: Ask) -> N
     process = go_on(process)
     assert legs(process) == ["Kobe", "Nara"]
     assert leg_to(process, "Kobe") != first
-    process = looked(process, asked, "Kobe", "Nara", "Osaka", "Kyoto")
+    process = looked(process, "Kobe", "Nara", "Osaka", "Kyoto")
 
     assert process.status == "completed"
 
 
-def test_one_that_went_on_after_a_resumption_may_have_to_wait_for_its_turn(
-    asked: Ask,
-) -> None:
+def test_one_that_went_on_after_a_resumption_may_have_to_wait_for_its_turn() -> None:
     process = finished(rallies.Hurried, "Ito", 4)
     before = process.revision
-    process = looked(process, asked, "Kobe")
+    process = looked(process, "Kobe")
     resume(process.pk, before, request=asked())
     process = go_on(process)
     assert legs(process) == ["Nara", "Osaka"]
@@ -252,7 +248,7 @@ def test_one_that_went_on_after_a_resumption_may_have_to_wait_for_its_turn(
     retry(process.pk, request=asked())
     process = go_on(process)
     assert sorted(legs(process)) == ["Kobe", "Nara"]
-    process = looked(process, asked, "Kobe", "Nara", "Osaka", "Kyoto")
+    process = looked(process, "Kobe", "Nara", "Osaka", "Kyoto")
 
     assert process.status == "completed"
 
@@ -260,7 +256,7 @@ def test_one_that_went_on_after_a_resumption_may_have_to_wait_for_its_turn(
 # Ends
 
 
-def test_with_the_process_all_of_them_are_cancelled(asked: Ask) -> None:
+def test_with_the_process_all_of_them_are_cancelled() -> None:
     process = rally()
     cancel(process.pk, request=asked())
     process = go_on(process)
@@ -273,15 +269,13 @@ def test_with_the_process_all_of_them_are_cancelled(asked: Ask) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_cancellation_while_they_start_or_end_leaves_nothing_behind(
-    asked: Ask,
-) -> None:
+def test_a_cancellation_while_they_start_or_end_leaves_nothing_behind() -> None:
     for number in range(4):
         journal.forget()
         process = launch(rallies.Regretted, f"P-{number}", 3)
         if number % 2:
             process = go_on(process)
-            look(process, "Kobe", asked)
+            look(process, "Kobe")
         together(drain, partial(cancel, process.pk, request=asked()), drain)
         process = go_on(process)
 
@@ -290,7 +284,7 @@ def test_a_cancellation_while_they_start_or_end_leaves_nothing_behind(
 
 
 def test_one_that_is_about_to_start_when_the_process_is_cancelled_does_not(
-    asked: Ask, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     process = launch(rallies.Regretted, "Ito", 1)
     original = subprocesses.input_of
@@ -307,9 +301,9 @@ def test_one_that_is_about_to_start_when_the_process_is_cancelled_does_not(
     assert not ProcessInstance.objects.filter(parent=process).exists()
 
 
-def test_what_they_did_is_undone_one_by_one_with_each_result(asked: Ask) -> None:
+def test_what_they_did_is_undone_one_by_one_with_each_result() -> None:
     process = finished(rallies.Regretted, "Ito", 2)
-    process = looked(process, asked, "Nara", "Kobe")
+    process = looked(process, "Nara", "Kobe")
     cancel(process.pk, request=asked())
     go_on(process)
 
@@ -322,18 +316,18 @@ def test_what_they_did_is_undone_one_by_one_with_each_result(asked: Ask) -> None
 # Operators
 
 
-def test_an_element_that_is_skipped_cancels_its_sub_process(asked: Ask) -> None:
+def test_an_element_that_is_skipped_cancels_its_sub_process() -> None:
     process = rally()
     skip(process.pk, element(process, 0).pk, "by train", request=asked())
     process = go_on(process)
     assert legs(process) == ["Nara", "Osaka"]
     assert leg_to(process, "Kobe").status == "cancelled"
-    process = looked(process, asked, "Nara", "Osaka", "Kyoto", "Uji")
+    process = looked(process, "Nara", "Osaka", "Kyoto", "Uji")
 
     assert results(process)["gather"][0] == "by train"
 
 
-def test_an_element_that_is_skipped_before_it_begins_makes_no_room(asked: Ask) -> None:
+def test_an_element_that_is_skipped_before_it_begins_makes_no_room() -> None:
     process = rally()
     skip(process.pk, element(process, 3).pk, "by train", request=asked())
     process = go_on(process)
@@ -341,38 +335,36 @@ def test_an_element_that_is_skipped_before_it_begins_makes_no_room(asked: Ask) -
     assert legs(process) == ["Kobe", "Nara"]
 
 
-def test_it_is_redone_with_new_sub_processes(asked: Ask) -> None:
+def test_it_is_redone_with_new_sub_processes() -> None:
     process = finished(rallies.Regretted, "Ito", 2)
-    process = looked(process, asked, "Kobe", "Nara")
+    process = looked(process, "Kobe", "Nara")
     redo(process.pk, "leg", request=asked())
     process = go_on(process)
     assert legs(process) == ["Kobe", "Nara"]
-    process = looked(process, asked, "Kobe", "Nara")
+    process = looked(process, "Kobe", "Nara")
 
     assert [element(process, number).round for number in (0, 1)] == [2, 2]
     assert ProcessInstance.objects.filter(parent=process).count() == 4
     assert statuses(process)["approve"] == "waiting"
 
 
-def test_those_that_were_open_at_a_checkpoint_go_on(asked: Ask) -> None:
+def test_those_that_were_open_at_a_checkpoint_go_on() -> None:
     process = rally()
     before = process.revision
-    process = looked(process, asked, "Kobe")
+    process = looked(process, "Kobe")
     nara = leg_to(process, "Nara")
     resume(process.pk, before, request=asked())
     process = go_on(process)
     assert legs(process) == ["Nara", "Osaka"]
     assert element(process, 1).child == nara
-    process = looked(process, asked, "Nara", "Osaka", "Kobe", "Kyoto", "Uji")
+    process = looked(process, "Nara", "Osaka", "Kobe", "Kyoto", "Uji")
 
     assert results(process)["gather"] == arrived(*rallies.CITIES)
 
 
-def test_one_that_ended_before_that_could_be_heard_is_heard_after_it(
-    asked: Ask,
-) -> None:
+def test_one_that_ended_before_that_could_be_heard_is_heard_after_it() -> None:
     process = rally()
-    look(process, "Kobe", asked)
+    look(process, "Kobe")
     child = leg_to(process, "Kobe")
     skip(child.pk, visit(child, "arrive").pk, "by train", request=asked())
     assert legs(process) == ["Nara"]
@@ -386,7 +378,7 @@ def test_one_that_ended_before_that_could_be_heard_is_heard_after_it(
     )
 
 
-def test_those_that_began_after_a_checkpoint_are_cancelled(asked: Ask) -> None:
+def test_those_that_began_after_a_checkpoint_are_cancelled() -> None:
     process = rally()
     resume(process.pk, 1, request=asked())
     process = go_on(process)

@@ -11,7 +11,7 @@ from orchestrator.engine.operations import cancel, decide, redo, retry, skip
 from orchestrator.engine.steps import subprocesses
 from orchestrator.models import Cause, CauseKind, Incident, ProcessInstance, StepRun
 from tests.apps.compensation import journal, processes
-from tests.apps.compensation.fixtures import Ask, asked, known, trips
+from tests.apps.compensation.fixtures import known, trips
 from tests.apps.compensation.journal import done, faults
 from tests.apps.compensation.processes import Way
 from tests.apps.patterns.desk import (
@@ -26,8 +26,9 @@ from tests.apps.patterns.desk import (
     visits,
 )
 from tests.apps.process_managers.together import raised, together
+from tests.services.asking import asked
 
-__all__ = ["asked", "known", "trips"]
+__all__ = ["known", "trips"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("trips")]
 
@@ -40,7 +41,7 @@ def child_of(process: ProcessInstance) -> ProcessInstance:
     return child
 
 
-def answered(process: ProcessInstance, asked: Ask) -> ProcessInstance:
+def answered(process: ProcessInstance) -> ProcessInstance:
     run = process.step_runs.get(kind="ask", finished_at=None)
     decide(process.pk, run.pk, "yes", request=asked())
     return go_on(process)
@@ -49,7 +50,7 @@ def answered(process: ProcessInstance, asked: Ask) -> ProcessInstance:
 # Results
 
 
-def test_a_sub_process_is_linked_both_ways() -> None:
+def test_a_sub_process_is_linked_both_ways_and_its_result_is_that_of_the_step() -> None:
     tour = finished(processes.Tour)
     child, run = child_of(tour), visit(tour, "leg")
 
@@ -58,32 +59,22 @@ def test_a_sub_process_is_linked_both_ways() -> None:
     assert child.data == {"city": "Kobe", "days": 2}
     assert (tour.status, child.status) == ("waiting", "waiting")
 
-
-def test_its_result_is_that_of_the_step(asked: Ask) -> None:
-    tour = finished(processes.Tour)
-    answered(child_of(tour), asked)
+    # A worker that is called too early waits on.
+    StepRun.objects.filter(pk=run.pk).update(wake_at=tour.started_at)
     tour = go_on(tour)
+    run.refresh_from_db()
+    assert (tour.status, run.status, run.wake_at) == ("waiting", "waiting", None)
 
+    answered(child)
+    tour = go_on(tour)
     assert tour.status == "completed"
     assert results(tour)["leg"] == "arrived after 2 days to Kobe"
     assert results(tour)["pack"] == "packed for arrived after 2 days to Kobe"
     assert tour.step_runs.filter(node="leg").count() == 1
 
 
-def test_a_worker_that_was_called_too_early_waits_on(asked: Ask) -> None:
-    tour = finished(processes.Tour)
-    run = visit(tour, "leg")
-    StepRun.objects.filter(pk=run.pk).update(wake_at=tour.started_at)
-    tour = go_on(tour)
-    run.refresh_from_db()
-    assert (tour.status, run.status, run.wake_at) == ("waiting", "waiting", None)
-    answered(child_of(tour), asked)
-
-    assert go_on(tour).status == "completed"
-
-
 @pytest.mark.django_db(transaction=True)
-def test_the_end_is_heard_by_one_of_many_workers(asked: Ask) -> None:
+def test_the_end_is_heard_by_one_of_many_workers() -> None:
     tour = finished(processes.Tour)
     child = child_of(tour)
     decide(child.pk, visit(child, "look").pk, "yes", request=asked())
@@ -96,7 +87,7 @@ def test_the_end_is_heard_by_one_of_many_workers(asked: Ask) -> None:
 # Failures
 
 
-def test_a_failure_inside_fails_the_step_until_somebody_retries_it(asked: Ask) -> None:
+def test_a_failure_inside_fails_the_step_until_somebody_retries_it() -> None:
     faults["drive"] = ConnectionError("no line")
     tour = insist(finished(processes.Tour))
     child = child_of(tour)
@@ -104,17 +95,17 @@ def test_a_failure_inside_fails_the_step_until_somebody_retries_it(asked: Ask) -
     assert (complaint(child).step, complaint(tour).step) == ("drive", "leg")
     faults.clear()
     retry(child.pk, request=asked())
-    answered(go_on(child), asked)
+    answered(go_on(child))
 
     assert go_on(tour).status == "completed"
     assert not Incident.objects.open().exists()
 
 
-def test_one_that_declines_is_undone_and_so_is_its_parent(asked: Ask) -> None:
+def test_one_that_declines_is_undone_and_so_is_its_parent() -> None:
     tour = finished(processes.Tour)
     child = child_of(tour)
     faults["arrive"] = BAD
-    child = answered(child, asked)
+    child = answered(child)
     tour = go_on(tour)
 
     assert (child.status, tour.status) == ("cancelled", "cancelled")
@@ -123,7 +114,7 @@ def test_one_that_declines_is_undone_and_so_is_its_parent(asked: Ask) -> None:
 
 
 def test_bad_input_is_an_incident_of_the_step_that_starts_it(
-    monkeypatch: pytest.MonkeyPatch, asked: Ask
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def refuse(way: Way) -> None:
         raise ValueError("no such city")
@@ -140,7 +131,7 @@ def test_bad_input_is_an_incident_of_the_step_that_starts_it(
     assert go_on(tour).status == "waiting"
 
 
-def test_input_of_another_type_is_such_an_incident_too(asked: Ask) -> None:
+def test_input_of_another_type_is_such_an_incident_too() -> None:
     faults["days"] = ConnectionError("no line")
     tour = insist(finished(processes.Tour))
     StepRun.objects.filter(node="city").update(result=[1])  # and the checksum is wrong
@@ -151,7 +142,7 @@ def test_input_of_another_type_is_such_an_incident_too(asked: Ask) -> None:
     assert child_of(tour).data["city"] == "Kobe"
 
 
-def test_a_key_that_another_process_has_is_waited_for(asked: Ask) -> None:
+def test_a_key_that_another_process_has_is_waited_for() -> None:
     start_process(processes.Leg, Way("Kobe", 1), id="1")
     other = ProcessInstance.objects.get()
     tour = finished(processes.Tour)
@@ -168,28 +159,20 @@ def test_a_key_that_another_process_has_is_waited_for(asked: Ask) -> None:
 # Cancelled
 
 
-def test_with_a_process_its_sub_processes_are_cancelled(asked: Ask) -> None:
+def test_with_a_process_its_sub_processes_are_cancelled_and_people_read_why() -> None:
     tour = finished(processes.Tour)
     cancel(tour.pk, request=asked())
-    tour = go_on(tour)
-    child = child_of(tour)
+    tour, child = go_on(tour), child_of(tour)
 
     assert (tour.status, child.status) == ("cancelled", "cancelled")
     assert journal.undone == ["back from 2 days to Kobe"]
     assert not StepRun.objects.filter(finished_at=None).exists()
-
-
-def test_people_read_why_a_sub_process_was_cancelled(asked: Ask) -> None:
-    tour = finished(processes.Tour)
-    child = child_of(tour)
-    cancel(tour.pk, request=asked())
-
     moved = child.checkpoints.filter(cause__startswith="parent:").get()
     assert moved.moved_by == Cause.of(CauseKind.PARENT, visit(tour, "leg").pk)
     assert moved.said == "Its parent process waits for it no more"
 
 
-def test_a_cancelled_sub_process_fails_the_step_that_waits_for_it(asked: Ask) -> None:
+def test_a_cancelled_sub_process_fails_the_step_that_waits_for_it() -> None:
     tour = finished(processes.Tour)
     child = child_of(tour)
     cancel(child.pk, request=asked())
@@ -202,7 +185,7 @@ def test_a_cancelled_sub_process_fails_the_step_that_waits_for_it(asked: Ask) ->
     assert (tour.status, results(tour)["pack"]) == ("completed", "packed for by train")
 
 
-def test_a_step_that_is_skipped_cancels_its_sub_process(asked: Ask) -> None:
+def test_a_step_that_is_skipped_cancels_its_sub_process() -> None:
     tour = finished(processes.Tour)
     skip(tour.pk, visit(tour, "leg").pk, "by train", request=asked())
     tour = go_on(tour)
@@ -224,7 +207,7 @@ def test_a_branch_that_is_given_up_cancels_its_sub_process() -> None:
     assert go_on(child_of(process)).status == "cancelled"
 
 
-def test_when_parent_and_child_are_cancelled_at_once_both_end(asked: Ask) -> None:
+def test_when_parent_and_child_are_cancelled_at_once_both_end() -> None:
     tour = finished(processes.Tour)
     child = child_of(tour)
     cancel(child.pk, request=asked())
@@ -236,7 +219,7 @@ def test_when_parent_and_child_are_cancelled_at_once_both_end(asked: Ask) -> Non
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_sub_process_that_ends_while_its_parent_is_cancelled(asked: Ask) -> None:
+def test_a_sub_process_that_ends_while_its_parent_is_cancelled() -> None:
     for number in range(4):
         journal.forget()
         tour = go_on(launch(processes.Tour, f"P-{number}", 2))
@@ -254,17 +237,17 @@ def test_a_sub_process_that_ends_while_its_parent_is_cancelled(asked: Ask) -> No
 # Redone
 
 
-def test_a_sub_process_is_redone_as_a_new_one(asked: Ask) -> None:
+def test_a_sub_process_is_redone_as_a_new_one() -> None:
     faults["pack"] = ConnectionError("no line")
     tour = finished(processes.Tour)
     first = child_of(tour)
-    answered(first, asked)
+    answered(first)
     tour = go_on(tour)
     assert tour.status == "retrying"
     redo(tour.pk, "leg", request=asked())
     tour = go_on(tour)
     assert child_of(tour) != first
-    answered(child_of(tour), asked)
+    answered(child_of(tour))
     faults.clear()
     tour = insist(tour, 1)
 
@@ -273,7 +256,7 @@ def test_a_sub_process_is_redone_as_a_new_one(asked: Ask) -> None:
 
 
 def test_a_result_that_was_broken_inside_is_an_incident_of_the_step(
-    asked: Ask, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tour = finished(processes.Tour)
     child = child_of(tour)

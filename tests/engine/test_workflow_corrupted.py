@@ -14,17 +14,17 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
-from tests.apps.compensation.fixtures import Ask, asked
 from tests.apps.patterns import failing, lost
 from tests.apps.patterns import patterns as p
 from tests.apps.patterns.desk import complaint, finished, go_on, results, visit, visits
 from tests.apps.patterns.fixtures import flows, press
 from tests.apps.patterns.ledger import noted
+from tests.services.asking import asked
 
-__all__ = ["asked", "flows", "press"]
+__all__ = ["flows", "press"]
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True),
+    pytest.mark.django_db,
     pytest.mark.usefixtures("flows"),
 ]
 
@@ -52,7 +52,7 @@ def read(process: ProcessInstance) -> ProcessInstance:
     return go_on(go_on(process, "press"))
 
 
-def held_up(asked: Ask) -> ProcessInstance:
+def held_up() -> ProcessInstance:
     """Run a process whose decision went bad until the step that reads it."""
     process = finished(lost.Answered)
     decide(process.pk, visit(process, "answer").pk, "yes", request=asked())
@@ -84,7 +84,7 @@ def test_what_an_event_gave_is_taken_from_the_event_again(
     "body", [{"by": "Mallory"}, {"by": 5}, None], ids=["another", "no such", "gone"]
 )
 def test_an_event_that_is_bad_too_is_not_taken_and_people_are_told(
-    body: Any, press: str, asked: Ask
+    body: Any, press: str
 ) -> None:
     process = told()
     spoil(process, WAIT)
@@ -105,7 +105,7 @@ def test_an_event_that_is_bad_too_is_not_taken_and_people_are_told(
 
 
 def test_what_a_person_gave_in_place_of_an_event_is_not_taken_from_one(
-    press: str, asked: Ask
+    press: str,
 ) -> None:
     process = finished(lost.Told)
     skip(process.pk, visit(process, WAIT).pk, {"by": "Ada"}, request=asked())
@@ -119,9 +119,7 @@ def test_what_a_person_gave_in_place_of_an_event_is_not_taken_from_one(
     assert results(go_on(process))["after_event"] == "Bo"
 
 
-def test_an_event_that_a_step_does_not_believe_is_not_given_to_it_again(
-    asked: Ask,
-) -> None:
+def test_an_event_that_a_step_does_not_believe_is_not_given_to_it_again() -> None:
     process = approve(finished(lost.Disbelieving), "Eve")
 
     assert (process.status, complaint(process).kind) == ("failed", "corrupted_data")
@@ -133,10 +131,8 @@ def test_an_event_that_a_step_does_not_believe_is_not_given_to_it_again(
 # A decision
 
 
-def test_a_decision_that_went_bad_is_made_again_by_a_person(
-    press: str, asked: Ask
-) -> None:
-    process = held_up(asked)
+def test_a_decision_that_went_bad_is_made_again_by_a_person(press: str) -> None:
+    process = held_up()
 
     assert process.status == Status.FAILED
     incident = complaint(process)
@@ -151,8 +147,8 @@ def test_a_decision_that_went_bad_is_made_again_by_a_person(
     assert visit(process, "after_answer").attempt == 1
 
 
-def test_trying_again_without_deciding_changes_nothing(press: str, asked: Ask) -> None:
-    process = held_up(asked)
+def test_trying_again_without_deciding_changes_nothing(press: str) -> None:
+    process = held_up()
     retry(process.pk, request=asked())
     process = go_on(process)
 
@@ -166,9 +162,9 @@ def test_trying_again_without_deciding_changes_nothing(press: str, asked: Ask) -
 
 
 def test_a_process_that_needs_a_decision_again_can_be_resumed_or_cancelled(
-    press: str, asked: Ask
+    press: str,
 ) -> None:
-    process, other = held_up(asked), held_up(asked)
+    process, other = held_up(), held_up()
     resume(process.pk, 1, request=asked())
     cancel(other.pk, request=asked())
 

@@ -7,15 +7,15 @@ import pytest
 from orchestrator.definition import Workflow
 from orchestrator.engine import operations
 from orchestrator.models import ProcessInstance, Status, StepKind
-from tests.apps.compensation.fixtures import Ask, asked
 from tests.apps.patterns import rounds
 from tests.apps.patterns.desk import finished, go_on, launch, results
 from tests.apps.patterns.fixtures import flows, press
+from tests.services.asking import asked
 
-__all__ = ["asked", "flows", "press"]
+__all__ = ["flows", "press"]
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True),
+    pytest.mark.django_db,
     pytest.mark.usefixtures("flows"),
 ]
 
@@ -58,7 +58,7 @@ def test_a_map_without_elements_in_a_later_round_gives_none() -> None:
 
 
 def test_of_a_map_in_a_loop_the_elements_of_the_last_round_are_redone(
-    asked: Ask, press: str
+    press: str,
 ) -> None:
     process = finished(rounds.Lingering, [1, 2, 3])
     operations.redo(process.pk, "raised", request=asked())

@@ -14,11 +14,11 @@ from orchestrator.exceptions import Skip
 from orchestrator.models import ProcessInstance
 from orchestrator.testing import registered
 from orchestrator.workers.held import SharedHeld
-from tests.apps.compensation.fixtures import Ask, asked
 from tests.apps.patterns.desk import finished, go_on, launch, statuses
+from tests.services.asking import asked
 from tests.services.supervised import unhurried
 
-__all__ = ["asked", "unhurried"]
+__all__ = ["unhurried"]
 
 pytestmark = pytest.mark.django_db
 
@@ -139,7 +139,7 @@ def test_a_fork_takes_the_branches_of_the_results(
     assert violations() == []
 
 
-def test_the_way_is_the_same_when_the_last_result_is_a_persons(asked: Ask) -> None:
+def test_the_way_is_the_same_when_the_last_result_is_a_persons() -> None:
     process = finished(Routed, [1, 14])
     failed = process.step_runs.get(status="failed")
     skip(process.pk, failed.pk, 40, request=asked())
@@ -149,7 +149,7 @@ def test_the_way_is_the_same_when_the_last_result_is_a_persons(asked: Ask) -> No
     assert violations() == []
 
 
-def test_it_is_the_same_when_the_history_is_told_again(asked: Ask) -> None:
+def test_it_is_the_same_when_the_history_is_told_again() -> None:
     process = finished(Routed, [9, 1, 14])
     begun = process.step_runs.filter(node="double").earliest("pk").entered
     resume(process.pk, begun, request=asked())

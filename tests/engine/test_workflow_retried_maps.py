@@ -19,9 +19,7 @@ from orchestrator.definition import (
 from orchestrator.engine.operations import retry
 from orchestrator.testing import pass_time, registered, started
 from orchestrator.testing import run as go
-from tests.apps.compensation.fixtures import Ask, asked
-
-__all__ = ["asked"]
+from tests.services.asking import asked
 
 pytestmark = pytest.mark.django_db
 
@@ -86,9 +84,7 @@ def dead_phones() -> None:
     phones["dead"] = True
 
 
-def test_what_the_failure_of_several_elements_cancelled_comes_back_once(
-    asked: Ask,
-) -> None:
+def test_what_the_failure_of_several_elements_cancelled_comes_back_once() -> None:
     process = started(Calls, People([1, 2, 3]))
     assert process.status == "failed"
     phones["dead"] = False
