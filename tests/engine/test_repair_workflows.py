@@ -21,7 +21,7 @@ from orchestrator.exceptions import OperationRefused
 from orchestrator.models import Checkpoint, OperatorAction, ProcessInstance
 from tests.apps.compensation import processes
 from tests.apps.compensation import steps as s
-from tests.apps.compensation.fixtures import Ask, asked, known, trips
+from tests.apps.compensation.fixtures import known, trips
 from tests.apps.compensation.journal import done, faults, undone
 from tests.apps.patterns.desk import (
     finished,
@@ -34,8 +34,9 @@ from tests.apps.patterns.desk import (
 from tests.apps.pausing import processes as apps
 from tests.apps.process_managers.fixtures import known as known_too
 from tests.apps.subprocess_failures import processes as errands
+from tests.services.asking import asked
 
-__all__ = ["asked", "known", "trips"]
+__all__ = ["known", "trips"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("trips")]
 
@@ -106,7 +107,7 @@ def mistakes(process: ProcessInstance, *edits: Any) -> dict[int, str]:
 # Results
 
 
-def test_s7_1_a_result_is_edited_and_what_runs_later_reads_it(asked: Ask) -> None:
+def test_s7_1_a_result_is_edited_and_what_runs_later_reads_it() -> None:
     process = finished(processes.Trip)
 
     action = repair(process.pk, [result(process, "invoice", 99)], request=asked())
@@ -120,9 +121,7 @@ def test_s7_1_a_result_is_edited_and_what_runs_later_reads_it(asked: Ask) -> Non
     assert done.count("invoice") == 1
 
 
-def test_s7_1_a_result_that_is_edited_twice_counts_as_it_was_edited_last(
-    asked: Ask,
-) -> None:
+def test_s7_1_a_result_that_is_edited_twice_counts_as_it_was_edited_last() -> None:
     process = finished(processes.Trip)
 
     repair(process.pk, [result(process, "invoice", 1)], request=asked())
@@ -132,9 +131,7 @@ def test_s7_1_a_result_that_is_edited_twice_counts_as_it_was_edited_last(
     assert results(process)["invoice"] == 2
 
 
-def test_s7_1_a_failed_step_is_tried_again_on_a_result_that_was_edited(
-    asked: Ask,
-) -> None:
+def test_s7_1_a_failed_step_is_tried_again_on_a_result_that_was_edited() -> None:
     process = failed("deliver", of=Paid)
 
     edits = [result(process, "invoice", 7), {"edit": "retry"}]
@@ -145,7 +142,7 @@ def test_s7_1_a_failed_step_is_tried_again_on_a_result_that_was_edited(
     assert not process.incidents.open().exists()
 
 
-def test_s7_1_an_element_of_a_map_has_its_result_edited(asked: Ask) -> None:
+def test_s7_1_an_element_of_a_map_has_its_result_edited() -> None:
     process = failed("pay", of=processes.Block)
     one = process.step_runs.get(node="reserve", item=0)
 
@@ -157,7 +154,7 @@ def test_s7_1_an_element_of_a_map_has_its_result_edited(asked: Ask) -> None:
     assert [run.result for run in rounds] == ["room 1", "the attic"]
 
 
-def test_s7_1_what_is_undone_is_undone_with_the_edited_result(asked: Ask) -> None:
+def test_s7_1_what_is_undone_is_undone_with_the_edited_result() -> None:
     process = finished(processes.Undoable)
 
     repair(process.pk, [result(process, "flight", "by train")], request=asked())
@@ -168,7 +165,7 @@ def test_s7_1_what_is_undone_is_undone_with_the_edited_result(asked: Ask) -> Non
     assert undone == ["release by train", "release 2 nights in Nara"]
 
 
-def test_s7_1_a_process_is_resumed_from_before_it_was_repaired(asked: Ask) -> None:
+def test_s7_1_a_process_is_resumed_from_before_it_was_repaired() -> None:
     process = finished(processes.Trip)
     at = process.revision
     repair(process.pk, [result(process, "invoice", 99)], request=asked())
@@ -182,7 +179,7 @@ def test_s7_1_a_process_is_resumed_from_before_it_was_repaired(asked: Ask) -> No
 # Several at once
 
 
-def test_s7_1_two_branches_are_skipped_and_their_join_goes_on(asked: Ask) -> None:
+def test_s7_1_two_branches_are_skipped_and_their_join_goes_on() -> None:
     process = failed("flight", "hotel")
     edits = [skip(process, "hotel", "a tent"), skip(process, "flight", "on foot")]
     before = process.revision
@@ -197,7 +194,7 @@ def test_s7_1_two_branches_are_skipped_and_their_join_goes_on(asked: Ask) -> Non
     assert not process.incidents.open().exists()
 
 
-def test_s7_1_several_steps_are_redone_at_once(asked: Ask) -> None:
+def test_s7_1_several_steps_are_redone_at_once() -> None:
     process = finished(processes.Trip)
 
     repair(process.pk, [redo("flight"), redo("hotel")], request=asked())
@@ -207,7 +204,7 @@ def test_s7_1_several_steps_are_redone_at_once(asked: Ask) -> None:
     assert process.status == "waiting"
 
 
-def test_s7_1_all_elements_of_a_map_that_failed_are_skipped_at_once(asked: Ask) -> None:
+def test_s7_1_all_elements_of_a_map_that_failed_are_skipped_at_once() -> None:
     process = _failed_squares()
     runs = process.step_runs.filter(node="square", item__isnull=False)
     edits = [
@@ -235,9 +232,7 @@ def _failed_squares() -> ProcessInstance:
     return process
 
 
-def test_s7_1_a_process_that_stands_still_is_repaired_and_stands_still(
-    asked: Ask,
-) -> None:
+def test_s7_1_a_process_that_stands_still_is_repaired_and_stands_still() -> None:
     process = failed("flight")
     pause(process.pk, request=asked())
 
@@ -250,9 +245,7 @@ def test_s7_1_a_process_that_stands_still_is_repaired_and_stands_still(
     assert results(process)["invoice"] == len("2 nights in Nara") + len("on foot")
 
 
-def test_s7_1_a_part_of_another_process_is_repaired_and_that_goes_on(
-    asked: Ask,
-) -> None:
+def test_s7_1_a_part_of_another_process_is_repaired_and_that_goes_on() -> None:
     whole = failed("buy", of=errands.Plain)
     part = ProcessInstance.objects.get(parent=whole)
     assert part.status == "failed"
@@ -265,9 +258,7 @@ def test_s7_1_a_part_of_another_process_is_repaired_and_that_goes_on(
     assert not whole.incidents.open().exists()
 
 
-def test_s7_3_one_edit_that_cannot_be_made_leaves_everything_as_it_was(
-    asked: Ask,
-) -> None:
+def test_s7_3_one_edit_that_cannot_be_made_leaves_everything_as_it_was() -> None:
     process = failed("flight")
     edits = [skip(process, "flight", "on foot"), redo("deliver")]
 
@@ -333,7 +324,7 @@ def test_s7_5_of_one_step_the_result_is_edited_or_it_is_redone() -> None:
     assert found == {1: "the result of invoice is edited: one or the other"}
 
 
-def test_s7_5_what_another_edit_would_cancel_cannot_be_skipped(asked: Ask) -> None:
+def test_s7_5_what_another_edit_would_cancel_cannot_be_skipped() -> None:
     process = finished(Either)
     edits = [skip(process, "phone", "yes"), skip(process, "mail", "no")]
 
