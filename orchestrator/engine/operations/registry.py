@@ -37,12 +37,12 @@ def register(operation: AnyOperation) -> AnyOperation:
 
 def on_processes() -> dict[str, ProcessOperation]:
     """The actions on processes, by name."""
-    return _of(ProcessOperation)  # type: ignore[type-abstract]  # those that are of it
+    return _of(ProcessOperation)
 
 
 def on_events() -> dict[str, EventOperation]:
     """The actions on events, by name."""
-    return _of(EventOperation)  # type: ignore[type-abstract]  # those that are of it
+    return _of(EventOperation)
 
 
 def _of(kind: type[Any]) -> dict[str, Any]:
