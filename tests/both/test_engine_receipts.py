@@ -18,6 +18,7 @@ from orchestrator.models import (
     Verdict,
 )
 from orchestrator.queue import depth
+from orchestrator.testing import run
 from tests.apps.process_managers.desk import place, underway, unknown
 from tests.apps.process_managers.messages import (
     DepotOpened,
@@ -37,28 +38,21 @@ ORDERED = ParcelOrdered("P-1")
 # Repeats
 
 
-def test_a_repeat_gets_the_first_receipt_again() -> None:
+def test_a_repeat_gets_the_first_receipt_again_and_is_counted() -> None:
     parcel = place()
-    first = send_event(ParcelPacked(3), id="1", source="depot", process_id=parcel.pk)
-    drain()
-    second = send_event(ParcelPacked(3), id="1", source="depot", process_id=parcel.pk)
-    drain()
+    send = partial(send_event, ParcelPacked(3), id="1", source="depot")
+    first = send(process_id=parcel.pk)
+    for _ in range(2):
+        run()
+        again = send(process_id=parcel.pk)
+    run()
 
-    assert (second.number, second.process_id) == (first.number, first.process_id)
-    assert (first.repeated, second.repeated) == (False, True)
-    assert second.verdict == Verdict.MOVED
-
-
-def test_a_repeat_is_counted_and_changes_nothing_else() -> None:
-    parcel = underway()
-    event = ParcelScanned("P-1", "Nagoya")
-    for _ in range(3):
-        send_event(event, id="scan", source="depot", process_id=parcel.pk)
-        drain()
-
+    assert (again.number, again.process_id) == (first.number, first.process_id)
+    assert (first.repeated, again.repeated) == (False, True)
+    assert again.verdict == Verdict.MOVED
     parcel.refresh_from_db()
-    assert parcel.revision == 3
-    assert InboxEvent.objects.get(event_id="scan").repeats == 2
+    assert parcel.revision == 2
+    assert InboxEvent.objects.get(event_id="1").repeats == 2
 
 
 def test_a_repeated_start_gives_the_process_id_of_the_first() -> None:
@@ -82,86 +76,59 @@ def test_the_same_id_from_another_source_is_another_event() -> None:
     assert parcel.revision == 4
 
 
-def test_the_same_id_with_another_body_is_refused() -> None:
-    parcel = place()
-    send_event(ParcelPacked(3), id="1", source="depot", process_id=parcel.pk)
+def test_the_same_id_with_another_body_type_or_address_is_refused() -> None:
+    parcel, other = place("P-1"), place("P-2")
+    send = partial(send_event, id="1", source="depot")
+    send(ParcelPacked(3), process_id=parcel.pk)
 
-    with pytest.raises(ConflictingEvent, match="depot sent event id '1' before"):
-        send_event(ParcelPacked(4), id="1", source="depot", process_id=parcel.pk)
+    for event, address in (
+        (ParcelPacked(4), {"process_id": parcel.pk}),
+        (ORDERED, {"process_id": parcel.pk}),
+        (ParcelPacked(3), {"process_id": other.pk}),
+        (ParcelPacked(3), {"correlation_key": "P-1"}),
+    ):
+        with pytest.raises(ConflictingEvent, match="depot sent event id '1' before"):
+            send(event, **address)
     assert InboxEvent.objects.get(event_id="1").repeats == 0
 
 
-def test_the_same_id_with_another_type_is_refused() -> None:
-    parcel = place()
-    send_event(ParcelPacked(3), id="1", source="depot", process_id=parcel.pk)
-
-    with pytest.raises(ConflictingEvent):
-        send_event(ORDERED, id="1", source="depot", process_id=parcel.pk)
-
-
-def test_the_same_id_for_another_process_is_refused() -> None:
-    first, second = place("P-1"), place("P-2")
-    send_event(ParcelPacked(3), id="1", source="depot", process_id=first.pk)
-
-    with pytest.raises(ConflictingEvent):
-        send_event(ParcelPacked(3), id="1", source="depot", process_id=second.pk)
-
-
-def test_the_same_id_by_process_and_by_key_is_refused() -> None:
-    parcel = place("P-1")
-    send_event(ParcelPacked(3), id="1", source="depot", process_id=parcel.pk)
-
-    with pytest.raises(ConflictingEvent):
-        send_event(ParcelPacked(3), id="1", source="depot", correlation_key="P-1")
-    assert InboxEvent.objects.filter(event_id="1").count() == 1
-
-
-def test_a_refused_event_leaves_nothing_behind() -> None:
+@pytest.mark.django_db(transaction=True)
+def test_a_refused_event_leaves_nothing_behind_and_spoils_no_transaction() -> None:
     send_event(DepotOpened("east"), id="1", source="depot")
+    with transaction.atomic():
+        with pytest.raises(ConflictingEvent):
+            send_event(DepotOpened("west"), id="1", source="depot")
+        start_process(Shipping, ORDERED, id="2")
 
-    with pytest.raises(ConflictingEvent):
-        send_event(DepotOpened("west"), id="1", source="depot")
     assert IssuedCommand.objects.count() == 1
+    assert InboxEvent.objects.filter(event_id="2").exists()
 
 
 # Names
 
 
-@pytest.mark.parametrize(
-    ("given_", "said"),
-    [
+def test_names_and_texts_that_cannot_be_stored_are_refused() -> None:
+    printable = "the id must have printable characters only"
+    names: list[tuple[dict[str, Any], str]] = [
         ({"id": ""}, "the id must be a text that is not empty"),
         ({"id": "x" * 201}, "the id must have at most 200 characters"),
-        ({"id": "a\0"}, "the id must have printable characters only"),
-        ({"id": "a\nb"}, "the id must have printable characters only"),
-        ({"id": "\ud800"}, "the id must have printable characters only"),
+        *(({"id": id}, printable) for id in ("a\0", "a\nb", "\ud800")),
         ({"id": None}, "the id must be a text that is not empty"),
         ({"id": "1", "source": ""}, "the source must be a text that is not empty"),
         ({"id": "1", "source": "x" * 101}, "the source must have at most 100"),
         ({"id": "1", "correlation_key": "x" * 201}, "key must have at most 200"),
         ({"id": "1", "correlation_key": "\0"}, "key must have printable"),
-    ],
-)
-def test_names_that_cannot_be_stored_are_refused(
-    given_: dict[str, Any], said: str
-) -> None:
-    with pytest.raises(InvalidMessage, match=said):
-        send_event(ORDERED, **given_)
-
-    assert not InboxEvent.objects.exists()
-
-
-def test_a_key_read_from_the_event_is_looked_at_too() -> None:
+    ]
+    for given, said in names:
+        with pytest.raises(InvalidMessage, match=said):
+            send_event(ORDERED, **given)
     with pytest.raises(InvalidMessage, match="at most 200"):
         send_event(ParcelDelivered("x" * 201), id="1")
     with pytest.raises(InvalidMessage, match="at most 200"):
         start_process(Shipping, ParcelOrdered("x" * 201), id="1")
-
-
-@pytest.mark.parametrize("note", ["a\0b", "\ud800"])
-def test_text_that_no_database_takes_is_refused(note: str) -> None:
-    with pytest.raises(InvalidMessage):
-        start_process(Shipping, ParcelOrdered("P-1", note=note))
+    for note in ("a\0b", "\ud800"):
+        with pytest.raises(InvalidMessage):
+            start_process(Shipping, ParcelOrdered("P-1", note=note))
 
     assert not InboxEvent.objects.exists()
 
@@ -170,36 +137,22 @@ def test_text_that_no_database_takes_is_refused(note: str) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_start_is_undone_with_its_callers_transaction() -> None:
+def test_a_start_is_undone_with_its_callers_transaction_and_rings_after_its_commit() -> (
+    None
+):
     with transaction.atomic():
         start_process(Shipping, ORDERED, id="1")
         send_event(ParcelPacked(3), id="2", process_id=unknown().pk)
         transaction.set_rollback(True)
-
     assert not InboxEvent.objects.exists()
     assert depth("default") == 0
     assert drain() == 0
     assert not ProcessInstance.objects.exists()
 
-
-@pytest.mark.django_db(transaction=True)
-def test_the_bell_rings_after_the_callers_commit_and_not_before() -> None:
     with transaction.atomic():
         start_process(Shipping, ORDERED, id="1")
         assert depth("default") == 0
-
     assert depth("default") == 1
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_refused_event_does_not_spoil_the_callers_transaction() -> None:
-    send_event(DepotOpened("east"), id="1")
-    with transaction.atomic():
-        with pytest.raises(ConflictingEvent):
-            send_event(DepotOpened("west"), id="1")
-        start_process(Shipping, ORDERED, id="2")
-
-    assert InboxEvent.objects.filter(event_id="2").exists()
 
 
 @pytest.mark.django_db(transaction=True)

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -88,14 +89,14 @@ def ask(sql: str) -> Callable[[], object]:
 
 @on_postgresql
 @pytest.mark.django_db
-@pytest.mark.parametrize("state", [*PASSING, *STAYING])
-def test_a_code_of_postgresql_decides(state: str) -> None:
-    planted = f"DO $$ BEGIN RAISE EXCEPTION 'planted' USING ERRCODE = '{state}'; END $$"
+def test_a_code_of_postgresql_decides() -> None:
+    told = {}
+    for state in (*PASSING, *STAYING):
+        code = f"RAISE EXCEPTION 'planted' USING ERRCODE = '{state}'"
+        error = raised(ask(f"DO $$ BEGIN {code}; END $$"))
+        told[state] = (passes(error), in_each_others_way(error))
 
-    error = raised(ask(planted))
-
-    assert passes(error) is (state in PASSING)
-    assert in_each_others_way(error) is (state in CROWDED)
+    assert told == {state: (state in PASSING, state in CROWDED) for state in told}
 
 
 @on_postgresql
@@ -121,32 +122,26 @@ def save_badly(error: Exception) -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(
-    ("before", "so"),
-    [(OperationalError("the line was cut"), True), (IntegrityError("there"), False)],
-)
-def test_what_had_spoilt_the_transaction_before_decides(
-    before: Error, so: bool
-) -> None:
-    error = raised(lambda: save_badly(before))
-
-    assert isinstance(error, TransactionManagementError)
-    assert passes(error) is so
+def test_what_had_spoilt_the_transaction_before_decides() -> None:
+    for before, so in (
+        (OperationalError("the line was cut"), True),
+        (IntegrityError("there"), False),
+    ):
+        error = raised(partial(save_badly, before))
+        assert isinstance(error, TransactionManagementError)
+        assert passes(error) is so
 
 
-@pytest.mark.parametrize(
-    ("error", "so"),
-    [
+def test_errors_without_a_code() -> None:
+    for error, so in (
         (OperationalError("raised by hand"), True),
         (InterfaceError("the connection is closed"), True),
         (IntegrityError("there already"), False),
         (TransactionManagementError("a mistake"), False),
         (ConnectionError("of another service"), False),
         (ValueError("no error of a database"), False),
-    ],
-)
-def test_errors_without_a_code(error: Exception, so: bool) -> None:
-    assert passes(error) is so
+    ):
+        assert passes(error) is so, error
 
 
 # SQLite, on whatever the run's own database is: these are files of their own
@@ -214,13 +209,10 @@ def test_a_file_that_cannot_be_opened_or_written_passes(file: Path) -> None:
 
 
 @pytest.mark.once
-@pytest.mark.parametrize(
-    "wrong",
-    [
+def test_a_query_that_is_wrong_stays_wrong(file: Path) -> None:
+    for wrong in (
         "SELECT * FROM nowhere",
         "INSERT INTO things VALUES ('one')",
         "SELECT nonsense FROM things",
-    ],
-)
-def test_a_query_that_is_wrong_stays_wrong(file: Path, wrong: str) -> None:
-    assert not passes(of_sqlite(file, wrong))
+    ):
+        assert not passes(of_sqlite(file, wrong))

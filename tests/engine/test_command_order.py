@@ -24,6 +24,7 @@ from orchestrator.exceptions import OperationRefused
 from orchestrator.models import IssuedCommand, ProcessInstance, Status
 from orchestrator.testing import pass_time, registered, run
 from tests.apps.process_managers.fixtures import SetHandler
+from tests.services.asking import asked
 
 pytestmark = pytest.mark.django_db
 
@@ -129,18 +130,6 @@ def standing() -> dict[str, str]:
     return dict(IssuedCommand.objects.values_list("type", "status"))
 
 
-def asked(user: User | None = None) -> operations.ActionRequest:
-    actor = user or User.objects.create_superuser(f"operator {uuid4()}")
-    return operations.ActionRequest(actor, uuid4(), "it is wanted")
-
-
-def test_they_are_carried_out_in_the_order_written(shop: Press) -> None:
-    publish()
-
-    assert shop.called == ["Register", "Announce", "Print", "Ship"]
-    assert set(standing().values()) == {"done"}
-
-
 def test_what_waits_for_another_attempt_holds_the_rest(shop: Press) -> None:
     shop.errors["Announce"] = [ConnectionError("no line"), ConnectionError("no line")]
     publish()
@@ -226,8 +215,12 @@ def test_only_what_has_failed_can_be_skipped(shop: Press) -> None:
     assert standing()["Print"] == "held"
 
 
-def test_the_order_outlives_the_end_of_the_process(shop: Press) -> None:
-    shop.errors["Announce"] = [ConnectionError("no line")]
+@pytest.mark.parametrize("then_fails", [False, True])
+def test_the_order_outlives_the_end_of_the_process_after_which_one_can_be_skipped(
+    then_fails: bool, shop: Press
+) -> None:
+    errors: list[Exception] = [ConnectionError("no line")]
+    shop.errors["Announce"] = errors + [Permanent("no line")] * then_fails
     book = publish()
     send_event(BookReturned(), id="back", process_id=book.pk)
     run()
@@ -235,19 +228,11 @@ def test_the_order_outlives_the_end_of_the_process(shop: Press) -> None:
     assert book.status == Status.COMPLETED
 
     pass_time(minutes=10)
+    if then_fails:
+        failed = IssuedCommand.objects.get(type="Announce", status="failed")
+        operations.skip_command(book.pk, str(failed.pk), request=asked())
+        run()
     assert shop.called == ["Register", "Announce", "Announce", "Print", "Ship"]
-
-
-def test_one_that_fails_after_the_end_can_still_be_skipped(shop: Press) -> None:
-    shop.errors["Announce"] = [ConnectionError("no line"), Permanent("no line")]
-    book = publish()
-    send_event(BookReturned(), id="back", process_id=book.pk)
-    pass_time(minutes=10)
-    failed = IssuedCommand.objects.get(type="Announce", status="failed")
-
-    operations.skip_command(book.pk, str(failed.pk), request=asked())
-    run()
-    assert shop.called[-2:] == ["Print", "Ship"]
 
 
 def test_the_order_outlives_a_pause(shop: Press) -> None:
@@ -353,11 +338,13 @@ def test_the_page_says_what_holds_a_command_and_offers_to_skip_it(
     assert "held by" not in page_of(book, client)
 
 
-def test_the_invariants_find_a_command_that_nothing_holds(shop: Press) -> None:
+def test_they_are_carried_out_in_the_order_written(shop: Press) -> None:
     publish()
+
+    assert shop.called == ["Register", "Announce", "Print", "Ship"]
+    assert set(standing().values()) == {"done"}
     last = IssuedCommand.objects.filter(type="Ship")
     last.update(status="held", finished_at=None)
-
     [found] = violations()
     assert found == f"outbox: command {last.get().pk} is held, but nothing holds it"
     last.update(status="done", finished_at=timezone.now())

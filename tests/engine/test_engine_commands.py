@@ -1,7 +1,7 @@
 """The management commands that look at the engine and feed it: status, send_event."""
 
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from io import BytesIO, StringIO, TextIOWrapper
 from typing import Any
 
@@ -57,44 +57,35 @@ def test_status_counts_processes_by_status_and_step() -> None:
     }
 
 
-def test_status_names_definitions_without_a_process() -> None:
+def test_status_reads_well_and_names_what_there_is_not() -> None:
     assert shipping()["statuses"] == {}
+    assert status()["sweep_lag_seconds"] is None
+    place()
+
+    said = "shipping version 1\n  statuses: waiting 1\n  steps: Packing 1\n"
+    assert said in run("status")
 
 
-def test_status_counts_workers_that_have_been_seen_lately() -> None:
+def test_status_and_pages_count_workers_that_have_been_seen_lately(
+    settings: Any,
+) -> None:
+    def seen(name: str, at: datetime) -> None:
+        about = {"supervisor": "S", "host": "here", "pid": 1, "queue": "default"}
+        moments = dict.fromkeys(("started_at", "seen_at", "swept_at"), at)
+        Worker.objects.create(id=name, **about, **moments)
+
     now = timezone.now()
-    for name, seen in (("A", now), ("B", now.replace(year=2020))):
-        Worker.objects.create(
-            id=name,
-            supervisor="S",
-            host="here",
-            pid=1,
-            queue="default",
-            started_at=seen,
-            seen_at=seen,
-            swept_at=seen,
-        )
-
+    seen("A", now)
+    seen("B", now.replace(year=2020))
     found = status()
     assert found["workers"] == 1
     assert 0 <= found["sweep_lag_seconds"] < 60
 
-
-def test_status_and_pages_count_workers_as_long_as_their_supervisor_is_not_silent(
-    settings: Any,
-) -> None:
-    """A supervisor that tells of its workers once a minute lives in between, too."""
+    # A supervisor that tells of its workers once a minute lives in between, too.
     rare = {"HEARTBEAT_SECONDS": 60.0, "LEASE_SECONDS": 120.0}
     settings.PROCESSION = {**settings.PROCESSION, **rare}
-    seen = timezone.now() - timedelta(seconds=59)
-    about = {"supervisor": "S", "host": "here", "pid": 1, "queue": "default"}
-    Worker.objects.create(id="A", started_at=seen, seen_at=seen, **about)
-
-    assert (status()["workers"], health().machinery.workers) == (1, 1)
-
-
-def test_status_says_that_nobody_has_swept() -> None:
-    assert status()["sweep_lag_seconds"] is None
+    seen("C", now - timedelta(seconds=59))
+    assert (status()["workers"], health().machinery.workers) == (2, 2)
 
 
 def test_status_shows_what_is_due_on_each_queue() -> None:
@@ -114,22 +105,20 @@ def test_status_says_that_redis_is_away(valkey: ValkeyServer) -> None:
     assert "Redis is away" in run("status")
 
 
-def test_status_reads_well() -> None:
-    place()
-
-    assert "shipping version 1\n  statuses: waiting 1\n  steps: Packing 1\n" in (
-        run("status")
-    )
-
-
 # send_event
 
 
-def test_an_event_is_sent_from_the_command_line() -> None:
+def test_an_event_is_sent_from_the_command_line_once() -> None:
     said = run("send_event", "ParcelOrdered", ORDER, "--id", "1")
+    receipt = InboxEvent.objects.get()
+    assert said == f"receipt {receipt.pk}: received\n"
+    assert run("send_event", "ParcelOrdered", ORDER, "--id", "1").endswith(
+        ": received, received before\n"
+    )
+    with pytest.raises(CommandError, match="sent event id '1' before with another"):
+        run("send_event", "ParcelDelivered", '{"parcel_id": "P-1"}', "--id", "1")
     drain()
 
-    assert said == f"receipt {InboxEvent.objects.get().pk}: received\n"
     assert ProcessInstance.objects.get().correlation_key == "P-1"
     assert InboxEvent.objects.get().source == "command line"
 
@@ -143,14 +132,6 @@ def test_an_event_is_sent_to_a_process_or_a_key() -> None:
     first.refresh_from_db()
     second.refresh_from_db()
     assert (first.step, second.step) == ("OnTheWay", "OnTheWay")
-
-
-def test_a_repeat_says_so() -> None:
-    for _ in range(2):
-        said = run("send_event", "ParcelOrdered", ORDER, "--id", "1")
-
-    assert said.endswith(": received, received before\n")
-    assert InboxEvent.objects.count() == 1
 
 
 def test_the_data_may_come_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,13 +177,6 @@ def test_bad_input_is_one_line_and_stores_nothing(words: list[str], said: str) -
     assert "\n" not in line
     assert len(line) < 300
     assert not InboxEvent.objects.exists()
-
-
-def test_an_id_that_was_used_for_something_else_is_refused() -> None:
-    run("send_event", "ParcelOrdered", ORDER, "--id", "1")
-
-    with pytest.raises(CommandError, match="sent event id '1' before with another"):
-        run("send_event", "ParcelDelivered", '{"parcel_id": "P-1"}', "--id", "1")
 
 
 def test_what_was_sent_is_of_the_declared_form() -> None:

@@ -1,6 +1,6 @@
 """Deadlines of a step: several, each once, in their order, never after the step was left."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -87,37 +87,42 @@ def reminding() -> Iterator[None]:
     yield from known(Reminding)
 
 
+def failing(error: Exception) -> Callable[[RemindPacker], None]:
+    def fail(command: RemindPacker) -> None:
+        raise error
+
+    return fail
+
+
 def visit(parcel: ProcessInstance) -> StepRun:
     return StepRun.objects.get(instance=parcel, finished_at=None)
 
 
-def test_entering_a_step_arms_its_first_deadline() -> None:
-    run = visit(place())
-
+def test_a_due_deadline_issues_its_commands_and_the_last_one_escalates() -> None:
+    parcel = place()
+    run = visit(parcel)
     assert run.wake_at == run.started_at + HOUR
     assert run.deadlines_fired == 0
-
-
-def test_a_deadline_that_is_not_due_does_nothing() -> None:
-    parcel = place()
     pass_time(59 * MINUTE)
-
     assert visit(parcel).deadlines_fired == 0
     assert not Group.objects.filter(name="reminded P-1").exists()
-
-
-def test_a_due_deadline_issues_its_commands() -> None:
-    parcel = place()
-    pass_time(61 * MINUTE)
+    pass_time(2 * MINUTE)
 
     parcel.refresh_from_db()
     assert Group.objects.filter(name="reminded P-1").exists()
     assert (parcel.step, parcel.revision) == ("Packing", 2)
-    run = visit(parcel)
     checkpoint = Checkpoint.objects.get(instance=parcel, revision=2)
-    assert checkpoint.cause == f"deadline:{run.pk}:0"
-    assert checkpoint.edge == "e3"
+    assert (checkpoint.cause, checkpoint.edge) == (f"deadline:{run.pk}:0", "e3")
     assert IssuedCommand.objects.get(revision=2).type == "RemindPacker"
+
+    pass_time(HOUR)  # the guard of the second one does not hold
+    parcel.refresh_from_db()
+    assert (parcel.revision, parcel.escalation_level) == (2, 0)
+    assert visit(parcel).deadlines_fired == 2
+    pass_time(HOUR)
+    parcel.refresh_from_db()
+    assert (parcel.escalation_level, parcel.escalated_at is None) == (1, False)
+    assert (parcel.status, parcel.step) == (Status.WAITING, "Packing")
 
 
 def test_each_deadline_of_a_step_fires_once_and_in_its_order() -> None:
@@ -126,42 +131,13 @@ def test_each_deadline_of_a_step_fires_once_and_in_its_order() -> None:
         pass_time(HOUR + MINUTE)
         parcel.refresh_from_db()
         assert visit(parcel).deadlines_fired == hours
+    together_ = place("P-2", Courier.PARTNER)
     pass_time(10 * HOUR)
 
-    parcel.refresh_from_db()
-    assert (parcel.revision, parcel.escalation_level) == (4, 2)
-    assert visit(parcel).wake_at is None
-
-
-def test_deadlines_that_are_due_together_fire_one_after_the_other() -> None:
-    parcel = place("P-1", Courier.PARTNER)
-    pass_time(10 * HOUR)
-
-    parcel.refresh_from_db()
-    assert (parcel.revision, parcel.escalation_level) == (4, 2)
-
-
-def test_a_deadline_whose_guard_does_not_hold_passes_silently() -> None:
-    parcel = place("P-1", Courier.OWN)
-    pass_time(2 * HOUR + MINUTE)
-
-    parcel.refresh_from_db()
-    assert (parcel.revision, parcel.escalation_level) == (2, 0)
-    assert visit(parcel).deadlines_fired == 2
-    pass_time(HOUR)
-
-    parcel.refresh_from_db()
-    assert parcel.escalation_level == 1
-
-
-def test_a_deadline_escalates() -> None:
-    parcel = place()
-    pass_time(4 * HOUR)
-
-    parcel.refresh_from_db()
-    assert parcel.escalation_level == 1
-    assert parcel.escalated_at is not None
-    assert (parcel.status, parcel.step) == (Status.WAITING, "Packing")
+    for each in (parcel, together_):
+        each.refresh_from_db()
+        assert (each.revision, each.escalation_level) == (4, 2)
+        assert visit(each).wake_at is None
 
 
 def test_a_deadline_goes_to_another_step() -> None:
@@ -176,21 +152,17 @@ def test_a_deadline_goes_to_another_step() -> None:
     assert visit(parcel).wake_at is not None
 
 
-def test_leaving_the_step_disarms_its_deadlines() -> None:
-    parcel = place()
-    tell(parcel, ParcelPacked(3))
-    pass_time(10 * HOUR)
-
-    parcel.refresh_from_db()
-    assert (parcel.revision, parcel.escalation_level) == (2, 0)
-
-
-def test_staying_in_the_step_does_not_move_its_deadlines() -> None:
+def test_leaving_the_step_disarms_its_deadlines_and_staying_does_not_move_them() -> (
+    None
+):
     parcel = underway()
     before = visit(parcel).wake_at
     tell(parcel, ParcelScanned("P-1", "Nagoya"))
-
     assert visit(parcel).wake_at == before
+    pass_time(10 * HOUR)
+
+    parcel.refresh_from_db()
+    assert (parcel.revision, parcel.escalation_level) == (3, 0)
 
 
 def test_a_parked_event_is_offered_again_after_a_deadline() -> None:
@@ -236,10 +208,7 @@ def test_a_deadline_whose_command_fails_is_tried_again(handler: SetHandler) -> N
 def test_a_deadline_that_is_tried_again_shows_whatever_else_happens(
     handler: SetHandler,
 ) -> None:
-    def fail(command: RemindPacker) -> None:
-        raise ConnectionError("no line")
-
-    handler(RemindPacker, fail)
+    handler(RemindPacker, failing(ConnectionError("no line")))
     process = started(Reminding, ParcelListed("P-1"))
     pass_time(60 * MINUTE)
     assert process.status == Status.RETRYING
@@ -251,10 +220,7 @@ def test_a_deadline_that_is_tried_again_shows_whatever_else_happens(
 def test_a_deadline_that_had_failed_and_moves_nothing_any_more_is_no_trouble(
     handler: SetHandler,
 ) -> None:
-    def fail(command: RemindPacker) -> None:
-        raise ConnectionError("no line")
-
-    handler(RemindPacker, fail)
+    handler(RemindPacker, failing(ConnectionError("no line")))
     process = started(Reminding, ParcelListed("P-1"))
     pass_time(60 * MINUTE)
     process.send(CourierChosen(Courier.PARTNER))
@@ -266,11 +232,10 @@ def test_a_deadline_that_had_failed_and_moves_nothing_any_more_is_no_trouble(
     assert last.cause == f"settled:{run.pk}:{last.revision - 1}"
 
 
-def test_in_the_end_a_failing_deadline_is_an_incident(handler: SetHandler) -> None:
-    def fail(command: RemindPacker) -> None:
-        raise Permanent("no packer")
-
-    handler(RemindPacker, fail)
+def test_in_the_end_a_failing_deadline_is_an_incident_and_events_are_still_taken(
+    handler: SetHandler,
+) -> None:
+    handler(RemindPacker, failing(Permanent("no packer")))
     parcel = place()
     pass_time(61 * MINUTE)
 
@@ -282,16 +247,6 @@ def test_in_the_end_a_failing_deadline_is_an_incident(handler: SetHandler) -> No
         visit(parcel).pk,
     )
 
-
-def test_a_process_whose_deadline_failed_still_takes_its_events(
-    handler: SetHandler,
-) -> None:
-    def fail(command: RemindPacker) -> None:
-        raise Permanent("no packer")
-
-    handler(RemindPacker, fail)
-    parcel = place()
-    pass_time(61 * MINUTE)
     tell(parcel, ParcelPacked(3))
 
     assert (parcel.step, parcel.status) == ("OnTheWay", Status.WAITING)

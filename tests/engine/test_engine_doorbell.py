@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from functools import partial
 from itertools import count
 
 import pytest
@@ -107,63 +108,43 @@ def forget_queues() -> None:
     _ringing.cache_clear()
 
 
-def test_while_nobody_answers_one_bell_is_out() -> None:
-    for _ in range(MANY):
-        ring("default")
-
-    assert depth("default") == 1
-
-
-def test_no_more_bells_are_out_than_there_are_workers(valkey: ValkeyServer) -> None:
-    with valkey.client() as client:
-        client.sadd(WORKERS_BY_QUEUE_KEY % "procession", "one", "two", "three")
-    for _ in range(MANY):
-        ring("default")
-
-    assert depth("default") == 3
-
-
-def test_a_worker_at_the_queue_rings_for_others_only() -> None:
+def test_no_more_bells_are_out_than_there_are_workers_and_one_without_any(
+    valkey: ValkeyServer,
+) -> None:
     with answering("default"):
         ring("default")
         assert depth("default") == 0
         ring("default", others=True)
-
+        assert depth("default") == 1
+    valkey.forget_everything()
+    with answering("other"):  # each queue has bells of its own
+        for _ in range(MANY):
+            ring("default")
     assert depth("default") == 1
 
-
-def test_queues_have_bells_of_their_own() -> None:
-    with answering("other"):
+    with valkey.client() as client:
+        client.sadd(WORKERS_BY_QUEUE_KEY % "procession", "one", "two", "three")
+    for _ in range(MANY):
         ring("default")
-
-    assert depth("default") == 1
-
-
-@committing
-def test_the_bell_rings_after_the_commit() -> None:
-    with transaction.atomic():
-        ring_after_commit("default")
-        assert depth("default") == 0
-
-    assert depth("default") == 1
+    assert depth("default") == 3
 
 
 @committing
-def test_the_bell_does_not_ring_after_a_rollback() -> None:
-    with transaction.atomic():
-        ring_after_commit("default")
-        transaction.set_rollback(True)
+def test_the_bell_rings_after_the_commit_and_not_after_a_rollback(
+    handler: SetHandler, valkey: ValkeyServer
+) -> None:
+    for undone in (True, False):
+        with transaction.atomic():
+            ring_after_commit("default")
+            assert depth("default") == 0
+            transaction.set_rollback(undone)
+        assert depth("default") == (0 if undone else 1)
 
-    assert depth("default") == 0
-
-
-@committing
-def test_an_event_rings_and_so_does_a_command_for_later(handler: SetHandler) -> None:
+    valkey.forget_everything()
     parcel = place("P-1", Courier.PARTNER)
     assert depth("default") == 1
     handler(BookCourier, lambda command: None, after_commit=True)
-    accept(parcel, ParcelPacked(3))
-
+    accept(parcel, ParcelPacked(3))  # it issues a command for later
     assert depth("default") == 1
     drain()
 
@@ -172,43 +153,29 @@ def test_an_event_rings_and_so_does_a_command_for_later(handler: SetHandler) -> 
 
 
 @committing
-def test_a_commit_does_not_wait_for_a_redis_that_is_away(valkey: ValkeyServer) -> None:
+def test_a_commit_does_not_wait_for_a_redis_that_is_away_and_rings_once_it_is_back(
+    valkey: ValkeyServer,
+) -> None:
     valkey.stop()
-    numbers = count()
+    assert depth("default") is None
+    numbers, told = count(), list[str]()
 
-    def many() -> None:
-        for _ in range(MANY):
+    def start(times: int) -> None:
+        for _ in range(times):
             start_process("shipping", ParcelOrdered(f"P-{next(numbers)}"))
 
-    most = bar(2.5)
-    assert quickest(many, most) < most
-    started = next(numbers)
-    assert InboxEvent.objects.count() == started
+    for times, seconds in ((1, 0.5), (MANY, 2.5)):
+        most = bar(seconds)
+        assert quickest(partial(start, times), most) < most
+    with transaction.atomic():
+        ring_after_commit("default")
+        transaction.on_commit(lambda: told.append("told"))
+    assert told == ["told"]
+    begun = next(numbers)
+    assert InboxEvent.objects.count() == begun
     drain()
-    assert ProcessInstance.objects.count() == started
+    assert ProcessInstance.objects.count() == begun
 
-
-@committing
-def test_one_commit_hardly_notices_that_redis_is_away(valkey: ValkeyServer) -> None:
-    numbers = count()
-
-    def one() -> None:
-        start_process("shipping", ParcelOrdered(f"P-{next(numbers)}"))
-
-    valkey.stop()
-    most = bar(0.5)
-    assert quickest(one, most) < most
-
-
-def test_the_depth_is_unknown_while_redis_is_away(valkey: ValkeyServer) -> None:
-    valkey.stop()
-
-    assert depth("default") is None
-
-
-def test_the_bell_rings_again_once_redis_is_back(valkey: ValkeyServer) -> None:
-    valkey.stop()
-    ring("default")
     valkey.start()
 
     def rung() -> bool:
@@ -216,17 +183,6 @@ def test_the_bell_rings_again_once_redis_is_back(valkey: ValkeyServer) -> None:
         return bool(depth("default"))
 
     wait_for(rung, 5)
-
-
-@committing
-def test_another_callback_still_runs_when_the_bell_fails(valkey: ValkeyServer) -> None:
-    told: list[str] = []
-    valkey.stop()
-    with transaction.atomic():
-        ring_after_commit("default")
-        transaction.on_commit(lambda: told.append("told"))
-
-    assert told == ["told"]
 
 
 # The sweep

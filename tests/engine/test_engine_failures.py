@@ -59,7 +59,9 @@ def failing(handler: SetHandler) -> ProcessInstance:
     return underway()
 
 
-def test_a_failing_handler_rolls_everything_back(failing: ProcessInstance) -> None:
+def test_a_failing_handler_rolls_everything_back_and_is_tried_again(
+    failing: ProcessInstance, handler: SetHandler
+) -> None:
     Group.objects.all().delete()
     event = tell(failing, SCANNED)
 
@@ -68,74 +70,39 @@ def test_a_failing_handler_rolls_everything_back(failing: ProcessInstance) -> No
     assert not IssuedCommand.objects.filter(type="CountScan").exists()
     assert (event.verdict, event.attempt, event.owner) == (Verdict.RECEIVED, 1, "")
     assert "ConnectionError: the printer is off" in event.error
-
-
-def test_the_process_shows_that_something_is_tried_again(
-    failing: ProcessInstance,
-) -> None:
-    tell(failing, SCANNED)
-
+    latest = timezone.now() + timedelta(seconds=conf().BACKOFF_SECONDS)
+    assert event.wake_at is not None
+    assert event.wake_at <= latest
     assert failing.status == Status.RETRYING
     checkpoint = Checkpoint.objects.get(instance=failing, revision=3)
     assert checkpoint.cause.startswith("failure:inboxevent:")
     assert (checkpoint.status, checkpoint.steps) == ("retrying", ["OnTheWay"])
 
-
-def test_the_next_attempt_is_stored_with_a_backoff(failing: ProcessInstance) -> None:
-    event = tell(failing, SCANNED)
-
-    assert event.wake_at is not None
-    latest = timezone.now() + timedelta(seconds=conf().BACKOFF_SECONDS)
-    assert event.wake_at <= latest
-
-
-def test_it_is_tried_again_and_all_is_well(
-    failing: ProcessInstance, handler: SetHandler
-) -> None:
-    event = tell(failing, SCANNED)
     handler(CountScan, lambda command: None)
     pass_time(LONG)
-
     event.refresh_from_db()
     failing.refresh_from_db()
     assert (event.verdict, event.attempt, event.error) == (Verdict.MOVED, 2, "")
     assert (failing.status, failing.data["place"]) == (Status.WAITING, "Nagoya")
 
 
-def test_after_the_last_attempt_it_is_an_incident_and_the_step_unchanged(
-    failing: ProcessInstance,
-) -> None:
-    event = tell(failing, SCANNED)
-    for _ in range(conf().EVENT_ATTEMPTS):
-        pass_time(LONG)
-
-    event.refresh_from_db()
-    failing.refresh_from_db()
-    assert (event.verdict, event.attempt, event.wake_at) == (
-        Verdict.FAILED,
-        conf().EVENT_ATTEMPTS,
-        None,
-    )
-    assert (failing.step, failing.status) == ("OnTheWay", Status.FAILED)
-    incident = Incident.objects.open().get()
-    assert (incident.kind, incident.event_id, incident.instance_id, incident.step) == (
-        "event_failed",
-        event.pk,
-        failing.pk,
-        "OnTheWay",
-    )
-    assert incident.message == "ConnectionError: the printer is off"
-
-
-def test_its_incident_is_resolved_when_its_process_is_cancelled(
+def test_after_the_last_attempt_it_is_an_incident_until_its_process_is_cancelled(
     failing: ProcessInstance,
 ) -> None:
     event = tell(failing, SCANNED)
     pass_time(hours=1)
-    process = Process(failing.pk)
-    assert process.status == "failed"
-    process.cancel()
 
+    event.refresh_from_db()
+    attempts = conf().EVENT_ATTEMPTS
+    assert (event.verdict, event.attempt, event.wake_at) == ("failed", attempts, None)
+    process = Process(failing.pk)
+    assert (process.open_steps, process.status) == (["OnTheWay"], "failed")
+    incident = Incident.objects.open().get()
+    assert (incident.kind, incident.step) == ("event_failed", "OnTheWay")
+    assert (incident.event_id, incident.instance_id) == (event.pk, failing.pk)
+    assert incident.message == "ConnectionError: the printer is off"
+
+    process.cancel()
     event.refresh_from_db()
     assert (process.status, event.verdict) == ("cancelled", Verdict.FAILED)
     assert process.incidents == []

@@ -80,11 +80,7 @@ OF_WORKFLOWS = {"joins", "maps", "results", "sub_processes", "undoing"}
 LONG_AGO = timezone.now() - timedelta(minutes=5)
 
 PLANTED: list[tuple[str, str, Defect]] = [
-    (
-        "a moved event names no revision",
-        "conservation",
-        lambda p: scan().update(revision=None),
-    ),
+    ("a moved event names no revision", "conservation", lambda p: scan().update(revision=None)),
     (
         "a received event is looked at by nobody",
         "conservation",
@@ -97,21 +93,9 @@ PLANTED: list[tuple[str, str, Defect]] = [
             revision=4
         ),
     ),
-    (
-        "a moved event has no checkpoint",
-        "conservation",
-        lambda p: scan().update(revision=9),
-    ),
-    (
-        "a process says that it is paused and is not",
-        "progress",
-        lambda p: mine(p).update(status="paused"),
-    ),
-    (
-        "a process is paused and does not say so",
-        "progress",
-        lambda p: mine(p).update(paused_at=LONG_AGO),
-    ),
+    ("a moved event has no checkpoint", "conservation", lambda p: scan().update(revision=9)),
+    ("a process says that it is paused and is not", "progress", lambda p: mine(p).update(status="paused")),
+    ("a process is paused and does not say so", "progress", lambda p: mine(p).update(paused_at=LONG_AGO)),
     (
         "a deadline rests though its process goes on",
         "progress",
@@ -138,11 +122,7 @@ PLANTED: list[tuple[str, str, Defect]] = [
         "dense_history",
         lambda p: Checkpoint.objects.filter(instance=p, revision=1).delete(),
     ),
-    (
-        "the revision ran ahead",
-        "dense_history",
-        lambda p: mine(p).update(revision=F("revision") + 1),
-    ),
+    ("the revision ran ahead", "dense_history", lambda p: mine(p).update(revision=F("revision") + 1)),
     (
         "a checkpoint too many",
         "dense_history",
@@ -157,63 +137,23 @@ PLANTED: list[tuple[str, str, Defect]] = [
             at=timezone.now(),
         ),
     ),
-    (
-        "the process stands elsewhere",
-        "model",
-        lambda p: mine(p).update(step="Missing"),
-    ),
-    (
-        "the data was altered",
-        "model",
-        lambda p: mine(p).update(data={**p.data, "place": "Osaka"}),
-    ),
-    (
-        "the data lacks a field",
-        "model",
-        lambda p: mine(p).update(data={"parcel_id": "P-1"}),
-    ),
+    ("the process stands elsewhere", "model", lambda p: mine(p).update(step="Missing")),
+    ("the data was altered", "model", lambda p: mine(p).update(data={**p.data, "place": "Osaka"})),
+    ("the data lacks a field", "model", lambda p: mine(p).update(data={"parcel_id": "P-1"})),
     ("the data is no object", "model", lambda p: mine(p).update(data=[1])),
-    (
-        "a checkpoint's data was altered",
-        "model",
-        lambda p: newest(p).update(data={**p.data, "place": "Osaka"}),
-    ),
-    (
-        "a checkpoint's checksum was altered",
-        "model",
-        lambda p: newest(p).update(checksum="0" * 64),
-    ),
-    (
-        "a checkpoint stands elsewhere",
-        "model",
-        lambda p: newest(p).update(steps=["Missing"]),
-    ),
+    ("a checkpoint's data was altered", "model", lambda p: newest(p).update(data={**p.data, "place": "Osaka"})),
+    ("a checkpoint's checksum was altered", "model", lambda p: newest(p).update(checksum="0" * 64)),
+    ("a checkpoint stands elsewhere", "model", lambda p: newest(p).update(steps=["Missing"])),
     (
         "the body of a handled event was altered",
         "model",
         lambda p: scan().update(body={"parcel_id": "P-1", "place": "Osaka"}),
     ),
     ("a handled event was deleted", "model", lambda p: scan().delete()),
-    (
-        "the running code lacks the definition",
-        "model",
-        lambda p: mine(p).update(name="flying"),
-    ),
-    (
-        "an unknown kind of cause",
-        "model",
-        lambda p: newest(p).update(cause="magic:1"),
-    ),
-    (
-        "it stands in no step",
-        "progress",
-        lambda p: visit(p).update(finished_at=timezone.now()),
-    ),
-    (
-        "it stands in another step than its visit",
-        "progress",
-        lambda p: visit(p).update(node="Missing"),
-    ),
+    ("the running code lacks the definition", "model", lambda p: mine(p).update(name="flying")),
+    ("an unknown kind of cause", "model", lambda p: newest(p).update(cause="magic:1")),
+    ("it stands in no step", "progress", lambda p: visit(p).update(finished_at=timezone.now())),
+    ("it stands in another step than its visit", "progress", lambda p: visit(p).update(node="Missing")),
     (
         "it stands in two steps",
         "progress",
@@ -221,89 +161,40 @@ PLANTED: list[tuple[str, str, Defect]] = [
             instance=p, node="Packing", status="waiting", started_at=timezone.now()
         ),
     ),
-    (
-        "it has failed and nobody is told",
-        "progress",
-        lambda p: mine(p).update(status="failed"),
-    ),
-    (
-        "it is retrying and nothing is to be retried",
-        "progress",
-        lambda p: mine(p).update(status="retrying"),
-    ),
-    (
-        "it has ended and still stands in a step",
-        "progress",
-        lambda p: mine(p).update(finished_at=timezone.now()),
-    ),
-    (
-        "a settled event is still held",
-        "fences",
-        lambda p: scan().update(owner="worker"),
-    ),
-    (
-        "a settled command is still held",
-        "fences",
-        lambda p: booking().update(owner="worker"),
-    ),
+    ("it has failed and nobody is told", "progress", lambda p: mine(p).update(status="failed")),
+    ("it is retrying and nothing is to be retried", "progress", lambda p: mine(p).update(status="retrying")),
+    ("it has ended and still stands in a step", "progress", lambda p: mine(p).update(finished_at=timezone.now())),
+    ("a settled event is still held", "fences", lambda p: scan().update(owner="worker")),
+    ("a settled command is still held", "fences", lambda p: booking().update(owner="worker")),
     (
         "a visit without a deadline is still held",
         "fences",
         lambda p: StepRun.objects.filter(instance=p, wake_at=None).update(owner="w"),
     ),
-    (
-        "a due event is taken by nobody",
-        "outbox",
-        lambda p: scan().update(verdict="parked", wake_at=LONG_AGO),
-    ),
-    (
-        "a due command is taken by nobody",
-        "outbox",
-        lambda p: booking().update(status="ready", wake_at=LONG_AGO),
-    ),
-    (
-        "a due deadline is taken by nobody",
-        "outbox",
-        lambda p: visit(p).update(wake_at=LONG_AGO),
-    ),
-    (
-        "a command that is not done will never be",
-        "outbox",
-        lambda p: booking().update(status="ready", wake_at=None),
-    ),
-    (
-        "a command belongs to no transition",
-        "outbox",
-        lambda p: booking().update(revision=9),
-    ),
-    (
-        "an operator's effect has no audit row",
-        "audit",
-        lambda p: newest(p).update(cause=f"operator:{uuid4()}"),
-    ),
-    (
-        "an event belongs to no process",
-        "references",
-        lambda p: scan().update(process_id=uuid7()),
-    ),
-    (
-        "the command that caused an event is gone",
-        "references",
-        lambda p: booking().delete(),
-    ),
-]
+    ("a due event is taken by nobody", "outbox", lambda p: scan().update(verdict="parked", wake_at=LONG_AGO)),
+    ("a due command is taken by nobody", "outbox", lambda p: booking().update(status="ready", wake_at=LONG_AGO)),
+    ("a due deadline is taken by nobody", "outbox", lambda p: visit(p).update(wake_at=LONG_AGO)),
+    ("a command that is not done will never be", "outbox", lambda p: booking().update(status="ready", wake_at=None)),
+    ("a command belongs to no transition", "outbox", lambda p: booking().update(revision=9)),
+    ("an operator's effect has no audit row", "audit", lambda p: newest(p).update(cause=f"operator:{uuid4()}")),
+    ("an event belongs to no process", "references", lambda p: scan().update(process_id=uuid7())),
+    ("the command that caused an event is gone", "references", lambda p: booking().delete()),
+]  # fmt: skip
 
 
 def test_each_planted_defect_is_found(
     parcel: ProcessInstance, subtests: pytest.Subtests
 ) -> None:
     """Plants them one after the other in one process, which is whole again after each."""
+    compared = set[str]()
     for name, rule, defect in PLANTED:
         with subtests.test(name), undone():
             defect(parcel)
-            found = violations()
-            assert broken() == found  # as it is asked after each test
+            found = broken()  # as it is asked after each test
             assert rule in {line.partition(":")[0] for line in found}
+            if rule not in compared:
+                compared.add(rule)
+                assert violations() == found
 
 
 def test_every_rule_has_a_defect_that_it_finds() -> None:

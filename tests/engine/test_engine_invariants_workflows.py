@@ -118,24 +118,9 @@ def point(process: ProcessInstance, revision: int) -> Any:
 
 PLANTED: list[tuple[str, str, str, Defect]] = [
     # The history
-    (
-        "a checkpoint is missing",
-        "dense_history",
-        "journey",
-        lambda p: point(p, 3).delete(),
-    ),
-    (
-        "a checkpoint was altered",
-        "model",
-        "journey",
-        lambda p: point(p, 3).update(data={"a": 1}),
-    ),
-    (
-        "the input was altered",
-        "model",
-        "journey",
-        lambda p: mine(p).update(data={"a": 1}),
-    ),
+    ("a checkpoint is missing", "dense_history", "journey", lambda p: point(p, 3).delete()),
+    ("a checkpoint was altered", "model", "journey", lambda p: point(p, 3).update(data={"a": 1})),
+    ("the input was altered", "model", "journey", lambda p: mine(p).update(data={"a": 1})),
     (
         "a checkpoint names a step run that is gone",
         "model",
@@ -149,49 +134,19 @@ PLANTED: list[tuple[str, str, str, Defect]] = [
         lambda p: run(p, "leave").update(left=F("left") + 50),
     ),
     ("a visit is missing", "model", "journey", lambda p: run(p, "leave").delete()),
-    (
-        "a visit that waits is missing",
-        "model",
-        "journey",
-        lambda p: run(p, "stay").delete(),
-    ),
+    ("a visit that waits is missing", "model", "journey", lambda p: run(p, "stay").delete()),
     ("a visit too many", "model", "journey", lambda p: twice(p, "leave")),
-    (
-        "a visit that nothing leads to",
-        "model",
-        "journey",
-        lambda p: open_run(p, "home"),
-    ),
-    (
-        "a step is not in the graph",
-        "model",
-        "journey",
-        lambda p: run(p, "ride").update(node="fly"),
-    ),
-    (
-        "a loop goes round once too often",
-        "model",
-        "journey",
-        lambda p: open_run(p, "rest", visit=3),
-    ),
-    (
-        "a visit of a loop is missing",
-        "model",
-        "journey",
-        lambda p: run(p, "rest", visit=2).delete(),
-    ),
+    ("a visit that nothing leads to", "model", "journey", lambda p: open_run(p, "home")),
+    ("a step is not in the graph", "model", "journey", lambda p: run(p, "ride").update(node="fly")),
+    ("a loop goes round once too often", "model", "journey", lambda p: open_run(p, "rest", visit=3)),
+    ("a visit of a loop is missing", "model", "journey", lambda p: run(p, "rest", visit=2).delete()),
     (
         "a step started before what it needs was settled",
         "model",
         "journey",
         lambda p: run(p, "leave").update(entered=2),
     ),
-    (
-        "the branch that was not taken is not marked",
-        "model",
-        "journey",
-        lambda p: run(p, "sail").delete(),
-    ),
+    ("the branch that was not taken is not marked", "model", "journey", lambda p: run(p, "sail").delete()),
     (
         "a branch that was taken says that it was not",
         "model",
@@ -213,42 +168,17 @@ PLANTED: list[tuple[str, str, str, Defect]] = [
         ),
     ),
     # Joins and maps
-    (
-        "a join has counted a branch twice",
-        "joins",
-        "journey",
-        lambda p: run(p, "leave").update(arrived=3),
-    ),
-    (
-        "a join has lost a branch",
-        "joins",
-        "standstill",
-        lambda p: run(p, "meet").update(arrived=0),
-    ),
-    (
-        "a join counts a branch that was not taken",
-        "joins",
-        "journey",
-        lambda p: run(p, "arrive").update(taken=2),
-    ),
+    ("a join has counted a branch twice", "joins", "journey", lambda p: run(p, "leave").update(arrived=3)),
+    ("a join has lost a branch", "joins", "standstill", lambda p: run(p, "meet").update(arrived=0)),
+    ("a join counts a branch that was not taken", "joins", "journey", lambda p: run(p, "arrive").update(taken=2)),
     (
         "a join has started too early",
         "model",
         "standstill",
         lambda p: run(p, "meet").update(kind="step", status="ready", wake_at=NOW),
     ),
-    (
-        "a map has lost an element",
-        "maps",
-        "journey",
-        lambda p: item(p, "see", 1).delete(),
-    ),
-    (
-        "a map expects another number",
-        "maps",
-        "journey",
-        lambda p: head(p, "see").update(expected=4),
-    ),
+    ("a map has lost an element", "maps", "journey", lambda p: item(p, "see", 1).delete()),
+    ("a map expects another number", "maps", "journey", lambda p: head(p, "see").update(expected=4)),
     (
         "a map shows what was not done",
         "maps",
@@ -272,42 +202,12 @@ PLANTED: list[tuple[str, str, str, Defect]] = [
         lambda p: head(p, "stranded").update(status="done", finished_at=NOW),
     ),
     # Progress
-    (
-        "open steps are counted wrongly",
-        "progress",
-        "journey",
-        lambda p: mine(p).update(open_steps=2),
-    ),
-    (
-        "nothing is open",
-        "progress",
-        "journey",
-        lambda p: run(p, "stay").update(finished_at=NOW),
-    ),
-    (
-        "it has ended and a step is open",
-        "progress",
-        "journey",
-        lambda p: mine(p).update(finished_at=NOW),
-    ),
-    (
-        "ready work is seen by nobody",
-        "progress",
-        "standstill",
-        lambda p: run(p, "stay").update(status="ready"),
-    ),
-    (
-        "a retry has no time",
-        "progress",
-        "standstill",
-        lambda p: item(p, "stranded", 0).update(wake_at=None),
-    ),
-    (
-        "a step waits for nothing",
-        "progress",
-        "standstill",
-        lambda p: run(p, "stay").update(kind="step"),
-    ),
+    ("open steps are counted wrongly", "progress", "journey", lambda p: mine(p).update(open_steps=2)),
+    ("nothing is open", "progress", "journey", lambda p: run(p, "stay").update(finished_at=NOW)),
+    ("it has ended and a step is open", "progress", "journey", lambda p: mine(p).update(finished_at=NOW)),
+    ("ready work is seen by nobody", "progress", "standstill", lambda p: run(p, "stay").update(status="ready")),
+    ("a retry has no time", "progress", "standstill", lambda p: item(p, "stranded", 0).update(wake_at=None)),
+    ("a step waits for nothing", "progress", "standstill", lambda p: run(p, "stay").update(kind="step")),
     (
         "a step waits for a redo that nobody does",
         "progress",
@@ -340,25 +240,10 @@ PLANTED: list[tuple[str, str, str, Defect]] = [
         "standstill",
         lambda p: child(p).update(finished_at=NOW, status="completed"),
     ),
-    (
-        "a failed step is told to nobody",
-        "progress",
-        "standstill",
-        lambda p: Incident.objects.all().delete(),
-    ),
-    (
-        "a settled step is open",
-        "progress",
-        "standstill",
-        lambda p: run(p, "stay").update(status="done"),
-    ),
+    ("a failed step is told to nobody", "progress", "standstill", lambda p: Incident.objects.all().delete()),
+    ("a settled step is open", "progress", "standstill", lambda p: run(p, "stay").update(status="done")),
     # What is settled stays so
-    (
-        "a settled step is still held",
-        "fences",
-        "journey",
-        lambda p: run(p, "leave").update(owner="worker"),
-    ),
+    ("a settled step is still held", "fences", "journey", lambda p: run(p, "leave").update(owner="worker")),
     (
         "a settled step will be run again",
         "fences",
@@ -372,30 +257,10 @@ PLANTED: list[tuple[str, str, str, Defect]] = [
         lambda p: item(p, "stranded", 0).update(wake_at=NOW - timedelta(minutes=5)),
     ),
     # Results
-    (
-        "a result was altered",
-        "results",
-        "journey",
-        lambda p: run(p, "ride").update(result=4),
-    ),
-    (
-        "a checksum was altered",
-        "results",
-        "journey",
-        lambda p: run(p, "ride").update(checksum="0" * 64),
-    ),
-    (
-        "a result has no checksum",
-        "results",
-        "journey",
-        lambda p: run(p, "ride").update(checksum=""),
-    ),
-    (
-        "the result of an element was altered",
-        "results",
-        "journey",
-        lambda p: item(p, "see", 1).update(result=4),
-    ),
+    ("a result was altered", "results", "journey", lambda p: run(p, "ride").update(result=4)),
+    ("a checksum was altered", "results", "journey", lambda p: run(p, "ride").update(checksum="0" * 64)),
+    ("a result has no checksum", "results", "journey", lambda p: run(p, "ride").update(checksum="")),
+    ("the result of an element was altered", "results", "journey", lambda p: item(p, "see", 1).update(result=4)),
     # Sub-processes
     (
         "a sub-process names another parent",
@@ -403,12 +268,7 @@ PLANTED: list[tuple[str, str, str, Defect]] = [
         "standstill",
         lambda p: child(p).update(parent=child(p).get().pk),
     ),
-    (
-        "a sub-process is run by no step",
-        "sub_processes",
-        "standstill",
-        lambda p: run(p, "called").update(child=None),
-    ),
+    ("a sub-process is run by no step", "sub_processes", "standstill", lambda p: run(p, "called").update(child=None)),
     (
         "a sub-process goes on and nothing waits for it",
         "sub_processes",
@@ -422,18 +282,8 @@ PLANTED: list[tuple[str, str, str, Defect]] = [
         lambda p: run(p, "stay").update(child=child(p).get().pk),
     ),
     # Undoing
-    (
-        "a finished step was not undone",
-        "undoing",
-        "taken back",
-        lambda p: undo(p, "book").delete(),
-    ),
-    (
-        "a step was undone twice",
-        "undoing",
-        "taken back",
-        lambda p: open_run(p, "book", kind="undo", round=2),
-    ),
+    ("a finished step was not undone", "undoing", "taken back", lambda p: undo(p, "book").delete()),
+    ("a step was undone twice", "undoing", "taken back", lambda p: open_run(p, "book", kind="undo", round=2)),
     (
         "a step was undone that was not done",
         "undoing",
@@ -449,20 +299,23 @@ PLANTED: list[tuple[str, str, str, Defect]] = [
         "journey",
         lambda p: point(p, 3).update(cause=f"operator:{uuid7()}"),
     ),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("story", STORIES)
 def test_each_planted_defect_is_found(story: str, subtests: pytest.Subtests) -> None:
     """Plants them one after the other in one process, which is whole again after each."""
+    compared = set[str]()
     process = far(STORIES[story])
     for name, rule, its_story, defect in PLANTED:
         if its_story == story:
             with subtests.test(name), undone():
                 defect(process)
-                found = violations()
-                assert broken() == found  # as it is asked after each test
+                found = broken()  # as it is asked after each test
                 assert rule in {line.partition(":")[0] for line in found}
+                if rule not in compared:
+                    compared.add(rule)
+                    assert violations() == found
 
 
 def test_every_planted_defect_has_a_story() -> None:

@@ -59,6 +59,7 @@ def test_thanks_are_answered_at_once() -> None:
     assert statuses(process)["describe_image"] == "not_taken"
 
 
+@pytest.mark.django_db(transaction=True)  # reading takes longer than one may stand idle
 def test_an_inquiry_in_all_media_is_merged_and_escalated() -> None:
     process = inquiry("Where is it?", ALL)
 
@@ -98,6 +99,7 @@ def test_light_readers_lead_through_the_same_graph(light_readers: None) -> None:
         assert found[step]["reader"].endswith("(light)")
 
 
+@pytest.mark.django_db(transaction=True)  # reading takes longer than one may stand idle
 @pytest.mark.once
 @pytest.mark.parametrize("attachment", ["damaged-scan.png", "damaged-call.flac"])
 def test_a_medium_that_cannot_be_read_is_left_to_an_agent(attachment: str) -> None:

@@ -22,11 +22,9 @@ from orchestrator.engine.operations import migrate, retry, skip
 from orchestrator.engine.storage import idle_limit
 from orchestrator.models import ProcessInstance
 from orchestrator.testing import registered
-from tests.apps.compensation.fixtures import Ask, asked
 from tests.apps.patterns.desk import finished, go_on, statuses, visit, visits
 from tests.apps.versions.desk import only
-
-__all__ = ["asked"]
+from tests.services.asking import asked
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known")]
 
@@ -165,18 +163,18 @@ def calls() -> None:
     Calls.made.clear()
 
 
-def skip_element(process: ProcessInstance, ask_of: Ask) -> None:
+def skip_element(process: ProcessInstance) -> None:
     [element] = [run for run in visits(process, "work") if run.item is not None]
-    skip(process.pk, element.pk, 1, request=ask_of())
+    skip(process.pk, element.pk, 1, request=asked())
 
 
-def test_a_branch_that_is_needed_no_more_once_the_failed_one_is_skipped_stays_cancelled(
-    asked: Ask,
-) -> None:
+def test_a_branch_that_is_needed_no_more_once_the_failed_one_is_skipped_stays_cancelled() -> (
+    None
+):
     process = finished(EitherWay, [13])
     assert (process.status, statuses(process)["other"]) == ("failed", "cancelled")
 
-    skip_element(process, asked)
+    skip_element(process)
 
     process = go_on(go_on(process), ELSEWHERE)
     assert (process.status, process.open_steps) == ("completed", 0)
@@ -184,12 +182,10 @@ def test_a_branch_that_is_needed_no_more_once_the_failed_one_is_skipped_stays_ca
     assert violations() == []
 
 
-def test_a_question_that_is_needed_no_more_keeps_its_process_from_no_end(
-    asked: Ask,
-) -> None:
+def test_a_question_that_is_needed_no_more_keeps_its_process_from_no_end() -> None:
     process = finished(EitherAsked, [13])
 
-    skip_element(process, asked)
+    skip_element(process)
 
     process = go_on(process)
     assert (process.status, process.open_steps) == ("completed", 0)
@@ -201,7 +197,7 @@ def test_a_question_that_is_needed_no_more_keeps_its_process_from_no_end(
 )
 @pytest.mark.parametrize("remedy", ["retry", "skip"])
 def test_a_branch_comes_back_in_a_version_that_calls_the_steps_otherwise(
-    asked: Ask, remedy: str, version: int, failed: str, given_up: str
+    remedy: str, version: int, failed: str, given_up: str
 ) -> None:
     with only("parcel", 1):
         process = finished(Parcel)
@@ -220,7 +216,7 @@ def test_a_branch_comes_back_in_a_version_that_calls_the_steps_otherwise(
 
 
 def test_the_idle_limit_grows_with_what_is_given_up_and_comes_back(
-    asked: Ask, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     allowed: list[int] = []
     monkeypatch.setattr(idle_limit, "allow_rows", allowed.append)

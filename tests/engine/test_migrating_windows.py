@@ -15,6 +15,7 @@ from orchestrator.engine.operations import ActionRequest, migrate, pause, unpaus
 from orchestrator.models import ProcessInstance, StepRun
 from orchestrator.testing import pass_time, registered
 from tests.apps.versions.desk import now, only
+from tests.services.sizes import size
 
 pytestmark = pytest.mark.django_db
 
@@ -138,10 +139,12 @@ def test_elements_that_its_window_holds_back_no_more_begin_when_the_process_goes
     ends(process)
 
 
-def test_ten_thousand_that_its_window_holds_back_no_more_begin_together(
+@pytest.mark.full_size("10,000 elements", seconds=120)
+def test_all_that_its_window_holds_back_no_more_begin_together(
     operator: User,
 ) -> None:
-    process = under_way(10_000)
+    houses = size(1_000, full=10_000)
+    process = under_way(houses)
     migrate(process.pk, WITHOUT, {}, request=request(operator))
     rows = StepRun.objects.filter(instance=process, kind="item")
-    assert rows.filter(status="ready", wake_at__isnull=False).count() == 9_998
+    assert rows.filter(status="ready", wake_at__isnull=False).count() == houses - 2

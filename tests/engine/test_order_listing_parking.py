@@ -136,31 +136,28 @@ def test_what_can_only_be_a_mistake_is_an_incident_at_once_and_moves_nothing(
 
 
 @pytest.mark.parametrize(("step", "event"), WAITING, ids=named)
-def test_an_event_out_of_place_is_parked_and_moves_nothing(
+def test_an_event_out_of_place_is_parked_told_of_and_offered_in_a_step_that_takes_it(
     step: OrderListing.Step, event: Event
 ) -> None:
-    row = out_of_place(step, event)
-
-    assert row.verdict == Verdict.PARKED
+    parked = out_of_place(step, event)
+    process = ProcessInstance.objects.get()
+    assert parked.verdict == Verdict.PARKED
     assert not Incident.objects.exists()
 
+    row = after_its_patience(InboxEvent.objects.get(pk=parked.pk))
+    incident = Incident.objects.get()
+    reason = f"{type(event).__name__} is not expected in step {step}"
+    assert (row.verdict, row.error) == (Verdict.PARKED, reason)
+    assert (incident.kind, incident.event_id) == ("unexpected_event", row.pk)
+    assert (incident.instance_id, incident.step) == (process.pk, step)
+    assert incident.message == reason
 
-@pytest.mark.parametrize(("step", "event"), WAITING, ids=named)
-def test_it_is_offered_again_in_a_step_that_takes_it(
-    step: OrderListing.Step, event: Event
-) -> None:
-    process_id = uuid7()
-    reach(step, process_id)
-    parked = send(event, process_id)
-
-    leave(step, dict(WAY)[step], process_id)
-
-    row = InboxEvent.objects.get(pk=parked.pk)
+    leave(step, dict(WAY)[step], process.pk)
+    row.refresh_from_db()
     reached = list(Step)[list(Step).index(step) + 1]
     assert row.verdict == expected(reached, event)
     if row.verdict == Verdict.PARKED:
         assert ProcessInstance.objects.get().step == reached
-        assert row.patience_until == parked.patience_until
 
 
 def expected(step: OrderListing.Step, event: Event) -> Verdict:
@@ -169,30 +166,6 @@ def expected(step: OrderListing.Step, event: Event) -> Verdict:
     rows = OrderListing.rows_for(step, type(event))
     moves = any(row.disposition == "move" for row in rows)
     return Verdict.MOVED if moves else Verdict.PARKED
-
-
-@pytest.mark.parametrize(("step", "event"), WAITING, ids=named)
-def test_when_its_patience_is_over_people_are_told_and_it_stays_parked(
-    step: OrderListing.Step, event: Event
-) -> None:
-    process_id = uuid7()
-    reach(step, process_id)
-
-    row = after_its_patience(send(event, process_id))
-
-    incident = Incident.objects.get()
-    reason = f"{type(event).__name__} is not expected in step {step}"
-    assert (row.verdict, row.error) == (Verdict.PARKED, reason)
-    assert (incident.kind, incident.event_id) == (
-        Incident.Kind.UNEXPECTED_EVENT,
-        row.pk,
-    )
-    assert (incident.instance_id, incident.step, incident.message) == (
-        process_id,
-        step,
-        reason,
-    )
-    assert ProcessInstance.objects.get().step == step
 
 
 @pytest.mark.parametrize("event", EARLY, ids=named)

@@ -1,5 +1,7 @@
 """An order's listings and its process's step never disagree; and entering an order is all or nothing."""
 
+from typing import Any
+
 import pytest
 from django.utils import timezone
 from uuid6 import uuid7
@@ -15,9 +17,9 @@ from examples.order_listing.orders import place_order
 from examples.order_listing.processes import OrderListing
 from examples.order_listing.promise import disagreements
 from orchestrator import send_event, start_process
-from orchestrator.engine.drain import drain
 from orchestrator.exceptions import ConflictingEvent
 from orchestrator.models import InboxEvent, Incident, ProcessInstance, Status, Verdict
+from orchestrator.testing import run
 from tests.services.invariants import undone
 
 pytestmark = pytest.mark.django_db
@@ -36,7 +38,7 @@ def announce(order: Order) -> None:
         source="exchange",
         process_id=order.process_id,
     )
-    drain()
+    run()
 
 
 def process_of(order: Order) -> ProcessInstance:
@@ -46,13 +48,27 @@ def process_of(order: Order) -> ProcessInstance:
 # Entering
 
 
-def test_an_entered_order_has_a_process_of_its_own() -> None:
+def test_an_order_for_the_internal_market_has_a_process_and_is_listed_there_alone() -> (
+    None
+):
     order = place_order(INTERNAL, WHAT)
-    drain()
+    run()
 
     process = process_of(order)
     assert process.correlation_key == order.order_id
     assert process.summary == f"Internal market, {WHAT}"
+
+    order.refresh_from_db()
+    assert order.internal_listed_at is not None
+    assert order.external_listed_at is None
+    assert order.notice == "Listed: internal market"
+    assert process_of(order).status == Status.COMPLETED
+
+    run()
+
+    assert [(entry.order_id, entry.text) for entry in HistoryEntry.objects.all()] == [
+        (order.order_id, f"Entered: {WHAT}")
+    ]
 
 
 def test_entering_is_undone_with_the_callers_transaction() -> None:
@@ -63,36 +79,21 @@ def test_entering_is_undone_with_the_callers_transaction() -> None:
     assert not InboxEvent.objects.exists()
 
 
-def test_entering_an_order_twice_gives_the_first_one_again() -> None:
+def test_entering_an_order_twice_gives_the_first_one_again_and_refuses_another() -> (
+    None
+):
     first = place_order(BOTH, WHAT, order_id="O-1")
     second = place_order(BOTH, WHAT, order_id="O-1")
+    with pytest.raises(ConflictingEvent):
+        place_order(INTERNAL, WHAT, order_id="O-1")
 
     assert first == second
     assert first.process_id == second.process_id
     assert InboxEvent.objects.get().repeats == 1
-
-
-def test_another_order_under_the_same_id_is_refused() -> None:
-    place_order(BOTH, WHAT, order_id="O-1")
-
-    with pytest.raises(ConflictingEvent):
-        place_order(INTERNAL, WHAT, order_id="O-1")
-
     assert Order.objects.get().destination == BOTH
 
 
 # What the handlers write
-
-
-def test_an_order_for_the_internal_market_is_listed_there_alone() -> None:
-    order = place_order(INTERNAL, WHAT)
-    drain()
-
-    order.refresh_from_db()
-    assert order.internal_listed_at is not None
-    assert order.external_listed_at is None
-    assert order.notice == "Listed: internal market"
-    assert process_of(order).status == Status.COMPLETED
 
 
 @pytest.mark.parametrize(("destination", "internal"), [(EXTERNAL, False), (BOTH, True)])
@@ -100,7 +101,7 @@ def test_an_announced_order_is_listed_where_it_is_destined_for(
     destination: Destination, internal: bool
 ) -> None:
     order = place_order(destination, WHAT)
-    drain()
+    run()
     announce(order)
 
     order.refresh_from_db()
@@ -112,10 +113,10 @@ def test_an_announced_order_is_listed_where_it_is_destined_for(
 
 def test_a_refused_order_is_listed_nowhere() -> None:
     order = place_order(BOTH, WHAT)
-    drain()
+    run()
     no = ExternalOrderRejected("credit limit reached")
     send_event(no, id="no", source="exchange", process_id=order.process_id)
-    drain()
+    run()
 
     order.refresh_from_db()
     assert (order.external_listed_at, order.internal_listed_at) == (None, None)
@@ -128,7 +129,7 @@ def test_a_refused_order_is_listed_nowhere() -> None:
 
 def test_an_order_born_on_the_exchange_gets_its_row_and_its_destination() -> None:
     send_event(ExternalOrderCreated("EX-1", "EX-1", WHAT), id="born", source="exchange")
-    drain()
+    run()
 
     order = Order.objects.get()
     assert (order.order_id, order.external_id, order.destination) == (
@@ -144,7 +145,7 @@ def test_an_order_entered_elsewhere_gets_its_row_with_its_first_command() -> Non
     start_process(
         OrderListing, OrderCreated("W-1", INTERNAL, WHAT), id="web-1", source="web"
     )
-    drain()
+    run()
 
     assert Order.objects.get().notice == "Listed: internal market"
     assert disagreements() == []
@@ -152,9 +153,9 @@ def test_an_order_entered_elsewhere_gets_its_row_with_its_first_command() -> Non
 
 def test_an_order_id_of_an_ended_process_is_not_used_again() -> None:
     order = place_order(INTERNAL, WHAT, order_id="O-1")
-    drain()
+    run()
     send_event(ExternalOrderCreated("O-1", "EX-9", WHAT), id="again", source="exchange")
-    drain()
+    run()
 
     order.refresh_from_db()
     assert order.external_id == ""
@@ -166,16 +167,6 @@ def test_an_order_id_of_an_ended_process_is_not_used_again() -> None:
     assert disagreements() == []
 
 
-def test_a_simple_event_handler_writes_the_history_once() -> None:
-    order = place_order(INTERNAL, WHAT)
-    drain()
-    drain()
-
-    assert [(entry.order_id, entry.text) for entry in HistoryEntry.objects.all()] == [
-        (order.order_id, f"Entered: {WHAT}")
-    ]
-
-
 # What counts as a disagreement
 
 
@@ -183,23 +174,23 @@ def test_a_simple_event_handler_writes_the_history_once() -> None:
 def waiting() -> Order:
     """Return an order for both markets that the exchange has not answered."""
     order = place_order(BOTH, WHAT)
-    drain()
+    run()
     assert process_of(order).step == "AwaitingExternalCreation"
     assert disagreements() == []
     return order
 
 
-@pytest.mark.parametrize("field", ["external_listed_at", "internal_listed_at"])
-def test_a_listing_before_its_step_is_noticed(waiting: Order, field: str) -> None:
-    Order.objects.filter(pk=waiting.pk).update(**{field: timezone.now()})
-
-    assert len(disagreements()) == 1
-
-
-def test_a_refusal_before_its_step_is_noticed(waiting: Order) -> None:
-    Order.objects.filter(pk=waiting.pk).update(reason="no")
-
-    assert len(disagreements()) == 1
+def test_a_listing_or_a_refusal_before_its_step_is_noticed(waiting: Order) -> None:
+    now = timezone.now()
+    changes: tuple[dict[str, Any], ...] = (
+        {"external_listed_at": now},
+        {"internal_listed_at": now},
+        {"reason": "no"},
+    )
+    for change in changes:
+        with undone():
+            Order.objects.filter(pk=waiting.pk).update(**change)
+            assert len(disagreements()) == 1
 
 
 @pytest.mark.parametrize(
@@ -230,7 +221,7 @@ def test_a_listing_without_a_process_is_noticed() -> None:
 
 def test_a_listed_process_without_an_order_is_noticed() -> None:
     order_id = place_order(INTERNAL, WHAT).order_id
-    drain()
+    run()
     with undone():
         Order.objects.all().delete()
         found = disagreements()

@@ -76,13 +76,16 @@ def test_s7_1_what_is_staged_changes_nothing_and_leaves_no_audit_row(
     operator: User,
 ) -> None:
     parcel = place()
+    stage(parcel, operator, BACK)
 
-    assert stage(parcel, operator, MOVE) is None
+    assert stage(parcel, operator, MOVE) is None  # in the place of the first
 
     parcel.refresh_from_db()
     assert (parcel.step, parcel.revision) == ("Packing", 1)
     assert staged(parcel, operator) == [MOVE]
     assert not OperatorAction.objects.exists()
+    repair(parcel.pk, [MOVE], request=asked(operator))
+    assert not Repair.objects.exists()
 
 
 def test_s7_1_each_staged_edit_is_undone_by_itself(operator: User) -> None:
@@ -90,20 +93,11 @@ def test_s7_1_each_staged_edit_is_undone_by_itself(operator: User) -> None:
     stage(parcel, operator, MOVE)
     stage(parcel, operator, RETRY)
 
-    unstage(parcel, operator, 0)
-    assert staged(parcel, operator) == [RETRY]
-    unstage(parcel, operator, 7)
-    assert staged(parcel, operator) == [RETRY]
+    for place_ in (0, 7):
+        unstage(parcel, operator, place_)
+        assert staged(parcel, operator) == [RETRY]
     unstage(parcel, operator, 0)
     assert not Repair.objects.exists()
-
-
-def test_s7_1_an_edit_of_the_same_takes_the_place_of_the_first(operator: User) -> None:
-    parcel = place()
-    stage(parcel, operator, MOVE)
-    stage(parcel, operator, BACK)
-
-    assert staged(parcel, operator) == [BACK]
 
 
 def test_s7_1_two_people_stage_beside_each_other(operator: User, other: User) -> None:
@@ -144,15 +138,6 @@ def test_s7_3_a_draft_of_a_process_that_has_moved_waits_until_somebody_looks_aga
         stage(parcel, operator, RETRY)
     look_again(parcel, operator)
     assert stage(parcel, operator, BACK) is None
-
-
-def test_s7_1_what_is_applied_is_staged_no_more(operator: User) -> None:
-    parcel = place()
-    stage(parcel, operator, MOVE)
-
-    repair(parcel.pk, [MOVE], request=asked(operator))
-
-    assert not Repair.objects.exists()
 
 
 def test_s7_5_the_steps_to_which_it_cannot_be_moved_say_why() -> None:
@@ -203,27 +188,23 @@ def test_s7_4_one_proposes_and_another_applies(
     assert not Repair.objects.exists()
 
 
-def test_s7_4_never_the_same_person(by_two: None, operator: User) -> None:
-    parcel = place()
-    proposal = proposed(parcel, operator, MOVE)
-
-    with pytest.raises(OperationRefused, match="whoever has proposed a repair does"):
-        approve_repair(parcel.pk, proposal, request=asked(operator))
-
-    parcel.refresh_from_db()
-    assert (parcel.step, Repair.objects.count()) == ("Packing", 1)
-
-
-def test_s7_4_nor_with_a_new_account_of_the_same_name(
+def test_s7_4_never_the_same_person_nor_one_who_may_not(
     by_two: None, operator: User
 ) -> None:
     parcel = place()
     proposal = proposed(parcel, operator, MOVE)
+    may = [one for one in OPERATOR_MAY if one != "approve_repair_processinstance"]
+    with pytest.raises(PermissionMissing):
+        approve_repair(parcel.pk, proposal, request=asked(person("third", *may)))
+    with pytest.raises(OperationRefused, match="whoever has proposed a repair does"):
+        approve_repair(parcel.pk, proposal, request=asked(operator))
     name = operator.username
-    operator.delete()
-
+    operator.delete()  # nor with a new account of the same name
     with pytest.raises(OperationRefused, match="whoever has proposed a repair does"):
         approve_repair(parcel.pk, proposal, request=asked(person(name, *OPERATOR_MAY)))
+
+    parcel.refresh_from_db()
+    assert (parcel.step, Repair.objects.count()) == ("Packing", 1)
 
 
 def test_s7_4_but_two_people_who_are_called_the_same_are_two(
@@ -237,15 +218,6 @@ def test_s7_4_but_two_people_who_are_called_the_same_are_two(
 
     parcel.refresh_from_db()
     assert parcel.step == "OnTheWay"
-
-
-def test_s7_4_nor_one_who_may_not(by_two: None, operator: User) -> None:
-    parcel = place()
-    proposal = proposed(parcel, operator, MOVE)
-    may = [one for one in OPERATOR_MAY if one != "approve_repair_processinstance"]
-
-    with pytest.raises(PermissionMissing):
-        approve_repair(parcel.pk, proposal, request=asked(person("third", *may)))
 
 
 def test_s7_4_a_proposal_stays_as_it_is_until_it_is_taken_back(

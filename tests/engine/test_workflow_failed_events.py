@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.apps import apps
@@ -12,7 +11,6 @@ from django.db import connection
 
 from orchestrator.definition import Event, Failure, Workflow, catch, run, then, wait
 from orchestrator.engine import operations
-from orchestrator.engine.operations import ActionRequest
 from orchestrator.exceptions import SubprocessFailed
 from orchestrator.models import (
     InboxEvent,
@@ -22,7 +20,7 @@ from orchestrator.models import (
     Verdict,
 )
 from orchestrator.testing import Process, pass_time, registered, started
-from orchestrator.testing.process import Anybody
+from tests.services.asking import asked
 
 pytestmark = pytest.mark.django_db
 
@@ -90,9 +88,7 @@ def weighed(process: Process, grams: int = 20) -> Process:
 
 
 def act(operation: Any, *target: Any) -> None:
-    operation(
-        *target, request=ActionRequest(actor=Anybody(), key=uuid4(), reason="a test")
-    )
+    operation(*target, request=asked())
     pass_time(seconds=1)
 
 
@@ -107,15 +103,10 @@ def test_a_workflow_stands_failed_until_its_event_is_retried() -> None:
     assert weighing.incidents == []
 
 
-def test_it_stays_so_while_others_of_its_steps_go_on() -> None:
+def test_it_stays_so_while_other_things_move_it_until_the_event_is_discarded() -> None:
     weighing = weighed(started(Weighing))
     act(operations.escalate, weighing.id)
-
     assert weighing.status == "failed"
-
-
-def test_it_stands_well_again_when_the_event_is_discarded() -> None:
-    weighing = weighed(started(Weighing))
     act(operations.discard, InboxEvent.objects.get(verdict=Verdict.FAILED).pk)
 
     assert (weighing.status, weighing.incidents) == ("waiting", [])
@@ -173,15 +164,17 @@ def resolutions() -> list[tuple[str, str]]:
     return list(told.values_list("kind", "resolution"))
 
 
-ENDED = [("event_failed", "cancelled")]
-
-
-def test_an_event_that_failed_needs_nobody_when_its_process_was_cancelled() -> None:
+@pytest.mark.parametrize("paused", [False, True])
+def test_an_event_that_failed_needs_nobody_when_its_process_was_cancelled(
+    paused: bool,
+) -> None:
     weighing = weighed(started(Weighing))
+    if paused:
+        act(operations.pause, weighing.id, True)
     weighing.cancel()
 
     assert (weighing.status, weighing.incidents) == ("cancelled", [])
-    assert resolutions() == ENDED
+    assert resolutions() == [("event_failed", "cancelled")]
     assert InboxEvent.objects.filter(verdict=Verdict.FAILED).count() == 1
 
 
@@ -193,14 +186,6 @@ def test_an_event_that_failed_is_shown_when_another_one_has_completed_its_proces
     weighing.send(Weighed(30))
 
     assert (weighing.status, len(weighing.incidents)) == ("completed", 1)
-
-
-def test_it_needs_nobody_either_when_its_process_stood_still() -> None:
-    weighing = weighed(started(Weighing))
-    act(operations.pause, weighing.id, True)
-    weighing.cancel()
-
-    assert (weighing.status, weighing.incidents) == ("cancelled", [])
 
 
 def test_what_failed_under_an_earlier_version_reaches_its_whole_when_it_is_migrated() -> (

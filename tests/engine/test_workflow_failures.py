@@ -27,7 +27,7 @@ from tests.apps.patterns.ledger import noted
 __all__ = ["flows", "press"]
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True),
+    pytest.mark.django_db,
     pytest.mark.usefixtures("flows"),
 ]
 

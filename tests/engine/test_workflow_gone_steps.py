@@ -34,25 +34,25 @@ def give_up() -> int:
     return 0
 
 
-HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
 
 
 class Before(Workflow):
     name = "line"
-    flow = (then(sleep(HOUR, "pause"), wait(Called, "call", gives="call"), answer),)
+    flow = (then(sleep(MINUTE, "pause"), wait(Called, "call", gives="call"), answer),)
 
 
 class Patient(Workflow):
     name = "patient"
     flow = (
-        then(wait(Called, "call", gives="call", deadline=HOUR), answer),
-        then(wait(Called, "ring", gives="ring", deadline=HOUR, late=give_up), hear),
+        then(wait(Called, "call", gives="call", deadline=MINUTE), answer),
+        then(wait(Called, "ring", gives="ring", deadline=MINUTE, late=give_up), hear),
     )
 
 
 class After(Workflow):
     name = "line"
-    flow = (then(sleep(HOUR, "rest"), wait(Called, "bell", gives="call"), answer),)
+    flow = (then(sleep(MINUTE, "rest"), wait(Called, "bell", gives="call"), answer),)
 
 
 charged: list[str] = []
@@ -103,7 +103,7 @@ def set_aside(process: Process, step: str) -> bool:
 def test_a_sleep_that_is_gone_is_over_where_the_code_has_it() -> None:
     line = started(Before)
     with other_release():
-        pass_time(hours=2)
+        pass_time(minutes=2)
         assert set_aside(line, "pause")
         assert line.open_steps == ["pause"]
     pass_time(minutes=1)
@@ -113,10 +113,10 @@ def test_a_sleep_that_is_gone_is_over_where_the_code_has_it() -> None:
 
 def test_an_event_for_a_wait_that_is_gone_is_taken_where_the_code_has_it() -> None:
     line = started(Before)
-    pass_time(hours=2)
+    pass_time(minutes=2)
     with other_release():
         assert line.send(Called(7)) == "received"
-        pass_time(hours=1)
+        pass_time(minutes=2)
         assert set_aside(line, "call")
     pass_time(minutes=1)
 
@@ -128,7 +128,7 @@ def too_late_for_the_code() -> Process:
     """A process with waits whose deadlines have passed where the code does not know it."""
     process = started(Patient)
     with other_release():
-        pass_time(hours=1, seconds=1)
+        pass_time(minutes=1, seconds=1)
         assert len(process.incidents) == 2
     return process
 

@@ -11,13 +11,13 @@ from orchestrator.engine.operations import decide
 from orchestrator.engine.storage import definitions
 from orchestrator.models import Definition, ProcessInstance
 from orchestrator.testing import registered
-from tests.apps.compensation.fixtures import Ask, asked
 from tests.apps.made_from_input.processes import File, Housekeeping, done
 from tests.apps.patterns.desk import go_on, insist, launch, statuses
+from tests.services.asking import asked
 
-__all__ = ["asked", "known"]
+__all__ = ["known"]
 
-pytestmark = [pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -34,7 +34,7 @@ def nothing_done() -> None:
     definitions.forget()
 
 
-def decided(process: ProcessInstance, step: str, asked: Ask) -> ProcessInstance:
+def decided(process: ProcessInstance, step: str) -> ProcessInstance:
     run = process.step_runs.get(node=step, finished_at=None)
     decide(process.pk, run.pk, "on", request=asked())
     return go_on(process)
@@ -43,7 +43,7 @@ def decided(process: ProcessInstance, step: str, asked: Ask) -> ProcessInstance:
 @pytest.mark.parametrize("afresh", [False, True])
 @pytest.mark.parametrize("order", [("copy", "delete"), ("delete", "copy")])
 def test_processes_whose_graphs_are_equal_run_each_its_own_functions(
-    order: tuple[str, str], asked: Ask, *, afresh: bool
+    order: tuple[str, str], *, afresh: bool
 ) -> None:
     processes = {kind: go_on(launch(Housekeeping, kind, kind)) for kind in order}
     assert Definition.objects.count() == 1  # as nothing of it is drawn
@@ -51,37 +51,37 @@ def test_processes_whose_graphs_are_equal_run_each_its_own_functions(
         for process in processes.values():
             if afresh:  # another worker, who has seen none of them
                 definitions.forget()
-            decided(process, step, asked)
+            decided(process, step)
 
     first, second = (f"{kind} {kind}" for kind in order)
     assert done == [first, second, first, second]
 
 
-def test_processes_whose_graphs_are_equal_have_each_its_own_policies(
-    asked: Ask,
-) -> None:
+def test_processes_whose_graphs_are_equal_have_each_its_own_policies() -> None:
     patient = go_on(launch(Housekeeping, "patient", "fail", 3))
     hasty = go_on(launch(Housekeeping, "hasty", "fail", 0))
-    decided(patient, "ready", asked)
-    insist(decided(hasty, "ready", asked))
+    decided(patient, "ready")
+    insist(decided(hasty, "ready"))
 
     attempts = [f"attempt {number} at patient" for number in range(1, 5)]
     assert sorted(done) == ["attempt 1 at hasty", *attempts]
     assert statuses(hasty)["act"] == statuses(patient)["act"] == "failed"
 
 
-def test_a_start_that_was_rolled_back_leaves_nothing_behind(asked: Ask) -> None:
+@pytest.mark.django_db(transaction=True)
+def test_a_start_that_was_rolled_back_leaves_nothing_behind() -> None:
     with transaction.atomic():
         start_process(Housekeeping, File("gone", "delete"), id="one")
         transaction.set_rollback(True)
     process = launch(Housekeeping, "kept", "copy", id="one")
-    decided(decided(go_on(process), "ready", asked), "again", asked)
+    decided(decided(go_on(process), "ready"), "again")
 
     assert done == ["copy kept"] * 2
 
 
+@pytest.mark.django_db(transaction=True)
 def test_an_input_is_not_read_at_each_step_to_find_its_plan(
-    asked: Ask, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     process = go_on(launch(Housekeeping, "long", "copy", 0, 30))
     asked_for: list[object] = []
@@ -92,6 +92,6 @@ def test_an_input_is_not_read_at_each_step_to_find_its_plan(
 
     definitions.forget()
     monkeypatch.setattr(definitions, "digest", counted)
-    decided(decided(process, "ready", asked), "again", asked)
+    decided(decided(process, "ready"), "again")
 
     assert asked_for == [process.data]
