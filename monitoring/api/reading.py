@@ -23,7 +23,7 @@ from monitoring.queries.causes import open_of_cause
 from monitoring.queries.failures import failure_groups
 from monitoring.queries.instance.history import checkpoints_of
 from monitoring.queries.instance.ledger_lines import lines_of
-from monitoring.queries.instance.result import result_of
+from monitoring.queries.instance.visits import result_of
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import page_of
 from monitoring.queries.saved_views import views_for

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from urllib.parse import urlencode
 
 from django.db.models import Q, QuerySet, TextField
@@ -12,7 +13,8 @@ from django.db.models.functions import Cast, Left, Right
 from django.utils import timezone
 
 from monitoring.diagrams.sketch import Part
-from monitoring.masking import masked_text, names_of, sees_data
+from monitoring.masking import masked, masked_text, names_of, sees_data
+from monitoring.queries.graphs import graph_of
 from monitoring.queries.instance.elements import (
     KEY,
     LARGE,
@@ -27,7 +29,14 @@ from monitoring.queries.instance.elements import (
 from monitoring.queries.instance.step_states import StepState, visit_status
 from monitoring.queries.lists import KeyedPage, Search, number_in, page_by_key
 from orchestrator import secret_names
-from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
+from orchestrator.models import (
+    Definition,
+    ProcessInstance,
+    Status,
+    StepKind,
+    StepRun,
+    StepStatus,
+)
 
 PAGE = 30
 FOUND = 500
@@ -35,6 +44,9 @@ FOUND = 500
 
 MEMBERS = 30_000
 """Steps of a part of the diagram that the table can be narrowed to: more names one query does not hold."""
+
+ELEMENTS = 1_000
+"""Elements of a map whose results are told; of more, the file of its elements has them."""
 
 
 @dataclass(frozen=True)
@@ -259,3 +271,37 @@ def _row(
         getattr(run, "error_text", None) or "",
         cut=len(getattr(run, "result_text", None) or "") > SHOWN,
     )
+
+
+def result_of(instance: ProcessInstance) -> Any:
+    """The result of a workflow that has completed, without what is secret; None of any other process.
+
+    It is that of its last step, or of several by their names, as the process gets it that this one is a part of.
+    """
+    definition = instance.definition
+    if (
+        definition.kind != Definition.Kind.WORKFLOW
+        or instance.status != Status.COMPLETED
+    ):
+        return None
+    graph = graph_of(definition)
+    left = {e.source for e in graph.edges if e.kind not in ("error", "deadline")}
+    last = {node.id: node.kind for node in graph.nodes if node.id not in left}
+    given = (StepStatus.DONE, StepStatus.SKIPPED)
+    rows = StepRun.objects.filter(instance=instance.pk, node__in=last, status__in=given)
+    rows = rows.exclude(kind__in=[StepKind.UNDO, StepKind.JOIN])
+    whole = rows.filter(item=None).order_by("visit", "round")
+    found = {run.node: run.result for run in whole.defer("element", "saved")}
+    for node in found:
+        if last[node] == "map":
+            found[node] = _of_elements(rows.filter(node=node))
+    told = masked(found, names_of(definition))
+    return next(iter(told.values()), None) if len(last) == 1 else told
+
+
+def _of_elements(rows: Any) -> list[Any] | None:
+    """The results of a map's last visit, in the order of its elements."""
+    visit = rows.order_by("-visit").values_list("visit", flat=True).first()
+    elements = rows.filter(visit=visit, item__isnull=False).order_by("item", "round")
+    found = dict(elements.values_list("item", "result")[: ELEMENTS + 1])
+    return list(found.values()) if len(found) <= ELEMENTS else None
