@@ -56,7 +56,7 @@ class KnownParameters(QueryModel):
         return {name: value for name, value in request.GET.items() if value}
 
 
-class Known(Query):  # type: ignore[misc]  # as django-ninja's own are made
+class KnownQuery(Query):  # type: ignore[misc]  # as django-ninja's own are made
     """Marks what a view is given from the query of its address."""
 
     _model = KnownParameters

@@ -24,7 +24,7 @@ Not = Annotated[bool, BeforeValidator(lambda given: not given)]
 """Whether there is no such value, or it is false."""
 
 
-class Told(BaseModel):
+class FromAttributes(BaseModel):
     """Something of which each field is an attribute; it is read without a call in Python for each field."""
 
     model_config = ConfigDict(from_attributes=True)
@@ -49,7 +49,7 @@ def told_as(kind: type[BaseModel], row: Any, request: Any) -> dict[str, Any]:
     return kind.model_validate(row, context={"request": request}).model_dump()
 
 
-class DescribedAction(Told):
+class DescribedAction(FromAttributes):
     """An action, where it is posted to, and what it is told; a field in brackets may be left out."""
 
     action: str
@@ -60,7 +60,7 @@ class DescribedAction(Told):
     fields: list[str]
 
 
-class ProcessStanding(Told):
+class ProcessStanding(FromAttributes):
     """How a process stands."""
 
     process: UUID = Field(alias="pk")
@@ -69,7 +69,7 @@ class ProcessStanding(Told):
     revision: int
 
 
-class ListedProcess(Told):
+class ListedProcess(FromAttributes):
     """A process in a list."""
 
     process: UUID
@@ -87,7 +87,7 @@ class ListedProcess(Told):
     revision: int
 
 
-class OpenVisit(Told):
+class OpenVisit(FromAttributes):
     """A step that a process is at."""
 
     visit: int = Field(alias="pk")
@@ -122,7 +122,7 @@ class OpenFailure(WithMessage):
     event: int | None = Field(alias="event_id")
 
 
-class Transition(Told):
+class ListedTransition(FromAttributes):
     """One transition of a process; `data`, and the bodies in it, are null for who may not see data."""
 
     revision: int
@@ -144,11 +144,11 @@ class WholeProcess(ListedProcess):
     refused: dict[str, str] = Field(description="by action, why it cannot be done now")
     data: Any
     result: Any
-    history: list[Transition]
+    history: list[ListedTransition]
     next: str | None
 
 
-class ReceivedEvent(Told):
+class ReceivedEvent(FromAttributes):
     """An event, without what is in it."""
 
     event: int = Field(alias="pk")
@@ -162,7 +162,7 @@ class ReceivedEvent(Told):
     error: str
 
 
-class FailureGroup(Schema):
+class ListedGroup(Schema):
     """Open failures of one cause."""
 
     cause: Cause = Field(alias="newest.fingerprint")
@@ -244,7 +244,7 @@ class ViewOfList(Schema):
         return place_of_view(row)
 
 
-class OwnToken(Told):
+class OwnToken(FromAttributes):
     """A token, as its owner may see it."""
 
     token: int = Field(alias="pk")
@@ -307,7 +307,7 @@ class ProblemDocument(Schema):
 
 PageOfProcesses = page_of("PageOfProcesses", processes=ListedProcess)
 PageOfEvents = page_of("PageOfEvents", events=ReceivedEvent)
-PageOfGroups = page_of("PageOfGroups", failures=FailureGroup)
+PageOfGroups = page_of("PageOfGroups", failures=ListedGroup)
 PageOfCause = page_of("PageOfCause", OfOneCause, failures=FailureOfCause)
 PageOfOperations = page_of("PageOfOperations", operations=OperationOnMany)
 PageOfItems = page_of("PageOfItems", OperationOnMany, items=ItemOfMany)
