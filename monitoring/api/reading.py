@@ -16,7 +16,7 @@ from monitoring.api import schemas
 from monitoring.api.answers import NotAnswered
 from monitoring.api.calls import api, of_operation, of_process, reads
 from monitoring.api.descriptions import described
-from monitoring.api.parameters import KnownQuery
+from monitoring.api.parameters import KnownQuery as Known
 from monitoring.masking import data_of, sees_data
 from monitoring.queries import bulk
 from monitoring.queries.causes import open_of_cause
@@ -43,7 +43,7 @@ from orchestrator.models import (
 )
 from orchestrator.snapshot import snapshot
 
-NOTHING = KnownQuery(ask.NoParameters())
+NOTHING = Known(ask.NoParameters())
 
 MOST = 200
 """Open visits, and open failures, of one process that are told."""
@@ -59,7 +59,7 @@ def actions(
 
 @reads("processes/", "api-instances", schemas.PageOfProcesses, of=of_list)
 def processes(
-    request: HttpRequest, asked: Annotated[ask.OfProcesses, KnownQuery(...)]
+    request: HttpRequest, asked: Annotated[ask.OfProcesses, Known(...)]
 ) -> dict[str, Any]:
     """A page of the list of processes, narrowed as the address of its page is."""
     filters = Filters.from_query(request.GET, request.user).by_name()
@@ -74,7 +74,7 @@ def processes(
 def process(
     request: HttpRequest,
     process: UUID,
-    asked: Annotated[ask.OfHistory, KnownQuery(...)],
+    asked: Annotated[ask.OfHistory, Known(...)],
 ) -> dict[str, Any]:
     """One process: how it stands, its open visits and failures, why each action cannot be done to it now, its data,
     its result, and a page of its history, newest first.
@@ -105,7 +105,7 @@ def process(
 
 @reads("events/", "api-events", schemas.PageOfEvents, EVENTS)
 def events(
-    request: HttpRequest, asked: Annotated[ask.OfEvents, KnownQuery(...)]
+    request: HttpRequest, asked: Annotated[ask.OfEvents, Known(...)]
 ) -> dict[str, Any]:
     """A page of the events that need somebody, or that are looked for, as the page of events has them."""
     found = events_context(request, named(request), asked.limit)
@@ -124,7 +124,7 @@ def event(
 
 @reads("failures/", "api-failures", schemas.PageOfGroups, of=of_list)
 def failures(
-    request: HttpRequest, asked: Annotated[ask.OfFailures, KnownQuery(...)]
+    request: HttpRequest, asked: Annotated[ask.OfFailures, Known(...)]
 ) -> dict[str, Any]:
     """A page of the groups of failures."""
     order, before = asked.order or "", request.GET.get("before", "")
@@ -134,7 +134,7 @@ def failures(
 
 @reads("failures/{slug:cause}/", "api-failure-group", schemas.PageOfCause, of=of_cause)
 def failure_group(
-    request: HttpRequest, cause: str, asked: Annotated[ask.OfCause, KnownQuery(...)]
+    request: HttpRequest, cause: str, asked: Annotated[ask.OfCause, Known(...)]
 ) -> dict[str, Any]:
     """A page of the failures of one cause, newest first."""
     rows = open_of_cause(fingerprint_of(cause)).select_related("instance__definition")
@@ -144,7 +144,7 @@ def failure_group(
 
 @reads("operations/", "api-operations", schemas.PageOfOperations)
 def operations(
-    request: HttpRequest, asked: Annotated[ask.OfOperations, KnownQuery(...)]
+    request: HttpRequest, asked: Annotated[ask.OfOperations, Known(...)]
 ) -> dict[str, Any]:
     """A page of the operations on many, newest first."""
     going_on, before = bool(asked.going_on), request.GET.get("before", "")
@@ -161,7 +161,7 @@ def operations(
 def operation(
     request: HttpRequest,
     operation: UUID,
-    asked: Annotated[ask.OfItems, KnownQuery(...)],
+    asked: Annotated[ask.OfItems, Known(...)],
 ) -> HttpResponse:
     """One operation on many, with a page of its items."""
     row = get_object_or_404(BulkOperation, pk=operation)
@@ -186,7 +186,7 @@ def views(
 
 @reads("tokens/", "api-tokens", schemas.PageOfTokens, of=of_all_seen)
 def tokens(
-    request: HttpRequest, asked: Annotated[ask.OfTokens, KnownQuery(...)]
+    request: HttpRequest, asked: Annotated[ask.OfTokens, Known(...)]
 ) -> dict[str, Any]:
     """A page of one's own tokens, newest first; no value of theirs, which nothing has."""
     return _by_key(request, "tokens", tokens_of(request.user), asked)
