@@ -205,7 +205,6 @@ def act_on_token(request: HttpRequest, token: int, name: str) -> Answer:
 
 
 def _process(request: HttpRequest, pk: UUID) -> Answer:
-    rows = ProcessInstance.objects.only("status", "step", "revision").filter(pk=pk)
-    row = rows.first()
+    row = ProcessInstance.objects.defer("data").filter(pk=pk).first()
     facts = row and told_as(schemas.ProcessStanding, row, request)
     return {"process": facts} if facts else {}

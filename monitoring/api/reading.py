@@ -204,9 +204,8 @@ def _by_key(
         rows = rows.filter(pk__lt=asked.before)
     found = list(rows[: asked.limit + 1])
     page = found[: asked.limit]
-    return _page(
-        request, name, page, more, before=page[-1].pk if found[len(page) :] else None
-    )
+    older = page[-1].pk if len(found) > len(page) else None
+    return _page(request, name, page, more, before=older)
 
 
 def _page(

@@ -80,8 +80,7 @@ def _received(done: OperatorAction) -> dict[str, Any]:
     event = InboxEvent.objects.defer("body").filter(pk=done.event_id).first()
     if event is None:  # it was sent long ago, and its row is removed
         return {}
-    process = event.process_id and str(event.process_id)
-    return {"receipt": event.pk, "verdict": event.verdict, "process": process}
+    return {"receipt": event.pk, "verdict": event.verdict, "process": event.process_id}
 
 
 def _forbidden(request: HttpRequest, form: SendForm) -> str:
