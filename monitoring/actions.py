@@ -22,6 +22,7 @@ from orchestrator.exceptions import (
     StaleRevision,
 )
 from orchestrator.strict_json import parse
+from orchestrator.text import code_of
 
 
 class FromProgram(dict[str, Any]):
@@ -155,6 +156,7 @@ class ActionAnswer:
         leads_to: where it leads.
         code: for programs, what kind of refusal it is.
         errors: what is wrong with each field.
+        reason: the code of what the refusal says, which stays whatever it is worded.
         about: for programs, what it was done to.
     """
 
@@ -163,6 +165,7 @@ class ActionAnswer:
     leads_to: str = ""
     code: str = ""
     errors: Mapping[str, list[str]] = field(default_factory=dict)
+    reason: str = ""
     about: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -182,10 +185,11 @@ class ActionAnswer:
             refusal: why.
             text: the same in the words of whoever asked.
         """
+        reason = code_of(refusal.told)
         if isinstance(refusal, PermissionMissing):
-            return cls(text, 403, code="forbidden")
+            return cls(text, 403, code="forbidden", reason=reason)
         stale = isinstance(refusal, StaleRevision)
-        return cls(text, 409, code="stale" if stale else "refused")
+        return cls(text, 409, code="stale" if stale else "refused", reason=reason)
 
     @property
     def done(self) -> bool:

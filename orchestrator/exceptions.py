@@ -44,13 +44,26 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from orchestrator.text import Text, typed
+
 
 class ProcessionError(Exception):
-    """Something in Procession went wrong."""
+    """Something in Procession went wrong.
 
-    def __init__(self, message: str = "") -> None:
-        said = inspect.getdoc(type(self)) or ""
-        super().__init__(message or said.partition("\n")[0])
+    Args:
+        message: what people are told of it.
+        values: what stands in its places, where it is a template of ours (see `orchestrator.text`).
+    """
+
+    def __init__(self, message: str = "", *values: object) -> None:
+        said = message or (inspect.getdoc(type(self)) or "").partition("\n")[0]
+        super().__init__(said if message and not values else Text(said, *values))
+
+    @property
+    def told(self) -> str:
+        """What people are told of it: a `Text` where it is the engine's own."""
+        told = self.args[0] if len(self.args) == 1 else ""
+        return told if isinstance(told, Text) and told == str(self) else str(self)
 
 
 class InvalidDefinition(ProcessionError):
@@ -123,8 +136,13 @@ class KeyTaken(ProcessionError):
     def __init__(self, definition: str, key: str, process_id: UUID) -> None:
         self.definition, self.key, self.process_id = definition, key, process_id
         super().__init__(
-            f"there is already a live {definition} with the key {key!r}, the process {process_id}: "
-            "send it an event, wait for its end, or use another key"
+            Text(
+                "there is already a live %(name)s with the key %(key)s, the process %(process)s: send it an event, "
+                "wait for its end, or use another key",
+                definition,
+                repr(key),
+                process_id,
+            )
         )
 
 
@@ -171,7 +189,7 @@ class CorruptInput(Outcome):
 
     def __init__(self, step: str, message: str = "") -> None:
         self.step = step
-        super().__init__(message or f"the result of {step} is bad")
+        super().__init__(message or Text("the result of %(step)s is bad", step))
 
 
 class Skip(Outcome):
@@ -218,22 +236,23 @@ class SubprocessFailed(ProcessionError):
         text: what it said.
     """
 
-    how = "failed"
+    sentence = Text("the sub-process %(name)s %(process)s failed at %(step)s: %(why)s")
 
     def __init__(
         self, name: str, process_id: UUID, step: str, error: str, text: str
     ) -> None:
         self.name, self.process_id = name, process_id
         self.step, self.error, self.text = step, error, text
-        super().__init__(
-            f"the sub-process {name} {process_id} {self.how} at {step}: {error}: {text}"
-        )
+        told = name, process_id, step, typed(error, text)
+        super().__init__(self.sentence.filled(*told))
 
 
 class SubprocessDeclined(SubprocessFailed, Permanent):
     """A step of a sub-process declined: it raised `Permanent`, or so did one of a sub-process of its own."""
 
-    how = "declined"
+    sentence = Text(
+        "the sub-process %(name)s %(process)s declined at %(step)s: %(why)s"
+    )
 
 
 class LimitReached(ProcessionError):

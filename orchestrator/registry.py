@@ -290,10 +290,10 @@ def definition(name: str, version: int | None = None) -> Declared:
     try:
         return definitions[name, version]
     except KeyError:
-        shown = f"{name} version {version}" if version else name
         known = ", ".join(sorted({n for n, _ in definitions})) or "none"
+        shown = f"{name} version {version}" if version else name
         raise UnknownDefinition(
-            f"no definition {shown} in the running code; known: {known}"
+            "no definition %(name)s in the running code; known: %(names)s", shown, known
         ) from None
 
 

@@ -12,9 +12,10 @@ from django.utils.translation import gettext as _
 
 from monitoring.actions import MOST_REVISION, address_of
 from monitoring.admin.lists import MOST, OfProcessesAdmin, ReadOnlyAdmin
-from monitoring.spoken import spoken
+from monitoring.queries.texts import translated
 from orchestrator.engine.operations import OPERATIONS, ActionRequest, Operation
 from orchestrator.exceptions import OperationRefused
+from orchestrator.text import told_by
 
 
 def with_reason(
@@ -61,7 +62,7 @@ def _carry_out(
             )
             operation(row.pk, request=asked)
         except (OperationRefused, ValueError) as refused:
-            messages.error(request, f"{row}: {spoken(str(refused))}")
+            messages.error(request, f"{row}: {translated(told_by(refused))}")
         else:
             messages.success(request, _("%s: done.") % row)
     return None

@@ -41,7 +41,7 @@ class BulkItemAdmin(ReadOnlyAdmin):
         "process_id",
         "event_id",
         "verdict",
-        "detail",
+        "shown_text",
         "tried_at",
         "at",
     ]

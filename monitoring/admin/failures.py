@@ -5,18 +5,16 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.translation import gettext_lazy
 
 from monitoring.admin.filters import ActionName
 from monitoring.admin.lists import OfProcessesAdmin, ReadOnlyAdmin, with_definitions
-from monitoring.spoken import spoken
 from orchestrator.models import FailureGroup, Incident, OperatorAction, Repair
 
 
 @admin.register(Incident)
 class IncidentAdmin(OfProcessesAdmin):
     list_display = [
-        "told",
+        "shown_text",
         "kind",
         "instance_id",
         "opened_at",
@@ -27,10 +25,6 @@ class IncidentAdmin(OfProcessesAdmin):
 
     def listed(self, request: HttpRequest) -> QuerySet[Any]:
         return with_definitions(super().listed(request))
-
-    @admin.display(description=gettext_lazy("message"))
-    def told(self, row: Incident) -> str:
-        return spoken(row.message, row.instance.definition if row.instance else None)
 
 
 @admin.register(OperatorAction)
@@ -63,7 +57,7 @@ class RepairAdmin(OfProcessesAdmin):
 @admin.register(FailureGroup)
 class FailureGroupAdmin(ReadOnlyAdmin):
     list_display = [
-        "message",
+        "shown_text",
         "definition",
         "step",
         "error",

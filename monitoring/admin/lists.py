@@ -18,6 +18,7 @@ from monitoring.masking import VALUES, sees_data, shown_row
 from monitoring.places import place_of, shows
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import newest_keys
+from monitoring.queries.texts import translated
 
 MOST = 100
 """Processes whose rows a search finds, and rows that one action takes on."""
@@ -99,6 +100,12 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscrip
         """The same as a link, for lists."""
         place = place_of(row)
         return format_html('<a href="{}">{}</a>', place, _("show")) if place else "-"
+
+    @admin.display(description=gettext_lazy("message"))
+    def shown_text(self, row: Any) -> str:
+        """What the row tells people, for lists."""
+        process = getattr(row, "instance", None)
+        return translated(row.said, process.definition if process else None)
 
     def get_list_display(self, request: HttpRequest) -> Any:
         """The columns, and the link to the console where rows have a place there and it has an address."""

@@ -73,6 +73,6 @@ class OccurrenceAdmin(ReadOnlyAdmin):
         "correlation_key",
         "step",
         "queue",
-        "message",
+        "shown_text",
     ]
     ordering = ["-id"]

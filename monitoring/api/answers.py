@@ -53,6 +53,7 @@ class NotAnswered(Exception):
         status: int,
         code: str,
         said: Any,
+        /,
         headers: Mapping[str, str] | None = None,
         **more: Any,
     ) -> None:
@@ -114,5 +115,6 @@ def of_action(answer: ActionAnswer, about: Mapping[str, Any]) -> dict[str, Any]:
     if answer.done:
         place = {"address": below_api(answer.leads_to)} if answer.leads_to else {}
         return {"done": True, "said": str(answer.text), **place, **about}
+    wrong |= {"code": answer.reason} if answer.reason else {}
     status = STATUS.get(answer.status, answer.status)
     raise NotAnswered(status, answer.code, answer.text, **wrong, **about)

@@ -27,7 +27,7 @@ from monitoring.queries.instance.visits import result_of
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import page_of
 from monitoring.queries.saved_views import views_for
-from monitoring.spoken import spoken
+from monitoring.queries.texts import translated
 from monitoring.views.events import events_context
 from monitoring.views.failures import fingerprint_of
 from monitoring.views.instances import told
@@ -93,7 +93,9 @@ def process(
             "visits": list(visits.order_by("pk").defer("result", "element")[:MOST]),
             "failures": list(failures.select_related("instance__definition")[:MOST]),
             "refused": {
-                name: spoken(said, row.definition) for name, said in why.items() if said
+                name: translated(said, row.definition)
+                for name, said in why.items()
+                if said
             },
             "data": data_of(row) if sees else None,
             "result": result_of(row) if sees else None,

@@ -14,7 +14,7 @@ from monitoring.masking import about_told
 from monitoring.places import NO_CAUSE
 from monitoring.queries.failures import AlikeFailures
 from monitoring.queries.saved_views import place_of_view
-from monitoring.spoken import spoken
+from monitoring.queries.texts import translated
 from orchestrator.models import BulkItem, BulkOperation, Incident, SavedView
 
 Cause = Annotated[str, BeforeValidator(lambda given: given or NO_CAUSE)]
@@ -107,7 +107,7 @@ class WithMessage(Schema):
 
     @staticmethod
     def resolve_message(row: Incident) -> str:
-        return spoken(row.message, row.instance.definition if row.instance else None)
+        return translated(row.said, row.instance.definition if row.instance else None)
 
 
 class OpenFailure(WithMessage):
@@ -290,6 +290,7 @@ class RefusedCall(Schema):
         description="the code of the refusal, the same in every language"
     )
     said: str = Field(description="for people, in their language")
+    code: str | None = Field(None, description="what is refused, in docs/texts.md")
     errors: dict[str, list[str]] | None = Field(None, description="by field")
 
 
@@ -302,6 +303,7 @@ class ProblemDocument(Schema):
     detail: str
     instance: str
     error: str
+    code: str | None = None
     errors: dict[str, list[str]] | None = None
 
 

@@ -142,7 +142,7 @@ def preview(
     said, left = limits(definitions), found.left_out
     if found.number or not found.exact or not left:
         return replace(found, limits=said)
-    why = forbidden_in_bulk(operation, user, min(left)) or str(PermissionMissing())
+    why = forbidden_in_bulk(operation, user, min(left)) or PermissionMissing().told
     return replace(whole.preview(), limits=said, left_out=left, forbidden=why)
 
 

@@ -107,7 +107,7 @@ def alike(messages: Iterable[str]) -> str:
 def _compared(incidents: list[Incident]) -> Iterator[Compared]:
     """What is the same in all of them, and then what differs."""
     processes = {row.instance.pk: row.instance for row in incidents if row.instance}
-    found = [_counted(_("Message"), [row.message for row in incidents], ours=True)]
+    found = [_counted(_("Message"), [row.said for row in incidents], ours=True)]
     if processes:
         versions = [str(one.definition.version) for one in processes.values()]
         steps = [row.step for row in incidents if row.step]

@@ -62,7 +62,7 @@ class AlikeFailures:
 
     @property
     def messages(self) -> list[str]:
-        return [self.newest.message, self.oldest.message]
+        return [self.newest.said, self.oldest.said]
 
     @property
     def definition(self) -> Definition | None:

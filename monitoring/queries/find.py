@@ -21,6 +21,7 @@ from monitoring.queries.events import received_as
 from monitoring.queries.failures import AlikeFailures, groups_about
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import page_of
+from monitoring.queries.texts import translated
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import (
     BulkOperation,
@@ -233,7 +234,7 @@ def _causes(groups: Iterable[AlikeFailures]) -> Iterator[Find]:
         cause = group.newest.fingerprint or NO_CAUSE
         yield Find(
             reverse("monitoring:failure-group", args=[cause]),
-            group.newest.message,
+            translated(group.newest.said, group.definition),
             _joined(group.number, group.definition and group.definition.name),
             "failed",
             group.newest.opened_at,

@@ -20,7 +20,7 @@ from monitoring.queries.failures import AlikeFailures
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.machinery import Machinery
 from monitoring.queries.problems import URGENCY, Problem
-from monitoring.spoken import spoken
+from monitoring.queries.texts import translated
 from orchestrator.engine.operations import OPERATIONS, forbidden_in_bulk
 
 ICONS = {"failed": "failed", "retry": "escalated", "waiting": "person"}
@@ -183,7 +183,7 @@ def _of_group(group: AlikeFailures, reader: Any) -> Headline:
             "%(number)s failures of %(name)s since %(since)s (%(error)s)",
             all_of_them,
         )
-    detail = alike([spoken(message, definition) for message in group.messages])
+    detail = alike([translated(message, definition) for message in group.messages])
     page = reverse("monitoring:failure-group", args=[newest.fingerprint or NO_CAUSE])
     links = [ButtonLink(_("Open the group"), page)]
     if definition:

@@ -40,7 +40,7 @@ class ResolvedGroup:
 
     @property
     def messages(self) -> list[str]:
-        return [self.last.message]
+        return [self.last.said]
 
 
 def resolved_page(before: str = "", definition: str = "") -> KeyedPage[ResolvedGroup]:

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from monitoring.buttons import Button, address, deliver_button, event_buttons
 from monitoring.curl import call, values_of
 from monitoring.places import below_api
-from monitoring.spoken import spoken
+from monitoring.queries.texts import translated
 from monitoring.templatetags.console import icon
 from orchestrator.engine.operations import OPERATIONS, ProcessOperation
 from orchestrator.models import InboxEvent, ProcessInstance, StepRun
@@ -55,7 +55,7 @@ def _written(attributes: Mapping[str, Any]) -> str:
 
 def _why(name: str, why: str) -> SafeString:
     return format_html(
-        '<span class="why" id="{}" role="tooltip">{}</span>', name, spoken(why)
+        '<span class="why" id="{}" role="tooltip">{}</span>', name, translated(why)
     )
 
 

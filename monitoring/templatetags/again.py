@@ -25,14 +25,14 @@ def resumed_by(again: DoneAgain | None, revision: int | None) -> str:
 @register.filter
 def as_above(error: Any, trouble: Trouble | None) -> bool:
     """Whether the head of the page says this error already."""
-    said = last_line(str(error or ""))
+    said = last_line(error or "")
     return bool(trouble and said and trouble.message.strip().endswith(said))
 
 
 @register.filter
 def said_at(error: Any, page: Any) -> str:
     """The id of the part of the page that says this error already; "" where none does."""
-    said = last_line(str(error or ""))
+    said = last_line(error or "")
     if as_above(said, getattr(page, "trouble", None)):
         return "header"
     workflow = getattr(page, "workflow", None)

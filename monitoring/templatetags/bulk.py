@@ -12,7 +12,7 @@ from monitoring.places import begin_of
 from monitoring.queries.event_search import EventFilters
 from monitoring.queries.graphs import step_of
 from monitoring.queries.instances.filters import Filters
-from monitoring.spoken import spoken
+from monitoring.queries.texts import translated
 from monitoring.templatetags.console import chip
 from orchestrator.engine.operations import OPERATIONS, forbidden_in_bulk
 from orchestrator.models import BulkOperation, BulkVerdict
@@ -39,7 +39,7 @@ def number_of(operation: BulkOperation) -> int:
 @register.simple_tag
 def text_of(text: str, row: Any) -> str:
     """A text of the engine about a process, an event, or what is gone."""
-    return spoken(text, getattr(row, "definition", None)) if text else "—"
+    return translated(text, getattr(row, "definition", None)) if text else "—"
 
 
 @register.simple_tag

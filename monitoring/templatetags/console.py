@@ -32,8 +32,8 @@ from monitoring.queries.health import Health, health
 from monitoring.queries.instance.trouble import last_line
 from monitoring.queries.instances.filters import OLDEST, Filters
 from monitoring.queries.lists import Search
+from monitoring.queries.texts import translated
 from monitoring.sharing import shared_part
-from monitoring.spoken import spoken
 from monitoring.statuses import look
 from orchestrator.models import Definition, InboxEvent
 
@@ -354,7 +354,7 @@ def since(at: datetime) -> SafeString:
 @register.filter
 def said(text: str, definition: Definition | None = None) -> str:
     """A text of the engine in the reader's language; of a process of that definition, if it is of one."""
-    return spoken(text, definition or None)
+    return translated(text, definition or None)
 
 
 @register.filter
@@ -375,7 +375,7 @@ def why(event: InboxEvent) -> str:
     """Why an event is where it is."""
     if event.error:
         definition = event.process.definition if event.process else None
-        return spoken(last_line(event.error), definition)
+        return translated(last_line(event.said), definition)
     words = {
         "parked": _("Its process is not yet in a step that takes it."),
         "unrouted": _("No process has this id or key."),

@@ -14,8 +14,8 @@ from monitoring.charts import SMALL, area
 from monitoring.masking import command_body, event_body
 from monitoring.places import NO_CAUSE
 from monitoring.queries.failure_group import alike
+from monitoring.queries.texts import translated
 from monitoring.queries.trends import Trend
-from monitoring.spoken import spoken
 from orchestrator.models import Definition, Incident
 
 register = Library()
@@ -40,7 +40,7 @@ def cause_address(fingerprint: str) -> str:
 @register.simple_tag
 def in_common(messages: list[str], definition: Definition | None) -> str:
     """What messages of one cause have in common, in the reader's language."""
-    return alike([spoken(message, definition) for message in messages])
+    return alike([translated(message, definition) for message in messages])
 
 
 @register.filter

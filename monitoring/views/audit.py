@@ -17,6 +17,7 @@ from monitoring.queries.audit.words import action_names
 from monitoring.sharing import shared
 from monitoring.views.page import page
 from orchestrator.models import OperatorAction
+from orchestrator.text import code_of
 
 COLUMNS = (
     "at",
@@ -34,6 +35,7 @@ COLUMNS = (
     "after",
     "result",
     "detail",
+    "code",
 )
 
 
@@ -90,4 +92,5 @@ def _told(entry: AuditEntry, *, events: bool, data: bool) -> dict[str, Any]:
         "after": entry.after if tells else None,
         "result": row.result,
         "detail": row.detail,
+        "code": code_of(row.said),
     }

@@ -33,7 +33,7 @@ from monitoring.queries.event_search import EventFilters
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.lists import Chip
 from monitoring.queries.selections import filters_of, known_filters
-from monitoring.spoken import spoken
+from monitoring.queries.texts import translated
 from monitoring.views.operations import plain, shown
 from monitoring.views.page import page
 from orchestrator.engine.operations import (
@@ -97,7 +97,7 @@ def begun(
             form.wanted(selection, about), request=form.asked(request)
         )
     except OperationRefused as refused:
-        return ActionAnswer.refused(refused, spoken(str(refused)))
+        return ActionAnswer.refused(refused, translated(refused.told))
     place = reverse("monitoring:bulk-operation", args=[operation.pk])
     return ActionAnswer(start_bulk.done, leads_to=place)
 
@@ -252,7 +252,7 @@ def pressed(request: HttpRequest, name: str, pk: UUID) -> ActionAnswer:
     try:
         done = control(pk, request=form.asked(request))
     except OperationRefused as refused:
-        return ActionAnswer.refused(refused, spoken(str(refused)))
+        return ActionAnswer.refused(refused, translated(refused.told))
     place = ""
     if isinstance(done, BulkOperation):
         place = reverse("monitoring:bulk-operation", args=[done.pk])

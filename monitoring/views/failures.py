@@ -20,8 +20,8 @@ from monitoring.queries.failure_group import MembersPage, members_page
 from monitoring.queries.failures import failure_groups, handled_groups, number_open
 from monitoring.queries.handled import handling_of
 from monitoring.queries.resolved import resolved_page
+from monitoring.queries.texts import translated
 from monitoring.sharing import shared
-from monitoring.spoken import spoken
 from monitoring.views.operations import plain, shown
 from monitoring.views.page import named, page
 from orchestrator.engine.operations import (
@@ -90,10 +90,10 @@ def pressed(request: HttpRequest, name: str, cause: str) -> ActionAnswer:
     try:
         done = control(fingerprint, *form.given(), request=form.asked(request))
     except OperationRefused as refused:
-        return ActionAnswer.refused(refused, spoken(str(refused)))
+        return ActionAnswer.refused(refused, translated(refused.told))
     if done.result != OperatorAction.Result.DONE:
-        refusal = OperationRefused(done.detail)
-        return ActionAnswer.refused(refusal, spoken(done.detail))
+        refusal = OperationRefused(done.said)
+        return ActionAnswer.refused(refusal, translated(done.said))
     return ActionAnswer(control.done)
 
 

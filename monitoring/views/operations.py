@@ -21,7 +21,7 @@ from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.given import with_secrets_in
 from monitoring.open_pages import by_script
 from monitoring.queries.decisions import decision_page
-from monitoring.spoken import spoken
+from monitoring.queries.texts import translated
 from monitoring.views.events import events_context
 from monitoring.views.instances import instance_context
 from monitoring.views.page import live_parts, named
@@ -137,13 +137,13 @@ def _carry_out(request: HttpRequest, operation: Any, *target: Any) -> ActionAnsw
             return ActionAnswer(why, 409, code="refused")
         action = operation(*target, *given, request=form.asked(request))
     except OperationRefused as refused:
-        return ActionAnswer.refused(refused, _told(operation, target[0], str(refused)))
+        return ActionAnswer.refused(refused, _told(operation, target[0], refused.told))
     if action.result != OperatorAction.Result.DONE:
-        refusal = OperationRefused(action.detail)
-        return ActionAnswer.refused(refusal, _told(operation, target[0], action.detail))
+        refusal = OperationRefused(action.said)
+        return ActionAnswer.refused(refusal, _told(operation, target[0], action.said))
     started = (action.after or {}).get("restarted_as", "")
     place = reverse("monitoring:instance", args=[started]) if started else ""
-    return ActionAnswer(action.detail or operation.done, leads_to=place)
+    return ActionAnswer(translated(action.said) or operation.done, leads_to=place)
 
 
 def _told(operation: Operation, target: Any, refusal: str) -> str:
@@ -153,7 +153,7 @@ def _told(operation: Operation, target: Any, refusal: str) -> str:
         rows = rows.filter(processinstance=target)
     else:
         rows = rows.filter(processinstance__events=target)
-    return spoken(refusal, rows.first())
+    return translated(refusal, rows.first())
 
 
 def _asked_from(request: HttpRequest, name: str) -> bool:

@@ -19,7 +19,7 @@ from monitoring.actions import ActionAnswer
 from monitoring.queries.instance.repair import repair_page, with_secrets
 from monitoring.queries.lists import number_in
 from monitoring.queries.processes import processes
-from monitoring.spoken import spoken
+from monitoring.queries.texts import translated
 from monitoring.views import operations
 from monitoring.views.page import page
 from orchestrator.engine.operations import (
@@ -89,7 +89,7 @@ def changed(
     try:
         attempt = known(instance, request)
     except OperationRefused as refused:
-        said = spoken(str(refused), instance.definition)
+        said = translated(refused.told, instance.definition)
         return _attempt(request.POST, said), ActionAnswer.refused(refused, said)
     if attempt is None:
         return None, ActionAnswer("")
@@ -114,7 +114,7 @@ def _stage(instance: ProcessInstance, request: HttpRequest) -> Attempt | None:
     mistake = stage(instance, request.user, edit)
     if mistake is None:
         return None
-    return _attempt(given, spoken(mistake.why, instance.definition), mistake.path)
+    return _attempt(given, translated(mistake.why, instance.definition), mistake.path)
 
 
 def _attempt(given: QueryDict, why: str, path: str = "") -> Attempt:

@@ -11,7 +11,7 @@ from monitoring.actions import ActionForm
 from monitoring.masking import names_of
 from monitoring.queries.instance.revealed import Holder, revealed
 from monitoring.queries.processes import processes
-from monitoring.spoken import spoken
+from monitoring.queries.texts import translated
 from monitoring.views.page import page
 from orchestrator.engine.operations import reveal
 from orchestrator.exceptions import OperationRefused, PermissionMissing
@@ -33,7 +33,7 @@ def index(request: HttpRequest, pk: UUID) -> HttpResponse:
         reveal(pk, request=form.asked(request))
     except OperationRefused as refused:
         status = 403 if isinstance(refused, PermissionMissing) else 409
-        return _page(request, instance, refusal=spoken(str(refused)), status=status)
+        return _page(request, instance, refusal=translated(refused.told), status=status)
     return _page(request, instance, revealed(pk))
 
 

@@ -14,7 +14,7 @@ from monitoring.access import for_viewers_of_what_they_see, seen_in
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.saved_views import place_of_view, views_for
-from monitoring.spoken import spoken
+from monitoring.queries.texts import translated
 from monitoring.views.operations import plain
 from monitoring.views.page import page
 from orchestrator.engine.operations import (
@@ -126,5 +126,5 @@ def _carried_out(
     try:
         carry_out(form)
     except OperationRefused as refused:
-        return ActionAnswer.refused(refused, spoken(str(refused)))
+        return ActionAnswer.refused(refused, translated(refused.told))
     return ActionAnswer(control.done)

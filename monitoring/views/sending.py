@@ -13,8 +13,8 @@ from django.views.decorators.http import require_http_methods
 from monitoring.access import for_event_viewers
 from monitoring.actions import ActionAnswer
 from monitoring.queries.foreseen import Foreseen, foreseen
+from monitoring.queries.texts import translated
 from monitoring.send_form import SendForm
-from monitoring.spoken import spoken
 from monitoring.views.page import page
 from orchestrator import registry
 from orchestrator.definition import Event
@@ -68,8 +68,8 @@ def sent(request: HttpRequest, form: SendForm) -> ActionAnswer:
     try:
         done = send(form.wanted(), request=form.asked(request))
     except OperationRefused as refused:
-        return ActionAnswer.refused(refused, spoken(str(refused)))
-    said = spoken(done.detail) if done.detail else str(send.done)
+        return ActionAnswer.refused(refused, translated(refused.told))
+    said = translated(done.said) if done.detail else str(send.done)
     place = urlencode({"q": form.cleaned_data["event_id"]})
     address = f"{reverse('monitoring:events')}?{place}"
     return ActionAnswer(said, leads_to=address, about=_received(done))

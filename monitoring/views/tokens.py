@@ -12,15 +12,18 @@ from monitoring.access import for_viewers
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.buttons import Button, Dialog
 from monitoring.open_pages import by_script
+from monitoring.queries.texts import translated
 from monitoring.queries.tokens import tokens_page
-from monitoring.spoken import spoken
 from monitoring.views.operations import plain, shown
 from monitoring.views.page import page
 from orchestrator.access_tokens import LONGEST_LIFE, MOST
 from orchestrator.engine.operations import make_token, revoke_token
 from orchestrator.exceptions import OperationRefused
+from orchestrator.text import Text
 
-AGAIN = "It was made at an earlier press, and is not shown again: revoke it, and make another"
+AGAIN = Text(
+    "It was made at an earlier press, and is not shown again: revoke it, and make another"
+)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -46,9 +49,9 @@ def _made(request: HttpRequest, form: ActionForm) -> tuple[ActionAnswer, str]:
     try:
         token, value = make_token(*form.given(), request=form.asked(request))
     except OperationRefused as refused:
-        return ActionAnswer.refused(refused, spoken(str(refused))), ""
+        return ActionAnswer.refused(refused, translated(refused.told)), ""
     if token is None:
-        return ActionAnswer(spoken(AGAIN), 409, code="refused"), ""
+        return ActionAnswer(translated(AGAIN), 409, code="refused"), ""
     return ActionAnswer(make_token.done), value
 
 
@@ -76,7 +79,7 @@ def pressed(request: HttpRequest, name: str, pk: int) -> ActionAnswer:
     try:
         revoke_token(pk, request=form.asked(request))
     except OperationRefused as refused:
-        return ActionAnswer.refused(refused, spoken(str(refused)))
+        return ActionAnswer.refused(refused, translated(refused.told))
     return ActionAnswer(revoke_token.done)
 
 

@@ -12,10 +12,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 from monitoring.access import for_viewers_of_definition
 from monitoring.bulk_form import BulkForm
 from monitoring.queries.instances.filters import Filters
+from monitoring.queries.texts import translated
 from monitoring.queries.versions.compared import compared, mapped, version_row
 from monitoring.queries.versions.listing import in_code, in_code_of, versions_page
 from monitoring.queries.versions.preview import migration_preview
-from monitoring.spoken import spoken
 from monitoring.views.page import page
 from orchestrator.engine.operations import (
     forbidden_in_bulk,
@@ -72,7 +72,7 @@ def compare(request: HttpRequest, name: str) -> HttpResponse:
             refusal, status = form.first_mistake, 400
         except OperationRefused as refused:
             status = 403 if isinstance(refused, PermissionMissing) else 409
-            refusal = spoken(str(refused))
+            refusal = translated(refused.told)
     looks = can and ("preview" in given or request.method == "POST")
     return page(
         request,

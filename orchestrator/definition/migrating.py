@@ -143,5 +143,5 @@ def carried_data(form: type[Any], body: Mapping[str, Any], row: MigratesFrom) ->
         return decode(form, encode(made) if isinstance(made, form) else made)
     except InvalidMessage as mistake:
         raise NotCarried(
-            f"its data is not of the form of the other version: {mistake}"
+            "its data is not of the form of the other version: %(why)s", mistake
         ) from None

@@ -6,7 +6,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 from uuid6 import uuid7
 
-from orchestrator.models.work import Work
+from orchestrator.models.work import WithText, Work
 
 
 class BulkStatus(models.TextChoices):
@@ -37,6 +37,8 @@ class BulkOperation(Work):
 
     `tried` counts those that it was done to and whose outcome is not known yet; the other numbers never go down.
     """
+
+    english = "detail"
 
     id = models.UUIDField(
         _("operation id"), primary_key=True, default=uuid7, editable=False
@@ -151,11 +153,13 @@ class BulkVerdict(models.TextChoices):
     REFUSED = "refused", _("refused")
 
 
-class BulkItem(models.Model):
+class BulkItem(WithText):
     """One of the processes or events that an operation was frozen on, and what became of it.
 
     It names them without a foreign key: what is removed when it is old enough leaves its verdict behind.
     """
+
+    english = "detail"
 
     operation = models.ForeignKey(
         BulkOperation,

@@ -2,9 +2,10 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.models.incident import Incident
+from orchestrator.models.work import WithText
 
 
-class FailureGroup(models.Model):
+class FailureGroup(WithText):
     """Failures of one cause, as far as people are told of them: told when it is new, and as it grows tenfold."""
 
     fingerprint = models.CharField(

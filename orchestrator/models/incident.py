@@ -4,6 +4,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from orchestrator.models.work import WithText
+
 
 class IncidentQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model comes after it
     """Named queries on incidents."""
@@ -13,7 +15,7 @@ class IncidentQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model 
         return self.filter(resolved_at__isnull=True)
 
 
-class Incident(models.Model):
+class Incident(WithText):
     """Something that needs a person. Resolved by the engine when its cause is gone."""
 
     class Kind(models.TextChoices):

@@ -1,8 +1,10 @@
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from orchestrator.models.work import WithText
 
-class Occurrence(models.Model):
+
+class Occurrence(WithText):
     """Something that people are to be told of, written with the change that it is; gone once it stands in notices."""
 
     topics = models.CharField(_("topics"), max_length=60)

@@ -3,12 +3,16 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from orchestrator.models.work import WithText
 
-class OperatorAction(models.Model):
+
+class OperatorAction(WithText):
     """Audit of one operator action, written in its transaction; append-only, refusals included.
 
     `key` comes from the page: pressing twice gives the first answer again.
     """
+
+    english = "detail"
 
     class Result(models.TextChoices):
         DONE = "done", _("done")

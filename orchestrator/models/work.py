@@ -1,17 +1,50 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from orchestrator.text import packed, storable, unpacked
 
-class Work(models.Model):
+
+class WithText(models.Model):
+    """A row that tells people something: in English in a column of its own, and here as template and values.
+
+    Where the text is the application's, or was written by a release without this column, there is the English alone.
+    Code of before writes null: no default is needed.
+    """
+
+    english: ClassVar[str] = "message"
+    """The column that has it in English."""
+
+    text = models.JSONField(
+        _("text as template and values"), null=True, blank=True, editable=False
+    )
+
+    class Meta:
+        abstract = True
+
+    @property
+    def said(self) -> str:
+        """What it tells people: a `Text` where it can be translated."""
+        return unpacked(getattr(self, self.english), self.text)
+
+    def say(self, text: str) -> None:
+        """Sets what it tells people, as far as the column has room for it."""
+        field: Any = self._meta.get_field(self.english)
+        setattr(self, self.english, storable(text)[: field.max_length])
+        self.text = packed(text)
+
+
+class Work(WithText):
     """What workers claim: an event, a command or a deadline.
 
     `wake_at` is the next moment the row wants a worker: now, after a backoff, at a deadline, or when the lease of the
     worker that holds it ends; null when nothing is left to do. The attempt is counted when the row is claimed.
     """
+
+    english = "error"
 
     queue = models.CharField(_("queue"), max_length=50, default="default")
     wake_at = models.DateTimeField(_("wakes at"), null=True, blank=True)

@@ -12,7 +12,7 @@ from monitoring.places import NO_CAUSE
 from monitoring.queries.audit.words import action_word
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.instance.entries import FieldChange, differences
-from monitoring.spoken import spoken
+from monitoring.queries.texts import translated
 from monitoring.statuses import look
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import (
@@ -91,7 +91,7 @@ class AuditEntry:
     def detail(self) -> str:
         """What was answered."""
         definition = self.process.definition if self.process else None
-        return spoken(self.row.detail, definition)
+        return translated(self.row.said, definition)
 
     @property
     def changes(self) -> list[FieldChange]:

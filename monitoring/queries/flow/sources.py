@@ -95,7 +95,7 @@ def _arrived(event: InboxEvent, process: ProcessInstance) -> FlowMessage:
         event.revision,
         handled - event.received_at if handled else None,
         event=event.pk,
-        error=event.error,
+        error=event.said,
     )
 
 
@@ -134,7 +134,7 @@ def _issued(
         command.revision,
         ended - command.issued_at if ended else None,
         at_least=command.revision == cut,
-        error=command.error if command.status == CommandStatus.FAILED else "",
+        error=command.said if command.status == CommandStatus.FAILED else "",
     )
 
 

@@ -274,7 +274,7 @@ def deliveries(commands: Mapping[int, list[Issued]]) -> list[Entry]:
             source=_("attempt %(number)d") % {"number": command.attempt},
             kind="delivery",
             commands=[one],
-            error=command.error,
+            error=command.said,
         )
         for issued in commands.values()
         for one in issued
@@ -358,7 +358,7 @@ def _event_entry(event: InboxEvent) -> Entry:
         source=event.source,
         kind="event",
         event=event,
-        error=event.error,
+        error=event.said,
         status=event.verdict,
     )
 
@@ -375,6 +375,6 @@ def _action_entry(action: OperatorAction) -> Entry:
         source=action.reason,
         kind="action",
         cause=str(Cause.of(CauseKind.OPERATOR, action.key)),
-        error=action.detail if action.result == OperatorAction.Result.REFUSED else "",
+        error=action.said if action.result == OperatorAction.Result.REFUSED else "",
         status="refused" if action.result == OperatorAction.Result.REFUSED else "done",
     )

@@ -42,6 +42,7 @@ from orchestrator.engine.operations import (
 from orchestrator.exceptions import PermissionMissing
 from orchestrator.models import Definition, ProcessInstance, Repair
 from orchestrator.snapshot import snapshot
+from orchestrator.text import told_by
 
 GHOST = "has-ghost"
 """The class of a step in which the process would be."""
@@ -139,7 +140,7 @@ def repair_page(
         try:
             targets = targets_of(instance, step, item)
         except Exception as error:  # noqa: BLE001  # the code is gone, or the application's may raise anything
-            problem = str(error)
+            problem = told_by(error)
         draft = draft_of(instance, user)
         proposals = [
             _summary(instance, row)
@@ -178,7 +179,7 @@ def _summary(instance: ProcessInstance, repair: Repair) -> RepairSummary:
     try:
         plan = plan_repair(instance, repair.edits)
     except Exception as error:  # noqa: BLE001  # the code is gone, or the application's may raise anything
-        return RepairSummary(repair, refusal=str(error), moved=moved, told=told)
+        return RepairSummary(repair, refusal=told_by(error), moved=moved, told=told)
     return RepairSummary(
         repair,
         [

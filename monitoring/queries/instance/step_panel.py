@@ -24,6 +24,7 @@ from orchestrator.definition.typing import MISSING
 from orchestrator.definition.workflow.plan import Binding, Vertex
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.models import Incident, ProcessInstance, StepRun, StepStatus
+from orchestrator.text import unpacked
 
 VISITS = 3
 """Visits that the panel tells of, the newest first."""
@@ -235,10 +236,11 @@ def _messages(runs: Sequence[StepRun]) -> dict[int, dict[datetime, str]]:
     """What was said of the failures of visits, by the moments at which people were told."""
     found: dict[int, dict[datetime, str]] = defaultdict(dict)
     rows = Incident.objects.filter(step_run__in=[run.pk for run in runs])
-    columns = "step_run", "opened_at", "message"
-    for run, at, message in rows.order_by("-pk").values_list(*columns)[: TOLD * VISITS]:
+    columns = "step_run", "opened_at", "message", "text"
+    newest = rows.order_by("-pk").values_list(*columns)[: TOLD * VISITS]
+    for run, at, message, text in newest:
         if run is not None:
-            found[run][at] = message
+            found[run][at] = unpacked(message, text)
     return found
 
 
@@ -282,6 +284,6 @@ def _results(instance: ProcessInstance, names: set[str]) -> dict[str, str]:
     text = beginning_of("result")
     hidden = names_of(instance.definition)
     found: dict[str, str] = {}
-    for node, said in rows.annotate(said=text).values_list("node", "said")[:200]:
+    for node, said in rows.annotate(told=text).values_list("node", "told")[:200]:
         found.setdefault(node, masked_text(said or "", hidden))
     return found

@@ -16,6 +16,7 @@ from orchestrator.models import (
     Verdict,
 )
 from orchestrator.models.inbox_event import UNDECIDED
+from orchestrator.text import Text, typed
 
 MODULE = re.compile(r"^(?:\w+\.)+(?=\w+(?::|$))")
 """Where an error's type is from, before its name."""
@@ -47,14 +48,16 @@ def trouble_of(instance: ProcessInstance) -> tuple[Trouble | None, int]:
     incidents = instance.incidents.open().order_by("opened_at")[:MOST]
     if incidents:
         first = incidents[0]
-        found = Trouble(first.message, first.step, first.opened_at, detail=first.detail)
+        found = Trouble(first.said, first.step, first.opened_at, detail=first.detail)
         return found, len(incidents) - 1
     retrying = _retrying(instance)
     return (_tried_again(instance, retrying) if retrying else None), 0
 
 
 def last_line(error: str) -> str:
-    """The line of a traceback that says what happened."""
+    """The line of a traceback that says what happened; a text of ours as it is."""
+    if isinstance(error, Text):
+        return error
     lines = [line for line in error.strip().splitlines() if line.strip()]
     return MODULE.sub("", lines[-1].strip())[:300] if lines else ""
 
@@ -79,9 +82,9 @@ def _at_hand(
 def _tried_again(
     instance: ProcessInstance, retrying: IssuedCommand | InboxEvent
 ) -> Trouble:
-    said = last_line(retrying.error)
+    said = last_line(retrying.said)
     return Trouble(
-        f"{retrying.type}: {said}" if said else retrying.type,
+        typed(retrying.type, said) if said else retrying.type,
         instance.step,
         next_try=retrying.wake_at,
         remaining=retrying.remaining if isinstance(retrying, InboxEvent) else None,

@@ -27,6 +27,7 @@ from monitoring.queries.instance.elements import (
     in_state,
 )
 from monitoring.queries.instance.step_states import StepState, visit_status
+from monitoring.queries.instance.trouble import last_line
 from monitoring.queries.lists import KeyedPage, Search, number_in, page_by_key
 from orchestrator import secret_names
 from orchestrator.models import (
@@ -37,6 +38,7 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
+from orchestrator.text import unpacked
 
 PAGE = 30
 FOUND = 500
@@ -96,6 +98,11 @@ class RunRow:
     @property
     def open(self) -> bool:
         return self.run.finished_at is None
+
+    @property
+    def said(self) -> str:
+        """What went wrong, in a line."""
+        return last_line(unpacked(self.error, self.run.text))
 
     @property
     def element(self) -> str:

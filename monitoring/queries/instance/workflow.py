@@ -43,6 +43,7 @@ from monitoring.queries.instance.visits import (
 from monitoring.queries.instance.workflow_diagram import workflow_state
 from orchestrator.definition.graph import Graph, Node
 from orchestrator.models import ProcessInstance, Status, StepKind, StepRun, StepStatus
+from orchestrator.text import unpacked
 
 SHOWN_NOW = 12
 """Open steps that the page says more about."""
@@ -317,7 +318,7 @@ def _open_step(
     label, detail = (node.label, detail_of(node)) if node else (run.node, "")
     if detail.casefold() in label.casefold():
         detail = ""
-    error = last_line(run.error_text)  # type: ignore[attr-defined]  # annotated above
+    error = last_line(unpacked(run.error_text, run.text))  # type: ignore[attr-defined]  # annotated above
     status = visit_status(run, instance, states)
     return OpenStep(run, status, label, detail, attempts, error, choices)
 
@@ -347,9 +348,12 @@ def _outcomes(
 
 def _declined(instance: ProcessInstance, labels: Mapping[str, str]) -> Declined | None:
     rows = instance.step_runs.filter(declined=True, status=StepStatus.FAILED)
-    rows = rows.annotate(said=Right("error", SHOWN)).order_by("-pk")
-    found = rows.values_list("node", "said").first()
-    return found and Declined(labels.get(found[0], found[0]), last_line(found[1]))
+    rows = rows.annotate(tail=Right("error", SHOWN)).order_by("-pk")
+    found = rows.values_list("node", "tail", "text").first()
+    if found is None:
+        return None
+    node, error, text = found
+    return Declined(labels.get(node, node), last_line(unpacked(error, text)))
 
 
 def children_of(

@@ -14,8 +14,8 @@ from monitoring.queries.bulk import preview as bulk_preview
 from monitoring.queries.counts import grouped, uuid_of
 from monitoring.queries.processes import in_order
 from monitoring.queries.selections import unchanged
+from monitoring.queries.texts import translated
 from monitoring.queries.versions.compared import picture_of
-from monitoring.spoken import spoken
 from orchestrator.engine.operations import migrate, plan_migration
 from orchestrator.exceptions import ProcessionError
 from orchestrator.models import Definition, ProcessInstance
@@ -109,7 +109,7 @@ def migration_preview(
         try:
             places = plan_migration(process, new.version, dict(steps))
         except ProcessionError as refused:
-            reasons.setdefault(spoken(str(refused), process.definition), []).append(
+            reasons.setdefault(translated(refused.told, process.definition), []).append(
                 process.pk
             )
         except Exception as error:  # noqa: BLE001  # the application's code may raise anything

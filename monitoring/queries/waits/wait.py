@@ -28,6 +28,7 @@ from monitoring.queries.timeouts import (
 from monitoring.queries.waits.kinds import KINDS, WaitKind, kind_of
 from orchestrator.definition.graph import Node
 from orchestrator.models import ProcessInstance, StepKind, StepRun
+from orchestrator.text import unpacked
 
 SHOWN = 2_000
 """Characters of an error that are read: its last line says what happened."""
@@ -88,7 +89,7 @@ class Wait:
     @property
     def error(self) -> str:
         """What went wrong when it was tried last."""
-        return last_line(_tail(self.run))
+        return last_line(unpacked(_tail(self.run), self.run.text))
 
     @property
     def has_deadline(self) -> bool:

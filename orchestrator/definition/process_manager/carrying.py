@@ -11,6 +11,7 @@ from orchestrator.definition.codec import encode
 from orchestrator.definition.migrating import MigratesFrom, carried_data
 from orchestrator.definition.process_manager.state_machine import StateMachine
 from orchestrator.exceptions import NotCarried
+from orchestrator.text import Text
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,18 @@ def carried(
     target = mapping.get(step, "")
     if target not in {str(one) for one in definition.waiting_steps()}:
         raise NotCarried(
-            f"nothing waits in {target} of version {definition.version}: {step} cannot go on there"
+            Text(
+                "nothing waits in %(place)s of version %(version)s: %(step)s cannot go on there",
+                target,
+                definition.version,
+                step,
+            )
             if target
-            else f"version {definition.version} has no step that {step} is mapped to"
+            else Text(
+                "version %(version)s has no step that %(step)s is mapped to",
+                definition.version,
+                step,
+            )
         )
     made = carried_data(definition.Data, body, row)
     return CarriedManager(definition.Step(target), made, encode(made))

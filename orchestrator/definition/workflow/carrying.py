@@ -13,6 +13,7 @@ from typing import NamedTuple
 from orchestrator.definition.workflow.advance import Arrivals
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.replay import Replay, Visit
+from orchestrator.text import Text
 
 
 class KnownVisit(NamedTuple):
@@ -50,7 +51,11 @@ def unmapped(visits: Iterable[KnownVisit], version: int) -> Iterator[str]:
     """The open visits whose steps are none of the other version."""
     for one in visits:
         if not one.step and one.open:
-            yield f"{one.was} is open, and version {version} has no step that it is mapped to"
+            yield Text(
+                "%(step)s is open, and version %(version)s has no step that it is mapped to",
+                one.was,
+                version,
+            )
 
 
 def unfitting(visits: Iterable[KnownVisit], plan: Plan) -> Iterator[str]:
@@ -62,9 +67,15 @@ def unfitting(visits: Iterable[KnownVisit], plan: Plan) -> Iterator[str]:
         now = kind_of(vertex)
         if one.waits:
             if vertex.ways_in < 2:
-                yield f"{one.was} waits for its branches, and {one.step} joins none"
+                yield Text(
+                    "%(step)s waits for its branches, and %(place)s joins none",
+                    one.was,
+                    one.step,
+                )
         elif one.kind != now:
-            yield f"{one.was} is of another kind than {one.step} there"
+            yield Text(
+                "%(step)s is of another kind than %(place)s there", one.was, one.step
+            )
 
 
 def kind_of(vertex: Vertex) -> str:
@@ -86,7 +97,10 @@ def misfits(
     """
     known = {(one.step, one.visit): one for one in visits if one.step}
     for visit in replay.stray:
-        yield f"{_was(known, visit)} was settled, and nothing leads to it in that order there"
+        yield Text(
+            "%(step)s was settled, and nothing leads to it in that order there",
+            _was(known, visit),
+        )
     yield from _starts(replay, known)
     yield from _unstarted(replay, known)
     yield from _joins(replay, known, since)
@@ -97,12 +111,22 @@ def _starts(replay: Replay, known: Mapping[Visit, KnownVisit]) -> Iterator[str]:
     for visit, by in replay.entered.items():
         one = known.get(visit)
         if one is None or one.waits:
-            after = f" after {_was(known, by)}" if by is not None else " at the start"
-            yield f"{visit[0]} would have begun{after}, and never ran"
+            yield (
+                Text("%(place)s would have begun at the start, and never ran", visit[0])
+                if by is None
+                else Text(
+                    "%(place)s would have begun after %(step)s, and never ran",
+                    visit[0],
+                    _was(known, by),
+                )
+            )
         elif one.passed:
-            yield f"{one.was} was passed over, and would have begun there"
+            yield Text("%(step)s was passed over, and would have begun there", one.was)
         elif one.open and replay.open.get(one.step) != one.visit:
-            yield f"{one.was} is open, and nothing would wait for it there any more"
+            yield Text(
+                "%(step)s is open, and nothing would wait for it there any more",
+                one.was,
+            )
 
 
 def _unstarted(replay: Replay, known: Mapping[Visit, KnownVisit]) -> Iterator[str]:
@@ -110,14 +134,20 @@ def _unstarted(replay: Replay, known: Mapping[Visit, KnownVisit]) -> Iterator[st
     passed, strays = set(replay.not_taken), set(replay.stray)
     for visit, one in known.items():
         if one.passed and one.step not in passed:
-            yield f"{one.was} was passed over, and would not have been there"
+            yield Text(
+                "%(step)s was passed over, and would not have been there", one.was
+            )
         elif one.waits or one.passed or visit in replay.entered or visit in strays:
             continue
         else:
-            yield f"{one.was} has begun, and nothing would have led to it there"
+            yield Text(
+                "%(step)s has begun, and nothing would have led to it there", one.was
+            )
     for name in replay.not_taken:
         if (name, 1) not in known:
-            yield f"{name} is on a branch there that would have been passed over"
+            yield Text(
+                "%(place)s is on a branch there that would have been passed over", name
+            )
 
 
 def _joins(
@@ -126,16 +156,22 @@ def _joins(
     for name, now in replay.joins.items():
         one = known.get((name, 1))
         if one is None:
-            yield f"branches of {name} have come together there, and nothing counts them"
+            yield Text(
+                "branches of %(place)s have come together there, and nothing counts them",
+                name,
+            )
             continue
         if (one.left or since) < since:
             continue  # what came late to a join that had started was perhaps done again
         then = one.arrivals
         if (then.arrived, then.taken) != (now.arrived, now.taken):
-            yield f"{one.was} joins other branches there"
+            yield Text("%(step)s joins other branches there", one.was)
     for one in known.values():
         if one.waits and one.open and one.step not in replay.joins:
-            yield f"{one.was} waits for its branches, and none would have arrived there"
+            yield Text(
+                "%(step)s waits for its branches, and none would have arrived there",
+                one.was,
+            )
 
 
 def _was(known: Mapping[Visit, KnownVisit], visit: Visit) -> str:

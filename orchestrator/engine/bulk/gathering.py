@@ -18,13 +18,14 @@ from orchestrator.models import (
     InboxEvent,
 )
 from orchestrator.models.bulk_operation import GOING_ON
+from orchestrator.text import Text
 
 CHUNK = 500
 """Rows that are frozen in one transaction."""
 
-UNCOUNTED = "more than the page could count: look at their number, then resume"
-MORE = "more than were shown: look at their number, then resume"
-NONE_LEFT = "nothing matched any more"
+UNCOUNTED = Text("more than the page could count: look at their number, then resume")
+MORE = Text("more than were shown: look at their number, then resume")
+NONE_LEFT = Text("nothing matched any more")
 
 
 def gather(operation: BulkOperation, now: datetime) -> None:
@@ -82,10 +83,11 @@ def _begin(operation: BulkOperation, now: datetime) -> None:
     if operation.status not in GOING_ON:
         return
     if not operation.total:
-        operation.status, operation.detail = BulkStatus.STOPPED, NONE_LEFT
+        operation.status = BulkStatus.STOPPED
+        operation.say(NONE_LEFT)
         operation.finished_at = now
     elif operation.total > operation.shown:
         operation.status = BulkStatus.PAUSED
-        operation.detail = MORE if operation.exact else UNCOUNTED
+        operation.say(MORE if operation.exact else UNCOUNTED)
     else:
         operation.status = BulkStatus.RUNNING

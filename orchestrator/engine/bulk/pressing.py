@@ -30,8 +30,9 @@ from orchestrator.models import (
     OperatorAction,
     ProcessInstance,
 )
+from orchestrator.text import Text
 
-NO_DEFINITION = str(PermissionMissing())
+NO_DEFINITION = PermissionMissing().told
 """Of an event that is of no definition."""
 
 
@@ -41,14 +42,14 @@ def actor_of(operation: BulkOperation) -> tuple[Any, str]:
     actor = users.filter(pk__in=[operation.actor_id]).first()
     who = operation.actor_name
     if actor is None:
-        return None, f"{who} has no account any more"
+        return None, Text("%(who)s has no account any more", who)
     if not actor.is_active:
-        return actor, f"the account of {who} was closed"
+        return actor, Text("the account of %(who)s was closed", who)
     action = OPERATIONS.get(operation.action)
     if action is None:
-        return actor, f"the running code has no action {operation.action}"
+        return actor, Text("the running code has no action %(name)s", operation.action)
     if forbidden_in_bulk(action, actor):
-        return actor, f"{who} may not do this any more"
+        return actor, Text("%(who)s may not do this any more", who)
     return actor, ""
 
 
@@ -67,7 +68,8 @@ def refuse_forbidden(
         if name is not None:  # what is gone says so when it is tried
             reason = forbidden_in_bulk(action, actor, name) if name else NO_DEFINITION
         if reason:
-            item.verdict, item.detail = BulkVerdict.REFUSED, reason[:500]
+            item.verdict = BulkVerdict.REFUSED
+            item.say(reason)
         else:
             left.append(item)
     return left
@@ -86,17 +88,18 @@ def press(operation: BulkOperation, item: BulkItem, actor: Any) -> None:
     except OperationRefused as refused:
         changed = isinstance(refused, StaleRevision) or _has_changed(action, item)
         item.verdict = BulkVerdict.SKIPPED if changed else BulkVerdict.REFUSED
-        item.detail = str(refused)[:500]
+        item.say(refused.told)
     except (
         Exception
     ) as error:  # an action of the project's own may raise anything; the others go on
         if isinstance(error, DatabaseError) and passes(error):
             raise
-        item.verdict, item.detail = BulkVerdict.REFUSED, named(error)[:500]
+        item.verdict = BulkVerdict.REFUSED
+        item.say(named(error))
     else:
         refused_before = done.result != OperatorAction.Result.DONE
         item.verdict = BulkVerdict.REFUSED if refused_before else BulkVerdict.TRIED
-        item.detail = done.detail[:500] if refused_before else ""
+        item.say(done.said if refused_before else "")
         item.tried_at = done.at
 
 

@@ -22,7 +22,6 @@ from orchestrator.engine.bulk.gathering import gather
 from orchestrator.engine.bulk.pressing import actor_of, press, refuse_forbidden
 from orchestrator.engine.bulk.together import MOST, press_together
 from orchestrator.engine.change.announcements import announce_bulk
-from orchestrator.engine.change.incidents import storable
 from orchestrator.engine.invariants.bulk import NUMBERS
 from orchestrator.engine.operations import OPERATIONS, SELECTIONS, Tried
 from orchestrator.engine.storage.alike import together
@@ -30,6 +29,7 @@ from orchestrator.engine.storage.batch import Statement, chunks, database_now, s
 from orchestrator.engine.storage.tables import bulk_items, bulk_operations
 from orchestrator.models import BulkItem, BulkOperation, BulkStatus, BulkVerdict
 from orchestrator.models.bulk_operation import GOING_ON
+from orchestrator.text import Text
 
 FORGOTTEN = timedelta(seconds=60)
 """When an operation is looked at again whose selection this worker's code does not know."""
@@ -43,14 +43,14 @@ READ = 500
 DEATHS = 5
 """So many workers in a row are lost to an operation; then it stops, and leaves out the one with which that happened."""
 
-ENDS_ITS_WORKERS = (
-    "the worker died or was killed in each of the last {deaths} attempts. See the workers' log for why, then resume "
-    "it, or cancel the rest"
+ENDS_ITS_WORKERS = Text(
+    "the worker died or was killed in each of the last %(number)s attempts. See the workers' log for why, then resume "
+    "it, or cancel the rest",
 )
 
-LEFT_OUT = (
-    "not begun again: in each of the last {deaths} attempts the worker died or was killed, the last time with this "
-    "one"
+LEFT_OUT = Text(
+    "not begun again: in each of the last %(number)s attempts the worker died or was killed, the last time with this "
+    "one",
 )
 
 
@@ -101,7 +101,7 @@ class Slice:
 
     def run(self) -> None:
         if self.deaths >= DEATHS:
-            self.halted = ENDS_ITS_WORKERS.format(deaths=self.deaths)
+            self.halted = ENDS_ITS_WORKERS.filled(self.deaths)
             self._leave_out()
         elif self.operation.status == BulkStatus.GATHERING:
             self._gather()
@@ -164,7 +164,8 @@ class Slice:
             outcome = outcomes.get(item.target, "")
             if outcome is not None:
                 item.verdict = BulkVerdict.FAILED if outcome else BulkVerdict.DONE
-                item.detail, item.at = outcome[:500], self.now
+                item.at = self.now
+                item.say(outcome)
                 self.moved["tried"] -= 1
                 self._note(item)
 
@@ -226,7 +227,7 @@ class Slice:
         begun = waiting.filter(tried_at__isnull=False)
         if (item := begun.order_by("tried_at", "pk").last()) is not None:
             item.verdict = BulkVerdict.REFUSED
-            item.detail = LEFT_OUT.format(deaths=self.deaths)
+            item.say(LEFT_OUT.filled(self.deaths))
             item.at = self.now
             self._note(item)
 
@@ -273,7 +274,8 @@ class Slice:
         if self.begun:
             operation.paced_at = pace.paced(operation, self.now, self.begun)
         if self.halted and operation.status in GOING_ON:
-            operation.status, operation.detail = BulkStatus.STOPPED, self.halted
+            operation.status = BulkStatus.STOPPED
+            operation.say(self.halted)
         elif operation.status == BulkStatus.RUNNING:
             _end_or_stop(operation)
         if operation.status not in GOING_ON and not operation.tried:
@@ -300,7 +302,8 @@ def _stored(item: BulkItem) -> Statement:
     """The writing of an item's verdict."""
     values = {
         "verdict": str(item.verdict),
-        "detail": storable(item.detail),
+        "detail": item.detail,
+        "text": item.text,
         "tried_at": item.tried_at,
         "at": item.at,
     }
@@ -312,8 +315,13 @@ def _end_or_stop(operation: BulkOperation) -> None:
         failed = operation.failed - operation.failed_before
         of = failed + operation.done - operation.done_before
         operation.status = BulkStatus.STOPPED
-        operation.detail = (
-            f"{failed} of {of} failed again, more than {operation.stop_above:g} percent"
+        operation.say(
+            Text(
+                "%(number)s of %(all)s failed again, more than %(most)s percent",
+                failed,
+                of,
+                f"{operation.stop_above:g}",
+            )
         )
     elif not operation.waiting and not operation.tried:
         operation.status = BulkStatus.COMPLETED

@@ -131,7 +131,9 @@ def contained(name: str, *ours: type[Exception]) -> Iterator[None]:
     except BaseException as ending:
         said = f": {ending}" if str(ending) else ""
         raise ExitRefused(
-            f"{name} raised {type(ending).__name__}{said}, which ends programs; a step fails by raising an Exception"
+            "%(function)s raised %(error)s, which ends programs; a step fails by raising an Exception",
+            name,
+            f"{type(ending).__name__}{said}",
         ) from ending
     finally:
         if os.getpid() != worker:
@@ -141,7 +143,8 @@ def contained(name: str, *ours: type[Exception]) -> Iterator[None]:
             _clear(db, before)
     if left_open:
         raise Permanent(
-            f"{name} left a database transaction open; what it wrote there is undone"
+            "%(function)s left a database transaction open; what it wrote there is undone",
+            name,
         )
 
 
@@ -165,7 +168,9 @@ def kept_waiting(name: str) -> Iterator[None]:
         if not stood_idle(error):
             raise
         raise StoodIdle(
-            f"{name} kept its transaction waiting until the database ended it: do what takes long after the commit"
+            "%(function)s kept its transaction waiting until the database ended it: do what takes long after "
+            "the commit",
+            name,
         ) from error
 
 

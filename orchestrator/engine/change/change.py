@@ -36,6 +36,7 @@ from orchestrator.models import (
 )
 from orchestrator.notice_settings import Topic
 from orchestrator.queue import ring_after_commit
+from orchestrator.text import storable
 
 
 class ProcessChange:
@@ -119,7 +120,7 @@ class ProcessChange:
             self.now,
             process=self.instance,
             step=self._where,
-            message=incidents.storable(self._why)[:500],
+            message=storable(self._why)[:500],
             recipients=self._recipients,
         )
 
@@ -254,8 +255,10 @@ class ProcessChange:
             return
         limit = conf().TRANSITIONS_LIMIT
         if self.revision > limit:
-            most = f"the process has made {limit:,} transitions, the most it may"
-            raise LimitReached(f"{most} (PROCESSION TRANSITIONS_LIMIT)")
+            raise LimitReached(
+                "the process has made %(number)s transitions, the most it may (PROCESSION TRANSITIONS_LIMIT)",
+                f"{limit:,}",
+            )
 
     def _comes_to_its_end(self) -> bool:
         """Whether nothing can follow from this that goes round."""

@@ -20,6 +20,7 @@ from orchestrator.models import (
     StepStatus,
     Verdict,
 )
+from orchestrator.text import Text
 
 
 def failure_of(child: ProcessInstance) -> ChildCancelled | SubprocessFailed | None:
@@ -38,7 +39,9 @@ def failure_of(child: ProcessInstance) -> ChildCancelled | SubprocessFailed | No
         return None
     if declined := failures.filter(declined=True).first():
         return _failed(child, declined)
-    return ChildCancelled(f"the sub-process {child.name} {child.pk} was cancelled")
+    return ChildCancelled(
+        "the sub-process %(name)s %(process)s was cancelled", child.name, child.pk
+    )
 
 
 def _of_event(child: ProcessInstance) -> SubprocessFailed | None:
@@ -66,7 +69,9 @@ def _failed(child: ProcessInstance, run: StepRun) -> SubprocessFailed:
 def _told(incidents: QuerySet[Incident]) -> tuple[str, str]:
     """The error's class and words, as people were told of them last."""
     told = incidents.order_by("pk").last()
-    message = told.message if told is not None else ""
+    message = told.said if told is not None else ""
+    if isinstance(message, Text) and message.values.keys() == {"error", "why"}:
+        return message.values["error"], message.values["why"]
     name, _, text = message.partition(": ")
     if not name.isidentifier():  # told in words alone
         return "CorruptInput", message

@@ -14,6 +14,7 @@ from orchestrator.engine.storage import tables
 from orchestrator.engine.storage.batch import Statement
 from orchestrator.models import Incident, ProcessInstance
 from orchestrator.notice_settings import Topic
+from orchestrator.text import first_wording, packed, storable, told_by, typed
 
 MAX_DETAIL = 16 * 1024
 
@@ -46,14 +47,15 @@ def opened(
         kind,
         name,
         step,
-        storable(message)[:500],
+        storable(first_wording(message))[:500],
         storable(error_of(error)) if error else "",
         storable(place_of(error)) if error else "",
     )
-    alike = {
+    alike: dict[str, Any] = {
         "kind": kind,
         "step": step,
-        "message": failure.message,
+        "message": storable(message)[:500],
+        "text": packed(message),
         "error": failure.error,
         "place": failure.place,
         "fingerprint": failure.key,
@@ -94,22 +96,22 @@ OF_STEPS = (Incident.Kind.STEP_FAILED, Incident.Kind.CORRUPTED_DATA)
 def said(error: BaseException) -> str:
     """The text of an error, or why it has none: its class may do anything. Secret values are masked in it."""
     try:
-        return secret_values.without(error, str(error))
+        return secret_values.without(error, told_by(error))
     except Exception as unspoken:  # noqa: BLE001  # the application's
         return f"its text cannot be had ({type(unspoken).__name__})"
 
 
 def named(error: BaseException) -> str:
     """The type of an error and its text."""
-    return f"{type(error).__name__}: {said(error)}"
+    return typed(type(error).__name__, said(error))
+
+
+def kept(error: BaseException) -> dict[str, Any]:
+    """The columns of a piece of work in which it keeps what its last attempt failed with."""
+    return {"error": trace(error), "text": packed(named(error))}
 
 
 def trace(error: BaseException) -> str:
     """The traceback as text, its end kept when it is long."""
     text = "".join(traceback.format_exception(error))
     return storable(secret_values.without(error, text))[-MAX_DETAIL:]
-
-
-def storable(text: str) -> str:
-    """Text that every database takes: no NUL, no lone surrogates."""
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()

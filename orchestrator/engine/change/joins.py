@@ -9,6 +9,7 @@ from orchestrator.definition.workflow.advance import Arrivals, starved
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.exceptions import Permanent
 from orchestrator.models import StepKind, StepRun, StepStatus
+from orchestrator.text import Text
 
 
 def arrivals_of(row: StepRun, *, over: bool) -> Arrivals:
@@ -43,11 +44,17 @@ def check_branches(run: StepRun, vertex: Vertex) -> None:
     """
     if run.kind == StepKind.UNDO or not starved(vertex, arrivals_of(run, over=True)):
         return
-    failed = _failed(run)
-    others = f"{failed} failed, and the others were" if failed else "the others were"
+    others = Text("the others were")
+    if failed := _failed(run):
+        others = Text("%(number)s failed, and the others were", failed)
     raise Permanent(
-        f"the join at {vertex.name} needs {vertex.needed} of its {vertex.ways_in} branches, but {run.taken} came: "
-        f"{others} not taken"
+        "the join at %(step)s needs %(needed)s of its %(all)s branches, but %(came)s came: %(others)s "
+        "not taken",
+        vertex.name,
+        vertex.needed,
+        vertex.ways_in,
+        run.taken,
+        others,
     )
 
 

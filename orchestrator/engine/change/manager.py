@@ -21,7 +21,7 @@ from orchestrator.engine.change.application_code import (
     kept_waiting,
 )
 from orchestrator.engine.change.change import ProcessChange
-from orchestrator.engine.change.incidents import resolved, storable
+from orchestrator.engine.change.incidents import resolved
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import Statement
 from orchestrator.engine.storage.tables import commands, events, outside_ids, step_runs
@@ -41,6 +41,7 @@ from orchestrator.models import (
 )
 from orchestrator.queue import calls_of, ring_after_commit
 from orchestrator.registry import CommandContext
+from orchestrator.text import storable
 
 
 class ManagerChange(ProcessChange):
@@ -92,7 +93,7 @@ class ManagerChange(ProcessChange):
         handler = registry.command_handler(kind)
         if handler is None:
             raise HandlerMissing(
-                f"no handler for the command {kind} in the running code"
+                "no handler for the command %(type)s in the running code", kind
             )
         row = IssuedCommand(
             id=command_id(self.instance.pk, self.revision, len(self.issued)),

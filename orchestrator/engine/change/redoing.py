@@ -28,6 +28,7 @@ from orchestrator.models import (
     StepStatus,
     Verdict,
 )
+from orchestrator.text import Text, packed
 
 log = logging.getLogger(__name__)
 
@@ -40,9 +41,14 @@ ROUNDS = 4
 WAITING = (StepKind.WAIT, StepKind.ASK)
 """What is done by somebody else."""
 
-REMEDY = {
-    StepKind.WAIT: "Its event is bad or gone too: have {step} sent another one",
-    StepKind.ASK: "A person gave it: decide {step} again",
+REMEDIES = {
+    StepKind.WAIT: Text(
+        "%(why)s. Its event is bad or gone too: have %(step)s sent another one, or skip it with its result; "
+        "%(reader_step)s then goes on"
+    ),
+    StepKind.ASK: Text(
+        "%(why)s. A person gave it: decide %(step)s again, or skip it with its result; %(reader_step)s then goes on"
+    ),
 }
 
 
@@ -65,6 +71,7 @@ def request(change: WorkflowChange, reader: StepRun, step: str, why: str) -> Non
         "owner": "",
         "attempt": reader.attempt - 1,
         "error": why,
+        "text": packed(why),
         "lost": "",
         "given_back": 0,
     }
@@ -117,8 +124,7 @@ def _of_event(run: StepRun) -> Any:
 
 
 def _tell(change: WorkflowChange, reader: StepRun, run: StepRun, why: str) -> None:
-    remedy = REMEDY[StepKind(run.kind)].format(step=run.node)
-    message = f"{why}. {remedy}, or skip it with its result; {reader.node} then goes on"
+    message = REMEDIES[StepKind(run.kind)].filled(why, run.node, reader.node)
     log.error("%s is held up: %s", reader, message)
     change.instance.step = reader.node
     change.mark(
@@ -137,19 +143,22 @@ def why_not(change: WorkflowChange, step: str) -> str:
     """Why an operator cannot have a step redone now; "" if it can be."""
     vertex = change.plan.vertices.get(step)
     if vertex is None:
-        return f"the running code has no step {step}"
+        return Text("the running code has no step %(step)s", step)
     if vertex.step.kind == "sleep":
-        return f"{step} lets time pass: there is no result to redo"
+        return Text("%(step)s lets time pass: there is no result to redo", step)
     if vertex.step.kind in WAITING:
-        return f"{step} is done by somebody else: resume from a checkpoint before it"
+        return Text(
+            "%(step)s is done by somebody else: resume from a checkpoint before it",
+            step,
+        )
     runs = change.instance.step_runs.filter(node=step).exclude(kind=StepKind.UNDO)
     if runs.filter(finished_at=None, redo=True).exists():
-        return f"{step} is being redone already"
+        return Text("%(step)s is being redone already", step)
     if runs.filter(finished_at=None).exists():
-        return f"{step} is not finished: retry or skip it"
+        return Text("%(step)s is not finished: retry or skip it", step)
     # Of a map it is the row for all of it; its elements are not looked at.
     if not runs.filter(status__in=GIVEN, item=None).exists():
-        return f"{step} has no result that could be redone"
+        return Text("%(step)s has no result that could be redone", step)
     return ""
 
 
@@ -169,7 +178,9 @@ def begin(
     """
     latest = last_results(change, step)
     if not latest:
-        raise Permanent(f"{step} has no result that could be redone: {why}")
+        raise Permanent(
+            "%(step)s has no result that could be redone: %(why)s", step, why
+        )
     if change.instance.step_runs.filter(
         node=step, redo=True, finished_at=None
     ).exists():
@@ -178,7 +189,10 @@ def begin(
     for run in [run for run in latest if not intact(run)] or latest:
         if limit is not None and run.round >= limit:
             raise Permanent(
-                f"{step} was done {run.round} times and its result is still bad: {why}"
+                "%(step)s was done %(number)s times and its result is still bad: %(why)s",
+                step,
+                run.round,
+                why,
             )
         change.add(_again(change, run, rounds))
 

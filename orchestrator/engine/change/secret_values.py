@@ -21,6 +21,7 @@ from orchestrator.models import (
     Work,
 )
 from orchestrator.registry import Declared
+from orchestrator.text import Text
 
 NOTED = "_procession_secret_values"
 
@@ -101,6 +102,8 @@ def without(error: BaseException, text: str) -> str:
         seen.add(id(one))
         found |= vars(one).get(NOTED, set())
         chain += [other for other in (one.__cause__, one.__context__) if other]
+    if found and isinstance(text, Text):
+        return text.changed(lambda value: hidden(value, found))
     return hidden(text, found) if found else text
 
 

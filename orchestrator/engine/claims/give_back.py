@@ -19,6 +19,7 @@ from orchestrator.engine.storage.tables import table_of
 from orchestrator.exceptions import Interrupted
 from orchestrator.models import StepRun, StepStatus, Work
 from orchestrator.queue import ring
+from orchestrator.text import storable
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +82,7 @@ def step_refused(run: StepRun, refusal: Exception) -> bool:
     times = run.given_back + 1
     if times > FREE:
         return False
-    told = f"Refused {times}: {incidents.storable(incidents.said(refusal))}"
+    told = f"Refused {times}: {storable(incidents.said(refusal))}"
     refused(run, refusal, error=told, lost="", given_back=times)
     return True
 
@@ -89,6 +90,9 @@ def step_refused(run: StepRun, refusal: Exception) -> bool:
 def unknown(run: StepRun, error: Exception) -> Interrupted:
     """Why a step that must not run twice is not simply tried again."""
     return Interrupted(
-        f"the database refused in attempt {run.attempt} ({incidents.said(error)}): whether {run.node} had its effect "
-        "is not known. Retry it, or skip it with its result"
+        "the database refused in attempt %(number)s (%(why)s): whether %(step)s had its effect is not "
+        "known. Retry it, or skip it with its result",
+        run.attempt,
+        incidents.said(error),
+        run.node,
     )

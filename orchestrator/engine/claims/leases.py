@@ -21,11 +21,12 @@ from orchestrator.engine.storage.row_statements import ALL, Condition
 from orchestrator.engine.storage.table import Table
 from orchestrator.engine.storage.tables import WORK, step_runs
 from orchestrator.models import Lost, StepStatus
+from orchestrator.text import Text, packed, typed
 
 ERRORS = {Lost.TIMED_OUT: "TimedOut", Lost.DIED: "WorkerDied"}
 TOLD = {
-    Lost.TIMED_OUT: "it ran longer than it may, or did not report in time",
-    Lost.DIED: "the worker died or was killed",
+    Lost.TIMED_OUT: Text("it ran longer than it may, or did not report in time"),
+    Lost.DIED: Text("the worker died or was killed"),
 }
 """How a worker was lost, in words for people."""
 
@@ -146,10 +147,12 @@ def _charged(
     if table is not step_runs:
         return [table.update(freed, mine, None, these)]
     # A process manager's visit only waits for its deadline; a workflow's has lost an attempt.
+    said = typed(ERRORS[happened], TOLD[happened])
     lost = {
         **freed,
         "status": StepStatus.RETRYING,
-        "error": f"{ERRORS[happened]}: {TOLD[happened]}",
+        "error": said,
+        "text": packed(said),
         "lost": happened,
         "given_back": 0,
     }

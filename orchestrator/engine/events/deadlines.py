@@ -31,7 +31,9 @@ def fire(run: StepRun) -> None:
     """Fires a claimed step run's next deadline; nothing is raised for a failing handler."""
     try:
         if run.attempt > conf().EVENT_ATTEMPTS:
-            raise WorkerDied(f"the worker died in each of {run.attempt - 1} attempts")
+            raise WorkerDied(
+                "the worker died in each of %(number)s attempts", run.attempt - 1
+            )
         with transaction.atomic(durable=True):
             _fire(run)
     except Exception as error:  # noqa: BLE001  # a handler may raise anything

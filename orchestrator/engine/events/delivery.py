@@ -39,6 +39,7 @@ from orchestrator.models import (
     ProcessInstance,
     Verdict,
 )
+from orchestrator.text import Text
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,8 @@ def deliver(event: InboxEvent) -> bool:
     try:
         if event.attempt > conf().EVENT_ATTEMPTS:
             raise WorkerDied(
-                f"the worker died or was killed in each of {event.attempt - 1} attempts"
+                "the worker died or was killed in each of %(number)s attempts",
+                event.attempt - 1,
             )
         with transaction.atomic(durable=True):
             return _deliver(event)
@@ -144,7 +146,9 @@ def _offer_to_manager(handling: Parking, definition: type[ProcessManager]) -> No
     if decision.outcome == "ignored":
         marks = [handling.verdict(Verdict.IGNORED), *handling.cleared()]
     else:
-        reason = f"{event.type} is rejected in step {instance.step}"
+        reason = Text(
+            "%(type)s is rejected in step %(step)s", event.type, instance.step
+        )
         marks = handling.turned_away(Verdict.REJECTED, reason)
     handling.leave(takes, marks)
 

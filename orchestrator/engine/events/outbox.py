@@ -32,6 +32,7 @@ from orchestrator.models import (
 )
 from orchestrator.queue import calls_of, is_of_calls, ring_after_commit
 from orchestrator.registry import Answer, CommandContext, Handler
+from orchestrator.text import storable
 
 log = logging.getLogger(__name__)
 
@@ -56,10 +57,13 @@ def checked(command: IssuedCommand, handler: Handler | None) -> Handler:
         WorkerDied: it has ended a worker in each of its attempts.
     """
     if handler is None:
-        raise HandlerMissing(f"no handler for {command.type} in the running code")
+        raise HandlerMissing(
+            "no handler for %(type)s in the running code", command.type
+        )
     if command.attempt > handler.attempts:
         raise WorkerDied(
-            f"the worker died or was killed in each of {command.attempt - 1} attempts"
+            "the worker died or was killed in each of %(number)s attempts",
+            command.attempt - 1,
         )
     return handler
 
@@ -125,7 +129,7 @@ def _settle(command: IssuedCommand, answer: Answer) -> None:
 def _done(command: IssuedCommand, answer: Answer, now: datetime) -> Statement:
     values = {
         "status": CommandStatus.DONE,
-        "answer": incidents.storable(
+        "answer": storable(
             secret_values.line_without(answer.text, command.type, command.body)
         ),
         "follow_ups": len(answer.events),

@@ -18,6 +18,7 @@ from orchestrator.engine.storage.batch import Statement, send
 from orchestrator.engine.storage.tables import instances
 from orchestrator.models import InboxEvent, Incident, ProcessInstance, Verdict
 from orchestrator.registry import Declared
+from orchestrator.text import Text
 
 LOOK = 500
 """How many parked events one look goes through."""
@@ -54,7 +55,8 @@ class Parking(EventHandling):
         about = Incident.objects.open().filter(event=event.pk)
         if about.filter(kind=Incident.Kind.UNEXPECTED_EVENT).exists():
             return [self.verdict(Verdict.PARKED, error=event.error, **kept)]
-        reason = f"{event.type} is not expected in step {self.process.step}"
+        step = self.process.step
+        reason = Text("%(type)s is not expected in step %(step)s", event.type, step)
         return self.turned_away(Verdict.PARKED, reason, **kept)
 
     def rest(self, definition: Declared) -> None:
@@ -81,9 +83,9 @@ class Parking(EventHandling):
         """Shows the event, whose process has ended; another that was parked until then is next."""
         event, parked = self.event, self.event.verdict == Verdict.PARKED
         if parked:
-            reason = f"{event.type} was parked until the process had ended"
+            reason = Text("%(type)s was parked until the process had ended", event.type)
         else:
-            reason = f"{event.type} came after the process had ended"
+            reason = Text("%(type)s came after the process had ended", event.type)
         marks = self.turned_away(Verdict.UNEXPECTED, reason)
         if parked:
             marks += self._counted(0)

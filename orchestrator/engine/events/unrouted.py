@@ -6,6 +6,7 @@ It also looks by itself, after a second and then ever less often. After its pati
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from orchestrator.conf import conf
 from orchestrator.engine import inbox
@@ -13,6 +14,7 @@ from orchestrator.engine.change.announcements import announce_event
 from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.storage.batch import Statement, send
 from orchestrator.models import InboxEvent, Incident, Verdict
+from orchestrator.text import Text, packed
 
 FIRST_LOOK = timedelta(seconds=1)
 LONGEST = timedelta(days=1)
@@ -24,7 +26,12 @@ def keep(event: InboxEvent, now: datetime) -> None:
     retention = timedelta(seconds=conf().UNROUTED_SECONDS)
     handling = EventHandling(event, now)
     if now >= event.received_at + retention:
-        reason = f"no process came for {event.type} in {retention}: {address(event)}"
+        reason = Text(
+            "no process came for %(type)s in %(time)s: %(why)s",
+            event.type,
+            retention,
+            address(event),
+        )
         send(handling.turned_away(Verdict.UNEXPECTED, reason))
     else:
         send(_kept(handling, event.received_at + retention))
@@ -36,13 +43,18 @@ def _kept(handling: EventHandling, ends: datetime) -> list[Statement]:
     until = event.patience_until or now + inbox.patience(None)
     told = event.verdict == Verdict.UNROUTED and event.error
     moments = [ends, now + _next_look(event, now), *([until] if until > now else [])]
-    kept = {"patience_until": until, "wake_at": min(moments), "attempt": 0}
+    kept: dict[str, Any] = {
+        "patience_until": until,
+        "wake_at": min(moments),
+        "attempt": 0,
+    }
     if until > now:
         return [handling.verdict(Verdict.UNROUTED, **kept), *handling.cleared()]
-    reason = event.error if told else f"no process takes {event.type}: {address(event)}"
-    kept_so = handling.verdict(Verdict.UNROUTED, error=reason, **kept)
     if told:
-        return [kept_so]
+        return [handling.verdict(Verdict.UNROUTED, error=event.error, **kept)]
+    reason = Text("no process takes %(type)s: %(why)s", event.type, address(event))
+    kept |= {"error": reason, "text": packed(reason)}
+    kept_so = handling.verdict(Verdict.UNROUTED, **kept)
     return [kept_so, *handling.told(Incident.Kind.UNROUTED_EVENT, reason)]
 
 
@@ -56,7 +68,11 @@ def _next_look(event: InboxEvent, now: datetime) -> timedelta:
 def address(event: InboxEvent) -> str:
     """Why no process is known for an event."""
     if event.process_id:
-        return f"there is no process {event.process_id}"
+        return Text("there is no process %(process)s", event.process_id)
     if event.correlation_key:
-        return f"there is no {event.target} with the key {event.correlation_key!r}"
-    return "it names no process and carries no correlation key"
+        return Text(
+            "there is no %(name)s with the key %(key)s",
+            event.target,
+            repr(event.correlation_key),
+        )
+    return Text("it names no process and carries no correlation key")

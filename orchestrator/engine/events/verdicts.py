@@ -21,6 +21,7 @@ from orchestrator.models import (
     ProcessInstance,
     Verdict,
 )
+from orchestrator.text import packed
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class EventHandling:
         rejected = outcome == Verdict.REJECTED
         kinds = Incident.Kind
         return [
-            self.verdict(outcome, error=reason, **more),
+            self.verdict(outcome, error=reason, text=packed(reason), **more),
             *self.told(
                 kinds.REJECTED_EVENT if rejected else kinds.UNEXPECTED_EVENT, reason
             ),

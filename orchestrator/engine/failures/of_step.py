@@ -64,6 +64,7 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
+from orchestrator.text import storable
 
 log = logging.getLogger(__name__)
 
@@ -125,7 +126,7 @@ def _settle_somehow(run: StepRun, error: Exception, plan: Plan, policy: Policy) 
 def _settle(run: StepRun, error: Exception, plan: Plan, policy: Policy) -> None:
     change = _change(run, plan)
     if undoing.is_undone_later(run, plan):
-        change.close(run, StepStatus.CANCELLED, error=incidents.trace(error))
+        change.close(run, StepStatus.CANCELLED, **incidents.kept(error))
         settling.came_to_its_end(change, run, StepStatus.CANCELLED)
         change.write()
         return
@@ -285,7 +286,7 @@ def failed(run: StepRun, error: Exception) -> dict[str, Any]:
     told: dict[str, Any] = {
         "step": run.node,
         "type": type(error).__name__,
-        "message": incidents.storable(incidents.said(error))[:2000],
+        "message": storable(incidents.said(error))[:2000],
         "attempts": run.attempt,
     }
     if isinstance(error, SubprocessFailed):
@@ -305,7 +306,7 @@ def failed(run: StepRun, error: Exception) -> dict[str, Any]:
 def failed_attempt(error: Exception) -> dict[str, Any]:
     """What a visit keeps of an attempt that came back with an error."""
     return {
-        "error": incidents.trace(error),
+        **incidents.kept(error),
         "declined": False,
         "lost": "",
         "given_back": 0,

@@ -45,6 +45,7 @@ from orchestrator.models import (
     Verdict,
     Work,
 )
+from orchestrator.text import packed, storable
 
 log = logging.getLogger(__name__)
 
@@ -125,7 +126,7 @@ def _settle(work: Work, error: Exception, columns: Columns, last: bool) -> None:
 def _fail(work: Work, error: Exception, columns: Columns, final: bool) -> None:
     instance, now = instances.lock(_process_of(work))
     values = {
-        "error": incidents.trace(error),
+        **incidents.kept(error),
         "owner": "",
         "wake_at": None if final else now + backoff.delay(work.attempt),
         **columns(now if final else None),
@@ -175,8 +176,9 @@ def _show(
 
 def hold(work: Work, error: Exception) -> None:
     """Sets work aside until the running code has what it needs; people are told once."""
-    now = database_now()
-    held = give_back.given_back(work, now + HOLD, error=str(error))
+    now, said = database_now(), incidents.said(error)
+    told = {"error": storable(said), "text": packed(said)}
+    held = give_back.given_back(work, now + HOLD, **told)
     held.rows = 1
     marks = [held]
     about: dict[str, Any] = {"kind": Incident.Kind.HANDLER_MISSING, **_about(work)}
@@ -184,7 +186,7 @@ def hold(work: Work, error: Exception) -> None:
         about_whom = [pk] if (pk := _process_of(work)) else []
         process = ProcessInstance.objects.filter(pk__in=about_whom).first()
         marks += incidents.opened(
-            message=str(error), now=now, instance=process, error=error, **about
+            message=said, now=now, instance=process, error=error, **about
         )
     send(marks)
 

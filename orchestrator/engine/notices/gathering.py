@@ -76,7 +76,16 @@ def _items(found: Iterable[Occurrence]) -> Iterator[Item]:
     )
 
 
-ALIKE = ("definition", "step", "kind", "error", "place", "message", "fingerprint")
+ALIKE = (
+    "definition",
+    "step",
+    "kind",
+    "error",
+    "place",
+    "message",
+    "text",
+    "fingerprint",
+)
 """What failures of one group have in common."""
 
 TOLD = (*ALIKE, "recipients", "state", "correlation_key", "queue")
@@ -117,7 +126,7 @@ def _counted(group: FailureGroup, alike: Sequence[Occurrence]) -> Item:
 
 def _new(first: Occurrence) -> FailureGroup:
     alike = {name: getattr(first, name) for name in ALIKE}
-    return FailureGroup(**alike, first_at=first.at, last_at=first.at)
+    return FailureGroup(**alike, text=first.text, first_at=first.at, last_at=first.at)
 
 
 def _add(name: str, recipient: Recipient, items: list[Item], now: datetime) -> None:

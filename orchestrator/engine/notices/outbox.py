@@ -10,11 +10,11 @@ from datetime import timedelta
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from orchestrator.conf import conf
-from orchestrator.engine.change.incidents import storable
 from orchestrator.engine.failures import backoff
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import FailureGroup, Notice, NoticeStatus
 from orchestrator.notice_settings import recipients
+from orchestrator.text import storable
 
 LEASE = timedelta(seconds=60)
 """After which another sender may try; longer than any attempt takes."""

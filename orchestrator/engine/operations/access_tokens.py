@@ -30,6 +30,9 @@ from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import AccessToken
+from orchestrator.text import Text
+
+LONGEST = Text("Give the token a name of at most %(number)s characters", LONGEST_NAME)
 
 LONGEST = f"Give the token a name of at most {LONGEST_NAME} characters"
 
@@ -112,9 +115,9 @@ class RevokeToken(LockedOperation):
         if token is None or token.owner_id != request.actor.pk:
             self._check_permission(request)
         if token is None:
-            raise OperationRefused(f"there is no token {key}")
+            raise OperationRefused("there is no token %(number)s", key)
         if token.revoked_at is not None:
-            raise OperationRefused("This token is revoked already")
+            raise OperationRefused(Text("This token is revoked already"))
         return Press(request, None, database_now()), token
 
     def _told(self, row: AccessToken) -> dict[str, Any]:
@@ -138,13 +141,15 @@ def _stored(name: str, days: int, digest: str, request: ActionRequest) -> Access
         OperationRefused: that is not allowed.
     """
     if not 1 <= days <= LONGEST_LIFE:
-        raise OperationRefused(f"Have it expire after 1 to {LONGEST_LIFE} days")
+        raise OperationRefused(
+            "Have it expire after 1 to %(number)s days", LONGEST_LIFE
+        )
     # Two at once are counted one after the other.
     people = get_user_model()._default_manager.select_for_update()
     list(people.filter(pk=request.actor.pk).values_list("pk"))
     if living().filter(owner=request.actor.pk).count() >= MOST:
         raise OperationRefused(
-            f"You have {MOST} tokens already: revoke one of them first"
+            "You have %(number)s tokens already: revoke one of them first", MOST
         )
     now = database_now()
     # One that has expired gives its name up.
@@ -161,7 +166,9 @@ def _stored(name: str, days: int, digest: str, request: ActionRequest) -> Access
         with transaction.atomic():
             token.save(force_insert=True)
     except IntegrityError:
-        raise OperationRefused(f"You have another token of the name {name!r}") from None
+        raise OperationRefused(
+            "You have another token of the name %(name)s", repr(name)
+        ) from None
     return token
 
 

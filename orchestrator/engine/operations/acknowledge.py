@@ -10,6 +10,7 @@ from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.operations.base import Press, ProcessOperation
 from orchestrator.engine.operations.circumstances import ENDED, Circumstances
 from orchestrator.engine.operations.registry import register
+from orchestrator.text import Text
 
 
 class AcknowledgeEscalation(ProcessOperation):
@@ -34,7 +35,7 @@ class AcknowledgeEscalation(ProcessOperation):
     def why_not(self, process: Circumstances) -> str:
         if process.ended:
             return ENDED
-        return "" if self.concerns(process) else "It is not escalated"
+        return "" if self.concerns(process) else Text("It is not escalated")
 
     def effect(self, press: Press) -> dict[str, Any]:
         change = ProcessChange(press.process, press.cause, press.now)

@@ -47,7 +47,9 @@ def named(person: str) -> AbstractBaseUser | None:
         return None
     found = active_person(person.strip())
     if found is None:
-        raise OperationRefused(f"there is nobody with the name {person.strip()!r}")
+        raise OperationRefused(
+            "there is nobody with the name %(who)s", repr(person.strip())
+        )
     return found
 
 

@@ -16,7 +16,6 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import IntegrityError, transaction
 from django.utils.crypto import salted_hmac
 
-from orchestrator.engine.change import incidents
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.exceptions import (
     OperationRefused,
@@ -29,6 +28,7 @@ from orchestrator.models import (
     OperatorAction,
     ProcessInstance,
 )
+from orchestrator.text import Text, packed, storable
 
 TOLD_APART = {kind.__name__: kind for kind in (PermissionMissing, StaleRevision)}
 """The refusals that whoever asked is answered differently: the row keeps which it was, for who asks again."""
@@ -106,10 +106,12 @@ def _answered(
     told = {"given": named.get("given"), **known.after}
     same = same and known.action == action and named.items() <= told.items()
     if not (same and _is_of(known, request.actor)):
-        raise OperationRefused("this key was used for another action; reload the page")
+        raise OperationRefused(
+            Text("this key was used for another action; reload the page")
+        )
     if known.result == OperatorAction.Result.REFUSED:
         kind = TOLD_APART.get(str(known.after.get("refused", "")), OperationRefused)
-        raise kind(known.detail)
+        raise kind(known.said)
     return known
 
 
@@ -155,7 +157,7 @@ def _record_refusal(
                 instance=instance,
                 event=event,
                 after={**named, **_kind_of(refusal)},
-                detail=str(refusal),
+                detail=refusal.told,
                 at=database_now(),
             )
     except IntegrityError:
@@ -197,6 +199,7 @@ def row_of(
         facts["after"] = {**facts.get("after", {}), "way": request.way}
     if request.bulk is not None:
         facts["bulk_id"] = request.bulk
+    facts["text"] = packed(facts.get("detail", ""))
     actor = request.actor if not isinstance(request.actor, AnonymousUser) else None
     return OperatorAction(
         key=request.key,
@@ -204,7 +207,7 @@ def row_of(
         actor=actor,
         actor_name=_name_of(request.actor),
         address=request.address,
-        reason=incidents.storable(request.reason),
+        reason=storable(request.reason),
         expected_revision=request.expected_revision,
         result=result,
         **facts,

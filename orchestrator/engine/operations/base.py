@@ -44,13 +44,14 @@ from orchestrator.models import (
     Verdict,
 )
 from orchestrator.models.inbox_event import PROBLEMS
+from orchestrator.text import Text
 
 MAX_REASON = 2000
 
 LONGEST_NAME = 100
 """Characters of a name that people give to something of theirs."""
 
-Text = str | Promise
+Label = str | Promise
 """A text for people, translated when it is shown."""
 
 
@@ -70,7 +71,7 @@ class Given:
 
     name: str
     form: Literal["text", "number", "days", "json", "flag", "person"]
-    label: Text = ""
+    label: Label = ""
     initial: Callable[[ProcessInstance], Any] = lambda instance: ""
     rows: int = 4
     of_workflows: bool = False
@@ -94,7 +95,7 @@ class Press:
     def process(self) -> ProcessInstance:
         """The locked process of an action that is done to one."""
         if self.instance is None:
-            raise OperationRefused("it belongs to no process")
+            raise OperationRefused(Text("it belongs to no process"))
         return self.instance
 
     @property
@@ -123,10 +124,12 @@ def refusing(note: Callable[[Exception], None]) -> Iterator[None]:
             raise OperationRefused(named(error)) from None
         if isinstance(error, LeaseLost):
             raise StaleRevision(
-                "A worker has just moved this process on: look again, and press again if it is still wanted"
+                Text(
+                    "A worker has just moved this process on: look again, and press again if it is still wanted"
+                )
             ) from None
         if isinstance(error, ProcessionError):
-            raise OperationRefused(str(error)) from None
+            raise OperationRefused(error.told) from None
         raise
 
 
@@ -151,13 +154,13 @@ class Operation(ABC):
     do_not_call_in_templates = True
     name: ClassVar[str]
     """In addresses, permissions and audit rows."""
-    label: ClassVar[Text]
+    label: ClassVar[Label]
     """On its button, and in the history."""
-    done: ClassVar[Text]
+    done: ClassVar[Label]
     """What is said when it was done."""
-    may: ClassVar[Text]
+    may: ClassVar[Label]
     """What its permission allows."""
-    text: ClassVar[Text] = ""
+    text: ClassVar[Label] = ""
     """What its dialog says of it."""
     icon: ClassVar[str] = ""
     tone: ClassVar[Literal["", "primary", "danger"]] = ""
@@ -217,13 +220,13 @@ class Operation(ABC):
         if mine is None or (definition and definition in mine):
             return ""
         if definition and grants_of(user):
-            return f"Your account may not do this for {definition}."
-        return str(PermissionMissing())
+            return Text("Your account may not do this for %(name)s.", definition)
+        return PermissionMissing().told
 
     def forbidden_everywhere(self, user: Any) -> str:
         """Why a user may not do it, whatever the definition; "" if they may for some."""
         mine = self.definitions(user)
-        return "" if mine is None or mine else str(PermissionMissing())
+        return "" if mine is None or mine else PermissionMissing().told
 
     def _check_request(self, request: ActionRequest) -> None:
         """Refuses a request without what every action needs.
@@ -233,7 +236,9 @@ class Operation(ABC):
         """
         missing = self.asks_reason and not request.reason.strip()
         if missing or len(request.reason) > MAX_REASON:
-            raise OperationRefused(f"say why, in at most {MAX_REASON} characters")
+            raise OperationRefused(
+                "say why, in at most %(number)s characters", MAX_REASON
+            )
 
     def _audited(
         self,
@@ -372,7 +377,7 @@ class ProcessOperation(LockedOperation):
             _lock_parents(key)
         instance, now = instances.lock(key)
         if instance is None:
-            raise OperationRefused(f"there is no process {key}")
+            raise OperationRefused("there is no process %(process)s", key)
         self._check_permission(request, instance.name)
         if request.expected_revision not in (None, instance.revision):
             raise StaleRevision(what_changed(instance, request.expected_revision))
@@ -427,7 +432,7 @@ class EventOperation(LockedOperation):
         """Why a user may not do it: what is of no definition counts as what it is brought together with."""
         mine = self.definitions(user)
         if not mine:  # without a look at whose it is
-            return "" if mine is None else str(PermissionMissing())
+            return "" if mine is None else PermissionMissing().told
         names = {definition_of(one) for one in (event, *processes)}
         for name in sorted(names - {""}) or [""]:
             if reason := self.forbidden(user, name):
@@ -438,7 +443,9 @@ class EventOperation(LockedOperation):
         """Why it cannot be done now; "" if it can."""
         if event.verdict in (*PROBLEMS, Verdict.PARKED):
             return ""
-        return f"{event.type} was settled meanwhile: {event.verdict!s}"
+        return Text(
+            "%(type)s was settled meanwhile: %(status)s", event.type, event.verdict
+        )
 
     def _locked(
         self, key: int, request: ActionRequest, *given: Any
@@ -449,9 +456,9 @@ class EventOperation(LockedOperation):
         locked = {pk: instances.lock(pk)[0] for pk in sorted(ids)}
         event, now = events.lock(key)
         if event is None:
-            raise OperationRefused(f"there is no event {key}")
+            raise OperationRefused("there is no event %(key)s", key)
         if event.process_id != process_id:
-            raise StaleRevision(f"{event.type} has found its process just now")
+            raise StaleRevision("%(type)s has found its process just now", event.type)
         others = [one for one in locked.values() if one is not None]
         if reason := self._forbidden_to(request.actor, event, *others):
             raise PermissionMissing(reason)

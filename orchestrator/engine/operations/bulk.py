@@ -13,7 +13,6 @@ from uuid import UUID
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.announcements import announce_bulk
-from orchestrator.engine.change.incidents import storable
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import Operation
 from orchestrator.engine.operations.belonging import definitions_of_each
@@ -33,6 +32,7 @@ from orchestrator.exceptions import (
 )
 from orchestrator.models import BulkOperation
 from orchestrator.models.bulk_operation import GOING_ON, HALTED
+from orchestrator.text import Text, storable
 
 LOOKED_AT = 500
 """Rows that are looked at before it is begun, where it is limited to some definitions: more are found as it goes."""
@@ -66,10 +66,10 @@ class RepeatBulk(BulkControl):
     def why_not(self, operation: BulkOperation) -> str:
         """Why it cannot be done now; "" if it can."""
         if operation.status in (*GOING_ON, *HALTED):
-            return "Wait for the end of this operation, or cancel the rest"
+            return Text("Wait for the end of this operation, or cancel the rest")
         if operation.items_removed_at is not None:
-            return "Its items were removed, as it ended long ago"
-        return "" if operation.failed else "None of it has failed again"
+            return Text("Its items were removed, as it ended long ago")
+        return "" if operation.failed else Text("None of it has failed again")
 
     def __call__(self, pk: UUID, *, request: ActionRequest) -> BulkOperation:
         """Begins it.
@@ -79,7 +79,7 @@ class RepeatBulk(BulkControl):
         """
         before = BulkOperation.objects.filter(pk=pk).first()
         if before is None:
-            raise OperationRefused(f"there is no bulk operation {pk}")
+            raise OperationRefused("there is no bulk operation %(key)s", pk)
         wanted = Wanted(
             before.action,
             failed_items.name,
@@ -122,7 +122,7 @@ def forbidden_in_bulk(action: Operation, user: Any, definition: str = "") -> str
         reason = start_bulk.forbidden(user, definition)
         return reason or action.forbidden(user, definition)
     mine = definitions_in_bulk(action, user)
-    return "" if mine is None or mine else str(PermissionMissing())
+    return "" if mine is None or mine else PermissionMissing().told
 
 
 def limits(definitions: Iterable[str] | None) -> str:
@@ -170,26 +170,30 @@ def _check(wanted: Wanted, request: ActionRequest) -> frozenset[str] | None:
     """
     operation, selection = in_bulk().get(wanted.action), SELECTIONS[wanted.selection]
     if operation is None or selection.model not in (None, operation.model):
-        raise OperationRefused(f"{wanted.action} cannot be done to many at once")
+        raise OperationRefused(
+            "%(action)s cannot be done to many at once", wanted.action
+        )
     operation._check_request(request)
     if reason := forbidden_in_bulk(operation, request.actor):
         raise PermissionMissing(reason)
     definitions = definitions_in_bulk(operation, request.actor)
     if wanted.limits not in ("", limits(definitions)):
         raise StaleRevision(
-            "What you may do has changed since the page was loaded: look at it again"
+            Text(
+                "What you may do has changed since the page was loaded: look at it again"
+            )
         )
     wanted.pace.check()
     if not selection.narrows(wanted.about):
         raise OperationRefused(
-            "Say which first: an operation on everything is not begun"
+            Text("Say which first: an operation on everything is not begun")
         )
     size = 1 if definitions is None else LOOKED_AT
     first = selection.chunk(wanted.about, wanted.shown_at, "", size)
     if definitions is not None and first.found and not first.after:
         _check_some(operation, first.found, request.actor)
     if not wanted.shown or not (first.found or first.after):
-        raise OperationRefused("Nothing matches: look at the list again")
+        raise OperationRefused(Text("Nothing matches: look at the list again"))
     return definitions
 
 
@@ -201,7 +205,7 @@ def _check_some(operation: Operation, found: Sequence[Found], actor: Any) -> Non
     """
     names = definitions_of_each(operation.model, [one.target for one in found])
     reasons = [
-        forbidden_in_bulk(operation, actor, name) if name else str(PermissionMissing())
+        forbidden_in_bulk(operation, actor, name) if name else PermissionMissing().told
         for name in sorted(set(names.values()))
     ]
     if reasons and all(reasons):

@@ -25,6 +25,7 @@ from orchestrator.exceptions import (
 from orchestrator.models import BulkOperation, BulkStatus
 from orchestrator.models.bulk_operation import GOING_ON, HALTED
 from orchestrator.queue import ring_after_commit
+from orchestrator.text import Text
 
 
 class BulkControl(Operation):
@@ -62,17 +63,17 @@ class ExistingBulkControl(BulkControl, LockedOperation):
         """Why it cannot be done now; "" if it can."""
         if operation.status in self.statuses:
             return ""
-        by_whom = operation.detail.startswith(f"{operation.status!s} by ")
-        return (
-            f"This operation is {operation.detail if by_whom else operation.status!s}"
-        )
+        status, by, who = operation.detail.partition(" by ")
+        if by and status == operation.status:
+            return Text("This operation is %(cause)s by %(who)s", status, who)
+        return Text("This operation is %(cause)s", operation.status)
 
     def _locked(
         self, key: UUID, request: ActionRequest, *given: Any
     ) -> tuple[Press, BulkOperation]:
         operation, now = bulk_operations.lock(key)
         if operation is None:
-            raise OperationRefused(f"there is no bulk operation {key}")
+            raise OperationRefused("there is no bulk operation %(key)s", key)
         if reason := self.forbidden_on(request.actor, operation):
             raise PermissionMissing(reason)
         if reason := self.why_not(operation):
@@ -108,7 +109,7 @@ class PauseBulk(ExistingBulkControl):
 
     def effect(self, press: Press, operation: BulkOperation) -> None:
         operation.status = BulkStatus.PAUSED
-        operation.detail = f"paused by {str(press.request.actor)[:150]}"
+        operation.say(Text("paused by %(who)s", str(press.request.actor)[:150]))
 
 
 class ResumeBulk(ExistingBulkControl):
@@ -149,7 +150,7 @@ class CancelBulk(ExistingBulkControl):
 
     def effect(self, press: Press, operation: BulkOperation) -> None:
         operation.status = BulkStatus.CANCELLED
-        operation.detail = f"cancelled by {str(press.request.actor)[:150]}"
+        operation.say(Text("cancelled by %(who)s", str(press.request.actor)[:150]))
         operation.finished_at = press.now if not operation.tried else None
         if not operation.tried and not operation.owner:
             operation.wake_at = None

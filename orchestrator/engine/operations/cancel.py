@@ -15,6 +15,7 @@ from orchestrator.engine.operations.circumstances import ENDED, Circumstances
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage import definitions
 from orchestrator.models import IssuedCommand
+from orchestrator.text import Text
 
 
 class CancelProcess(ProcessOperation):
@@ -41,7 +42,7 @@ class CancelProcess(ProcessOperation):
     def why_not(self, process: Circumstances) -> str:
         if process.ended:
             return ENDED
-        return "It is already being undone" if process.undoing else ""
+        return Text("It is already being undone") if process.undoing else ""
 
     def outcomes(self, tried: Sequence[Tried]) -> dict[Any, str | None]:
         return outcomes.of_ending(tried)

@@ -20,15 +20,16 @@ from orchestrator.models import (
     StepKind,
     StepRun,
 )
+from orchestrator.text import Text
 
-ENDED = "The process has ended"
+ENDED = Text("The process has ended")
 FAILURES = (
     Incident.Kind.STEP_FAILED,
     Incident.Kind.DEADLINE_FAILED,
     Incident.Kind.EVENT_FAILED,
 )
 """What a process has failed of."""
-UNDOING = "The process is being undone: its finished steps no longer count"
+UNDOING = Text("The process is being undone: its finished steps no longer count")
 
 
 class Processes:
@@ -135,9 +136,9 @@ class Circumstances:
     def not_open(self) -> str:
         """Why nothing can be done to the steps of a process; "" if it can."""
         if not self.workflow:
-            return "Only a workflow has steps that run by themselves"
+            return Text("Only a workflow has steps that run by themselves")
         if self.ended:
-            return f"{ENDED}: restart it as a new one"
+            return Text("The process has ended: restart it as a new one")
         return ""
 
     @property

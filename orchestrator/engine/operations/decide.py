@@ -14,6 +14,7 @@ from orchestrator.engine.operations.visit import followed, forget_trouble, open_
 from orchestrator.engine.steps import waits
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import StepKind
+from orchestrator.text import Text
 
 
 class DecideStep(ProcessOperation):
@@ -31,12 +32,12 @@ class DecideStep(ProcessOperation):
     def why_not(self, process: Circumstances) -> str:
         if process.not_open:
             return process.not_open
-        return "" if process.asks else "No step asks for a decision"
+        return "" if process.asks else Text("No step asks for a decision")
 
     def effect(self, press: Press, step_run_pk: int, choice: str) -> dict[str, Any]:
         run = open_run(press.process, step_run_pk)
         if run.kind != StepKind.ASK:
-            raise OperationRefused(f"{run.node} does not ask for a decision")
+            raise OperationRefused("%(step)s does not ask for a decision", run.node)
         change = WorkflowChange.of(press.process, press.cause, press.now)
         forget_trouble(change, run, "decided by an operator")
         followed(run, lambda: waits.decide(change, run, choice))

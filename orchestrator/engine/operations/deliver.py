@@ -36,7 +36,7 @@ class DeliverEvent(EventOperation):
     def effect(self, press: Press, event: InboxEvent, *given: Any) -> None:
         process = ProcessInstance.objects.filter(pk=_process_id(given[0])).first()
         if process is None:
-            raise OperationRefused(f"there is no process {given[0]}")
+            raise OperationRefused("there is no process %(process)s", given[0])
         check_takes(process, event.type, press.request.expected_revision)
         address = {"process_id": process.pk, "starts": False}
         values = {**inbox.offered(press.now), **address, "error": ""}
@@ -48,7 +48,7 @@ def _process_id(text: Any) -> UUID:
     try:
         return UUID(str(text))
     except ValueError:
-        raise OperationRefused(f"there is no process {text}") from None
+        raise OperationRefused("there is no process %(process)s", text) from None
 
 
 deliver = register(DeliverEvent())

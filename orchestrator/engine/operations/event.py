@@ -48,6 +48,8 @@ def check_takes(process: ProcessInstance, kind: str, seen: int | None) -> None:
     try:
         known = definitions.definition_of(process).events
     except UnknownDefinition as error:
-        raise OperationRefused(str(error)) from None
+        raise OperationRefused(error.told) from None
     if kind not in known:
-        raise OperationRefused(f"{process.name} takes no {kind} in any step")
+        raise OperationRefused(
+            "%(name)s takes no %(type)s in any step", process.name, kind
+        )

@@ -17,6 +17,7 @@ from orchestrator.engine.transfer.writing import Expect, Write, written
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import OperatorAction, ProcessInstance
 from orchestrator.snapshot import snapshot
+from orchestrator.text import Text
 
 
 class ExportProcess(Operation):
@@ -69,7 +70,7 @@ class ExportProcess(Operation):
                 raise refusal
             instance, now = instances.lock(instance_id)
             if instance is None:  # it was removed meanwhile
-                raise OperationRefused(f"there is no process {instance_id}")
+                raise OperationRefused("there is no process %(process)s", instance_id)
             return {"instance": instance, "at": now, "after": told}
 
         try:
@@ -99,7 +100,9 @@ class ExportProcess(Operation):
                 hides = secrets or secret_names.of_name(name)
                 if hides and reveal.forbidden(actor, name):
                     raise OperationRefused(
-                        "it has secret fields: whoever exports it must be allowed to have them shown"
+                        Text(
+                            "it has secret fields: whoever exports it must be allowed to have them shown"
+                        )
                     )
             parts = ProcessInstance.objects.filter(parent__in=level).order_by()
             level = list(parts.values_list("pk", flat=True))

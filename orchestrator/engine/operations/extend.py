@@ -66,12 +66,14 @@ def _check(run: StepRun, minutes: int) -> None:
         OperationRefused: that is so.
     """
     if not 1 <= minutes <= MOST_MINUTES:
-        raise OperationRefused(f"extend it by 1 to {MOST_MINUTES:,} minutes")
+        raise OperationRefused(
+            "extend it by 1 to %(most)s minutes", f"{MOST_MINUTES:,}"
+        )
     waits = run.wake_at is not None or run.remaining is not None
     if run.kind not in WITH_DEADLINES or not waits:
-        raise OperationRefused(f"{run.node} has no deadline ahead")
+        raise OperationRefused("%(step)s has no deadline ahead", run.node)
     if run.owner or run.error:
-        raise OperationRefused(f"the deadline of {run.node} has passed already")
+        raise OperationRefused("the deadline of %(step)s has passed already", run.node)
 
 
 def _told(run: StepRun, values: dict[str, Any]) -> dict[str, str]:

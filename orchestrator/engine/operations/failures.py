@@ -13,7 +13,6 @@ from django.db.models import Exists, OuterRef
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.announcements import announce_failures
-from orchestrator.engine.change.incidents import storable
 from orchestrator.engine.operations.assign import named
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import Given, LockedOperation, Press
@@ -22,6 +21,7 @@ from orchestrator.engine.storage.batch import database_now
 from orchestrator.exceptions import OperationRefused, StaleRevision
 from orchestrator.grants import definition_of
 from orchestrator.models import FailureMark, Incident
+from orchestrator.text import Text, storable
 
 MOST_HANDLED = 100
 """Groups that may be marked as handled at once: each is looked for by every page that counts failures."""
@@ -59,10 +59,12 @@ class FailuresOperation(LockedOperation):
             self._check_permission(request, definition_of(newest))
         if request.expected_revision not in (None, mark.revision):
             raise StaleRevision(
-                "Somebody has marked or assigned these failures meanwhile: look again"
+                Text(
+                    "Somebody has marked or assigned these failures meanwhile: look again"
+                )
             )
         if newest is None:
-            raise OperationRefused("None of this cause is open any more")
+            raise OperationRefused(Text("None of this cause is open any more"))
         if reason := self.why_not(mark):
             raise OperationRefused(reason)
         return Press(request, newest.instance, now), mark
@@ -106,13 +108,16 @@ class MarkHandled(FailuresOperation):
         newest = newest_open(mark.fingerprint)
         if newest is None or newest.pk != seen:
             raise StaleRevision(
-                "Another one has failed of this cause since the page was loaded: look at it first"
+                Text(
+                    "Another one has failed of this cause since the page was loaded: look at it first"
+                )
             )
         still = Incident.objects.open().filter(fingerprint=OuterRef("fingerprint"))
         others = FailureMark.objects.handled().exclude(pk=mark.pk)
         if others.filter(Exists(still)).count() >= MOST_HANDLED:
             raise OperationRefused(
-                f"{MOST_HANDLED} groups are marked as handled: retry or cancel what is behind some of them first"
+                "%(number)s groups are marked as handled: retry or cancel what is behind some of them first",
+                MOST_HANDLED,
             )
         mark.handled_at, mark.last = press.now, newest.pk
         mark.handled_by = str(press.request.actor)[:150]
@@ -132,7 +137,9 @@ class UnmarkHandled(FailuresOperation):
     permitted_as = f"{MarkHandled.name}_incident"
 
     def why_not(self, mark: FailureMark) -> str:
-        return "" if mark.handled_at is not None else "It is not marked as handled"
+        return (
+            "" if mark.handled_at is not None else Text("It is not marked as handled")
+        )
 
     def effect(self, press: Press, mark: FailureMark, *given: Any) -> None:
         mark.handled_at = mark.until = mark.last = None

@@ -26,6 +26,7 @@ from orchestrator.models import (
     StepStatus,
     Verdict,
 )
+from orchestrator.text import Text
 
 WORK = (StepStatus.READY, StepStatus.RUNNING, StepStatus.RETRYING)
 """What a worker would do, if it woke."""
@@ -83,11 +84,11 @@ class NudgeProcess(ProcessOperation):
         if process.ended:
             return ENDED
         if process.paused:
-            return "The process is paused: resume it first"
+            return Text("The process is paused: resume it first")
         if process.instance.status == Status.FAILED:
-            return "It has failed: retry it"
+            return Text("It has failed: retry it")
         waits = process.instance.status == Status.WAITING
-        return "It waits as designed" if waits else ""
+        return Text("It waits as designed") if waits else ""
 
     def effect(self, press: Press) -> dict[str, Any]:
         process, now = press.process, press.now
@@ -136,11 +137,11 @@ def _check_stands_still(process: ProcessInstance, now: datetime) -> None:
     for rows in _all_work(process):
         waking = rows.filter(wake_at__isnull=False)
         if waking.exclude(owner="").exists():
-            raise OperationRefused("A worker is at it just now")
+            raise OperationRefused(Text("A worker is at it just now"))
         later = waking.filter(wake_at__gt=now).order_by("wake_at").first()
         if later is not None:
             at = f"{later.wake_at:%Y-%m-%d %H:%M:%S} UTC"
-            raise OperationRefused(f"It goes on by itself at {at}")
+            raise OperationRefused("It goes on by itself at %(time)s", at)
 
 
 def _all_work(process: ProcessInstance) -> Iterator[QuerySet[Any]]:

@@ -25,10 +25,11 @@ from orchestrator.models import (
     Verdict,
 )
 from orchestrator.models.inbox_event import PROBLEMS
+from orchestrator.text import Text, unpacked
 
-STILL_FAILED = "it is still failed"
-STILL_UNROUTED = "there is still no process that takes it"
-STILL_PARKED = "it is still not expected where its process stands"
+STILL_FAILED = Text("it is still failed")
+STILL_UNROUTED = Text("there is still no process that takes it")
+STILL_PARKED = Text("it is still not expected where its process stands")
 
 
 def of_retries(tried: Sequence[Tried]) -> dict[Any, str | None]:
@@ -77,7 +78,7 @@ def of_deliveries(tried: Sequence[Tried]) -> dict[Any, str | None]:
         if event is None:
             found[one.target] = ""
         elif event.verdict in PROBLEMS:
-            found[one.target] = event.error or STILL_UNROUTED
+            found[one.target] = event.said or STILL_UNROUTED
         elif event.verdict == Verdict.PARKED:
             found[one.target] = STILL_PARKED
         else:
@@ -95,9 +96,9 @@ def _failures_since(tried: Sequence[Tried]) -> dict[UUID, str]:
     moments = {one.target: one.at for one in tried}
     rows = Incident.objects.open().filter(instance__in=list(moments)).order_by("pk")
     return {
-        pk: message
-        for pk, opened, message in rows.values_list(
-            "instance_id", "opened_at", "message"
+        pk: unpacked(message, text)
+        for pk, opened, message, text in rows.values_list(
+            "instance_id", "opened_at", "message", "text"
         )
         if opened > moments[pk]
     }

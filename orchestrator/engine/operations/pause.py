@@ -18,6 +18,7 @@ from orchestrator.engine.operations.circumstances import (
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.tables import instances
 from orchestrator.models import ProcessInstance
+from orchestrator.text import Text
 
 CHILDREN = Given(
     "children",
@@ -58,7 +59,7 @@ class PauseProcess(ProcessOperation):
             return ENDED
         if process.undoing:
             return UNDOING
-        return "It is paused already" if process.paused else ""
+        return Text("It is paused already") if process.paused else ""
 
     def effect(self, press: Press, children: bool = True) -> dict[str, Any]:
         changed = _change_each(self, press, children, ProcessChange.pause)
@@ -85,7 +86,7 @@ class UnpauseProcess(ProcessOperation):
     def why_not(self, process: Circumstances) -> str:
         if process.ended:
             return ENDED
-        return "" if process.paused else "It is not paused"
+        return "" if process.paused else Text("It is not paused")
 
     def effect(self, press: Press, children: bool = True) -> dict[str, Any]:
         changed = _change_each(self, press, children, ProcessChange.go_on)

@@ -12,6 +12,7 @@ from orchestrator.engine.operations.base import Given, Press, ProcessOperation
 from orchestrator.engine.operations.circumstances import UNDOING, Circumstances
 from orchestrator.engine.operations.registry import register
 from orchestrator.exceptions import OperationRefused
+from orchestrator.text import Text
 
 
 class RedoStep(ProcessOperation):
@@ -33,7 +34,7 @@ class RedoStep(ProcessOperation):
     def why_not(self, process: Circumstances) -> str:
         if process.not_open or process.undoing:
             return process.not_open or UNDOING
-        return "" if process.has_result else "No step is done yet"
+        return "" if process.has_result else Text("No step is done yet")
 
     def effect(self, press: Press, node: str) -> dict[str, Any]:
         change = WorkflowChange.of(press.process, press.cause, press.now)

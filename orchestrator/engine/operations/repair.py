@@ -28,9 +28,10 @@ from orchestrator.exceptions import (
     StaleRevision,
 )
 from orchestrator.models import Cause, CauseKind, ProcessInstance
+from orchestrator.text import Text
 
-BY_ANOTHER = "a repair of it is applied by a second person: propose it"
-GONE = "this repair is not there any more: it was applied, declined or changed"
+BY_ANOTHER = Text("a repair of it is applied by a second person: propose it")
+GONE = Text("this repair is not there any more: it was applied, declined or changed")
 
 
 class RepairOperation(ProcessOperation):

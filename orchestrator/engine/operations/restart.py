@@ -22,6 +22,7 @@ from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.models import ProcessInstance, Status, StepRun
+from orchestrator.text import Text
 
 
 class RestartProcess(ProcessOperation):
@@ -47,13 +48,17 @@ class RestartProcess(ProcessOperation):
 
     def why_not(self, process: Circumstances) -> str:
         if not process.workflow:
-            return "A process manager is started by an event: send that event again"
+            return Text(
+                "A process manager is started by an event: send that event again"
+            )
         if process.ended:
             return ""
         if process.paused:
-            return "The process is paused: resume it first"
+            return Text("The process is paused: resume it first")
         if process.instance.status != Status.FAILED:
-            return "The process is still going on: cancel it first, or wait for its end"
+            return Text(
+                "The process is still going on: cancel it first, or wait for its end"
+            )
         return UNDOING if process.undoing else ""
 
     def effect(self, press: Press, input_json: Any) -> dict[str, Any]:
@@ -77,7 +82,7 @@ restart = register(RestartProcess())
 def _definition(instance: ProcessInstance) -> type[Workflow]:
     found = registry.definition(instance.name)
     if not issubclass(found, Workflow):
-        raise OperationRefused(f"{instance.name} is no longer a workflow")
+        raise OperationRefused("%(name)s is no longer a workflow", instance.name)
     return found
 
 
@@ -86,7 +91,7 @@ def _read(definition: type[Workflow], input_json: Any) -> Any:
         return decode(definition.Input, input_json)
     except InvalidMessage as mistake:
         raise OperationRefused(
-            f"this is no input of {definition.name}: {mistake}"
+            "this is no input of %(name)s: %(why)s", definition.name, mistake
         ) from None
 
 
@@ -123,5 +128,7 @@ def _begin(
     except IntegrityError:
         keys.check_free(definition.name, key)
         raise OperationRefused(
-            f"a {definition.name} with the key {key!r} has ended this moment: press again"
+            "a %(name)s with the key %(key)s has ended this moment: press again",
+            definition.name,
+            repr(key),
         ) from None

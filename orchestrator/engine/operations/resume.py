@@ -76,7 +76,9 @@ resume = register(ResumeProcess())
 def _check(instance: ProcessInstance, revision: int) -> None:
     if not 1 <= revision <= instance.revision:
         raise OperationRefused(
-            f"there is no checkpoint {revision}: the process is at revision {instance.revision}"
+            "there is no checkpoint %(number)s: the process is at revision %(revision)s",
+            revision,
+            instance.revision,
         )
     for before in OperatorAction.objects.filter(
         instance=instance, action="resume", result=OperatorAction.Result.DONE
@@ -84,8 +86,12 @@ def _check(instance: ProcessInstance, revision: int) -> None:
         to, at = before.after["resumed_from"], before.after["revision"]
         if to < revision < at:
             raise OperationRefused(
-                f"checkpoint {revision} was given up when the process was resumed from {to}: "
-                f"choose one until {to}, or from {at} on"
+                "checkpoint %(number)s was given up when the process was resumed from %(until)s: choose one "
+                "until %(again)s, or from %(after)s on",
+                revision,
+                to,
+                to,
+                at,
             )
 
 

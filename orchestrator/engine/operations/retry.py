@@ -16,6 +16,7 @@ from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage import definitions
 from orchestrator.queue import ring_after_commit
+from orchestrator.text import Text
 
 
 class RetryProcess(ProcessOperation):
@@ -42,7 +43,11 @@ class RetryProcess(ProcessOperation):
     def why_not(self, process: Circumstances) -> str:
         if process.troubled:
             return ""
-        return "Its parent went on" if process.left_behind else "Nothing has failed"
+        return (
+            Text("Its parent went on")
+            if process.left_behind
+            else Text("Nothing has failed")
+        )
 
     def outcomes(self, tried: Sequence[Tried]) -> dict[Any, str | None]:
         return outcomes.of_retries(tried)

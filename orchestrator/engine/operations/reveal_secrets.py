@@ -17,6 +17,7 @@ from orchestrator.engine.storage.tables import instances
 from orchestrator.exceptions import OperationRefused
 from orchestrator.grants import definition_of
 from orchestrator.models import OperatorAction, ProcessInstance
+from orchestrator.text import Text
 
 GOOD_FOR = timedelta(minutes=5)
 """So long the same press shows the secrets again, as when a page is loaded anew."""
@@ -56,7 +57,7 @@ class RevealSecrets(LockedOperation):
         # What was answered before is answered again, also when the person may not look any more.
         self._check_permission(request, definition_of(found.instance))
         if database_now() - found.at > GOOD_FOR:
-            raise OperationRefused("that look is over: say again why")
+            raise OperationRefused(Text("that look is over: say again why"))
         return found
 
     def _locked(
@@ -64,7 +65,7 @@ class RevealSecrets(LockedOperation):
     ) -> tuple[Press, ProcessInstance]:
         locked, now = instances.lock(key)  # else it may be removed meanwhile
         if locked is None:
-            raise OperationRefused(f"there is no process {key}")
+            raise OperationRefused("there is no process %(process)s", key)
         rows = ProcessInstance.objects.select_related("definition")
         instance = rows.defer("data", "definition__graph").get(pk=key)
         self._check_permission(request, instance.name)

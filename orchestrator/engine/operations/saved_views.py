@@ -19,12 +19,15 @@ from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.exceptions import OperationRefused, StaleRevision
 from orchestrator.models import SavedView
+from orchestrator.text import Text
 
 MOST_VIEWS = 100
 """Views of one person, and of the team."""
 
-TAKEN = "There is another view of the name {0!r}"
-GONE = "this view is not there any more"
+TAKEN = Text("There is another view of the name %(name)s")
+GONE = Text("this view is not there any more")
+
+LONGEST = Text("Give the view a name of at most %(number)s characters", LONGEST_NAME)
 
 LONGEST = f"Give the view a name of at most {LONGEST_NAME} characters"
 
@@ -91,7 +94,7 @@ class SaveView(ViewOperation):
             there = views_of(owner)
             known = there.filter(name=name).first()
             if known is not None and known.about != dict(about):
-                raise OperationRefused(TAKEN.format(name))
+                raise OperationRefused(TAKEN.filled(repr(name)))
             if known is not None:
                 return known
             view = _new(there, owner, name)
@@ -137,7 +140,7 @@ class ExistingViewOperation(ViewOperation):
                 raise OperationRefused(GONE)
             if request.expected_revision not in (None, view.revision):
                 raise StaleRevision(
-                    "Somebody has changed this view meanwhile: look again"
+                    Text("Somebody has changed this view meanwhile: look again")
                 )
             self.effect(view, *given)
             return view
@@ -183,7 +186,7 @@ def _new(there: QuerySet[SavedView], owner: Any, name: str) -> SavedView:
     """
     if there.count() >= MOST_VIEWS:
         raise OperationRefused(
-            f"There are {MOST_VIEWS} views already: delete one first"
+            "There are %(number)s views already: delete one first", MOST_VIEWS
         )
     return SavedView(owner=owner, name=name)
 
@@ -199,7 +202,7 @@ def _stored(view: SavedView) -> SavedView:
         with transaction.atomic():
             view.save()
     except IntegrityError:
-        raise OperationRefused(TAKEN.format(view.name)) from None
+        raise OperationRefused(TAKEN.filled(repr(view.name))) from None
     return view
 
 

@@ -28,6 +28,7 @@ from orchestrator.engine.storage.tables import instances
 from orchestrator.exceptions import OperationRefused, ProcessionError, StaleRevision
 from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance
 from orchestrator.registry import Declared
+from orchestrator.text import Text
 
 SOURCE = "console"
 """Who has sent what a person sends."""
@@ -128,7 +129,9 @@ class SendEvent(Operation):
             request, *([name] if name else _interested_names(wanted.type))
         )
         if wanted.seen not in (None, process.pk if process else None):
-            raise StaleRevision("It would find another process than the page showed")
+            raise StaleRevision(
+                Text("It would find another process than the page showed")
+            )
         if process is not None:
             check_takes(process, wanted.type, request.expected_revision)
         receipt = _received(wanted, message)
@@ -136,7 +139,11 @@ class SendEvent(Operation):
         after = {"type": event.type, "verdict": str(event.verdict)}
         if process is not None:
             after["process"] = str(process.pk)
-        said = "it was sent before, and is not sent again" if receipt.repeated else ""
+        said = (
+            Text("it was sent before, and is not sent again")
+            if receipt.repeated
+            else ""
+        )
         about = {"event": event, "instance": process, "detail": said}
         return {**about, "at": now, "after": after}
 
@@ -172,7 +179,7 @@ def _addressee(
         return None, database_now()
     process, now = instances.lock(pk)
     if process is None:
-        raise OperationRefused(f"there is no process {pk}")
+        raise OperationRefused("there is no process %(process)s", pk)
     return process, now
 
 
@@ -185,7 +192,9 @@ def _interested(wanted: EventToSend) -> Declared:
     for definition in registry.interested(wanted.type):
         if definition.name == wanted.definition:
             return definition
-    raise OperationRefused(f"{wanted.definition} takes no {wanted.type} in any step")
+    raise OperationRefused(
+        "%(name)s takes no %(type)s in any step", wanted.definition, wanted.type
+    )
 
 
 send = register(SendEvent())

@@ -16,6 +16,7 @@ from orchestrator.engine.operations.visit import followed, forget_trouble, open_
 from orchestrator.engine.storage.results import sealed
 from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.models import StepKind, StepRun, StepStatus
+from orchestrator.text import Text
 
 
 class SkipStep(ProcessOperation):
@@ -38,7 +39,7 @@ class SkipStep(ProcessOperation):
     def why_not(self, process: Circumstances) -> str:
         if process.not_open:
             return process.not_open
-        return "" if process.can_be_skipped else "No step is open"
+        return "" if process.can_be_skipped else Text("No step is open")
 
     def effect(
         self, press: Press, step_run_pk: int, result_json: Any
@@ -67,15 +68,19 @@ def check_can_be_skipped(run: StepRun) -> None:
     """
     if run.kind == StepKind.JOIN:
         raise OperationRefused(
-            f"{run.node} has not begun: it waits for the steps before it, skip those"
+            "%(step)s has not begun: it waits for the steps before it, skip those",
+            run.node,
         )
     if run.kind == StepKind.MAP:
         raise OperationRefused(
-            f"{run.node} stands for all its elements: skip those that hold it up, one by one"
+            "%(step)s stands for all its elements: skip those that hold it up, one by one",
+            run.node,
         )
     if run.status == StepStatus.RUNNING:
         raise OperationRefused(
-            f"{run.node} is running, in attempt {run.attempt}: wait for its end"
+            "%(step)s is running, in attempt %(number)s: wait for its end",
+            run.node,
+            run.attempt,
         )
 
 
@@ -89,7 +94,7 @@ def read_result(
     """
     vertex = change.plan.vertices.get(run.node)
     if vertex is None:
-        raise OperationRefused(f"the running code has no step {run.node}")
+        raise OperationRefused("the running code has no step %(step)s", run.node)
     form = vertex.returns if run.kind == StepKind.ITEM else vertex.result_type
     if run.kind == StepKind.UNDO:
         form = Any  # nothing reads it
@@ -97,4 +102,6 @@ def read_result(
         result = decode(form, result_json)
         return result, encode_as(form, result)
     except InvalidMessage as mistake:
-        raise OperationRefused(f"this is no result of {run.node}: {mistake}") from None
+        raise OperationRefused(
+            "this is no result of %(step)s: %(why)s", run.node, mistake
+        ) from None

@@ -15,6 +15,7 @@ from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.tables import commands
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import CommandStatus, IssuedCommand
+from orchestrator.text import Text
 
 
 class SkipCommand(ProcessOperation):
@@ -34,7 +35,7 @@ class SkipCommand(ProcessOperation):
 
     def why_not(self, process: Circumstances) -> str:
         failing = process.troubled and self.concerns(process)
-        return "" if failing else "No command has failed"
+        return "" if failing else Text("No command has failed")
 
     def effect(self, press: Press, command: str) -> dict[str, Any]:
         row = failing(press.process.commands, command)
@@ -70,10 +71,11 @@ def failing(issued: Any, key: str) -> IssuedCommand:
     try:
         row: IssuedCommand = issued.get(pk=UUID(str(key)))
     except (ValueError, IssuedCommand.DoesNotExist):
-        raise OperationRefused(f"the process has no command {key}") from None
+        raise OperationRefused("the process has no command %(key)s", key) from None
     if row.status not in IssuedCommand.FAILING:
-        told = str(row.status)
         raise OperationRefused(
-            f"{row.type} is {told}: only what has failed can be skipped"
+            "%(type)s is %(status)s: only what has failed can be skipped",
+            row.type,
+            row.status,
         )
     return row

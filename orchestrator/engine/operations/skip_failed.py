@@ -14,9 +14,10 @@ from orchestrator.engine.operations.registry import register
 from orchestrator.engine.operations.skip import skip
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import Status, StepKind, StepStatus
+from orchestrator.text import Text
 
-NO_STEP = "No step of it has failed"
-SEVERAL = "Several of its steps have failed: skip them one by one"
+NO_STEP = Text("No step of it has failed")
+SEVERAL = Text("Several of its steps have failed: skip them one by one")
 
 
 class SkipFailedStep(ProcessOperation):

@@ -12,6 +12,7 @@ from orchestrator.models import (
     ProcessInstance,
     StepRun,
 )
+from orchestrator.text import Text
 
 LOOKED_AT = 50
 """The newest transitions among which a person's action is looked for."""
@@ -19,11 +20,18 @@ LOOKED_AT = 50
 
 def what_changed(instance: ProcessInstance, seen: int | None) -> str:
     """Who or what moved the process after the revision that the page showed."""
-    told = _what_counts(instance, seen or 0)
-    by = f": {_moved(told)}" if told else ""
-    return (
-        f"The process has changed since the page was loaded{by}. "
-        f"It is now at revision {instance.revision}, the page showed {seen}."
+    told, stands = _what_counts(instance, seen or 0), (instance.revision, seen)
+    if told is None:
+        return Text(
+            "The process has changed since the page was loaded. It is now at revision %(revision)s, the page showed "
+            "%(seen)s.",
+            *stands,
+        )
+    return Text(
+        "The process has changed since the page was loaded: %(why)s. It is now at revision %(revision)s, the page "
+        "showed %(seen)s.",
+        _moved(told),
+        *stands,
     )
 
 
@@ -45,15 +53,14 @@ def _moved(checkpoint: Checkpoint) -> str:
     cause, at = checkpoint.moved_by, f"{checkpoint.at:%H:%M:%S} UTC"
     kind, ref = (cause.kind, cause.ref) if cause is not None else (None, "")
     match kind:
-        case CauseKind.OPERATOR:
-            action = OperatorAction.objects.filter(key=ref).first()
-            who = f"{action.actor_name} did {action.action}" if action else ""
-            return f"{who or 'an operator'} at {at}"
-        case CauseKind.EVENT:
-            event = InboxEvent.objects.filter(pk=ref).first()
-            return f"{event.type if event else 'an event'} arrived at {at}"
-        case CauseKind.STEP:
-            run = StepRun.objects.filter(pk=ref).first()
-            return f"{run.node if run else 'a step'} was done at {at}"
+        case CauseKind.OPERATOR if action := OperatorAction.objects.filter(
+            key=ref
+        ).first():
+            who = action.actor_name
+            return Text("%(who)s did %(action)s at %(time)s", who, action.action, at)
+        case CauseKind.EVENT if event := InboxEvent.objects.filter(pk=ref).first():
+            return Text("%(type)s arrived at %(time)s", event.type, at)
+        case CauseKind.STEP if run := StepRun.objects.filter(pk=ref).first():
+            return Text("%(step)s was done at %(time)s", run.node, at)
     with override("en"):  # as all that is kept; pages translate it for each reader
-        return f"{checkpoint.said} at {at}"
+        return Text("%(cause)s at %(time)s", checkpoint.said, at)

@@ -20,9 +20,11 @@ def open_run(instance: ProcessInstance, pk: int) -> StepRun:
     """
     run = StepRun.objects.filter(instance=instance, pk=pk).first()
     if run is None:
-        raise OperationRefused(f"the process has no step run {pk}")
+        raise OperationRefused("the process has no step run %(key)s", pk)
     if run.finished_at is not None:
-        raise StaleRevision(f"{run.node} is over meanwhile: {run.status!s}")
+        raise StaleRevision(
+            "%(step)s is over meanwhile: %(status)s", run.node, run.status
+        )
     return run
 
 
@@ -38,7 +40,9 @@ def followed(run: StepRun, go_on: Callable[[], None]) -> None:
         raise
     except Exception as error:
         raise OperationRefused(
-            f"the process cannot go on from {run.node} with this: {incidents.said(error)}"
+            "the process cannot go on from %(step)s with this: %(why)s",
+            run.node,
+            incidents.said(error),
         ) from error
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import BulkOperation
+from orchestrator.text import Text
 
 MOST_BATCH = 1_000
 """Items that may be under way at once: each look at them takes them all in."""
@@ -45,18 +46,21 @@ class Pace:
         sizes = all(0 < size <= MOST_BATCH for size in self.samples)
         if len(self.samples) > MOST_SAMPLES or not sizes:
             raise OperationRefused(
-                f"give at most {MOST_SAMPLES} samples of 1 to {MOST_BATCH}"
+                "give at most %(number)s samples of 1 to %(most)s",
+                MOST_SAMPLES,
+                MOST_BATCH,
             )
         if not 0 < self.batch <= MOST_BATCH:
-            raise OperationRefused(f"let 1 to {MOST_BATCH} be under way at once")
+            raise OperationRefused("let 1 to %(most)s be under way at once", MOST_BATCH)
         if self.rate is not None and not 0.01 <= self.rate <= MOST_RATE:
-            raise OperationRefused(f"begin 0.01 to {MOST_RATE:g} a second")
+            raise OperationRefused("begin 0.01 to %(most)s a second", f"{MOST_RATE:g}")
         if self.per_key is not None and not 0 < self.per_key <= MOST_BATCH:
             raise OperationRefused(
-                f"let 1 to {MOST_BATCH} with one business key be under way at once"
+                "let 1 to %(most)s with one business key be under way at once",
+                MOST_BATCH,
             )
         if self.stop_above is not None and not 0 <= self.stop_above < 100:
-            raise OperationRefused("stop at a percentage from 0 to below 100")
+            raise OperationRefused(Text("stop at a percentage from 0 to below 100"))
 
 
 @dataclass(frozen=True)

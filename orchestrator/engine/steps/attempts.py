@@ -8,6 +8,7 @@ from orchestrator.engine.claims.leases import TOLD
 from orchestrator.exceptions import Interrupted, TimedOut, WorkerDied
 from orchestrator.models import Lost, StepKind, StepRun, StepStatus
 from orchestrator.queue import calls_of, is_of_calls
+from orchestrator.text import Text
 
 MOST_STARTS = 50
 """So many attempts has a visit that ended its worker, if the graph in which its own number stands is to be made."""
@@ -39,10 +40,7 @@ def check_attempts(run: StepRun, policy: Policy) -> None:
     if not _ended_its_worker(run):
         return
     if not policy.idempotent and run.lost:
-        raise Interrupted(
-            f"{_cut_off(run)}: whether {run.node} had its effect is not known. "
-            "Retry it, or skip it with its result"
-        )
+        raise Interrupted(_cut_off(run))
     if run.attempt == 1 or run.lost == Lost.CUT_OFF:  # that one was given back
         return
     before = run.attempt - 1
@@ -50,8 +48,10 @@ def check_attempts(run: StepRun, policy: Policy) -> None:
     if run.attempt <= policy.attempts(TimedOut() if late else WorkerDied()):
         return
     if late:
-        raise TimedOut(f"{TOLD[Lost.TIMED_OUT]}, {before} times")
-    raise WorkerDied(f"the worker died or was killed in each of {before} attempts")
+        raise TimedOut("%(why)s, %(number)s times", TOLD[Lost.TIMED_OUT], before)
+    raise WorkerDied(
+        "the worker died or was killed in each of %(number)s attempts", before
+    )
 
 
 def _ended_its_worker(run: StepRun) -> bool:
@@ -67,15 +67,26 @@ def check_start(run: StepRun) -> None:
     """
     if run.attempt > MOST_STARTS and _ended_its_worker(run):
         raise WorkerDied(
-            f"the worker died or was killed in attempt {run.attempt - 1}, maybe while it made the graph"
+            "the worker died or was killed in attempt %(number)s, maybe while it made the graph",
+            run.attempt - 1,
         )
 
 
 def _cut_off(run: StepRun) -> str:
     """How the attempt before this one was lost; one whose outcome was not stored was given back."""
     if run.lost == Lost.CUT_OFF:
-        return f"attempt {run.attempt} was cut off before its outcome was stored"
-    return f"the worker died in attempt {run.attempt - 1}"
+        return Text(
+            "attempt %(number)s was cut off before its outcome was stored: whether %(step)s had its effect is not "
+            "known. Retry it, or skip it with its result",
+            run.attempt,
+            run.node,
+        )
+    return Text(
+        "the worker died in attempt %(number)s: whether %(step)s had its effect is not known. Retry it, or skip it "
+        "with its result",
+        run.attempt - 1,
+        run.node,
+    )
 
 
 def has_room(run: StepRun, name: str, policy: Policy, mine: int = 0) -> bool:

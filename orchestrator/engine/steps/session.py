@@ -176,7 +176,9 @@ class Session:
         self, run: StepRun, vertex: Vertex | None, policy: Policy
     ) -> StepRun | None:
         if vertex is None:
-            raise HandlerMissing(f"{self.instance.name} has no step {run.node} now")
+            raise HandlerMissing(
+                "%(name)s has no step %(step)s now", self.instance.name, run.node
+            )
         if queue := other_queue(run, vertex):
             give_back.to_queue(run, queue)
             return None
@@ -369,7 +371,9 @@ class Session:
         undo = run.kind == StepKind.UNDO
         step = vertex.undo if undo else vertex.step
         if step is None or step.function is None:
-            raise HandlerMissing(f"nothing runs for {run.node} in the running code")
+            raise HandlerMissing(
+                "nothing runs for %(step)s in the running code", run.node
+            )
         bindings = vertex.undo_bindings if undo else vertex.bindings
         function = in_use(step.function)
         if is_asynchronous(step.function) or is_asynchronous(function):

@@ -22,6 +22,7 @@ from orchestrator.exceptions import (
     Permanent,
 )
 from orchestrator.models import ProcessInstance, StepRun, StepStatus
+from orchestrator.text import Text
 
 
 def definition_of(vertex: Vertex) -> type[Workflow]:
@@ -31,7 +32,9 @@ def definition_of(vertex: Vertex) -> type[Workflow]:
         HandlerMissing: the running code has none there.
     """
     if vertex.step.definition is None:
-        raise HandlerMissing(f"{vertex.name} is no sub-process in the running code")
+        raise HandlerMissing(
+            "%(name)s is no sub-process in the running code", vertex.name
+        )
     return vertex.step.definition
 
 
@@ -93,7 +96,9 @@ def read(run: StepRun, vertex: Vertex, body: Any) -> Any:
     try:
         return decode(vertex.returns, body)
     except InvalidMessage as bad:
-        raise InvalidMessage(f"the result of {run.node}: {bad}") from None
+        raise InvalidMessage(
+            Text("the result of %(step)s: %(why)s", run.node, bad)
+        ) from None
 
 
 def result_of(child: ProcessInstance) -> Any:
@@ -107,7 +112,10 @@ def result_of(child: ProcessInstance) -> Any:
         found = Results(child, plan).results(plan.ends())
     except CorruptInput as corrupt:  # a step of that process, which has ended
         raise Permanent(
-            f"the sub-process {child.name} {child.pk} has lost its result: {corrupt}"
+            "the sub-process %(name)s %(process)s has lost its result: %(why)s",
+            child.name,
+            child.pk,
+            corrupt,
         ) from corrupt
     if len(plan.ends()) == 1:
         return next(iter(found.values()), None)

@@ -182,7 +182,9 @@ def call_of(session: Session, run: StepRun | None, room: Room) -> Call | None:
         try:
             if vertex is None:
                 name = session.instance.name
-                raise HandlerMissing(f"{name} has no step {run.node} now")
+                raise HandlerMissing(
+                    "%(name)s has no step %(step)s now", name, run.node
+                )
             step = vertex.undo if run.kind == StepKind.UNDO else vertex.step
             if is_of_calls(run.queue) and (step is None or not step.is_call):
                 give_back.to_queue(run, plain(run.queue))

@@ -44,6 +44,7 @@ from orchestrator.models import (
     StepStatus,
 )
 from orchestrator.notice_settings import Topic
+from orchestrator.text import Text
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +127,9 @@ def decide(change: WorkflowChange, run: StepRun, choice: str) -> None:
     choices = change.plan[run.node].step.choices
     known = [str(member.value) for member in choices or ()]
     if choices is None or choice not in known:
-        raise InvalidMessage(f"{choice!r} is not one of {', '.join(known)}")
+        raise InvalidMessage(
+            Text("%(choice)s is not one of %(choices)s", repr(choice), ", ".join(known))
+        )
     _settle(change, run, decode(choices, choice), choice)
 
 

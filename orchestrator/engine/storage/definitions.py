@@ -160,7 +160,9 @@ def manager_of(instance: ProcessInstance) -> type[ProcessManager]:
     """The same for an instance that must be of a process manager."""
     found = definition_of(instance)
     if not issubclass(found, ProcessManager):
-        raise UnknownDefinition(f"{instance.name} is no longer a process manager")
+        raise UnknownDefinition(
+            "%(name)s is no longer a process manager", instance.name
+        )
     return found
 
 
@@ -168,7 +170,7 @@ def workflow_of(instance: ProcessInstance) -> type[Workflow]:
     """The same for an instance that must be of a workflow."""
     found = definition_of(instance)
     if not issubclass(found, Workflow):
-        raise UnknownDefinition(f"{instance.name} is no longer a workflow")
+        raise UnknownDefinition("%(name)s is no longer a workflow", instance.name)
     return found
 
 

@@ -19,6 +19,7 @@ from orchestrator.definition.workflow.signatures import FROM_FACTORY, taken
 from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import CorruptInput, InvalidMessage
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
+from orchestrator.text import Text
 
 GIVEN = (StepStatus.DONE, StepStatus.SKIPPED)
 """Visits that have a result."""
@@ -254,7 +255,9 @@ def result_columns(run: StepRun, annotation: Any, result: Any) -> dict[str, Any]
     try:
         return sealed(encode_as(annotation, result))
     except InvalidMessage as bad:
-        raise InvalidMessage(f"the result of {run.node}: {bad}") from None
+        raise InvalidMessage(
+            Text("the result of %(step)s: %(why)s", run.node, bad)
+        ) from None
 
 
 def intact(run: StepRun) -> bool:

@@ -27,6 +27,7 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
+from orchestrator.text import Text
 
 
 class Run(NamedTuple):
@@ -284,14 +285,19 @@ def _replayed(instance: ProcessInstance, plan: Plan, revision: int) -> Replay:
     try:
         replay = replayed(plan, history.settled(plan, revision))
     except Exception as error:
-        raise OperationRefused(f"its history cannot be read: {error}") from error
-    unread = "the running code cannot read its history"
+        raise OperationRefused("its history cannot be read: %(why)s", error) from error
     for step, _ in (*replay.stray, *_unled(history, replay, revision)):
         if step not in plan.vertices:
-            raise OperationRefused(f"the running code has no step {step}")
-        raise OperationRefused(f"{unread}: nothing leads to {step}")
+            raise OperationRefused("the running code has no step %(step)s", step)
+        raise OperationRefused(
+            "the running code cannot read its history: nothing leads to %(step)s", step
+        )
     if not replay.open and instance.finished_at is None:
-        raise OperationRefused(f"{unread}: nothing would be left to do")
+        raise OperationRefused(
+            Text(
+                "the running code cannot read its history: nothing would be left to do"
+            )
+        )
     return replay
 
 

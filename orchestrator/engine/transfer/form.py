@@ -40,7 +40,7 @@ KIND = "a process and its history"
 FORMAT = 1
 """Raised when a line means something else than before; what is older is read as long as that can be told."""
 
-ADDED = frozenset({"extended"})
+ADDED = frozenset({"extended", "text"})
 """Columns that what was written before they came lacks: nothing was in them."""
 
 STRICT = ConfigDict(strict=True, extra="forbid")

@@ -70,7 +70,7 @@ def _tree(process_id: UUID) -> list[UUID]:
     """The process ids of a tree, each level in order after the one above it."""
     root = ProcessInstance.objects.filter(pk=process_id).only("parent_id").first()
     if root is None:
-        raise OperationRefused(f"there is no process {process_id}")
+        raise OperationRefused("there is no process %(process)s", process_id)
     if root.parent_id is not None:
         raise OperationRefused(
             f"it is a part of the process {root.parent_id}: export that one, which takes its parts with it"

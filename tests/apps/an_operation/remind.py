@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.operations import Circumstances, Given, Press, ProcessOperation
 from orchestrator.exceptions import OperationRefused
+from orchestrator.text import Text
 
 
 class RemindOfProcess(ProcessOperation):
@@ -24,10 +25,11 @@ class RemindOfProcess(ProcessOperation):
     on_whole = True
 
     def why_not(self, process: Circumstances) -> str:
-        return "Nobody waits for a process that has ended" if process.ended else ""
+        ended = Text("Nobody waits for a process that has ended")
+        return ended if process.ended else ""
 
     def effect(self, press: Press, whom: str) -> dict[str, Any]:
         if not whom.isalpha():
-            raise OperationRefused(f"{whom!r} is nobody's name")
+            raise OperationRefused("%(whom)s is nobody's name", repr(whom))
         ProcessChange(press.process, press.cause, press.now).write()
         return {"reminded": whom}

@@ -22,6 +22,7 @@ from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.tables import outside_ids, step_runs
 from orchestrator.exceptions import NotCarried
 from orchestrator.models import Definition, ProcessInstance, StepRun, StepStatus
+from orchestrator.text import Text
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,9 @@ def planned(instance: ProcessInstance, target: MigrationTarget) -> ManagerMigrat
     definition: Any = target.definition
     run = instance.step_runs.filter(finished_at=None).order_by("pk").first()
     if run is None:
-        raise NotCarried("it stands in no step")
+        raise NotCarried(Text("it stands in no step"))
     if run.owner:
-        raise NotCarried(BUSY.format(run.node))
+        raise NotCarried(BUSY.filled(run.node))
     check_commands(instance)
     steps = [str(step) for step in definition.Step]
     mapping = target.row.mapping([run.node], steps, target.chosen)

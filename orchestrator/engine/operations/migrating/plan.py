@@ -12,11 +12,14 @@ from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import NotCarried, OperationRefused
 from orchestrator.models import Definition, IssuedCommand, ProcessInstance
 from orchestrator.registry import Declared
+from orchestrator.text import Text
 
 MOST = 5_000
 """Steps that a person may map by hand."""
 
-BUSY = "a worker is at {} now: try again in a moment, or pause the process first"
+BUSY = Text(
+    "a worker is at %(step)s now: try again in a moment, or pause the process first"
+)
 
 LATELY = 1_000
 """Transitions whose commands are looked at: what is under way has mostly been issued by one of the last."""
@@ -59,12 +62,12 @@ def read(version: Any, steps: Any) -> WantedMigration:
         OperationRefused: it is no version, or no mapping of steps.
     """
     if type(version) is not int or version < 1:
-        raise OperationRefused("name the version by its number")
+        raise OperationRefused(Text("name the version by its number"))
     named = isinstance(steps, Mapping) and len(steps) <= MOST
     texts = [*steps.keys(), *steps.values()] if named else []
     if not named or any(not isinstance(one, str) for one in texts):
         raise OperationRefused(
-            f'name steps as {{"old": "new"}}, at most {MOST:,} of them'
+            'name steps as {"old": "new"}, at most %(most)s of them', f"{MOST:,}"
         )
     return WantedMigration(version, dict(steps))
 
@@ -80,13 +83,15 @@ def target_of(instance: ProcessInstance, wanted: WantedMigration) -> MigrationTa
     pinned = instance.definition
     if found.kind != pinned.kind:
         raise NotCarried(
-            f"version {wanted.version} of {instance.name} is of another kind"
+            "version %(version)s of %(name)s is of another kind",
+            wanted.version,
+            instance.name,
         )
     known: Any = found
     static = getattr(known, "static", known) is not None
     same = pinned.version == wanted.version and static
     if same and definitions.row_of(found) == pinned.pk:
-        raise NotCarried(f"it is on version {wanted.version} already")
+        raise NotCarried("it is on version %(version)s already", wanted.version)
     return MigrationTarget(
         found, pinned, found.migration_from(pinned.version), wanted.steps
     )
@@ -104,7 +109,8 @@ def check_commands(instance: ProcessInstance) -> None:
     command = under_way.values_list("type", flat=True).first()
     if command is not None:
         raise NotCarried(
-            f"the command {command} is under way: wait until it is carried out, or skip it"
+            "the command %(type)s is under way: wait until it is carried out, or skip it",
+            command,
         )
 
 
@@ -117,4 +123,4 @@ def key_kept(definition: Declared, instance: ProcessInstance, message: object) -
     key, name = instance.correlation_key, definition.correlation
     known = key and name and hasattr(message, name)
     if known and definition.correlation_key(message) != key:
-        raise NotCarried(f"the process is found by it: it stays {key}")
+        raise NotCarried("the process is found by it: it stays %(key)s", key)

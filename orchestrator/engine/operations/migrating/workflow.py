@@ -49,6 +49,7 @@ from orchestrator.models import (
     StepKind,
     StepStatus,
 )
+from orchestrator.text import Text
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def _check_rest(instance: ProcessInstance) -> None:
     """Refuses while a worker is at one of its steps: that runs the function of the old version."""
     held = instance.step_runs.filter(finished_at=None).exclude(owner="").first()
     if held is not None:
-        raise NotCarried(BUSY.format(held.node))
+        raise NotCarried(BUSY.filled(held.node))
 
 
 def _pinned(instance: ProcessInstance, target: MigrationTarget) -> Pin:
@@ -128,13 +129,14 @@ def _pinned(instance: ProcessInstance, target: MigrationTarget) -> Pin:
             pin = definitions.pin(definition, made)
         except (InvalidDefinition, InvalidMessage) as mistake:
             raise NotCarried(
-                f"the other version makes no graph of its input: {mistake}"
+                "the other version makes no graph of its input: %(why)s", mistake
             ) from None
     if pin.data != instance.data:
         seen = [one.version for one in switches_of(instance)]
         if definition.version in seen:
             raise NotCarried(
-                f"it was on version {definition.version} before, with another input"
+                "it was on version %(version)s before, with another input",
+                definition.version,
             )
     return pin
 
@@ -147,7 +149,10 @@ def _check_one_to_one(mapping: Mapping[str, str], visited: Iterable[str]) -> Non
             continue
         if new in seen:
             raise NotCarried(
-                f"{seen[new]} and {name} were visited, and would be one step: {new}"
+                "%(step)s and %(other_step)s were visited, and would be one step: %(place)s",
+                seen[new],
+                name,
+                new,
             )
         seen[new] = name
 
@@ -156,7 +161,9 @@ def _check_names(given_up: Iterable[str], plan: Plan) -> None:
     """Refuses to give up what was done in a step whose name another step of the other version has."""
     for name in given_up:
         if name in plan.vertices:
-            raise NotCarried(f"{name} was visited, and another step there has its name")
+            raise NotCarried(
+                "%(step)s was visited, and another step there has its name", name
+            )
 
 
 def _refuse(reasons: Iterator[str]) -> None:
@@ -185,7 +192,9 @@ def _reasons(
         replay = replayed(plan, history.settled(plan))
     except Exception as error:  # noqa: BLE001  # predicates may raise anything
         secret_values.note_of_process(error, instance)
-        yield f"its history cannot be told by the other version: {said(error)}"
+        yield Text(
+            "its history cannot be told by the other version: %(why)s", said(error)
+        )
         return
     since = max(history.resumed_at, default=0)
     yield from misfits(replay, visits, since)
@@ -225,7 +234,11 @@ def _answers(
             before = details.get(one.was, "").partition(", at most ")[0]
             now = there[one.step].partition(", at most ")[0]
             if before != now:
-                yield f"the question of {one.was} is not answered yet, and has other answers there: {now}"
+                yield Text(
+                    "the question of %(step)s is not answered yet, and has other answers there: %(choices)s",
+                    one.was,
+                    now,
+                )
 
 
 def _children(
@@ -237,7 +250,11 @@ def _children(
         vertex = plan.vertices.get(mapping.get(node, ""))
         wanted = vertex.step.definition if vertex is not None else None
         if wanted is None or wanted.name != name:
-            yield f"{node} waits for the sub-process {name}, and runs none of it there"
+            yield Text(
+                "%(step)s waits for the sub-process %(name)s, and runs none of it there",
+                node,
+                name,
+            )
 
 
 def _caught(
@@ -267,7 +284,10 @@ def _caught(
                 mapping.get(old["target"]),
             )
             if not same:
-                yield f"the failure of {old['source']} was caught, by a way that is none there"
+                yield Text(
+                    "the failure of %(step)s was caught, by a way that is none there",
+                    old["source"],
+                )
 
 
 def _results(
@@ -293,7 +313,12 @@ def _results(
             try:
                 decode(form, run.result)
             except InvalidMessage as mistake:
-                yield f"the result of {name} is not of the form that {vertex.name} gives: {mistake}"
+                yield Text(
+                    "the result of %(step)s is not of the form that %(place)s gives: %(why)s",
+                    name,
+                    vertex.name,
+                    mistake,
+                )
                 break
 
 
@@ -360,7 +385,7 @@ def _take_open(change: WorkflowChange, plan: WorkflowMigration) -> None:
         number += rows.filter(node=name, owner="").update(queue=queue)
         change.rings.add(queue)
     if number != change.instance.open_steps:
-        raise NotCarried("a worker has just taken one of its steps: try again")
+        raise NotCarried(Text("a worker has just taken one of its steps: try again"))
 
 
 def _give_up(instance: ProcessInstance, steps: list[str]) -> None:

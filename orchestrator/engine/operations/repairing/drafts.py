@@ -7,12 +7,12 @@ from typing import Any
 from uuid import UUID
 
 from orchestrator.definition.codec import MAX_BYTES, canonical
-from orchestrator.engine.change.incidents import storable
 from orchestrator.engine.operations.base import Press
 from orchestrator.engine.operations.repairing.edits import Edit
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import ProcessInstance, Repair
+from orchestrator.text import Text, storable
 
 MOST_PROPOSALS = 20
 """So many proposals of one process are shown."""
@@ -45,7 +45,7 @@ def begun(instance: ProcessInstance, user: Any) -> Repair:
         },
     )
     if found.proposed_at is not None:
-        raise OperationRefused("it is proposed: take that back to change it")
+        raise OperationRefused(Text("it is proposed: take that back to change it"))
     return found
 
 
@@ -58,7 +58,9 @@ def keep(draft: Repair, edits: list[Edit]) -> None:
     body = [edit.to_json() for edit in edits]
     if len(canonical(body).encode()) > MAX_BYTES:
         most = MAX_BYTES // 1024
-        raise OperationRefused(f"a repair has at most {most} KiB: apply what is staged")
+        raise OperationRefused(
+            "a repair has at most %(number)s KiB: apply what is staged", most
+        )
     draft.edits, draft.changed_at = body, database_now()
     draft.save(update_fields=["edits", "changed_at"])
 
@@ -137,4 +139,4 @@ def is_own(row: Repair, user: Any) -> str:
     """
     gone = row.author_id is None
     own = row.author_name == str(user)[:150] if gone else row.author_id == user.pk
-    return "whoever has proposed a repair does not apply it" if own else ""
+    return Text("whoever has proposed a repair does not apply it") if own else ""

@@ -74,17 +74,17 @@ def read(body: object) -> list[Edit]:
         OperationRefused: they are no list of edits, too many, or two of them are of the same thing.
     """
     if not isinstance(body, list) or len(body) > MOST:
-        raise OperationRefused(f"a repair is a list of at most {MOST} edits")
+        raise OperationRefused("a repair is a list of at most %(number)s edits", MOST)
     try:
         check(body)
     except InvalidMessage as mistake:
-        raise OperationRefused(str(mistake)) from None
+        raise OperationRefused(mistake.told) from None
     edits = [_edit(one) for one in body]
     seen: set[tuple[str, str]] = set()
     for edit in edits:
         if edit.kind != EditKind.EVENT and _thing(edit) in seen:
             what = f"{edit.kind} {edit.target}".strip()
-            raise OperationRefused(f"there are two edits of the same: {what}")
+            raise OperationRefused("there are two edits of the same: %(what)s", what)
         seen.add(_thing(edit))
     order = list(EditKind)
     return sorted(edits, key=lambda edit: order.index(edit.kind))
@@ -107,15 +107,17 @@ def _thing(edit: Edit) -> tuple[str, str]:
 def _edit(body: object) -> Edit:
     if not isinstance(body, Mapping) or body.get("edit") not in EditKind.values:
         known = ", ".join(EditKind.values)
-        raise OperationRefused(f"each edit says what it does: one of {known}")
+        raise OperationRefused("each edit says what it does: one of %(choices)s", known)
     kind, target = EditKind(body["edit"]), body.get("target", "")
     wanted = {"edit"} | ({"value"} if kind in WITH_VALUE else set())
     wanted |= set() if kind in WITHOUT_TARGET else {"target"}
     if set(body) != wanted:
         fields = ", ".join(sorted(wanted))
-        raise OperationRefused(f"the edit {kind} is told by {fields}")
+        raise OperationRefused("the edit %(name)s is told by %(names)s", kind, fields)
     if not isinstance(target, str) or len(target) > MOST_TARGET:
         raise OperationRefused(
-            f"the target of {kind} is a text of at most {MOST_TARGET} characters"
+            "the target of %(name)s is a text of at most %(number)s characters",
+            kind,
+            MOST_TARGET,
         )
     return Edit(kind, target, body.get("value"))

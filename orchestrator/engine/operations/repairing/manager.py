@@ -23,6 +23,7 @@ from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import InvalidMessage, OperationRefused, ProcessionError
 from orchestrator.models import IssuedCommand, ProcessInstance
 from orchestrator.queue import ring_after_commit
+from orchestrator.text import Text
 
 
 @dataclass
@@ -53,7 +54,9 @@ class ManagerPlan(RepairPlan):
         key, name = self.instance.correlation_key, self.definition.correlation
         has_key = key and name and hasattr(data, name)
         if has_key and self.definition.correlation_key(data) != key:
-            self.refuse(place, f"the process is found by it: it stays {key}", name)
+            self.refuse(
+                place, Text("the process is found by it: it stays %(key)s", key), name
+            )
             return
         self.data, self.changed = data, True
         self.edited.append(Edited("", self.instance.data, body))
@@ -88,7 +91,12 @@ class ManagerPlan(RepairPlan):
     def _plan_event(self, place: int, edit: Edit) -> None:
         if edit.target not in self.definition.events:
             self.refuse(
-                place, f"{self.definition.name} takes no {edit.target} in any step"
+                place,
+                Text(
+                    "%(name)s takes no %(type)s in any step",
+                    self.definition.name,
+                    edit.target,
+                ),
             )
             return
         try:
@@ -101,14 +109,14 @@ class ManagerPlan(RepairPlan):
         if step is None or data is None:
             return  # another edit is refused for that
         if step in self.definition.finals:
-            self.refuse(place, "the process would have ended: nothing takes it")
+            self.refuse(place, Text("the process would have ended: nothing takes it"))
             return
         try:
             with applications():
                 decision = self.definition.decide(step, data, message)
         except Exception as error:  # noqa: BLE001  # predicates may raise anything
             secret_values.note_of_process(error, self.instance, edit.value)
-            self.refuse(place, f"it could not be handled: {named(error)}")
+            self.refuse(place, Text("it could not be handled: %(why)s", named(error)))
             return
         if decision.outcome == "moved":
             self.then = (decision.step, decision.data)
@@ -129,11 +137,17 @@ def planned(instance: ProcessInstance, edits: list[Edit]) -> ManagerPlan:
     except InvalidMessage as mistake:
         if all(edit.kind != EditKind.DATA for edit in edits):
             for place in range(len(edits)):
-                plan.refuse(place, f"its stored data must be edited too: {mistake}")
+                plan.refuse(
+                    place,
+                    Text("its stored data must be edited too: %(why)s", mistake),
+                )
             return plan
     for place, edit in enumerate(edits):
         if edit.kind in OF_WORKFLOWS:
-            plan.refuse(place, "Only a workflow has steps that run by themselves")
+            plan.refuse(
+                place,
+                Text("Only a workflow has steps that run by themselves"),
+            )
         else:
             PLANNED[edit.kind](plan, place, edit)
     return plan
@@ -144,10 +158,10 @@ def why_not_to(
 ) -> str:
     """Why a process cannot be moved to a step; "" if it can."""
     if step not in {*map(str, definition.Step)}:
-        return f"the running code has no step {step}"
+        return Text("the running code has no step %(step)s", step)
     if step == definition.first:
-        return "processes start there: none waits in it"
-    return "it stands there now" if step == instance.step else ""
+        return Text("processes start there: none waits in it")
+    return Text("it stands there now") if step == instance.step else ""
 
 
 def _issued(decision: Decision, instance: ProcessInstance) -> list[Effect]:
@@ -194,6 +208,8 @@ def carry_out(press: Press, plan: ManagerPlan) -> dict[str, Any]:
 def _decision(definition: type[ProcessManager], plan: ManagerPlan) -> Decision:
     """What a person has decided, as the definition would have."""
     if plan.step is None:
-        raise OperationRefused("the running code has not the step in which it stands")
+        raise OperationRefused(
+            Text("the running code has not the step in which it stands")
+        )
     timers = definition.timers(plan.step) if plan.moved else ()
     return Decision("moved", plan.step, plan.data, timers=timers, entered=plan.moved)

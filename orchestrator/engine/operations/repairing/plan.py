@@ -22,6 +22,7 @@ from orchestrator.exceptions import (
     ProcessionError,
 )
 from orchestrator.models import ProcessInstance
+from orchestrator.text import Text, told_by, typed
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,12 @@ class Mistake:
     path: str = ""
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.why}" if self.path else self.why
+        return str(self.told)
+
+    @property
+    def told(self) -> str:
+        """Both, as people are told of it."""
+        return typed(self.path, self.why) if self.path else self.why
 
 
 @dataclass(frozen=True)
@@ -83,20 +89,19 @@ class RepairPlan:
     def refuse(self, place: int, why: object, path: str = "") -> None:
         """Notes what is wrong with an edit; the first mistake counts."""
         if isinstance(why, InvalidMessage):
-            said = str(why)
             path = why.path
-            why = said.removeprefix(f"{path}: ") if path else said
-        self.mistakes.setdefault(place, Mistake(str(why), path))
+            why = why.told.removeprefix(f"{path}: ") if path else why
+        self.mistakes.setdefault(place, Mistake(told_by(why), path))
 
     @property
     def refusal(self) -> str:
         """Why the repair cannot be applied; "" if it can."""
         if not self.edits:
-            return "nothing is staged"
+            return Text("nothing is staged")
         for place, mistake in sorted(self.mistakes.items()):
             edit = self.edits[place]
             what = f"{edit.kind} {edit.target}".strip()
-            return f"the edit {what} cannot be made: {mistake}"
+            return Text("the edit %(what)s cannot be made: %(why)s", what, mistake)
         return ""
 
 

@@ -24,6 +24,7 @@ from orchestrator.models import (
     StepKind,
     StepRun,
 )
+from orchestrator.text import Text
 
 SHOWN = 20
 """Commands, steps in trouble and visits that are offered at once."""
@@ -133,9 +134,9 @@ def _visits(change: WorkflowChange, step: str, item: int | None) -> list[Visit]:
 
 def _why_no_skip(run: StepRun) -> str:
     if run.finished_at is not None:
-        return f"{run.node} is over meanwhile: {run.status}"
+        return Text("%(step)s is over meanwhile: %(status)s", run.node, run.status)
     try:
         check_can_be_skipped(run)
     except OperationRefused as refused:
-        return str(refused)
+        return refused.told
     return ""

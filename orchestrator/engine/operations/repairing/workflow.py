@@ -27,6 +27,7 @@ from orchestrator.engine.storage import tables
 from orchestrator.engine.storage.results import GIVEN, sealed
 from orchestrator.exceptions import OperationRefused, ProcessionError
 from orchestrator.models import StepKind, StepRun, StepStatus
+from orchestrator.text import Text
 
 Given = tuple[StepRun, Any, Any]
 """A visit, and the result that it is given: as its type, and as JSON values."""
@@ -71,7 +72,9 @@ def planned(change: WorkflowChange, edits: list[Edit]) -> WorkflowPlan:
     for run, result, _ in plan.skipped:
         place = next(n for n, edit in enumerate(edits) if _is_skip_of(edit, run))
         if run.node in plan.given_up:
-            plan.refuse(place, f"{run.node} would be cancelled by another edit")
+            plan.refuse(
+                place, Text("%(step)s would be cancelled by another edit", run.node)
+            )
             continue
         try:
             followed(run, partial(_look_ahead, plan, change, run, result))
@@ -81,9 +84,13 @@ def planned(change: WorkflowChange, edits: list[Edit]) -> WorkflowPlan:
 
 
 REFUSED = {
-    EditKind.DATA: "a workflow keeps the input it started with: edit the results of its steps, or restart it",
-    EditKind.MOVE: "a workflow is where its graph leads: skip or redo steps, or resume it from a checkpoint",
-    EditKind.SKIP_COMMAND: "a workflow issues no commands",
+    EditKind.DATA: Text(
+        "a workflow keeps the input it started with: edit the results of its steps, or restart it"
+    ),
+    EditKind.MOVE: Text(
+        "a workflow is where its graph leads: skip or redo steps, or resume it from a checkpoint"
+    ),
+    EditKind.SKIP_COMMAND: Text("a workflow issues no commands"),
 }
 
 
@@ -95,30 +102,35 @@ def why_no_result(change: WorkflowChange, run: StepRun) -> str:
     """Why the result of a visit cannot be edited; "" if it can be."""
     vertex = change.plan.vertices.get(run.node)
     if vertex is None:
-        return f"the running code has no step {run.node}"
+        return Text("the running code has no step %(step)s", run.node)
     if vertex.step.kind == "sleep":
-        return f"{run.node} lets time pass: there is no result"
+        return Text("%(step)s lets time pass: there is no result", run.node)
     if run.kind == StepKind.MAP:
-        return f"{run.node} stands for all its elements: edit theirs, one by one"
+        return Text(
+            "%(step)s stands for all its elements: edit theirs, one by one", run.node
+        )
     rows = change.instance.step_runs.filter(node=run.node)
     if rows.filter(finished_at=None, redo=True).exists():
-        return f"{run.node} is being redone already"
+        return Text("%(step)s is being redone already", run.node)
     if run.status not in GIVEN or run.kind == StepKind.UNDO:
-        return f"{run.node} has given no result in this visit"
+        return Text("%(step)s has given no result in this visit", run.node)
     given = rows.filter(status__in=GIVEN).exclude(kind=StepKind.UNDO)
     later = Q(visit__gt=run.visit) | Q(visit=run.visit, round__gt=run.round)
     if given.filter(later, item=run.item).exists():
-        return f"{run.node} has another result by now: its last one counts"
+        return Text("%(step)s has another result by now: its last one counts", run.node)
     whole = given.filter(kind=StepKind.MAP, visit=run.visit)
     if run.kind == StepKind.ITEM and not whole.exists():
-        return f"{run.node} is not finished: its elements have no result to edit yet"
+        return Text(
+            "%(step)s is not finished: its elements have no result to edit yet",
+            run.node,
+        )
     return ""
 
 
 def _plan_result(plan: WorkflowPlan, edit: Edit, change: WorkflowChange) -> None:
     run = StepRun.objects.filter(instance=change.instance, pk=edit.run).first()
     if run is None:
-        raise OperationRefused(f"the process has no step run {edit.target}")
+        raise OperationRefused("the process has no step run %(key)s", edit.target)
     if reason := why_no_result(change, run):
         raise OperationRefused(reason)
     vertex = change.plan[run.node]
@@ -187,7 +199,7 @@ def _plan_redo(plan: WorkflowPlan, edit: Edit, change: WorkflowChange) -> None:
         raise OperationRefused(reason)
     if any(run.node == edit.target for run, *_ in plan.results):
         raise OperationRefused(
-            f"the result of {edit.target} is edited: one or the other"
+            "the result of %(step)s is edited: one or the other", edit.target
         )
     plan.redone.append(edit.target)
     plan.stands.append(edit.target)
@@ -211,7 +223,7 @@ def _plan_event(plan: WorkflowPlan, edit: Edit, change: WorkflowChange) -> None:
     }
     if edit.target not in events:
         raise OperationRefused(
-            f"{change.instance.name} takes no {edit.target} in any step"
+            "%(name)s takes no %(type)s in any step", change.instance.name, edit.target
         )
     plan.events.append(inbox.read(edit.target, edit.value))
 
@@ -250,7 +262,9 @@ def _skip(change: WorkflowChange, skipped: Sequence[Given]) -> None:
     """Settles open visits with what a person gives, in the order in which a history tells them again."""
     for run, result, body in skipped:
         if run.pk in change.closed:
-            raise OperationRefused(f"{run.node} would be cancelled by another edit")
+            raise OperationRefused(
+                "%(step)s would be cancelled by another edit", run.node
+            )
         change.flush()  # what is counted, revived or cancelled is read where it is stored
         forget_trouble(change, run, "skipped by an operator")
         change.close_open(run, StepStatus.SKIPPED, **sealed(body))

@@ -1,0 +1,292 @@
+"""What the engine tells people: every template is translated, with the same values, and survives being stored."""
+
+import ast
+import copy
+import inspect
+import json
+import pickle
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.core.management.commands import makemessages
+from django.utils import translation
+
+from monitoring.queries.texts import translated
+from orchestrator import exceptions
+from orchestrator.engine.change.failure_cause import FailureCause
+from orchestrator.engine.change.incidents import named
+from orchestrator.engine.change.secret_values import note
+from orchestrator.exceptions import (
+    CorruptInput,
+    OperationRefused,
+    Permanent,
+    ProcessionError,
+    WorkerDied,
+)
+from orchestrator.text import PLACE, Text, code_of, first_wording, packed, unpacked
+
+ROOT = Path(__file__).parents[2]
+CODE = [*(ROOT / "orchestrator").rglob("*.py"), *(ROOT / "monitoring").rglob("*.py")]
+
+KINDS = [
+    one
+    for one in vars(exceptions).values()
+    if inspect.isclass(one) and issubclass(one, ProcessionError)
+]
+ERRORS = {one.__name__ for one in KINDS if one.__init__ is ProcessionError.__init__} - {
+    "LeaseLost"
+}
+"""Those that make a text of a template and values; that a lease is lost people are not told."""
+
+COMMAND_LINE = "orchestrator/engine/transfer/"
+"""Export and import, which are done there alone."""
+
+WITHOUT_WORDS = (
+    "HandlerMissing",
+    "LimitReached",
+    "NoCase",
+    "NotCarried",
+    "OperationRefused",
+    "Permanent",
+    "PermissionMissing",
+    "StaleRevision",
+    "TimedOut",
+    "UnknownDefinition",
+    "WorkerDied",
+)
+"""Errors that say the first line of their docstrings, where they are raised without words."""
+
+
+def calls() -> Iterator[tuple[str, str, int, Text]]:
+    """The calls with a template: in which file, of what, how many values, and the text with its places unfilled."""
+    for path in CODE:
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Call(
+                    func=ast.Name(id=name),
+                    args=[ast.Constant(value=str(said)), *values],
+                    keywords=given,
+                ) if name == "Text" or name in ERRORS:
+                    named = {
+                        str(one.arg): str(one.value.value)
+                        for one in given
+                        if isinstance(one.value, ast.Constant)
+                    }
+                    places = [
+                        f"%({one})s" for one in dict.fromkeys(PLACE.findall(said))
+                    ]
+                    starred = any(isinstance(one, ast.Starred) for one in values)
+                    number = len(places) if starred else len(values)
+                    text = Text(said, *places, **named)
+                    yield str(path.relative_to(ROOT)), name, number, text
+
+
+def texts() -> list[Text]:
+    """Every sentence that people are told, with its places unfilled."""
+    written = [said for _, name, values, said in calls() if values or name == "Text"]
+    return written + [getattr(exceptions, name)().told for name in WITHOUT_WORDS]
+
+
+def templates() -> set[str]:
+    return {one.template for one in texts()}
+
+
+def test_every_template_is_translated_and_says_the_same_values() -> None:
+    found = templates()
+    with translation.override("ja"):
+        japanese = {one: translation.gettext(one) for one in found}
+
+    assert len(found) > 225
+    untranslated = {one for one, said in japanese.items() if said == one}
+    assert untranslated == {"%(error)s: %(why)s"}
+    assert {
+        one: said
+        for one, said in japanese.items()
+        if sorted(PLACE.findall(one)) != sorted(PLACE.findall(said))
+        or "%(" in PLACE.sub("", said)
+    } == {}
+
+
+def test_a_template_is_given_its_values() -> None:
+    """An error makes no text of words alone, as it cannot know whose they are."""
+    wrong = {
+        said
+        for path, name, values, said in calls()
+        if values not in (len(said.values), 0)
+        or (name != "Text" and not values and "/engine/" in path)
+        if not path.startswith(COMMAND_LINE)
+    }
+    assert wrong == set()
+
+
+@pytest.mark.skipif(not shutil.which("xgettext"), reason="gettext is not installed")
+def test_makemessages_finds_the_templates(tmp_path: Path) -> None:
+    keywords = [f"--keyword={name}" for name in ("Text", *ERRORS)]
+    options = [*makemessages.Command.xgettext_options, *keywords, "--no-wrap"]
+    found = tmp_path / "found.pot"
+
+    subprocess.run(
+        ["xgettext", "-LPython", *options, f"-o{found}", *map(str, CODE)], check=True
+    )
+
+    listed = found.read_text()
+    said = {said.template for *_, said in calls()}
+    assert {one for one in said if f"msgid {json.dumps(one)}\n" not in listed} == set()
+
+
+# One text
+
+
+def in_japanese(text: str) -> str:
+    with translation.override("ja"):
+        return translated(text)
+
+
+NO_DELIVERY = Text("there is no %(name)s with the key %(key)s", "delivery", "'A'")
+
+
+def test_a_text_is_its_english() -> None:
+    assert NO_DELIVERY == "there is no delivery with the key 'A'"
+    assert type(str(NO_DELIVERY)) is str
+    assert NO_DELIVERY.code == "there_is_no_with_key"
+
+
+def test_a_text_within_a_text_is_translated_too() -> None:
+    refused = OperationRefused(
+        "no process takes %(type)s: %(why)s", "Paid", NO_DELIVERY
+    )
+
+    assert in_japanese(named(refused)) == (
+        "OperationRefused: Paid を受け取るプロセスがありません: キー 'A' の delivery はありません"
+    )
+    assert code_of(named(refused)) == refused.told.code == "no_process_takes"  # type: ignore[attr-defined]
+
+
+def test_an_error_of_ours_is_a_text_within_a_text() -> None:
+    bad = CorruptInput("read")
+    text = Text("its history cannot be read: %(why)s", bad)
+
+    assert text == "its history cannot be read: the result of read is bad"
+    assert "the result of" not in in_japanese(text)
+
+
+@pytest.mark.parametrize("text", ["", "no", "100% of %(step)s", "%(step)s", "{}"])
+def test_what_the_application_says_stays_as_it_is(text: str) -> None:
+    assert in_japanese(text) == text
+    assert packed(text) is None
+    assert in_japanese(named(Permanent(text or "no"))).endswith(text)
+    died = Text("%(why)s, %(number)s times", text, 3)
+    assert in_japanese(died).startswith(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [NO_DELIVERY, named(WorkerDied("%(why)s, %(number)s times", NO_DELIVERY, 3))],
+)
+def test_a_text_is_stored_as_json(text: Text) -> None:
+    stored = json.loads(json.dumps(packed(text)))
+
+    again = unpacked(str(text), stored)
+
+    assert again == text
+    assert isinstance(again, Text)
+    assert (again.values, again.code) == (text.values, text.code)
+    assert in_japanese(again) == in_japanese(text) != text
+
+
+def test_it_is_found_at_the_end_of_a_traceback_and_where_it_was_cut() -> None:
+    stored = packed(NO_DELIVERY)
+
+    for english in (f"Traceback\n  File x\n{NO_DELIVERY}\n", NO_DELIVERY[:20]):
+        assert unpacked(english, stored) == NO_DELIVERY
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        packed(Text("there is no event %(key)s", 7)),
+        {
+            "template": "there is no %(name)s with the key %(key)s",
+            "values": {"name": "delivery"},
+        },
+        {"sentence": 7},
+        {"template": 7, "values": [], "code": ""},
+        [],
+        "there is",
+        7,
+    ],
+)
+def test_what_a_row_keeps_of_another_text_or_of_a_newer_release_does_not_count(
+    stored: object,
+) -> None:
+    said = unpacked(str(NO_DELIVERY), stored)
+
+    assert said == NO_DELIVERY
+    assert not isinstance(said, Text)
+
+
+def test_a_template_that_the_running_code_does_not_know_is_shown_in_english() -> None:
+    newer = Text("the moon is in the way of %(step)s", "pay")
+
+    assert in_japanese(unpacked(str(newer), packed(newer))) == newer
+
+
+def test_a_text_stays_one_where_it_is_copied() -> None:
+    text = Text("there is no event %(key)s", 7, code="gone", was="no event %(key)s")
+
+    for again in (copy.deepcopy(text), pickle.loads(pickle.dumps(text))):  # noqa: S301  # its own
+        assert (again, again.template, again.values) == (
+            text,
+            text.template,
+            text.values,
+        )
+        assert (again.code, again.was) == (text.code, text.was)
+
+
+def test_values_of_secret_fields_are_masked_in_what_is_stored() -> None:
+    bad = OperationRefused(
+        "this is no input of %(name)s: %(why)s", "order", "no: hunter22"
+    )
+    error = OperationRefused("its history cannot be read: %(why)s", bad)
+    note(error, ["password"], {"password": "hunter22"})
+
+    masked = named(error)
+
+    assert isinstance(masked, Text)
+    assert "hunter22" not in masked + json.dumps(packed(masked))
+    assert "hunter22" not in first_wording(masked)
+
+
+# Worded anew
+
+
+OLD = Text("%(type)s is not expected in step %(step)s", "Paid", "Waiting")
+NEW = Text("%(step)s takes no %(type)s", "Waiting", "Paid", was=OLD.template)
+
+
+def cause(message: str) -> FailureCause:
+    return FailureCause("unexpected_event", "delivery", "Waiting", message)
+
+
+def test_a_text_that_is_worded_anew_keeps_its_code_and_its_cause() -> None:
+    inner = OperationRefused("no process takes %(type)s: %(why)s", "Paid", NEW)
+    before = OperationRefused("no process takes %(type)s: %(why)s", "Paid", OLD)
+
+    assert NEW != OLD
+    assert NEW.code == OLD.code == "is_not_expected_in_step"
+    assert cause(first_wording(NEW)).key == cause(str(OLD)).key
+    assert first_wording(named(inner)) == named(before)
+
+
+def test_codes_and_first_wordings_are_those_of_the_manual() -> None:
+    """Whoever words a sentence anew tells its first wording (`was`), by which it keeps its code and its cause."""
+    manual = (ROOT / "docs/texts.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", manual, re.MULTILINE)
+
+    said = {(one.code, one.was or one.template) for one in texts() if one.code}
+    assert set(rows) == said
+    assert rows == sorted(rows)
