@@ -76,16 +76,7 @@ def _items(found: Iterable[Occurrence]) -> Iterator[Item]:
     )
 
 
-ALIKE = (
-    "definition",
-    "step",
-    "kind",
-    "error",
-    "place",
-    "message",
-    "text",
-    "fingerprint",
-)
+ALIKE = ("definition", "step", "kind", "error", "place", "message", "fingerprint")
 """What failures of one group have in common."""
 
 TOLD = (*ALIKE, "recipients", "state", "correlation_key", "queue")
