@@ -34,8 +34,6 @@ from orchestrator.text import Text
 
 LONGEST = Text("Give the token a name of at most %(number)s characters", LONGEST_NAME)
 
-LONGEST = f"Give the token a name of at most {LONGEST_NAME} characters"
-
 
 class MakeToken(Operation):
     """Makes a token for oneself."""

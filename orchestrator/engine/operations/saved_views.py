@@ -29,8 +29,6 @@ GONE = Text("this view is not there any more")
 
 LONGEST = Text("Give the view a name of at most %(number)s characters", LONGEST_NAME)
 
-LONGEST = f"Give the view a name of at most {LONGEST_NAME} characters"
-
 
 class ViewOperation(Operation):
     """What is done with saved views; one permission is for all that is done with those of the team."""
