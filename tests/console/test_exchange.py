@@ -10,6 +10,7 @@ from urllib.request import Request, urlopen
 from uuid import uuid4
 
 import pytest
+from django.db.models import F
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.models import HistoryEntry, Order
@@ -311,14 +312,15 @@ def test_an_order_goes_out_comes_back_and_ends_as_the_exchange_has_it(
     assert process.step == "AwaitingExternalCreation"
 
     # One that is born on the exchange is taken over.
+    orders, events = Order.objects.count(), InboxEvent.objects.count()
     exchange.behave(refuse=False, born=20)
-    there = Order.objects.count()
-    wait_for(lambda: Order.objects.count() > there, 45)
+    wait_for(lambda: InboxEvent.objects.count() > events, 10)
     exchange.behave(born=0)
     live = ProcessInstance.objects.live().exclude(status=Status.FAILED)
-    wait_for(lambda: live.count() == 0, 45)
-    born = Order.objects.latest("pk")
-    assert (born.destination, born.order_id) == (Destination.EXTERNAL, born.external_id)
+    wait_for(lambda: Order.objects.count() > orders and not live.exists(), 45)
+    born = Order.objects.filter(order_id=F("external_id")).first()
+    assert born is not None
+    assert born.destination == Destination.EXTERNAL
     process = ProcessInstance.objects.get(pk=born.process_id)
     assert process.data["destination"] == "external"
     assert disagreements() == []
