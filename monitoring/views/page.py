@@ -26,7 +26,7 @@ def page(
 
 def whole(request: HttpRequest, name: str, context: Mapping[str, Any]) -> SafeString:
     """The page as it is loaded."""
-    # Asked where a template wants to know it: an answer is shared with those of whom what was asked is so too.
+    # Asked where a template wants to know it: not all do.
     shown = {**context, "sees_data": partial(sees_data, request.user)}
     return render_to_string(f"monitoring/{name}/page.html", shown, request)
 
