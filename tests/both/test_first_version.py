@@ -6,7 +6,6 @@ How it was filled is told in tests/first_version/README.md.
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,7 +21,6 @@ APPS = (
     "tests.apps.process_managers",
     "tests.apps.compensation",
 )
-SEE = "from tests.first_version.seeing import main; main()"
 CHANGED: list[str] = []
 """Definitions of examples and tests that were changed on purpose since."""
 
@@ -43,20 +41,12 @@ SAID = [
 """What the old texts say: process, step, why it is blocked and on what, how its worker was lost, times given back."""
 
 
-@pytest.fixture(scope="module")
-def seen(valkey: ValkeyServer) -> Iterator[dict[str, Any]]:
-    """Load, migrate and end it all in a process and a database of its own; return what was seen."""
-    with another_database("first_version") as url:
+def run_to_the_end(function: str) -> dict[str, Any]:
+    """Have a function of `tests.first_version.seeing` load, migrate and end it all in a database of its own."""
+    see = f"from tests.first_version.seeing import {function}; {function}()"
+    with another_database(function) as url:
         found = subprocess.run(
-            [
-                sys.executable,
-                "manage.py",
-                "shell",
-                "--verbosity",
-                "0",
-                "--command",
-                SEE,
-            ],
+            [sys.executable, "manage.py", "shell", "--verbosity", "0", "-c", see],
             cwd=settings.BASE_DIR,
             env={
                 **environ(),
@@ -70,8 +60,14 @@ def seen(valkey: ValkeyServer) -> Iterator[dict[str, Any]]:
             timeout=600,
             check=False,
         )
-        assert found.returncode == 0, found.stderr
-        yield json.loads(found.stdout)
+    assert found.returncode == 0, found.stderr
+    seen: dict[str, Any] = json.loads(found.stdout)
+    return seen
+
+
+@pytest.fixture(scope="module")
+def seen(valkey: ValkeyServer) -> dict[str, Any]:
+    return run_to_the_end("main")
 
 
 def test_new_columns_say_what_the_old_texts_said(seen: dict[str, Any]) -> None:

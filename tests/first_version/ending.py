@@ -65,6 +65,9 @@ def end_all() -> None:
         if not ProcessInstance.objects.live().exists():
             return
         for process in ProcessInstance.objects.live().order_by("pk"):
+            if process.paused_at is not None:
+                operations.unpause(process.pk, request=asked())
+                continue
             if process.status == Status.FAILED:
                 see_to(process, tried=number > 0)
             tell(process, number)

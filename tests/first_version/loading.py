@@ -1,4 +1,4 @@
-"""Brings the rows of the first version into an empty database, and its tables into today's form."""
+"""Brings the rows of an earlier version into an empty database, with its tables as they were then."""
 
 import gzip
 import json
@@ -14,15 +14,16 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.models import DateTimeField, Model
 from django.utils import timezone
 
-FILE = Path(__file__).with_name("rows.jsonl.gz")
+FIRST = Path(__file__).with_name("rows.jsonl.gz")
+LATER = Path(__file__).with_name("rows_of_d584bb8.jsonl.gz")
 
 
-def load() -> None:
+def load(file: Path = FIRST) -> None:
     """Make the tables as they were, and fill them.
 
     All times are shifted, so that the moment in which the rows were stored is now.
     """
-    lines = read()
+    lines = read(file)
     first = next(lines)
     passed = timezone.now() - datetime.fromisoformat(first["moment"])
     executor = MigrationExecutor(connection)
@@ -57,9 +58,9 @@ def texts() -> list[Any]:
         return list(cursor.fetchall())
 
 
-def read() -> Iterator[dict[str, Any]]:
+def read(file: Path) -> Iterator[dict[str, Any]]:
     """Yield the lines of the file: when it was and what was migrated, and then the rows."""
-    with gzip.open(FILE, "rt", encoding="utf-8") as lines:
+    with gzip.open(file, "rt", encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
 

@@ -1,4 +1,4 @@
-"""Loads the first version's rows into an empty database, runs them to the end, and prints as JSON what it has seen."""
+"""Loads an earlier version's rows into an empty database, runs them to the end, and prints as JSON what it has seen."""
 
 import json
 import sys
@@ -13,22 +13,25 @@ from orchestrator import registry
 from orchestrator.definition import ProcessManager
 from orchestrator.definition.codec import decode
 from orchestrator.definition.graph import Graph
+from orchestrator.engine import operations
 from orchestrator.engine.invariants import violations
 from orchestrator.models import (
     Blocked,
     Cause,
     Checkpoint,
     Definition,
+    FailureMark,
     InboxEvent,
     Incident,
     ProcessInstance,
+    Status,
     StepKind,
     StepRun,
     Verdict,
 )
 from tests.apps.compensation.rallies import RALLIES
-from tests.first_version.ending import end_all, not_ended
-from tests.first_version.loading import load, there_and_back
+from tests.first_version.ending import asked, end_all, not_ended, run
+from tests.first_version.loading import LATER, load, there_and_back
 
 
 def migrated() -> dict[str, Any]:
@@ -118,3 +121,32 @@ def main() -> None:
     undone_later = StepRun.objects.get(blocked=Blocked.UNDOING).instance
     end_all()
     json.dump({**seen, **ended(undone_later)}, sys.stdout)
+
+
+def later() -> None:
+    """The same of a database that commit d584bb8 has filled."""
+    for workflow in RALLIES:
+        registry.register(workflow)
+    load(LATER)
+    call_command("migrate", verbosity=0)
+    statuses = ProcessInstance.objects.values_list("status", flat=True)
+    known = set(Incident.objects.values_list("fingerprint", flat=True))
+    seen = {
+        "changed": sorted({*changed_definitions(), *changed_processes()}),
+        "checks": [str(message) for message in run_checks(databases=["default"])],
+        "broken": violations(),
+        "statuses": sorted(set(statuses)),
+        "parked": InboxEvent.objects.parked().count(),
+        "marks": FailureMark.objects.filter(fingerprint__in=known).count(),
+    }
+    newest = Incident.objects.latest("pk").pk
+    for process in ProcessInstance.objects.filter(
+        status=Status.FAILED, name="fail-fast"
+    ):
+        operations.retry(process.pk, request=asked())
+    run()
+    again = Incident.objects.filter(pk__gt=newest).values_list("fingerprint", flat=True)
+    seen |= {"failed again": len(again), "of other causes": sorted(set(again) - known)}
+    end_all()
+    seen |= {"not ended": not_ended(), "broken in the end": violations()}
+    json.dump(seen, sys.stdout)
