@@ -234,7 +234,7 @@ def real_services(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture(autouse=True)
-def forgotten() -> None:
+def forgotten_definitions() -> None:
     """Forget what earlier tests had: the keys of definitions in their tables, and a Redis that was away."""
     definitions.forget()
     queue._silent["until"] = 0.0

@@ -383,6 +383,7 @@ def test_a_refusal_is_a_problem_document_for_who_asks_for_one(
         "detail": "It is not paused",
         "instance": address,
         "error": "refused",
+        "code": "it_is_not_paused",
         "process": program.get(f"/api/processes/{world['order']}/").json()
         and {
             name: value

@@ -66,7 +66,7 @@ def test_every_page_has_live_parts_and_no_second_file_for_them() -> None:
     pages = Path(settings.BASE_DIR, "templates/monitoring")
 
     assert sorted(path.parent.name for path in pages.glob("*/page.html")) == words(
-        """audit begin_operation compared decisions definition events failure_group failures
+        """api audit begin_operation compared decisions definition events failure_group failures
         find home instance instances messages operation operations repair revealed
         saved_views send_event stalled tokens versions waits"""
     )
