@@ -23,6 +23,7 @@ from monitoring.queries.counts import (
     once,
 )
 from monitoring.queries.decisions import asked
+from monitoring.queries.doing import overdue_visits
 from monitoring.queries.events import overdue_events, with_verdict
 from monitoring.queries.failures import names_of, open_of
 from monitoring.queries.handled import handled_causes, inbox
@@ -31,7 +32,6 @@ from monitoring.queries.instances.filters import Filters
 from monitoring.queries.problems import LISTED, Problem
 from monitoring.queries.processes import definition_name
 from monitoring.queries.stalled import stalled_by_definition
-from monitoring.queries.timeouts import overdue_visits
 from orchestrator.models import InboxEvent, ProcessInstance, Status, StepRun
 from orchestrator.models.inbox_event import PROBLEMS
 

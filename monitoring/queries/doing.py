@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from django.db.models import Case, CharField, Q, QuerySet, Value, When
+from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -13,6 +14,9 @@ WINDOWS = {
     "day": timedelta(days=1),
     "week": timedelta(weeks=1),
 }
+
+LATE = timedelta(minutes=1)
+"""A deadline that is carried out later than this needs a person, who sees why."""
 
 NOW = ("active", "waiting", "failed")
 """What a process can do in the step in which it is."""
@@ -87,3 +91,11 @@ def doing_word(doing: str) -> str:
         "left-week": _("finished in the last week"),
     }
     return words.get(doing, doing)
+
+
+def overdue_visits() -> QuerySet[StepRun]:
+    """The visits of live processes whose deadline was over a while ago, and is not carried out yet."""
+    waits = ["", StepKind.WAIT, StepKind.ASK]
+    # By the clock of the database, which has said when: that of a web host may be another.
+    rows = StepRun.objects.filter(wake_at__lte=Now() - LATE, kind__in=waits)
+    return rows.filter(status=StepStatus.WAITING, finished_at=None)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-
-from django.db.models import QuerySet
-from django.db.models.functions import Now
+from datetime import datetime
 
 from monitoring.diagrams.words import phrase
 from monitoring.queries.graphs import leaving_of, nodes_of, running_timers
@@ -17,13 +14,8 @@ from orchestrator.models import (
     CauseKind,
     Checkpoint,
     ProcessInstance,
-    StepKind,
     StepRun,
-    StepStatus,
 )
-
-LATE = timedelta(minutes=1)
-"""A deadline that is carried out later than this needs a person, who sees why."""
 
 
 @dataclass(frozen=True)
@@ -118,11 +110,3 @@ def passed_of(runs: Iterable[StepRun]) -> dict[int, datetime]:
         instance__in={run.instance_id for run in late}, cause__in=causes
     )
     return {causes[cause]: at for cause, at in rows.values_list("cause", "at")}
-
-
-def overdue_visits() -> QuerySet[StepRun]:
-    """The visits of live processes whose deadline was over a while ago, and is not carried out yet."""
-    waits = ["", StepKind.WAIT, StepKind.ASK]
-    # By the clock of the database, which has said when: that of a web host may be another.
-    rows = StepRun.objects.filter(wake_at__lte=Now() - LATE, kind__in=waits)
-    return rows.filter(status=StepStatus.WAITING, finished_at=None)

@@ -27,6 +27,7 @@ from monitoring.queries.doing import (
     came_to_its_end,
     doing_word,
     open_visits,
+    overdue_visits,
     visits_that_do,
     window_of,
 )
@@ -34,7 +35,6 @@ from monitoring.queries.graphs import named_step, step_of
 from monitoring.queries.instances.arm import NOT_BY_INDEX, Arm
 from monitoring.queries.lists import Search, clean
 from monitoring.queries.stalled import stalled_processes
-from monitoring.queries.timeouts import overdue_visits
 from monitoring.statuses import look
 from orchestrator.models import (
     Definition,

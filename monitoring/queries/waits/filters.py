@@ -15,10 +15,10 @@ from django.utils.translation import gettext_lazy
 
 from monitoring.queries.among import among
 from monitoring.queries.counts import MANY
+from monitoring.queries.doing import LATE
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.lists import Search
 from monitoring.queries.looks import bounded
-from monitoring.queries.timeouts import LATE
 from monitoring.queries.waits.kinds import KINDS, OF_OTHERS, all_waits, waits_of
 from monitoring.queries.waits.wait import read
 from orchestrator.conf import conf
