@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import timedelta
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from examples.order_listing.models import Order
 from orchestrator import send_event
 from orchestrator.engine.drain import drain
 from orchestrator.models import BulkOperation, Incident
+from orchestrator.testing.clock import age
 from tests.browser.conftest import WIDTHS, live, too_wide
 from tests.browser.samples import HARMFUL, orders
 from tests.services.bulk import begun, frozen
@@ -272,3 +274,13 @@ def test_every_label_of_a_diagram_can_be_read(
         checked.goto(address)
         assert checked.locator(".picture .move > text").count() > 10
         readable(checked)
+
+
+def test_a_list_of_many_columns_fits_however_long_ago_its_processes_began(
+    signed_in: Page,
+) -> None:
+    orders()
+    for passed in (timedelta(minutes=12), timedelta(days=20)):
+        age(passed)
+        signed_in.goto("/processes/?columns=summary,step,since,started,changed,owner")
+        assert too_wide(signed_in, [1024]) == [], passed
