@@ -43,14 +43,16 @@ CHECKS = {
 
 SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
 TESTS = [
-    ("engine", POSTGRESQL),
+    ("reliability", POSTGRESQL),
     ("console", SQLITE),
     ("browser", SQLITE),
-    ("reliability", POSTGRESQL),
+    ("engine", POSTGRESQL),
     ("both", POSTGRESQL),
     ("both", SQLITE),
 ]
-"""Folders of tests that use a database, the longest stage first: then none is left alone at the end."""
+"""Folders of tests that use a database, the longest stage first: then none is left alone at the end.
+
+That of tests/reliability waits most, and leaves the cores to the others."""
 
 TESTS_OF_A_FULL_RUN = [
     (name, database)
