@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import reprlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
@@ -215,7 +215,8 @@ class Setting(Generic[T]):
         given, (last, content, value) = self.given(), self._last
         if given is not last or given != content:
             value = self.read(given)
-            self._last = given, deepcopy(given), value
+            content = dict(given) if isinstance(given, Mapping) else given
+            self._last = given, deepcopy(content), value
         return value
 
     def place(self, location: Location) -> str:

@@ -70,7 +70,9 @@ def for_readers(*, leads_to_sign_in: bool) -> Callable[[View], View]:
         @wraps(view)
         def guarded(request: HttpRequest) -> HttpResponseBase:
             signed_in = leads_to_sign_in or request.user.is_authenticated
-            if signed_in and "HTTP_AUTHORIZATION" not in request.META:
+            # A proxy may ask for a password of its own, which a browser then brings with each request.
+            brought = request.META.get("HTTP_AUTHORIZATION", "").lstrip().lower()
+            if signed_in and not brought.startswith("bearer "):
                 return of_session(request)
             try:
                 Token(of=of_all_seen)(request)

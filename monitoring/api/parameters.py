@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 from ninja import Schema
 from ninja.errors import ValidationError
 from ninja.params.models import Query, QueryModel
-from pydantic import Field, WrapValidator
+from pydantic import BeforeValidator, Field, WrapValidator
 from pydantic import ValidationError as Mistake
 from pydantic_core import CoreSchema, PydanticCustomError
 from pydantic_core.core_schema import no_info_after_validator_function
@@ -134,7 +134,15 @@ Limit = Annotated[
 ]
 """Rows of a page."""
 
-Row = Annotated[int, Field(ge=0, lt=2**63), FOLLOW]
+
+def as_written(key: Any) -> Any:
+    """A key as an address of ours has it, in digits alone: other ways to write a number are none of ours."""
+    if isinstance(key, str) and not key.isdecimal():
+        raise ValueError("digits are wanted")
+    return key
+
+
+Row = Annotated[int, Field(ge=0, lt=10**18), BeforeValidator(as_written), FOLLOW]
 """The key of a row from which a list goes on."""
 
 Id = Annotated[UUID, FOLLOW]

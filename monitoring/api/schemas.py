@@ -123,7 +123,7 @@ class OpenFailure(WithMessage):
 
 
 class ListedTransition(FromAttributes):
-    """One transition of a process; `data`, and the bodies in it, are null for who may not see data."""
+    """One transition of a process; `data`, bodies and ids of events are null for who may not see data."""
 
     revision: int
     at: datetime

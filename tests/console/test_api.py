@@ -552,3 +552,32 @@ def test_a_place_for_an_action_without_one_says_where_to_make_it(
 ) -> None:
     with pytest.raises(LookupError, match="say in"):
         place_for("explode", operator)
+
+
+def test_a_history_has_no_id_of_an_event_for_who_may_see_neither_events_nor_data(
+    order: ProcessInstance,
+) -> None:
+    bare = Program(person("bare", "view_processinstance", "use_accesstoken"))
+
+    told = bare.get(f"/api/processes/{order.pk}/").json()
+
+    events = [line["event"] for line in told["history"] if line["event"]]
+    assert events
+    assert {event["id"] for event in events} == {None}
+
+
+@pytest.mark.parametrize("key", ["12.0", "+12", "1_000", " 12 ", "-1", "9" * 19])
+def test_a_key_that_no_page_has_given_is_refused(program: Program, key: str) -> None:
+    for place in ("events", "failures"):
+        assert program.get(f"/api/{place}/", {"before": key}).status_code == 422, place
+
+
+def test_a_password_that_a_proxy_asks_for_shuts_nobody_out_of_the_manual(
+    client: Client, operator: User
+) -> None:
+    client.force_login(operator)
+    basic = {"authorization": "Basic dXNlcjpwYXNz"}
+
+    assert client.get("/api/docs/", headers=basic).status_code == 200
+    assert client.get("/api/openapi.json", headers=basic).status_code == 200
+    assert client.get("/api/", headers=basic).status_code == 401

@@ -1,5 +1,6 @@
 """Who is to be told, as settings and environment say it, and how what cannot be is refused."""
 
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -218,3 +219,10 @@ def test_the_mail_server_is_an_address(
     monkeypatch.setenv("PROCESSION_SMTP_URL", url)
 
     assert read().mail_server == (host, port, user, password, starttls, tls)
+
+
+def test_recipients_may_be_a_mapping_that_cannot_be_copied(settings: Settings) -> None:
+    settings.PROCESSION_NOTICES = MappingProxyType({"ops": OPS})
+
+    assert [*recipients()] == ["ops"]
+    assert [*recipients()] == ["ops"]

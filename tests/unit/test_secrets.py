@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 from urllib.parse import quote
 
 import pytest
+from django.db import IntegrityError
 
 from monitoring.masking import locked
 from orchestrator.definition import (
@@ -32,7 +35,10 @@ from orchestrator.definition.secrets import (
     names_of,
     values,
 )
-from orchestrator.exceptions import InvalidDefinition, InvalidMessage
+from orchestrator.engine.change.committing import commit_together
+from orchestrator.engine.operations.repairing.plan import asked_of_code
+from orchestrator.exceptions import InvalidDefinition, InvalidMessage, OperationRefused
+from orchestrator.models import ProcessInstance
 
 
 @dataclass(frozen=True)
@@ -311,3 +317,22 @@ def test_an_edit_of_a_secret_is_for_those_who_may_have_it_shown(
 
     assert set(wrong) <= set(found)
     assert not locked(edited, DATA, NAMES, may=True)[1]
+
+
+def test_a_change_that_is_done_singly_is_logged_without_what_it_holds(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def prepare(work: dict[str, str]) -> Any:
+        raise ValueError(work["password"])
+
+    with caplog.at_level(logging.INFO):
+        found = commit_together([{"password": "hunter2"}], prepare)
+
+    assert len(found.left_out) == 1
+    assert "done singly: ValueError" in caplog.text
+    assert "hunter2" not in caplog.text
+
+
+def test_a_database_error_of_the_applications_code_is_told_as_its_refusal() -> None:
+    with pytest.raises(OperationRefused), asked_of_code(ProcessInstance()):
+        raise IntegrityError("Key (name)=(Ann) already exists.")

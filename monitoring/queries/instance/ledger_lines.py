@@ -74,8 +74,8 @@ def lines_of(
 
 
 def _without_data(line: dict[str, Any]) -> dict[str, Any]:
-    """A transition for who may not see data."""
-    event = line["event"] and {**line["event"], "body": None}
+    """A transition for who may not see data; the id of an event is its sender's text, and may tell some."""
+    event = line["event"] and {**line["event"], "id": None, "body": None}
     commands = [
         {**one, "body": None, "error": one["error"].strip().rpartition("\n")[2]}
         for one in line["commands"]

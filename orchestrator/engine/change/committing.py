@@ -57,14 +57,14 @@ def commit_together(
     written, found.refusal = group_commit.commit([rows for *_, rows in ready])
     if found.refusal is not None:
         log.info("some changes could not be written together: %s", found.refusal)
-        if passes(found.refusal):
-            uncertain.note()
     for (work, change, _), is_written in zip(ready, written, strict=True):
         if is_written:
             found.done.append((work, change))
         else:
             found.left_out.append(work)
     _written([change for _, change in found.done])
+    if passes(found.refusal):
+        uncertain.note()  # last: it gives the connection up
     return found
 
 
@@ -77,7 +77,8 @@ def _prepared(
         try:
             yield work, *prepare(work)
         except Exception as error:  # noqa: BLE001  # singly it is stored with what is wrong
-            log.info("%s is done singly: %s", work, error)
+            # Neither the work nor what its error says is named: both may tell a secret.
+            log.info("a change is done singly: %s", type(error).__name__)
             left_out.append(work)
 
 

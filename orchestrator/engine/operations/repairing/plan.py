@@ -11,11 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from django.db import Error as DatabaseError
-
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.incidents import named
 from orchestrator.engine.operations.repairing.edits import Edit
+from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.exceptions import (
     InvalidMessage,
     OperationRefused,
@@ -118,8 +117,10 @@ def asked_of_code(instance: ProcessInstance, *given: Any) -> Iterator[None]:
     """
     try:
         yield
-    except (DatabaseError, ProcessionError):
+    except ProcessionError:
         raise
-    except Exception as error:  # noqa: BLE001  # it may raise anything
+    except Exception as error:
+        if passes(error):
+            raise
         secret_values.note_of_process(error, instance, *given)
         raise OperationRefused(named(error)) from None
