@@ -189,8 +189,10 @@ def lets_in(
 ) -> bool:
     """Whether the user of a request may open an address.
 
+    Where they may see some definitions alone, the user of the request becomes a reader of those of the address.
+
     Args:
-        request: whose user becomes one who is asked about the definitions of the address, if they may see some alone.
+        request: as it came.
         parts: of the address.
         more: permissions that are needed beside the one to look at processes.
         of: the definitions that the address is about; without it, a permission for one definition opens nothing.
