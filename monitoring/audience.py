@@ -39,7 +39,7 @@ LOOK = 3.0
 """Seconds after which it looks again how far the processes have come that are followed."""
 
 ANSWER = 5.0
-"""Seconds that the channel layer may take to add a group or to bring back a message to oneself."""
+"""Seconds that the channel layer or the database may take to answer."""
 
 TELLING = 0.000_05
 """Seconds of pause after a hint for each page that it was told."""

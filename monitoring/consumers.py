@@ -26,6 +26,7 @@ from monitoring.access import (
     seen_by,
 )
 from monitoring.audience import (
+    ANSWER,
     FORBIDDEN,
     MALFORMED,
     RESTART,
@@ -140,8 +141,14 @@ class OpenPage:
     async def _code_now(self) -> int:
         """What it must be closed with; 0 if it may be open."""
         try:
-            code = await close_code(self.session, self.needs)
-            if code == FORBIDDEN and (mine := await granted(self.session, self.groups)):
+            async with asyncio.timeout(ANSWER):
+                code = await close_code(self.session, self.needs)
+                mine = (
+                    await granted(self.session, self.groups)
+                    if code == FORBIDDEN
+                    else {}
+                )
+            if mine:
                 code, self.groups = 0, list(mine)
                 self.needs = frozenset().union(*mine.values())
         except Exception as error:  # noqa: BLE001  whatever it was, it may be over when the page comes again

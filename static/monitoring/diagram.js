@@ -179,4 +179,4 @@ export function movable() {
   }
 }
 
-movable();
+queueMicrotask(movable); // what fails in it then fails alone

@@ -98,6 +98,7 @@ function connect() {
   const address = new URL(main.dataset.socket, location.href);
   address.protocol = address.protocol.replace("http", "ws");
   watched = subjects();
+  heard = Date.now(); // one that nobody answers is given up like one that has become silent
   for (const subject of watched.split(" ")) address.searchParams.append("watch", subject);
   const mine = (socket = new WebSocket(address));
   mine.addEventListener("open", () => {
@@ -138,14 +139,14 @@ if (main) {
   onFragments(paint);
   onFragments(follow);
   if (undrawn()) setTimeout(catchUp, DRAWING);
+  connect(); // first: a picture that cannot be painted leaves the rest of the page live
   paint();
-  connect();
   document.addEventListener("visibilitychange", () => document.hidden || catchUp());
   window.addEventListener("online", () => soon());
   window.addEventListener("pageshow", (event) => event.persisted && catchUp());
   setInterval(() => {
     if (unseen() || !socket) return;
     soon();
-    if (socket.readyState === WebSocket.OPEN && Date.now() - heard > SILENCE) socket.close();
+    if (socket.readyState <= WebSocket.OPEN && Date.now() - heard > SILENCE) socket.close();
   }, RESYNC);
 }

@@ -1,5 +1,6 @@
 """The fixtures that only the tests of this folder share."""
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.services.site import APPS, Site
 from tests.services.sizes import FULL
+
+logger = logging.getLogger(__name__)
 
 # A busy machine alone fails no test; what must be quick is measured where it is said so.
 expect.set_options(timeout=120_000)
@@ -44,8 +47,18 @@ def profile(browser: Browser, live_site: Site) -> Iterator[BrowserContext]:
     """Open a browser profile for the tests of a module, which keeps the site's files; each of them empties it."""
     context = browser.new_context(base_url=live_site.url)
     context.set_default_timeout(120_000)
+    tell_errors(context)
     yield context
     context.close()
+
+
+def tell_errors(context: BrowserContext) -> None:
+    """Log what goes wrong in a browser's pages, which the report of a failed test then shows."""
+    context.on("weberror", lambda failed: logger.warning("%s", failed.error))
+    context.on(
+        "requestfailed",
+        lambda asked: logger.warning("%s: %s", asked.url, asked.failure),
+    )
 
 
 @pytest.fixture
@@ -82,6 +95,7 @@ def opened_by(browser: Browser, site: Site, user: User, **more: Any) -> Iterator
     """Give a page of a profile of its own in which somebody has signed in; `more` is told to Playwright."""
     context = browser.new_context(base_url=site.url, **more)
     context.set_default_timeout(120_000)
+    tell_errors(context)
     page = context.new_page()
     sign_in(page, site, user)
     yield page

@@ -234,6 +234,20 @@ def test_a_page_whose_hints_are_lost_still_catches_up(
 
 
 @pytest.mark.once
+def test_a_picture_that_the_browser_cannot_measure_leaves_the_page_live(
+    signed_in: Page,
+) -> None:
+    signed_in.add_init_script("SVGGraphicsElement.prototype.getScreenCTM = () => null;")
+    order = place_order(Destination.BOTH, WHAT)
+    drain()
+
+    signed_in.goto(f"/processes/{order.process_id}/")
+
+    live(signed_in)
+    expect(signed_in.locator("#n_AwaitingExternalCreation.is-current")).to_be_visible()
+
+
+@pytest.mark.once
 def test_signing_out_closes_the_page(signed_in: Page) -> None:
     signed_in.goto("/")
     live(signed_in)

@@ -405,6 +405,21 @@ async def test_a_layer_that_does_not_answer_lets_no_page_wait(
     assert await closed(socket) == 1012
 
 
+async def test_a_database_that_does_not_answer_lets_no_page_wait(
+    viewer: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silent(*_: object) -> int:
+        await asyncio.Event().wait()
+        return 0
+
+    monkeypatch.setattr(consumers, "ANSWER", 0.1)
+    monkeypatch.setattr(consumers, "close_code", silent)
+
+    socket, _ = await opened(viewer, "watch=overview")
+
+    assert await closed(socket) == 1012
+
+
 async def test_only_the_pages_of_the_session_that_ended_are_closed(
     viewer: User, operator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
