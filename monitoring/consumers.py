@@ -143,14 +143,11 @@ class OpenPage:
         try:
             async with asyncio.timeout(ANSWER):
                 code = await close_code(self.session, self.needs)
-                mine = (
-                    await granted(self.session, self.groups)
-                    if code == FORBIDDEN
-                    else {}
-                )
-            if mine:
-                code, self.groups = 0, list(mine)
-                self.needs = frozenset().union(*mine.values())
+                if code == FORBIDDEN and (
+                    mine := await granted(self.session, self.groups)
+                ):
+                    code, self.groups = 0, list(mine)
+                    self.needs = frozenset().union(*mine.values())
         except Exception as error:  # noqa: BLE001  whatever it was, it may be over when the page comes again
             logger.warning("An open page is to connect anew: %r", error)
             return RESTART

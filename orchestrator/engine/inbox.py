@@ -34,6 +34,7 @@ from orchestrator.models import (
     Verdict,
 )
 from orchestrator.registry import Declared
+from orchestrator.text import Text
 
 
 @dataclass(frozen=True)
@@ -263,13 +264,19 @@ def check_key(given: str) -> None:
     """
     check_name("correlation key", given, 200, empty=True)
     if given and not given.strip():
-        raise InvalidMessage("the correlation key must not be blank")
+        raise InvalidMessage(Text("the correlation key must not be blank"))
 
 
 def check_name(what: str, value: str, longest: int, *, empty: bool = False) -> None:
     if not isinstance(value, str) or (not value and not empty):  # type: ignore[redundant-expr]  # callers without types
-        raise InvalidMessage(f"the {what} must be a text that is not empty")
+        raise InvalidMessage(
+            Text("the %(field)s must be a text that is not empty", what)
+        )
     if len(value) > longest:
-        raise InvalidMessage(f"the {what} must have at most {longest} characters")
+        raise InvalidMessage(
+            Text("the %(field)s must have at most %(most)s characters", what, longest)
+        )
     if "\0" in value or not value.isprintable():
-        raise InvalidMessage(f"the {what} must have printable characters only")
+        raise InvalidMessage(
+            Text("the %(field)s must have printable characters only", what)
+        )

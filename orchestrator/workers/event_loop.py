@@ -248,7 +248,10 @@ class _Shown(Coroutine[Any, Any, Any]):
             return step(*given)
         except (SystemExit, KeyboardInterrupt) as ending:
             # It would end the loop and all calls in it.
-            raised = f"{self.__name__} raised {type(ending).__name__}"
-            raise ExitRefused(f"{raised}, which ends programs") from ending
+            raise ExitRefused(
+                "%(function)s raised %(error)s, which ends programs; a step fails by raising an Exception",
+                self.__name__,
+                type(ending).__name__,
+            ) from ending
         finally:
             self._turned()

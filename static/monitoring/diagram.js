@@ -179,4 +179,4 @@ export function movable() {
   }
 }
 
-queueMicrotask(movable); // what fails in it then fails alone
+Promise.resolve().then(movable); // what fails in it then fails alone

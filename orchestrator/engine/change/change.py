@@ -36,7 +36,7 @@ from orchestrator.models import (
 )
 from orchestrator.notice_settings import Topic
 from orchestrator.queue import ring_after_commit
-from orchestrator.text import storable
+from orchestrator.text import packed, storable
 
 
 class ProcessChange:
@@ -121,6 +121,7 @@ class ProcessChange:
             process=self.instance,
             step=self._where,
             message=storable(self._why)[:500],
+            text=packed(self._why),
             recipients=self._recipients,
         )
 

@@ -41,7 +41,7 @@ from orchestrator.models import (
 )
 from orchestrator.queue import calls_of, ring_after_commit
 from orchestrator.registry import CommandContext
-from orchestrator.text import storable
+from orchestrator.text import Text, storable
 
 
 class ManagerChange(ProcessChange):
@@ -164,7 +164,7 @@ class ManagerChange(ProcessChange):
         """Gives the process to somebody; where nobody has that name any more, others are to look."""
         person = active_person(name)
         if person is None:
-            self.escalate(f"there is nobody with the name {name!r} to assign it to")
+            self.escalate(Text("there is nobody with the name %(who)s", repr(name)))
         else:
             self.also["owner"] = person.pk
 

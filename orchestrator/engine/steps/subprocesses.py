@@ -48,7 +48,9 @@ def input_of(definition: type[Workflow], arguments: dict[str, Any]) -> Any:
         given = definition.Input(**arguments)
         encode(given)
     except Exception as error:
-        raise InvalidMessage(f"the input of {definition.name}: {error}") from error
+        raise InvalidMessage(
+            Text("the input of %(name)s: %(why)s", definition.name, error)
+        ) from error
     return given
 
 
