@@ -19,6 +19,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.utils.functional import SimpleLazyObject
+from django.views.decorators.http import require_http_methods
 
 from monitoring.open_pages import by_script
 from orchestrator.grants import definitions_of, grants_of
@@ -67,59 +68,30 @@ class ReaderOf(SimpleLazyObject):  # type: ignore[type-arg]  # it takes none whe
         return all(self.has_perm(permission, obj) for permission in permissions)
 
 
-def for_viewers(view: View) -> View:
-    """Lets those in who may look at processes; the others get 403, the signed-out are asked to sign in."""
-    return _guarded(view)
+def _answers(*methods: str) -> Callable[..., Callable[[View], View]]:
+    """A decorator for views that answer to some methods."""
+
+    def decorator(
+        *more: str, of: DefinitionsOf | None = None
+    ) -> Callable[[View], View]:
+        to_these = require_http_methods(methods)
+        return lambda view: to_these(_guarded(view, *more, of=of))
+
+    return decorator
 
 
-def for_viewers_of_process(view: View) -> View:
-    """The same for a page of the process `pk`, and for those who may look at those of its definition."""
-    return _guarded(view, of=_of_process)
+page_for = _answers("GET", "HEAD")
+"""Lets those in who may look at processes; the others get 403, the signed-out are asked to sign in.
 
+It takes the permissions that are needed beside that one, and `of`: the definitions that the page is about, who may look
+at the processes of all these gets in as well.
+"""
 
-def for_data_viewers_of_process(view: View) -> View:
-    """The same for those who may also see what it is about."""
-    return _guarded(view, DATA, of=_of_process)
+action_for = _answers("POST")
+"""The same for an address that does something."""
 
-
-def for_viewers_of_definition(view: View) -> View:
-    """The same for a page of the definition `name`, and for those who may look at its processes."""
-    return _guarded(view, of=lambda request, parts: frozenset([parts["name"]]))
-
-
-def for_viewers_of_list(view: View) -> View:
-    """The same for a list that `?definition=` narrows: who may look at some definitions alone is shown one of them."""
-    return _guarded(view, of=of_list, instead=lambda request: request.path)
-
-
-def for_viewers_of_selection(view: View) -> View:
-    """The same for a page about what `?definition=` or `?cause=` selects, which has no other instead."""
-    return _guarded(view, of=of_selection)
-
-
-def for_viewers_of_cause(view: View) -> View:
-    """The same for the failures of one `cause`, which are of one definition."""
-    return _guarded(view, of=of_cause)
-
-
-def for_viewers_of_operation(view: View) -> View:
-    """The same for the bulk operation `pk`, and for those who may look at all the definitions that it is limited to."""
-    return _guarded(view, of=lambda request, parts: names_of_operation(parts["pk"]))
-
-
-def for_viewers_of_what_they_see(view: View) -> View:
-    """The same for a page of all the definitions that its reader may look at."""
-    return _guarded(view, of=of_all_seen)
-
-
-def for_event_viewers(view: View) -> View:
-    """The same for those who may also look at events."""
-    return _guarded(view, EVENTS)
-
-
-def for_audit_viewers(view: View) -> View:
-    """The same for those who may also see who did what."""
-    return _guarded(view, AUDIT)
+form_for = _answers("GET", "HEAD", "POST")
+"""The same for a page with a form that is sent to its own address."""
 
 
 def may_view(user: Any, *, events: bool = False) -> bool:
@@ -156,12 +128,7 @@ def seen_by(user: Any) -> frozenset[str] | None:
     return definitions_of(user, VIEW)
 
 
-def _guarded(
-    view: View,
-    *more: str,
-    of: DefinitionsOf | None = None,
-    instead: Callable[[HttpRequest], str] | None = None,
-) -> View:
+def _guarded(view: View, *more: str, of: DefinitionsOf | None) -> View:
     @login_not_required  # a middleware would send scripts to a page that they cannot show
     @wraps(view)
     def guarded(
@@ -171,7 +138,7 @@ def _guarded(
             return _signed_out(request)
         try:
             if not lets_in(request, kwargs, *more, of=of):
-                return _elsewhere(request, instead(request) if instead else "")
+                return _elsewhere(request, request.path if of is of_list else "")
             return view(request, *args, **kwargs)
         except DatabaseError as error:
             if not lacks_tables(error):
@@ -233,8 +200,19 @@ def _elsewhere(request: HttpRequest, path: str) -> HttpResponseBase:
     return redirect(f"{path}?{urlencode(query)}")
 
 
-def _of_process(request: HttpRequest, parts: dict[str, Any]) -> Names:
-    return names_of_process(parts["pk"])
+def of_process(request: HttpRequest, parts: dict[str, Any]) -> Names:
+    """The definition of the process that an address names."""
+    return names_of_process(parts.get("pk") or parts["process"])
+
+
+def of_operation(request: HttpRequest, parts: dict[str, Any]) -> Names:
+    """The definitions that the bulk operation is limited to which an address names."""
+    return names_of_operation(parts.get("pk") or parts["operation"])
+
+
+def of_definition(request: HttpRequest, parts: dict[str, Any]) -> Names:
+    """The definition that an address names."""
+    return frozenset([parts["name"]])
 
 
 def of_cause(request: HttpRequest, parts: dict[str, Any]) -> Names:
@@ -248,7 +226,7 @@ def of_all_seen(request: HttpRequest, parts: dict[str, Any]) -> Names:
 
 
 def of_list(request: HttpRequest, parts: dict[str, Any]) -> Names:
-    """The definition that `?definition=` names."""
+    """The definition that `?definition=` names: who may look at some alone is led to one of them."""
     name = request.GET.get("definition", "").replace("\0", "")
     return frozenset([name] if name else [])
 

@@ -122,13 +122,6 @@ class BulkForm(ActionForm):
     def wanted(self, selection: str, about: Mapping[str, Any]) -> Wanted:
         """What is wanted; the form must be valid."""
         said = self.cleaned_data
-        pace = Pace(
-            said["samples"],
-            said["batch"],
-            said["rate"],
-            said["per_key"],
-            said["stop_above"],
-        )
         return Wanted(
             self.operation.name,
             selection,
@@ -137,6 +130,6 @@ class BulkForm(ActionForm):
             said["shown_at"],
             said["exact"],
             self.given(),
-            pace,
+            Pace(**{name: said[name] for name in PACE}),
             said["limits"],
         )

@@ -8,7 +8,6 @@ would find no socket to hear it by.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.middleware import AuthenticationMiddleware
@@ -27,6 +26,8 @@ from django.urls import (
     reverse,
 )
 from django.utils.module_loading import import_string
+
+from orchestrator.settings_checks import as_check
 
 MIDDLEWARE = (SessionMiddleware, CsrfViewMiddleware, AuthenticationMiddleware)
 PROCESSORS = (
@@ -47,14 +48,18 @@ CHANNEL_LAYERS = {
 
 def connect() -> None:
     """Registers the checks."""
-    checks.register(check_middleware, "monitoring")
-    checks.register(check_channel_layer, "monitoring")
-    checks.register(check_templates, Tags.templates)
-    checks.register(check_addresses, Tags.urls)
-    checks.register(check_socket, Tags.urls)
+    for found, tag in (
+        (_middleware, "monitoring"),
+        (_channel_layer, "monitoring"),
+        (_templates, Tags.templates),
+        (_console, Tags.urls),
+        (_way_in, Tags.urls),
+        (_socket, Tags.urls),
+    ):
+        checks.register(as_check(found), tag)
 
 
-def check_middleware(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+def _middleware() -> Iterator[CheckMessage]:
     """Whether people can sign in, and forms are protected."""
     there = [import_string(path) for path in settings.MIDDLEWARE]
     missing = [
@@ -62,19 +67,16 @@ def check_middleware(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         for wanted in MIDDLEWARE
         if not any(isinstance(one, type) and issubclass(one, wanted) for one in there)
     ]
-    if not missing:
-        return []
-    lines = "\n".join(f'MIDDLEWARE += ["{path}"]' for path in missing)
-    return [
-        Error(
+    if missing:
+        lines = "\n".join(f'MIDDLEWARE += ["{path}"]' for path in missing)
+        yield Error(
             f"MIDDLEWARE lacks {', '.join(missing)}.",
             hint=f"The console needs to know who looks at it. Add to the settings, in this order:\n{lines}",
             id="monitoring.E001",
         )
-    ]
 
 
-def check_templates(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+def _templates() -> Iterator[CheckMessage]:
     """Whether the console's pages have what they read besides their own."""
     of_django = [one for one in engines.all() if isinstance(one, DjangoTemplates)]
     there = of_django[0].engine.context_processors if of_django else []
@@ -83,19 +85,11 @@ def check_templates(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
             f'TEMPLATES[0]["OPTIONS"]["context_processors"] += ["{path}"]'
             for path in missing
         )
-        hint = f"Add to the settings:\n{lines}"
-        return [
-            Error(
-                f"TEMPLATES lack the context processors {', '.join(missing)}.",
-                hint=hint,
-                id="monitoring.E002",
-            )
-        ]
-    return []
-
-
-def check_addresses(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    return [*_console(), *_way_in()]
+        yield Error(
+            f"TEMPLATES lack the context processors {', '.join(missing)}.",
+            hint=f"Add to the settings:\n{lines}",
+            id="monitoring.E002",
+        )
 
 
 def _console() -> Iterator[CheckMessage]:
@@ -131,34 +125,28 @@ def _leads_somewhere(url: str) -> bool:
     return True
 
 
-def check_channel_layer(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+def _channel_layer() -> Iterator[CheckMessage]:
     """Whether what one process commits can be heard in another."""
     layers = getattr(settings, "CHANNEL_LAYERS", None) or {}
     backend = str(layers.get("default", {}).get("BACKEND", ""))
-    if backend and "InMemory" not in backend:
-        return []
-    return [
-        checks.Warning(
+    if not backend or "InMemory" in backend:
+        yield checks.Warning(
             "CHANNEL_LAYERS leads from no process to another: open pages do not hear of what workers do, and look for "
             "changes every ten seconds.",
             hint=f"Add to the settings, with the address of your Redis:\n{LAYER_LINES}",
             id="monitoring.W003",
         )
-    ]
 
 
-def check_socket(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+def _socket() -> Iterator[CheckMessage]:
     """Whether the application that the settings name has the console's socket; one named elsewhere is not known."""
     named = getattr(settings, "ASGI_APPLICATION", None)
-    if not named or _has_socket(named):
-        return []
-    return [
-        checks.Warning(
+    if named and not _has_socket(named):
+        yield checks.Warning(
             f"{named} has no socket for the console: open pages look for changes every ten seconds.",
             hint=f"Add at the end of the module {named.rpartition('.')[0]}:\n{ASGI_LINES}",
             id="monitoring.W004",
         )
-    ]
 
 
 def _has_socket(named: str) -> bool:

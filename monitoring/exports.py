@@ -5,7 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from functools import partial
 from typing import Any
 
@@ -29,17 +36,17 @@ TYPES = {
     "jsonl": "application/jsonl; charset=utf-8",
 }
 
-Part = Sequence[Mapping[str, Any]]
-"""Some rows of a list, each as values by column."""
+Columns = Mapping[str, Callable[[Any], Any]]
+"""What a row of a list says in each column, by the column's name."""
 
 
 def exported(
     request: HttpRequest,
     form: str,
     kind: str,
-    columns: Sequence[str],
+    columns: Columns,
     filters: Search,
-    parts: Iterable[Part],
+    parts: Iterable[Sequence[Any]],
 ) -> HttpResponseBase:
     """All that a list has as a file, named by what it is and the moment; 404 for what is no kind of file.
 
@@ -47,7 +54,7 @@ def exported(
         request: whoever wants it.
         form: csv or jsonl.
         kind: of what it is.
-        columns: in their order.
+        columns: what a row says in each, in their order.
         filters: what the list is narrowed to; it must be one that can be understood.
         parts: its rows.
     """
@@ -61,8 +68,8 @@ def download(
     request: HttpRequest,
     form: str,
     name: str,
-    columns: Sequence[str],
-    parts: Iterable[Part],
+    columns: Columns,
+    parts: Iterable[Sequence[Any]],
 ) -> StreamingHttpResponse:
     """A list as a file.
 
@@ -70,7 +77,7 @@ def download(
         request: whoever wants it.
         form: csv or jsonl.
         name: of the file, without its ending.
-        columns: in their order.
+        columns: what a row says in each, in their order.
         parts: its rows; each part is read when the one before has been taken.
 
     Raises:
@@ -78,7 +85,7 @@ def download(
     """
     if form not in TYPES:
         raise Http404
-    text = csv_text(columns, parts) if form == "csv" else json_lines(parts)
+    text = (csv_text if form == "csv" else json_lines)(columns, parts)
     # A server for ASGI would read all of it before it sent the first line.
     content = _taken(text) if isinstance(request, ASGIRequest) else text
     return StreamingHttpResponse(
@@ -91,18 +98,19 @@ def download(
     )
 
 
-def csv_text(columns: Sequence[str], parts: Iterable[Part]) -> Iterator[str]:
+def csv_text(columns: Columns, parts: Iterable[Sequence[Any]]) -> Iterator[str]:
     """Lines of a table, with a header; what a spreadsheet would take for a formula is a text."""
-    yield BEGINNING + _csv([columns])
+    yield BEGINNING + _csv([[*columns]])
     for part in parts:
-        yield _csv([[_cell(row.get(name)) for name in columns] for row in part])
+        yield _csv([[_cell(said(row)) for said in columns.values()] for row in part])
 
 
-def json_lines(parts: Iterable[Part]) -> Iterator[str]:
+def json_lines(columns: Columns, parts: Iterable[Sequence[Any]]) -> Iterator[str]:
     """A JSON object a line."""
     for part in parts:
+        rows = ({name: said(row) for name, said in columns.items()} for row in part)
         lines = (
-            json.dumps(row, cls=DjangoJSONEncoder, ensure_ascii=False) for row in part
+            json.dumps(row, cls=DjangoJSONEncoder, ensure_ascii=False) for row in rows
         )
         yield "".join(f"{line}\n" for line in lines)
 

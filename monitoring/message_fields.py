@@ -83,7 +83,7 @@ class MessageField:
         """The form's field; what is wrong with a value is said there."""
         field = self._made()
         # An empty text is a text, and what is not ticked is not so.
-        always = isinstance(field, forms.BooleanField) or self._is_text
+        always = isinstance(field, forms.BooleanField) or self.annotation is str
         field.required = self.required and not always
         field.label, field.help_text = self.name, self.hint
         if self.default is not OMITTED and self.default is not None:
@@ -99,7 +99,7 @@ class MessageField:
             return forms.ChoiceField(choices=[*([] if must else [("", "—")]), *named])
         if self.annotation is bool:
             return forms.BooleanField()
-        if self._is_text:
+        if self.annotation is str:
             area = forms.Textarea({"rows": 1, "spellcheck": "false"})
             return forms.CharField(max_length=MAX_BYTES, strip=False, widget=area)
         if self.annotation is date:
@@ -108,10 +108,6 @@ class MessageField:
         if self._is_plain:
             return forms.CharField(max_length=5_000)
         return OwnJsonField()
-
-    @property
-    def _is_text(self) -> bool:
-        return self.annotation is str
 
     @property
     def _is_plain(self) -> bool:
@@ -131,7 +127,7 @@ class MessageField:
             return choices.get(given)
         if self.annotation is bool:
             return bool(given)
-        if self._is_text:
+        if self.annotation is str:
             return str(given).replace("\r\n", "\n")  # as it was before browsers sent it
         if self.annotation is int:
             return _read(int, given, _("Write a whole number."))
@@ -142,7 +138,7 @@ class MessageField:
     @property
     def _is_empty_nothing(self) -> bool:
         """Whether an empty field of the form is no value: JSON says so itself, and an empty text is a text."""
-        if self._is_text:
+        if self.annotation is str:
             return self.optional
         return self._is_plain or bool(self.choices)
 

@@ -81,9 +81,7 @@ def _part(row: Any) -> str:
     """Where on the page of its process."""
     if isinstance(row, StepRun) and row.kind:
         return f"?{urlencode({'step': row.node})}#runs"
-    if isinstance(row, Checkpoint):
-        return f"?before={row.revision + 1}#revision-{row.revision}"
-    if isinstance(row, IssuedCommand):
+    if isinstance(row, Checkpoint | IssuedCommand):
         return f"?before={row.revision + 1}#revision-{row.revision}"
     return ""
 

@@ -12,7 +12,6 @@ middleware and permissions before.
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from django.utils import timezone, translation
 
 from monitoring.access import AUDIT, DATA, EVENTS, REVEAL, VIEW, seen_in
 from monitoring.open_pages import is_live
+from orchestrator.collecting import Latest
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.grants import Grants, grants_of
 
@@ -151,25 +151,8 @@ class SharedAnswer:
     headers: dict[str, str]
 
 
-class SharedAnswers:
-    """The newest answer of each key."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[SharedKey, SharedAnswer] = OrderedDict()
-
-    def find(self, key: SharedKey, arrived: float) -> SharedAnswer | None:
-        """The answer for a reader who asked at `arrived`."""
-        found = self._kept.get(key)
-        return found if found is not None and found.began >= arrived else None
-
-    def add(self, key: SharedKey, answer: SharedAnswer) -> None:
-        self._kept[key] = answer
-        self._kept.move_to_end(key)
-        if len(self._kept) > KEPT:
-            self._kept.popitem(last=False)
-
-
-_answers = SharedAnswers()
+_answers = Latest[SharedKey, SharedAnswer](KEPT)
+"""The newest answer of each key."""
 
 
 def shared(view: View) -> View:
@@ -181,8 +164,8 @@ def shared(view: View) -> View:
             return view(request, *args, **kwargs)
         key, began = key_of(request), time.monotonic()
         arrived = getattr(request, "scope", {}).get(ARRIVED, began)
-        found = _answers.find(key, arrived)
-        if found is not None:
+        found = _answers.get(key)
+        if found is not None and found.began >= arrived:
             return HttpResponse(found.content, headers=found.headers)
         if hasattr(request, "scope"):
             request.scope[BEGAN] = began
@@ -197,7 +180,7 @@ def shared(view: View) -> View:
             response.cookies or request.META.get("CSRF_COOKIE_NEEDS_UPDATE")
         ):
             headers = dict(response.headers)
-            _answers.add(key, SharedAnswer(began, response.content, headers))
+            _answers.keep(key, SharedAnswer(began, response.content, headers))
         return response
 
     return answering

@@ -6,6 +6,7 @@ project's settings, and refuses both in the same words.
 
 from __future__ import annotations
 
+import base64
 import logging
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,6 +20,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils.functional import Promise
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
@@ -246,6 +248,31 @@ def listed(value: Any) -> Any:
 def by_commas(value: Any, info: ValidationInfo) -> Any:
     """What stands between the commas of a variable."""
     return listed(value) if info.context == VARIABLES else value
+
+
+# Keys by which webhooks are signed after Standard Webhooks, in both directions
+
+LEAST_KEY = 24  # bytes of a key, as Standard Webhooks has it
+SIGNING_KEY_MUST = f"be {SECRET} and the base64 of {LEAST_KEY} bytes or more"
+SIGNING_KEYS_MUST = f"{SIGNING_KEY_MUST}, or two of them with a comma between"
+
+
+def signing_key(value: Any) -> str:
+    """A key that can be used.
+
+    Raises:
+        ValueError: it is none.
+    """
+    written = text(value)
+    if not written.startswith(SECRET):
+        raise ValueError("no signing key")
+    key = base64.b64decode(written.removeprefix(SECRET), validate=True)
+    if len(key) < LEAST_KEY:
+        raise ValueError("too short")
+    return written
+
+
+SigningKey = Annotated[str, BeforeValidator(signing_key)]
 
 
 @cache

@@ -270,6 +270,12 @@ class LeaseLost(ProcessionError):
 class OperationRefused(ProcessionError):
     """The action was not carried out."""
 
+    @classmethod
+    def raise_for(cls, reason: str) -> None:
+        """Refuses where there is a reason; "" is none."""
+        if reason:
+            raise cls(reason)
+
 
 class PermissionMissing(OperationRefused):
     """Your account may not do this."""

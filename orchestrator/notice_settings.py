@@ -22,14 +22,15 @@ from pydantic import (
 from orchestrator.conf import (
     DAY,
     DICTIONARY,
+    SIGNING_KEYS_MUST,
     Form,
     Setting,
     SettingRefused,
+    SigningKey,
     listed,
     number,
     refused,
 )
-from orchestrator.signing_keys import ONE_OR_TWO, SigningKey
 
 
 class Topic(StrEnum):
@@ -80,7 +81,7 @@ WebAddress = Annotated[
     ),
 ]
 SigningKeys = Annotated[
-    list[SigningKey], *Listed, Field(max_length=2), Form(ONE_OR_TWO, hides=str)
+    list[SigningKey], *Listed, Field(max_length=2), Form(SIGNING_KEYS_MUST, hides=str)
 ]
 DottedPath = Annotated[
     str,

@@ -20,6 +20,7 @@ from django.core.checks import CheckMessage, Error
 from django.db import DEFAULT_DB_ALIAS, connections, router
 
 from orchestrator import registry
+from orchestrator.collecting import gathered
 from orchestrator.conf import CONF, Setting, SettingRefused, conf
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
 from orchestrator.notice_settings import RECIPIENTS, Recipient, recipients
@@ -42,10 +43,12 @@ DATABASES["default"]["OPTIONS"] = {
 def connect() -> None:
     """Registers the checks."""
     for found in (_values, _queues, _serializers, _database, _routers, _notices):
-        checks.register(_check(found), "orchestrator")
+        checks.register(as_check(found), "orchestrator")
 
 
-def _check(found: Callable[[], Iterator[CheckMessage]]) -> Any:
+def as_check(found: Callable[[], Iterator[CheckMessage]]) -> Any:
+    """A check as Django runs it, of what a function finds; where a setting is refused there is nothing else to find."""
+
     def check(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         try:
             return list(found())
@@ -135,10 +138,11 @@ def _database() -> Iterator[CheckMessage]:
 
 def _routers() -> Iterator[CheckMessage]:
     """Statements of the engine's own go to the default database, whatever routers say of what Django sends."""
-    elsewhere: dict[str, list[str]] = {}
-    for model in apps.get_app_config("orchestrator").get_models():
-        for alias in {router.db_for_read(model), router.db_for_write(model)}:
-            elsewhere.setdefault(alias, []).append(model.__name__)
+    elsewhere = gathered(
+        (alias, model.__name__)
+        for model in apps.get_app_config("orchestrator").get_models()
+        for alias in {router.db_for_read(model), router.db_for_write(model)}
+    )
     elsewhere.pop(DEFAULT_DB_ALIAS, None)
     for alias, names in sorted(elsewhere.items()):
         yield Error(

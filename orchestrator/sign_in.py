@@ -16,7 +16,7 @@ from django.contrib.auth import get_user_model, login
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import AuthenticationForm
-from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib.auth.views import LoginView
 from django.core import signing
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -159,10 +159,6 @@ class SignInView(LoginView):
         answer = super().form_valid(form)
         tell_of_failures(self.request, user, since)
         return answer
-
-
-class SignOutView(LogoutView):
-    """Ends the session; only a form post does."""
 
 
 @method_decorator([login_not_required, never_cache], name="dispatch")

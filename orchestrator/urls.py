@@ -7,6 +7,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.decorators import login_not_required, user_passes_test
+from django.contrib.auth.views import LogoutView
 from django.core.exceptions import ImproperlyConfigured
 from django.http import Http404, HttpRequest, HttpResponse
 from django.templatetags.static import static
@@ -17,7 +18,7 @@ from django_rq.urls import urlpatterns as dashboard
 from rq.exceptions import NoSuchJobError
 
 from orchestrator.missing_tables import MIGRATE, lacks_tables
-from orchestrator.sign_in import SignInByLinkView, SignInView, SignOutView
+from orchestrator.sign_in import SignInByLinkView, SignInView
 
 superusers_only = user_passes_test(lambda user: user.is_active and user.is_superuser)
 
@@ -65,7 +66,7 @@ urlpatterns = [
     path(
         "sign-in/link/<str:token>/", SignInByLinkView.as_view(), name="sign-in-by-link"
     ),
-    path("sign-out/", SignOutView.as_view(), name="logout"),
+    path("sign-out/", LogoutView.as_view(), name="logout"),
     path("hooks/", include("orchestrator.webhooks.urls")),
     path(
         "admin/rq/",

@@ -15,15 +15,17 @@ from pydantic import BeforeValidator, Field, Strict, ValidationInfo
 
 from orchestrator.conf import (
     SECRET,
+    SIGNING_KEY_MUST,
+    SIGNING_KEYS_MUST,
     VARIABLES,
     Form,
     Setting,
+    SigningKey,
     by_commas,
     number,
     text,
     whole,
 )
-from orchestrator.signing_keys import MUST, ONE_OR_TWO, SigningKey
 
 RAREST, MOST = 0.0001, 1_000_000  # events a second
 LONGEST_NAME = 100  # letters
@@ -58,12 +60,12 @@ SourceName = Annotated[
     ),
 ]
 SigningKeys = Annotated[
-    list[Annotated[SigningKey, Form(MUST, hides=str)]],
+    list[Annotated[SigningKey, Form(SIGNING_KEY_MUST, hides=str)]],
     BeforeValidator(by_commas),
     Field(min_length=1, max_length=2),  # one, and the one that replaces it
     Form(
         "be a list of one signing key, or of two while one replaces the other",
-        written=ONE_OR_TWO,
+        written=SIGNING_KEYS_MUST,
         hides=str,
     ),
 ]

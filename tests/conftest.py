@@ -27,7 +27,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from monitoring.broadcaster import broadcaster
 from orchestrator import queue
 from orchestrator.engine import drain as draining
-from orchestrator.engine.claims.held import Unseen, UnstoredResult
+from orchestrator.engine.claims.held import Held, UnstoredResult
 from orchestrator.engine.failures import backoff
 from orchestrator.engine.storage import definitions
 from orchestrator.models import ProcessInstance
@@ -110,7 +110,7 @@ draining.BEGIN_SECONDS = 30.0  # type: ignore[attr-defined]  # it is that of ano
 settings.SERVESTATIC_USE_FINDERS = settings.SERVESTATIC_USE_STATIC_ROOT = False
 
 
-class InGroups(Unseen):
+class InGroups(Held):
     """Nobody supervises this worker, and results are held and stored in groups as if somebody did."""
 
     def returned(self, result: UnstoredResult) -> bool:

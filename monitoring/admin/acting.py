@@ -76,20 +76,10 @@ class ActingAdmin(ReadOnlyAdmin):
         for operation in OPERATIONS.values():
             mine = operation.on_many and operation.model is self.model
             if mine and not operation.forbidden_everywhere(request.user):
-                act = partial(_act, operation=operation)
+                act = partial(with_reason, operation=operation)
                 found[operation.name] = (act, operation.name, operation.label)
         return found
 
 
 class OperatedAdmin(ActingAdmin, OfProcessesAdmin):
     """The same for a table whose rows are found by their process."""
-
-
-def _act(
-    model_admin: ReadOnlyAdmin,
-    request: HttpRequest,
-    rows: QuerySet[Any],
-    *,
-    operation: Operation,
-) -> HttpResponse | None:
-    return with_reason(model_admin, request, rows, operation)

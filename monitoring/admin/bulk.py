@@ -1,7 +1,6 @@
 """Operations on many, and what became of each of their items."""
 
 from typing import Any
-from uuid import UUID
 
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -10,6 +9,7 @@ from django.utils.translation import gettext_lazy
 
 from monitoring.admin.filters import ActionName
 from monitoring.admin.lists import ReadOnlyAdmin
+from monitoring.queries.lists import uuid_in
 from orchestrator.models import BulkItem, BulkOperation, FailureMark
 
 
@@ -59,10 +59,8 @@ class BulkItemAdmin(ReadOnlyAdmin):
         text = search_term.strip()
         if not text:
             return queryset, False
-        try:
-            return queryset.filter(operation=UUID(text)), False
-        except ValueError:
-            return queryset.none(), False
+        key = uuid_in(text)
+        return queryset.filter(operation=key) if key else queryset.none(), False
 
 
 @admin.register(FailureMark)

@@ -116,18 +116,10 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscrip
         """The rows that the list is about."""
         return super().get_queryset(request)
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
+    def _nobody(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
-    def has_change_permission(
-        self, request: HttpRequest, obj: Model | None = None
-    ) -> bool:
-        return False
-
-    def has_delete_permission(
-        self, request: HttpRequest, obj: Model | None = None
-    ) -> bool:
-        return False
+    has_add_permission = has_change_permission = has_delete_permission = _nobody
 
 
 class OfProcessesAdmin(ReadOnlyAdmin):

@@ -11,10 +11,17 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from ninja import Status
 
-from monitoring.access import EVENTS, of_all_seen, of_cause, of_selection
+from monitoring.access import (
+    EVENTS,
+    of_all_seen,
+    of_cause,
+    of_operation,
+    of_process,
+    of_selection,
+)
 from monitoring.api import schemas
 from monitoring.api.answers import of_action
-from monitoring.api.calls import acts, of_operation, of_process, reads
+from monitoring.api.calls import acts, reads
 from monitoring.api.descriptions import SELECTING
 from monitoring.api.schemas import told_as
 from monitoring.bulk_form import BulkForm

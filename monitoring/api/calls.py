@@ -15,7 +15,6 @@ from django.utils.translation import gettext as _
 from ninja import NinjaAPI
 from ninja.errors import ValidationError
 
-from monitoring.access import names_of_operation, names_of_process
 from monitoring.api.access import Token
 from monitoring.api.answers import NotAnswered, Renderer, refused
 from monitoring.api.bodies import read
@@ -108,16 +107,6 @@ def with_body(view: Callable[..., Any]) -> Callable[..., Any]:
 
 
 api.add_decorator(with_body)
-
-
-def of_process(request: HttpRequest, parts: dict[str, Any]) -> frozenset[str]:
-    """The definition of the process that an address names."""
-    return names_of_process(parts["process"])
-
-
-def of_operation(request: HttpRequest, parts: dict[str, Any]) -> frozenset[str]:
-    """The definitions that the bulk operation is limited to which an address names."""
-    return names_of_operation(parts["operation"])
 
 
 NOTHING = "api-nothing"

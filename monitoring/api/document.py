@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 from ninja.openapi.schema import REF_TEMPLATE
 
-from monitoring.access import for_viewers_of_what_they_see, of_all_seen
+from monitoring.access import of_all_seen, page_for
 from monitoring.api.access import Token
 from monitoring.api.answers import PROBLEM, NotAnswered, Renderer
 from monitoring.api.calls import api
@@ -63,7 +63,7 @@ def for_readers(*, leads_to_sign_in: bool) -> Callable[[View], View]:
     """
 
     def decorated(view: View) -> View:
-        of_session = for_viewers_of_what_they_see(view)
+        of_session = page_for(of=of_all_seen)(view)
 
         @require_safe
         @login_not_required

@@ -10,11 +10,19 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 
-from monitoring.access import EVENTS, of_all_seen, of_cause, of_list, seen_in
+from monitoring.access import (
+    EVENTS,
+    of_all_seen,
+    of_cause,
+    of_list,
+    of_operation,
+    of_process,
+    seen_in,
+)
 from monitoring.api import parameters as ask
 from monitoring.api import schemas
 from monitoring.api.answers import NotAnswered
-from monitoring.api.calls import api, of_operation, of_process, reads
+from monitoring.api.calls import api, reads
 from monitoring.api.descriptions import described
 from monitoring.api.parameters import KnownQuery as Known
 from monitoring.masking import data_of, sees_data
@@ -26,6 +34,7 @@ from monitoring.queries.instance.ledger_lines import lines_of
 from monitoring.queries.instance.visits import result_of
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import page_of
+from monitoring.queries.lists import page_by_key
 from monitoring.queries.saved_views import views_for
 from monitoring.queries.texts import translated
 from monitoring.views.events import events_context
@@ -202,12 +211,8 @@ def _by_key(
     more: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """A page of rows in the order of their keys, the last one first."""
-    if asked.before is not None:
-        rows = rows.filter(pk__lt=asked.before)
-    found = list(rows[: asked.limit + 1])
-    page = found[: asked.limit]
-    older = page[-1].pk if len(found) > len(page) else None
-    return _page(request, name, page, more, before=older)
+    page = page_by_key(rows, asked.limit, request.GET.get("before", ""))
+    return _page(request, name, page.rows, more, before=page.older)
 
 
 def _page(

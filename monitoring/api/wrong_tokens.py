@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from threading import Lock
+
+from orchestrator.collecting import Latest
 
 LIMIT = 10
 """Wrong ones that are answered as such; as many as for signing in."""
@@ -23,25 +23,13 @@ MOST = 10_000
 """Addresses that are remembered."""
 
 
-@dataclass
-class Tries:
-    """What an address has tried.
-
-    Args:
-        since: when it began, by the clock of the process.
-        number: how often.
-    """
-
-    since: float
-    number: int = 0
-
-
 class WrongTokens:
     """How often which address has brought none that is good."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._lock = clock, Lock()
-        self._tries: OrderedDict[str, Tries] = OrderedDict()
+        self._tries = Latest[str, tuple[float, int]](MOST)
+        """When each address began to try, by the clock of the process, and how often it has."""
 
     def add(self, address: str) -> int:
         """Counts one more.
@@ -51,21 +39,15 @@ class WrongTokens:
         """
         with self._lock:
             now = self._clock()
-            tries = self._tries.get(address)
-            if tries is None or now - tries.since >= COOLOFF:
-                self._tries.pop(address, None)
-                tries = self._tries[address] = Tries(now)
-                if len(self._tries) > MOST:
-                    self._tries.popitem(last=False)
-            tries.number += 1
-            if tries.number <= LIMIT:
-                return 0
-            return math.ceil(tries.since + COOLOFF - now)
+            since, number = self._tries.get(address) or (now, 0)
+            if now - since >= COOLOFF:
+                since, number = now, 0
+            self._tries.keep(address, (since, number + 1))
+        return math.ceil(since + COOLOFF - now) if number >= LIMIT else 0
 
     def forget(self) -> None:
         """Begins anew."""
-        with self._lock:
-            self._tries.clear()
+        self._tries.clear()
 
 
 wrong_tokens = WrongTokens()

@@ -1,7 +1,6 @@
 """The drawings of this process, each laid out once; large ones in the background, with a simpler picture meanwhile."""
 
 import logging
-from collections import OrderedDict
 from threading import Lock, Thread
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ from django.utils.translation import get_language, override
 from monitoring.diagrams.drawing import Drawing, Undrawn
 from monitoring.diagrams.layout import LayoutFailed, laid_out_apart
 from monitoring.diagrams.sketch import Sketch, level_plan, placeholder, plan
+from orchestrator.collecting import Latest
 from orchestrator.definition.graph import Graph
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class Key(NamedTuple):
     language: str
 
 
-_drawings: OrderedDict[Key, Drawing] = OrderedDict()
+_drawings = Latest[Key, Drawing](CACHED)
 _lock = Lock()
 _layouts = Lock()
 """One large layout at a time."""
@@ -43,10 +43,8 @@ _layouts = Lock()
 def drawing_of(graph: Graph, fingerprint: str = "") -> Drawing:
     """The drawing of a graph, laid out at most once for each fingerprint and language while the process lives."""
     key = Key(fingerprint or graph.fingerprint(), get_language() or "")
-    with _lock:
-        if key in _drawings:
-            _drawings.move_to_end(key)
-            return _drawings[key]
+    if (known := _drawings.get(key)) is not None:
+        return known
     if graph.kind != "workflow":
         return _kept(key, _drawn(graph))
     if len(graph.nodes) > LOOKED_AT_ONCE:
@@ -100,9 +98,7 @@ def _lay_out(key: Key, graph: Graph, sketch: Sketch | None) -> None:
 def _kept(key: Key, drawing: Drawing, replace: bool = True) -> Drawing:
     """Keeps a drawing; without `replace` the one that another page has put there meanwhile."""
     with _lock:
-        if replace or key not in _drawings:
-            _drawings[key] = drawing
-        _drawings.move_to_end(key)
-        while len(_drawings) > CACHED:
-            _drawings.popitem(last=False)
-        return _drawings.get(key, drawing)
+        known = None if replace else _drawings.get(key)
+        if known is None:
+            _drawings.keep(key, drawing)
+        return known or drawing

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
+from orchestrator.collecting import gathered
 from orchestrator.definition.graph import Graph, Node
 
 WAYS = ("flow", "case", "default")
@@ -30,9 +31,7 @@ def by_level(graph: Graph) -> Groups:
     rank = _ranks(graph)
     deepest = max(rank.values(), default=0) + 1
     size = -(-deepest // LEVELS)
-    found: dict[int, list[str]] = defaultdict(list)
-    for node in graph.nodes:
-        found[rank[node.id] // size].append(node.id)
+    found = gathered((rank[node.id] // size, node.id) for node in graph.nodes)
     groups = {}
     for index in sorted(found):
         first, last = index * size + 1, min((index + 1) * size, deepest)
@@ -125,11 +124,11 @@ class _Folding:
         return other if alone and (alike or self.freely) else ""
 
     def _siblings(self) -> bool:
-        found: dict[tuple[frozenset[str], frozenset[str]], list[str]] = defaultdict(
-            list
+        free = sorted(self.free & self.members.keys(), key=self.order.__getitem__)
+        found = gathered(
+            ((frozenset(self.before[key]), frozenset(self.after[key])), key)
+            for key in free
         )
-        for key in sorted(self.free & self.members.keys(), key=self.order.__getitem__):
-            found[frozenset(self.before[key]), frozenset(self.after[key])].append(key)
         alike = [keys for keys in found.values() if len(keys) > 1]
         for keys in alike:
             self._merge(keys, "siblings")

@@ -120,7 +120,7 @@ def _dot(box: Box) -> Iterator[ET.Element]:
 
 
 def _ring(box: Box) -> Iterator[ET.Element]:
-    yield _circle(box, box.width / 2)
+    yield from _dot(box)
     yield _circle(box, box.width / 2 - 4.5)
 
 

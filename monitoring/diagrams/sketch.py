@@ -20,6 +20,7 @@ from monitoring.diagrams.folding import (
     chained,
     folded,
 )
+from orchestrator.collecting import gathered
 from orchestrator.definition.graph import Edge, Graph, Node
 
 FOLDED_ABOVE = 60
@@ -109,10 +110,11 @@ class Sketch:
 
     def loops(self) -> list[list[int]]:
         """The places among the lines of those that lead back to where they come from, where a part has several."""
-        found: dict[str, list[int]] = defaultdict(list)
-        for index, line in enumerate(self.lines):
-            if line.source == line.target and line.label:
-                found[line.source].append(index)
+        found = gathered(
+            (line.source, index)
+            for index, line in enumerate(self.lines)
+            if line.source == line.target and line.label
+        )
         return [some for some in found.values() if len(some) > 1]
 
     def names(self) -> tuple[list[str], list[str]]:
@@ -339,10 +341,7 @@ def _group_part(name: str, members: Sequence[Node]) -> Part:
 
 
 def _by(lines: Sequence[Line], end: str) -> dict[str, list[Line]]:
-    found: dict[str, list[Line]] = defaultdict(list)
-    for line in lines:
-        found[getattr(line, end)].append(line)
-    return dict(found)
+    return dict(gathered((getattr(line, end), line) for line in lines))
 
 
 def _edges(lines: Sequence[Line]) -> tuple[str, ...]:

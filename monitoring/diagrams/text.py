@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ from monitoring.diagrams.sketch import (
     plan,
     sketch_of,
 )
+from orchestrator.collecting import gathered
 from orchestrator.definition.graph import Graph
 
 MOST = 150
@@ -76,9 +76,7 @@ def drawn(sketch: Sketch, states: Mapping[str, NodeState]) -> Iterator[TextLine]
         sketch: what is drawn.
         states: how its parts are now; none for a definition by itself.
     """
-    leaving: dict[str, list[Line]] = defaultdict(list)
-    for line in sketch.lines:
-        leaving[line.source].append(line)
+    leaving = gathered((line.source, line) for line in sketch.lines)
     labels = {part.id: part.label for part in sketch.parts}
     for part in sketch.steps():
         yield _head(part, states.get(part.id))

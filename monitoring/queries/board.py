@@ -157,7 +157,7 @@ def _rows(
             name,
             needed[name],
             Capped(live.get(name, 0), FEW),
-            hour.by_definition.get(name, Hour.empty()),
+            hour.by_definition.get(name, Hour()),
         )
         for name in names
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -18,7 +17,7 @@ from monitoring.queries.counts import CAP, Capped, capped, grouped, uuid_of
 from monitoring.queries.event_search import EventFilters
 from monitoring.queries.graphs import vertex_of
 from monitoring.queries.kept_events import LOOKED_AT, KeptEvent, look
-from monitoring.queries.lists import KeyedPage, page_by_key, page_of
+from monitoring.queries.lists import KeyedPage, page_by_key, page_of, uuid_in
 from monitoring.queries.processes import in_order, processes
 from monitoring.queries.selections import failures_of, unchanged
 from orchestrator.engine.operations import (
@@ -400,7 +399,7 @@ def operations_page(
     """A page of the operations that there have been, newest first, or of those that go on or are halted."""
     rows = BulkOperation.objects.open() if going_on else BulkOperation.objects.all()
     rows = rows.order_by("-pk")
-    with suppress(ValueError):
-        rows = rows.filter(pk__lt=UUID(before)) if before else rows
+    if key := uuid_in(before):
+        rows = rows.filter(pk__lt=key)
     size = size or PAGE
     return page_of(list(rows[: size + 1]), size)

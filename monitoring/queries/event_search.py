@@ -17,8 +17,9 @@ from monitoring.queries.days import between_days, day_of, midnight, wrong_days
 from monitoring.queries.events import received_as, shown
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.keys_by_time import first_since
-from monitoring.queries.lists import KeyedPage, Search, number_in, page_of
+from monitoring.queries.lists import KeyedPage, Search, number_in, page_of, uuid_in
 from monitoring.queries.looks import first_matching
+from monitoring.queries.processes import of_business_key
 from monitoring.statuses import look
 from orchestrator.models import Checkpoint, InboxEvent, ProcessInstance, Verdict
 from orchestrator.models.inbox_event import PROBLEMS
@@ -208,12 +209,10 @@ def _one(steps: Any) -> str:
 def _of_key(text: str) -> list[int]:
     """The newest events of a process id or business key, by the indexes that there are."""
     unrouted = InboxEvent.objects.filter(verdict=Verdict.UNROUTED)
-    try:
-        processes, own = [UUID(text)], unrouted.none()
-    except ValueError:
-        named = ProcessInstance.objects.exclude(correlation_key="")
-        named = named.filter(correlation_key=text).order_by("-pk")
-        processes = list(named.values_list("pk", flat=True)[:PROCESSES])
+    if key := uuid_in(text):
+        processes, own = [key], unrouted.none()
+    else:
+        processes = of_business_key(text, PROCESSES)
         own = InboxEvent.objects.filter(verdict__in=KEPT, correlation_key=text)
         newest = InboxEvent.objects.filter(verdict__in=KEPT).order_by("-pk")
         own = own.filter(pk__in=newest.values("pk")[:LOOKED_AT])

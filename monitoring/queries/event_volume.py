@@ -19,6 +19,7 @@ from monitoring.queries.counts import Capped, capped, moment, short
 from monitoring.queries.doing import WINDOWS, window_word
 from monitoring.queries.lately import events_since
 from orchestrator import registry
+from orchestrator.collecting import gathered
 from orchestrator.models import InboxEvent
 from orchestrator.models.inbox_event import PROBLEMS
 from orchestrator.retention import ALL_OTHERS, retention
@@ -177,9 +178,8 @@ class Keeping:
         handled = bool(registry.reactions.get(type_))
         if not interested and not handled:
             yield self._of_processes(self._times.get(ALL_OTHERS))
-        by_time: dict[timedelta | None, list[str]] = defaultdict(list)
-        for name in interested:
-            by_time[self._times.get(name, self._times.get(ALL_OTHERS))].append(name)
+        usual = self._times.get(ALL_OTHERS)
+        by_time = gathered((self._times.get(one, usual), one) for one in interested)
         for time, names in by_time.items():
             yield self._of_definitions(names, time)
         if handled:

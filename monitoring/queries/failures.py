@@ -231,17 +231,14 @@ def _newest_by_cause(definition: str, before: int | None) -> dict[str, int]:
     left_out = [] if definition else handled_causes()
     parts = [open_of(definition)] if definition else inbox(left_out)
     most = max(MANY // len(parts), 1)
-    rows = [_below(part, before).order_by("-pk") for part in parts]
+    below = Q() if before is None else Q(pk__lt=before)
+    rows = [part.filter(below).order_by("-pk") for part in parts]
     looked_at = grouped(rows, "fingerprint", newest="id", cap=most)
     found = {cause: key for cause, _number, key in looked_at}
     if not definition and sum(number for _, number, _ in looked_at) >= most:
         behind = {f: key for f, key in _causes().items() if f not in left_out}
         found |= {f: key for f, key in behind.items() if before is None or key < before}
     return _unseen(found, before) if before is not None else found
-
-
-def _below(rows: QuerySet[Incident], before: int | None) -> QuerySet[Incident]:
-    return rows if before is None else rows.filter(pk__lt=before)
 
 
 def _unseen(found: dict[str, int], before: int) -> dict[str, int]:

@@ -21,6 +21,7 @@ from monitoring.queries.events import received_as
 from monitoring.queries.failures import AlikeFailures, groups_about
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import page_of
+from monitoring.queries.lists import uuid_in
 from monitoring.queries.texts import translated
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import (
@@ -118,9 +119,8 @@ class Lookup:
 
     def _by_id(self) -> Iterator[Finds]:
         """What has an id of its own that is no process's."""
-        try:
-            key = UUID(self.text)
-        except ValueError:
+        key = uuid_in(self.text)
+        if key is None:
             return
         commands = IssuedCommand.objects.filter(pk=key).select_related("instance")
         yield Finds(

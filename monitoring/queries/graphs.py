@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property, lru_cache
 
 from orchestrator import registry
+from orchestrator.collecting import gathered
 from orchestrator.definition import ProcessManager, Workflow
 from orchestrator.definition.graph import Edge, Graph, Node
 from orchestrator.definition.workflow.plan import Plan, Vertex
@@ -37,10 +37,7 @@ class KnownGraph:
 
     @cached_property
     def leaving(self) -> Mapping[str, list[Edge]]:
-        found = defaultdict[str, list[Edge]](list)
-        for edge in self.graph.edges:
-            found[edge.source].append(edge)
-        return found
+        return gathered((edge.source, edge) for edge in self.graph.edges)
 
     @cached_property
     def deadlines(self) -> Mapping[str, Edge]:
@@ -57,38 +54,24 @@ def _known(pk: int, fingerprint: str) -> KnownGraph:
     return KnownGraph(Graph.from_json(stored))
 
 
-def _of(definition: Definition) -> KnownGraph:
+def known_graph(definition: Definition) -> KnownGraph:
+    """What is looked up in the graph of a definition's row, which need not have it loaded."""
     return _known(definition.pk, definition.fingerprint)
 
 
 def graph_of(definition: Definition) -> Graph:
     """The graph of a definition's row, which need not have it loaded."""
-    return _of(definition).graph
+    return known_graph(definition).graph
 
 
 def labels_of(definition: Definition) -> Mapping[str, str]:
     """The steps of a definition as people read them."""
-    return _of(definition).labels
+    return known_graph(definition).labels
 
 
 def nodes_of(definition: Definition) -> Mapping[str, Node]:
     """The steps of a definition by their names."""
-    return _of(definition).nodes
-
-
-def leaving_of(definition: Definition, step: str) -> list[Edge]:
-    """The edges that leave a step."""
-    return _of(definition).leaving.get(step, [])
-
-
-def deadlines_of(definition: Definition) -> Mapping[str, Edge]:
-    """The transitions of a definition that deadlines make, by their ids."""
-    return _of(definition).deadlines
-
-
-def catching_of(definition: Definition) -> frozenset[str]:
-    """The steps whose failures lead somewhere."""
-    return _of(definition).catching
+    return known_graph(definition).nodes
 
 
 def step_of(name: str, step: str) -> str:

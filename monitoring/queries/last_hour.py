@@ -75,13 +75,9 @@ class Minutes:
 class Hour:
     """The last hour of everything, or of one definition."""
 
-    transitions: Minutes
-    ended: Minutes
-    failures: Minutes
-
-    @classmethod
-    def empty(cls) -> Hour:
-        return cls(Minutes(), Minutes(), Minutes())
+    transitions: Minutes = field(default_factory=Minutes)
+    ended: Minutes = field(default_factory=Minutes)
+    failures: Minutes = field(default_factory=Minutes)
 
     @classmethod
     def together(cls, hours: Collection[Hour]) -> Hour:
@@ -103,7 +99,7 @@ class LastHour:
 
     def of(self, names: Iterable[str]) -> LastHour:
         """The same of some definitions alone."""
-        some = {name: self.by_definition.get(name, Hour.empty()) for name in names}
+        some = {name: self.by_definition.get(name, Hour()) for name in names}
         return LastHour(self.until, Hour.together(some.values()), some)
 
 
@@ -111,7 +107,7 @@ def last_hour(until: datetime) -> LastHour:
     """The hour before a moment: three looks along primary keys, however many transitions there were."""
     moved, every = _transitions(until)
     failed, capped = _failures(until)
-    hours: dict[str, Hour] = defaultdict(Hour.empty)
+    hours: dict[str, Hour] = defaultdict(Hour)
     for name, minute, ended in moved:
         for hour in (hours[""], hours[name]):
             hour.transitions.each[minute] += every
@@ -122,7 +118,7 @@ def last_hour(until: datetime) -> LastHour:
     for hour in hours.values():
         hour.transitions.about = hour.ended.about = every > 1
         hour.failures.at_least = capped
-    in_all = hours.pop("", Hour.empty())
+    in_all = hours.pop("", Hour())
     return LastHour(until, in_all, dict(hours))
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any, ClassVar, Generic, Self, TypeVar
 from urllib.parse import urlencode
+from uuid import UUID
 
 from django.db.models import Model, QuerySet
 from django.http import QueryDict
@@ -195,6 +196,14 @@ def every_page(
 def number_in(text: str, digits: int = 18) -> int | None:
     """The number that a parameter of an address is; None for anything else."""
     return int(text[:digits]) if text.isascii() and text.isdecimal() else None
+
+
+def uuid_in(text: object) -> UUID | None:
+    """The id that a text is; None for anything else."""
+    try:
+        return UUID(str(text))
+    except ValueError:
+        return None
 
 
 def written(*place: datetime | int | None) -> str:

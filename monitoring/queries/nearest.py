@@ -18,6 +18,7 @@ from monitoring.queries.counts import MARK, ForEach, grouped, uuid_of
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.processes import processes
 from orchestrator import registry, secret_names
+from orchestrator.collecting import gathered
 from orchestrator.engine.operations import Preview, preview
 from orchestrator.models import Definition, InboxEvent, ProcessInstance, Status
 from orchestrator.models.inbox_event import PROBLEMS
@@ -189,10 +190,7 @@ def _texts(event: InboxEvent) -> list[str]:
 def _by_key(keys: set[str]) -> dict[str, list[ProcessInstance]]:
     rows = processes().live().exclude(correlation_key="")
     some = rows.filter(correlation_key__in=sorted(keys)[:KEYS]) if keys else rows.none()
-    found = defaultdict(list)
-    for one in some[:KEYS]:
-        found[one.correlation_key].append(one)
-    return found
+    return gathered((one.correlation_key, one) for one in some[:KEYS])
 
 
 def _of_status(status: Status) -> ProcessInstanceQuerySet:
@@ -208,9 +206,10 @@ EACH_STATUS = [partial(_of_status, status) for status in LIVE]
 def _newest(names: Collection[str], number: int) -> list[UUID]:
     """The keys of the newest processes of some definitions that go on, so many of each, in one statement."""
     parts = [ForEach(rows, sorted(names), alike=True) for rows in EACH_STATUS]
-    found = defaultdict[str, list[UUID]](list)
-    for name, stored, _count in grouped(parts, "name", "id", cap=number):
-        found[name].append(uuid_of(stored))
+    found = gathered(
+        (name, uuid_of(stored))
+        for name, stored, _count in grouped(parts, "name", "id", cap=number)
+    )
     return [one for keys in found.values() for one in sorted(keys)[-number:]]
 
 

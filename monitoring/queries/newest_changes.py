@@ -7,7 +7,6 @@ from django.db.models import F
 
 from orchestrator.models import (
     Checkpoint,
-    Definition,
     ProcessInstance,
     Status,
     StepStatus,
@@ -48,7 +47,7 @@ def changes_after(known: Mapping[UUID, int]) -> list[Change]:
 
 def _change(checkpoint: Checkpoint) -> Change:
     instance = checkpoint.instance
-    is_workflow = instance.definition.kind == Definition.Kind.WORKFLOW
+    is_workflow = instance.definition.is_workflow
     status = OVER.get(Status(checkpoint.status), StepStatus.WAITING)
     return Change(
         instance.pk,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, TypeVar
+from uuid import UUID
 
 from django.db.models import Model, OuterRef, QuerySet, Subquery
 
@@ -22,6 +23,13 @@ def processes(*related: str, data: bool = True) -> ProcessInstanceQuerySet:
     """
     rows = ProcessInstance.objects.select_related("definition", *related)
     return rows.defer("definition__graph", *([] if data else ["data"]))
+
+
+def of_business_key(key: str, most: int) -> list[UUID]:
+    """The newest processes of a business key, by the index that has those with one."""
+    rows = ProcessInstance.objects.exclude(correlation_key="")
+    named = rows.filter(correlation_key=key).order_by("-pk")
+    return list(named.values_list("pk", flat=True)[:most])
 
 
 def definition_name(process: str = "instance_id") -> Subquery:

@@ -18,6 +18,7 @@ from monitoring.queries.graphs import labels_of
 from monitoring.queries.lists import KeyedPage, number_in
 from monitoring.queries.processes import in_order, processes
 from monitoring.statuses import look
+from orchestrator.collecting import gathered
 from orchestrator.engine.operations import Circumstances, on_processes, sleeping_work
 from orchestrator.models import (
     InboxEvent,
@@ -194,11 +195,8 @@ def _asleep(
 
 def _open_visits(keys: Collection[UUID]) -> dict[UUID, list[str]]:
     """The steps in which these processes stand."""
-    found: dict[UUID, list[str]] = defaultdict(list)
     rows = StepRun.objects.filter(instance__in=keys, finished_at=None, item=None)
-    for pk, node in rows.order_by("pk").values_list("instance", "node")[: 10 * PAGE]:
-        found[pk].append(node)
-    return found
+    return gathered(rows.order_by("pk").values_list("instance", "node")[: 10 * PAGE])
 
 
 def _other(process: ProcessInstance, standing: Sequence[str]) -> str:

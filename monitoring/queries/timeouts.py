@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from monitoring.diagrams.words import phrase
-from monitoring.queries.graphs import leaving_of, nodes_of, running_timers
+from monitoring.queries.graphs import known_graph, running_timers
 from orchestrator.definition.graph import Edge
 from orchestrator.models import (
     Cause,
@@ -54,16 +54,17 @@ def timeouts_of(
         labels: the steps as people read them.
         error: what went wrong when its deadline was carried out.
     """
+    graph = known_graph(instance.definition)
     edges = {
         edge.id: edge
-        for edge in leaving_of(instance.definition, run.node)
+        for edge in graph.leaving.get(run.node, ())
         if edge.kind == "deadline"
     }
     passing = run.owner or error
     at = None if passing else run.wake_at
     if run.kind:
         known = not run.deadlines_fired and (run.wake_at or run.remaining)
-        if known and not edges and run.node in nodes_of(instance.definition):
+        if known and not edges and run.node in graph.nodes:
             yield Timeout("", at, escalates=True)
         elif known:
             yield from (_timeout(edge, at, labels) for edge in edges.values())

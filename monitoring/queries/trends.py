@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,6 +11,7 @@ from django.utils import timezone
 
 from monitoring.queries.causes import open_of_cause
 from monitoring.queries.counts import grouped, moment
+from orchestrator.collecting import gathered
 
 NEWEST = 60
 """Failures of one group that are looked at: of many groups there are many."""
@@ -46,11 +46,11 @@ def trends(causes: Sequence[str]) -> dict[str, Trend]:
     version = F("instance__definition__version")
     parts = [open_of_cause(cause).annotate(version=version) for cause in causes]
     rows = grouped(parts, "fingerprint", "opened_at", "version", cap=NEWEST)
-    found: dict[str, list[tuple[datetime, int | None, int]]] = defaultdict(list)
-    for cause, opened, of_version, number in rows:
-        at = moment(opened)
-        if at is not None:
-            found[cause].append((at, of_version, number))
+    found = gathered(
+        (cause, (at, of_version, number))
+        for cause, opened, of_version, number in rows
+        if (at := moment(opened)) is not None
+    )
     now = timezone.now()
     return {cause: _trend(its, now) for cause, its in found.items()}
 

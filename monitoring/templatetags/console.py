@@ -30,6 +30,7 @@ from monitoring.queries.definition.page import DefinitionPage
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.health import Health, health
 from monitoring.queries.instance.trouble import last_line
+from monitoring.queries.instance.visits import RunFilters
 from monitoring.queries.instances.filters import OLDEST, Filters
 from monitoring.queries.lists import Search
 from monitoring.queries.texts import translated
@@ -49,17 +50,7 @@ LONG = 300
 """Characters of a value that are shown in a row."""
 
 
-BESIDE_SUB = (
-    "at",
-    "beside",
-    "step",
-    "visit",
-    "group",
-    "search",
-    "state",
-    "runs",
-    "before",
-)
+BESIDE_SUB = ("at", "beside", *RunFilters.names(), "before")
 """What else an address of a process's page says, which stays when a sub-process is opened or closed in it."""
 
 

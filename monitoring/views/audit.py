@@ -1,13 +1,9 @@
 """Who did what: a page, and files of exactly what it matched."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
-
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.views.decorators.http import require_safe
 
-from monitoring.access import EVENTS, for_audit_viewers
-from monitoring.exports import exported
+from monitoring.access import AUDIT, EVENTS, page_for
+from monitoring.exports import Columns, exported
 from monitoring.masking import sees_data
 from monitoring.queries.audit.entry import AuditEntry
 from monitoring.queries.audit.filters import SPANS, AuditFilters
@@ -19,28 +15,8 @@ from monitoring.views.page import page
 from orchestrator.models import OperatorAction
 from orchestrator.text import code_of
 
-COLUMNS = (
-    "at",
-    "who",
-    "from",
-    "way",
-    "action",
-    "process",
-    "key",
-    "definition",
-    "event",
-    "reason",
-    "revision_seen",
-    "before",
-    "after",
-    "result",
-    "detail",
-    "code",
-)
 
-
-@require_safe
-@for_audit_viewers
+@page_for(AUDIT)
 @shared
 def index(request: HttpRequest) -> HttpResponse:
     """What people have done, narrowed by what the URL says."""
@@ -58,39 +34,40 @@ def index(request: HttpRequest) -> HttpResponse:
     )
 
 
-@require_safe
-@for_audit_viewers
+@page_for(AUDIT)
 def export(request: HttpRequest, form: str) -> HttpResponseBase:
     """All that match as CSV or as lines of JSON."""
     filters = AuditFilters.from_query(request.GET)
     events, data = request.user.has_perm(EVENTS), sees_data(request.user)
-    parts: Iterator[list[Mapping[str, Any]]] = (
-        [_told(entry, events=events, data=data) for entry in part]
-        for part in batches(filters)
-    )
-    return exported(request, form, "audit", COLUMNS, filters, parts)
+    columns = _columns(events=events, data=data)
+    return exported(request, form, "audit", columns, filters, batches(filters))
 
 
-def _told(entry: AuditEntry, *, events: bool, data: bool) -> dict[str, Any]:
-    """A row for programs: names and texts as they are stored, times in UTC."""
-    row, process = entry.row, entry.row.instance
-    event = row.event if events else None
-    tells = (data or not entry.tells_data) and (events or not entry.tells_events)
+def _columns(*, events: bool, data: bool) -> Columns:
+    """What a row says to programs: names and texts as they are stored, times in UTC."""
+
+    def event_of(entry: AuditEntry) -> str | None:
+        event = entry.row.event if events else None
+        return f"{event.type} {event.source} {event.event_id}" if event else None
+
+    def tells(entry: AuditEntry) -> bool:
+        return (data or not entry.tells_data) and (events or not entry.tells_events)
+
     return {
-        "at": row.at.isoformat(),
-        "who": row.actor_name,
-        "from": row.address,
-        "way": entry.way,
-        "action": row.action,
-        "process": row.instance_id and str(row.instance_id),
-        "key": process and process.correlation_key,
-        "definition": process and process.name,
-        "event": event and f"{event.type} {event.source} {event.event_id}",
-        "reason": row.reason,
-        "revision_seen": row.expected_revision,
-        "before": entry.before if tells else None,
-        "after": entry.after if tells else None,
-        "result": row.result,
-        "detail": row.detail,
-        "code": code_of(row.said),
+        "at": lambda one: one.row.at.isoformat(),
+        "who": lambda one: one.row.actor_name,
+        "from": lambda one: one.row.address,
+        "way": lambda one: one.way,
+        "action": lambda one: one.row.action,
+        "process": lambda one: one.row.instance_id and str(one.row.instance_id),
+        "key": lambda one: one.row.instance and one.row.instance.correlation_key,
+        "definition": lambda one: one.row.instance and one.row.instance.name,
+        "event": event_of,
+        "reason": lambda one: one.row.reason,
+        "revision_seen": lambda one: one.row.expected_revision,
+        "before": lambda one: one.before if tells(one) else None,
+        "after": lambda one: one.after if tells(one) else None,
+        "result": lambda one: one.row.result,
+        "detail": lambda one: one.row.detail,
+        "code": lambda one: code_of(one.row.said),
     }

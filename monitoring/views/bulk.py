@@ -10,17 +10,14 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
 
 from monitoring.access import (
     EVENTS,
-    for_viewers,
-    for_viewers_of_operation,
-    for_viewers_of_selection,
+    action_for,
+    form_for,
+    of_operation,
+    of_selection,
+    page_for,
 )
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.bulk_form import BulkForm
@@ -33,8 +30,7 @@ from monitoring.queries.event_search import EventFilters
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.lists import Chip
 from monitoring.queries.selections import filters_of, known_filters
-from monitoring.queries.texts import translated
-from monitoring.views.operations import plain, shown
+from monitoring.views.operations import answer_of, known, plain, shown
 from monitoring.views.page import page
 from orchestrator.engine.operations import (
     SELECTIONS,
@@ -48,8 +44,7 @@ from orchestrator.engine.operations import (
     resume_bulk,
     start_bulk,
 )
-from orchestrator.exceptions import OperationRefused
-from orchestrator.models import BulkOperation
+from orchestrator.models import BulkOperation, OperatorAction
 
 FIRST = {"processes": "retry", "failures": "retry", "events": "redeliver"}
 """The action that is meant where the address names none, by kind of selection."""
@@ -60,8 +55,7 @@ CONTROLS = {
 }
 
 
-@require_safe
-@for_viewers
+@page_for()
 def index(request: HttpRequest) -> HttpResponse:
     """The operations that there have been, newest first; with `going_on=1` those that go on or are halted."""
     going_on = request.GET.get("going_on") == "1"
@@ -69,8 +63,7 @@ def index(request: HttpRequest) -> HttpResponse:
     return page(request, "operations", page=found, going_on=going_on)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@for_viewers_of_selection
+@form_for(of=of_selection)
 def begin(request: HttpRequest) -> HttpResponse:
     """Shows what an operation would be done to, and begins it; looking changes nothing."""
     selection, about = selected(request)
@@ -92,14 +85,12 @@ def begun(
     """What becomes of a form that begins an operation on many."""
     if not form.is_valid():
         return ActionAnswer.invalid(form, form.first_mistake)
-    try:
-        operation = start_bulk(
-            form.wanted(selection, about), request=form.asked(request)
-        )
-    except OperationRefused as refused:
-        return ActionAnswer.refused(refused, translated(refused.told))
-    place = reverse("monitoring:bulk-operation", args=[operation.pk])
-    return ActionAnswer(start_bulk.done, leads_to=place)
+
+    def started() -> BulkOperation:
+        wanted = form.wanted(selection, about)
+        return start_bulk(wanted, request=form.asked(request))
+
+    return answer_of(form, started, _leading)
 
 
 def _asking(
@@ -217,15 +208,13 @@ def _address(request: HttpRequest, action: str) -> str:
     return f"?{given.urlencode()}"
 
 
-@require_safe
-@for_viewers_of_operation
+@page_for(of=of_operation)
 def detail(request: HttpRequest, pk: UUID) -> HttpResponse:
     """One operation, live; `?verdict=` shows those items alone, `?after=` the next ones."""
     return page(request, "operation", **_context(request, pk))
 
 
-@require_POST
-@for_viewers_of_operation
+@action_for(of=of_operation)
 def act(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
     """Pauses, resumes or cancels an operation, or does it once more for what failed."""
     answer = pressed(request, name, pk)
@@ -242,21 +231,17 @@ def pressed(request: HttpRequest, name: str, pk: UUID) -> ActionAnswer:
     Raises:
         Http404: there is no such action or operation.
     """
-    control: Any = CONTROLS.get(name)
-    if control is None:
-        raise Http404
+    control: Any = known(CONTROLS, name)
     get_object_or_404(BulkOperation.objects.only("pk"), pk=pk)
     form = ActionForm(control, request.POST)
-    if not form.is_valid():
-        return ActionAnswer.invalid(form)
-    try:
-        done = control(pk, request=form.asked(request))
-    except OperationRefused as refused:
-        return ActionAnswer.refused(refused, translated(refused.told))
-    place = ""
-    if isinstance(done, BulkOperation):
-        place = reverse("monitoring:bulk-operation", args=[done.pk])
-    return ActionAnswer(control.done, leads_to=place)
+    return answer_of(form, lambda: control(pk, request=form.asked(request)), _leading)
+
+
+def _leading(done: BulkOperation | OperatorAction) -> dict[str, Any]:
+    """Where an operation leads that has begun."""
+    if not isinstance(done, BulkOperation):
+        return {}
+    return {"leads_to": reverse("monitoring:bulk-operation", args=[done.pk])}
 
 
 def _context(request: HttpRequest, pk: UUID) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
-from monitoring.access import for_viewers_of_list
+from monitoring.access import of_list, page_for
 from monitoring.buttons import Dialog
 from monitoring.queries.decisions import decision_page
 from monitoring.sharing import shared
@@ -9,8 +8,7 @@ from monitoring.views.page import named, page
 from orchestrator.engine.operations import OPERATIONS
 
 
-@require_safe
-@for_viewers_of_list
+@page_for(of=of_list)
 @shared
 def index(request: HttpRequest) -> HttpResponse:
     """Everything that a workflow asks a person to decide."""

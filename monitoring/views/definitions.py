@@ -1,9 +1,8 @@
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
-from monitoring.access import for_viewers_of_definition
+from monitoring.access import of_definition, page_for
 from monitoring.diagrams import transition_table
 from monitoring.queries.definition.filters import MapFilters
 from monitoring.queries.definition.page import DefinitionPage, definition_page
@@ -16,8 +15,7 @@ FEW = 20
 """Instances below a definition's map."""
 
 
-@require_safe
-@for_viewers_of_definition
+@page_for(of=of_definition)
 @shared
 def detail(request: HttpRequest, name: str) -> HttpResponse:
     """One definition: its map, the instances in the chosen step, its transition table."""
@@ -40,7 +38,7 @@ def detail(request: HttpRequest, name: str) -> HttpResponse:
 
 def _table(request: HttpRequest, shown: DefinitionPage) -> dict[str, Any]:
     """The transition table of a process manager, the table of steps of a workflow."""
-    if not shown.is_workflow:
+    if not shown.definition.is_workflow:
         return {"table": transition_table(shown.graph)}
     search, number = request.GET.get("search", ""), request.GET.get("page", "")
     group = shown.drawing.group(request.GET.get("group", ""))
@@ -49,8 +47,7 @@ def _table(request: HttpRequest, shown: DefinitionPage) -> dict[str, Any]:
     return {"steps": step_page(*args)}
 
 
-@require_safe
-@for_viewers_of_definition
+@page_for(of=of_definition)
 def picture(request: HttpRequest, name: str, form: str) -> HttpResponse:
     """The map as a file, `svg` or `dot`, as the same address shows it; with `?plain=1` what is declared alone."""
     shown = definition_page(

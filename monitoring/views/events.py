@@ -1,9 +1,8 @@
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
-from monitoring.access import for_event_viewers
+from monitoring.access import EVENTS, page_for
 from monitoring.buttons import event_dialogs
 from monitoring.open_pages import is_live
 from monitoring.queries.event_search import KEPT, EventFilters, outcomes, search
@@ -15,8 +14,7 @@ from monitoring.views.page import named, page
 from orchestrator.models import Verdict
 
 
-@require_safe
-@for_event_viewers
+@page_for(EVENTS)
 @shared
 def index(request: HttpRequest) -> HttpResponse:
     """Events that no process took, and those still waiting for one; or all that are looked for."""

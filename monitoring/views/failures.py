@@ -2,15 +2,11 @@
 
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
 
-from monitoring.access import (
-    for_viewers_of_cause,
-    for_viewers_of_list,
-)
+from monitoring.access import action_for, of_cause, of_list, page_for
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.buttons import Button, dialog_of
 from monitoring.open_pages import by_script, is_live
@@ -20,26 +16,23 @@ from monitoring.queries.failure_group import MembersPage, members_page
 from monitoring.queries.failures import failure_groups, handled_groups, number_open
 from monitoring.queries.handled import handling_of
 from monitoring.queries.resolved import resolved_page
-from monitoring.queries.texts import translated
 from monitoring.sharing import shared
-from monitoring.views.operations import plain, shown
+from monitoring.views.operations import answer_of, known, plain, shown
 from monitoring.views.page import named, page
 from orchestrator.engine.operations import (
     assign_failures,
     mark_handled,
     unmark_handled,
 )
-from orchestrator.exceptions import OperationRefused
 from orchestrator.grants import definition_of
-from orchestrator.models import FailureMark, OperatorAction
+from orchestrator.models import FailureMark
 
 CONTROLS = {
     control.name: control for control in (mark_handled, unmark_handled, assign_failures)
 }
 
 
-@require_safe
-@for_viewers_of_list
+@page_for(of=of_list)
 @shared
 def index(request: HttpRequest) -> HttpResponse:
     """Everything that has failed, of all definitions or of one; with `show=` what is handled, or resolved."""
@@ -56,16 +49,14 @@ def index(request: HttpRequest) -> HttpResponse:
     return page(request, "failures", groups=groups, **context)
 
 
-@require_safe
-@for_viewers_of_cause
+@page_for(of=of_cause)
 @shared
 def group(request: HttpRequest, cause: str) -> HttpResponse:
     """The failures of one cause."""
     return page(request, "failure_group", **_context(request, cause))
 
 
-@require_POST
-@for_viewers_of_cause
+@action_for(of=of_cause)
 def act(request: HttpRequest, cause: str, name: str) -> HttpResponse:
     """Marks the failures of one cause as handled, takes them back, or assigns them."""
     answer = pressed(request, name, cause)
@@ -80,21 +71,13 @@ def pressed(request: HttpRequest, name: str, cause: str) -> ActionAnswer:
     Raises:
         Http404: there is no such action.
     """
-    control = CONTROLS.get(name)
-    if control is None:
-        raise Http404
+    control = known(CONTROLS, name)
     form = ActionForm(control, request.POST)
-    if not form.is_valid():
-        return ActionAnswer.invalid(form)
     fingerprint = fingerprint_of(cause)
-    try:
-        done = control(fingerprint, *form.given(), request=form.asked(request))
-    except OperationRefused as refused:
-        return ActionAnswer.refused(refused, translated(refused.told))
-    if done.result != OperatorAction.Result.DONE:
-        refusal = OperationRefused(done.said)
-        return ActionAnswer.refused(refusal, translated(done.said))
-    return ActionAnswer(control.done)
+    return answer_of(
+        form,
+        lambda: control(fingerprint, *form.given(), request=form.asked(request)),
+    )
 
 
 def fingerprint_of(cause: str) -> str:

@@ -1,15 +1,13 @@
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.http import require_safe
 
-from monitoring.access import EVENTS, for_viewers_of_what_they_see, seen_in
+from monitoring.access import EVENTS, of_all_seen, page_for, seen_in
 from monitoring.queries.find import Lookup, only_place
 from monitoring.queries.instances.filters import Filters
 from monitoring.views.page import page
 
 
-@require_safe
-@for_viewers_of_what_they_see
+@page_for(of=of_all_seen)
 def find(request: HttpRequest) -> HttpResponse:
     """Goes to the one thing that is meant, or shows all that could be."""
     filters = Filters(q=Filters.from_query(request.GET).q)

@@ -1,7 +1,6 @@
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
-from monitoring.access import EVENTS, for_viewers_of_what_they_see, seen_in
+from monitoring.access import EVENTS, of_all_seen, page_for, seen_in
 from monitoring.queries.board import board
 from monitoring.queries.headline import headline
 from monitoring.queries.health import health
@@ -10,8 +9,7 @@ from monitoring.sharing import shared
 from monitoring.views.page import page, shown_rows
 
 
-@require_safe
-@for_viewers_of_what_they_see
+@page_for(of=of_all_seen)
 @shared
 def index(request: HttpRequest) -> HttpResponse:
     """The attention board: what is wrong and what mends it, then everything by definition, the worst first."""

@@ -1,4 +1,3 @@
-from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,17 +17,11 @@ from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.http import content_disposition_header
-from django.views.decorators.http import require_safe
 
-from monitoring.access import (
-    for_data_viewers_of_process,
-    for_viewers_of_list,
-    for_viewers_of_process,
-    seen_in,
-)
+from monitoring.access import DATA, of_list, of_process, page_for, seen_in
 from monitoring.buttons import dialogs_of
 from monitoring.condition_form import ConditionForm
-from monitoring.exports import download, exported
+from monitoring.exports import Columns, download, exported
 from monitoring.masking import masked, names_of, sees_data
 from monitoring.queries.columns import written
 from monitoring.queries.declared import field_names
@@ -50,24 +43,24 @@ from monitoring.views.page import names_to_choose, page
 from orchestrator.engine.operations import Circumstances, save_view
 from orchestrator.models import ProcessInstance, Status, StepRun
 
-COLUMNS = (
-    "process",
-    "key",
-    "definition",
-    "version",
-    "status",
-    "step",
-    "summary",
-    "owner",
-    "escalation_level",
-    "started",
-    "changed",
-    "finished",
-)
+COLUMNS: Columns = {
+    "process": lambda row: str(row.pk),
+    "key": lambda row: row.correlation_key,
+    "definition": lambda row: row.name,
+    "version": lambda row: row.definition.version,
+    "status": lambda row: row.status,
+    "step": lambda row: row.step,
+    "summary": lambda row: row.summary,
+    "owner": lambda row: row.owner and row.owner.get_username(),
+    "escalation_level": lambda row: row.escalation_level,
+    "started": lambda row: row.started_at.isoformat(),
+    "changed": lambda row: row.changed_at.isoformat(),
+    "finished": lambda row: row.finished_at and row.finished_at.isoformat(),
+}
+"""What a row says to programs: names and texts as they are stored, times in UTC."""
 
 
-@require_safe
-@for_viewers_of_list
+@page_for(of=of_list)
 @shared
 def index(request: HttpRequest) -> HttpResponse:
     """Instances, narrowed by what the URL says."""
@@ -96,45 +89,26 @@ def index(request: HttpRequest) -> HttpResponse:
     )
 
 
-@require_safe
-@for_viewers_of_list
+@page_for(of=of_list)
 def export(request: HttpRequest, form: str) -> HttpResponseBase:
     """All that the list has, as CSV or as lines of JSON."""
     filters = Filters.from_query(request.GET, request.user).by_name()
-    parts: Iterator[list[Mapping[str, Any]]] = (
-        [told(row) for row in part] for part in batches(filters)
-    )
-    return exported(request, form, "processes", COLUMNS, filters, parts)
+    return exported(request, form, "processes", COLUMNS, filters, batches(filters))
 
 
 def told(row: ProcessInstance) -> dict[str, Any]:
-    """A row for programs: names and texts as they are stored, times in UTC."""
-    return {
-        "process": str(row.pk),
-        "key": row.correlation_key,
-        "definition": row.name,
-        "version": row.definition.version,
-        "status": row.status,
-        "step": row.step,
-        "summary": row.summary,
-        "owner": row.owner and row.owner.get_username(),
-        "escalation_level": row.escalation_level,
-        "started": row.started_at.isoformat(),
-        "changed": row.changed_at.isoformat(),
-        "finished": row.finished_at and row.finished_at.isoformat(),
-    }
+    """A row for programs."""
+    return {name: value(row) for name, value in COLUMNS.items()}
 
 
-@require_safe
-@for_viewers_of_process
+@page_for(of=of_process)
 @shared
 def detail(request: HttpRequest, pk: UUID) -> HttpResponse:
     """One instance, live; `?before=` pages back in its history, `?at=` shows it as it was after a transition."""
     return page(request, "instance", **instance_context(request, pk))
 
 
-@require_safe
-@for_viewers_of_process
+@page_for(of=of_process)
 def picture(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The instance's diagram as a file: as it is now, or with `?at=` as it was after a transition.
 
@@ -153,8 +127,7 @@ def picture(request: HttpRequest, pk: UUID) -> HttpResponse:
     )
 
 
-@require_safe
-@for_viewers_of_process
+@page_for(of=of_process)
 def ledger_rows(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Rows of the ledger before a transition, for a page that is scrolled."""
     before, at = (_number(request.GET.get(name, "")) for name in ("before", "at"))
@@ -162,7 +135,7 @@ def ledger_rows(request: HttpRequest, pk: UUID) -> HttpResponse:
     context = {
         "page": shown,
         "instance": shown.instance,
-        "is_workflow": shown.is_workflow,
+        "is_workflow": shown.instance.definition.is_workflow,
         "sees_data": sees_data(request.user),
     }
     rows = render_to_string("monitoring/instance/ledger_rows.html", context, request)
@@ -170,8 +143,7 @@ def ledger_rows(request: HttpRequest, pk: UUID) -> HttpResponse:
     return HttpResponse(answer, headers={"Cache-Control": "no-store"})
 
 
-@require_safe
-@for_data_viewers_of_process
+@page_for(DATA, of=of_process)
 def ledger(request: HttpRequest, pk: UUID) -> StreamingHttpResponse:
     """The whole ledger as JSON lines, the oldest transition first; written as it is read."""
     instance = get_object_or_404(processes(), pk=pk)
@@ -182,54 +154,33 @@ def ledger(request: HttpRequest, pk: UUID) -> StreamingHttpResponse:
     return StreamingHttpResponse(lines, "application/x-ndjson", headers=headers)
 
 
-ELEMENT_COLUMNS = (
-    "element",
-    "key",
-    "status",
-    "attempt",
-    "round",
-    "started",
-    "finished",
-    "process",
-    "error",
-)
-
-
-@require_safe
-@for_viewers_of_process
+@page_for(of=of_process)
 def elements(request: HttpRequest, pk: UUID, form: str) -> HttpResponseBase:
     """The elements of a map as a file, narrowed as the list of the page."""
     instance = get_object_or_404(processes(), pk=pk)
     filters = RunFilters.from_query(request.GET, request.user).of_elements
     data, seen = sees_data(request.user), seen_in(request)
-    parts = (
-        [_told_element(run, data=data, seen=seen) for run in part]
-        for part in element_batches(instance, filters)
-    )
-    return download(request, form, f"elements-{pk}", ELEMENT_COLUMNS, parts)
 
+    def child_of(run: StepRun) -> str | None:
+        shown = run.child and (seen is None or run.child.name in seen)
+        return str(run.child_id) if shown else None
 
-def _told_element(
-    run: StepRun, *, data: bool, seen: Collection[str] | None
-) -> dict[str, Any]:
-    child = (
-        run.child if run.child and (seen is None or run.child.name in seen) else None
-    )
-    return {
-        "element": run.item,
-        "key": element_text(run) if data else None,
-        "status": run.status,
-        "attempt": run.attempt,
-        "round": run.round,
-        "started": run.started_at.isoformat(),
-        "finished": run.finished_at and run.finished_at.isoformat(),
-        "process": child and str(child.pk),
-        "error": getattr(run, "error_text", ""),
+    columns: Columns = {
+        "element": lambda run: run.item,
+        "key": lambda run: element_text(run) if data else None,
+        "status": lambda run: run.status,
+        "attempt": lambda run: run.attempt,
+        "round": lambda run: run.round,
+        "started": lambda run: run.started_at.isoformat(),
+        "finished": lambda run: run.finished_at and run.finished_at.isoformat(),
+        "process": child_of,
+        "error": lambda run: getattr(run, "error_text", ""),
     }
+    parts = element_batches(instance, filters)
+    return download(request, form, f"elements-{pk}", columns, parts)
 
 
-@require_safe
-@for_data_viewers_of_process
+@page_for(DATA, of=of_process)
 def result(request: HttpRequest, pk: UUID, run: int) -> HttpResponse:
     """The whole result of a step's visit, as a file."""
     rows = StepRun.objects.select_related("instance__definition")
@@ -282,7 +233,7 @@ def instance_context(request: HttpRequest, pk: UUID) -> dict[str, Any]:
         "page": shown,
         "instance": shown.instance,
         "workflow": shown.workflow,
-        "is_workflow": shown.is_workflow,
+        "is_workflow": shown.instance.definition.is_workflow,
         "drawing": shown.drawing,
         "before": before,
         # Kept when one goes to now and back, so that the page has a place for the second diagram.

@@ -1,16 +1,14 @@
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
-from monitoring.access import for_viewers_of_process, seen_in
+from monitoring.access import of_process, page_for, seen_in
 from monitoring.queries.flow.page import flow_page
 from monitoring.sharing import shared
 from monitoring.views.page import page
 
 
-@require_safe
-@for_viewers_of_process
+@page_for(of=of_process)
 @shared
 def index(request: HttpRequest, pk: UUID) -> HttpResponse:
     """What a process was sent and sends; with `?key=1` also what others of its key do, `?before=` pages back."""

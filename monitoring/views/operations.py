@@ -1,6 +1,7 @@
 """The buttons. Each makes one request to the engine, and shows its answer with the page as it is now."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -10,13 +11,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
-from django.views.decorators.http import require_POST
 
-from monitoring.access import (
-    for_event_viewers,
-    for_viewers_of_process,
-    shows_only,
-)
+from monitoring.access import EVENTS, action_for, of_process, shows_only
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.given import with_secrets_in
 from monitoring.open_pages import by_script
@@ -42,7 +38,7 @@ from orchestrator.models import (
     StepRun,
 )
 
-AnyOperation = TypeVar("AnyOperation", bound=Operation)
+Known = TypeVar("Known")
 
 LISTS: dict[str, Callable[[HttpRequest], dict[str, Any]]] = {
     "decisions": lambda request: {"page": decision_page(definition=named(request))},
@@ -52,8 +48,7 @@ LISTS: dict[str, Callable[[HttpRequest], dict[str, Any]]] = {
 """The lists whose rows have buttons of processes, each with what its page needs."""
 
 
-@require_POST
-@for_viewers_of_process
+@action_for(of=of_process)
 def act(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
     """Does something to a process."""
     return acted(request, pk, name)
@@ -64,15 +59,13 @@ def acted(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
     return _page_of_instance(request, pk, pressed(request, name, pk))
 
 
-@require_POST
-@for_viewers_of_process
+@action_for(of=of_process)
 def act_on_step(request: HttpRequest, pk: UUID, run: int, name: str) -> HttpResponse:
     """Does something to one visit of a step."""
     return _page_of_instance(request, pk, pressed(request, name, pk, run))
 
 
-@require_POST
-@for_event_viewers
+@action_for(EVENTS)
 def act_on_event(request: HttpRequest, pk: int, name: str) -> HttpResponse:
     """Does something to an event that nothing took."""
     answer = pressed_on_event(request, name, pk)
@@ -81,11 +74,11 @@ def act_on_event(request: HttpRequest, pk: int, name: str) -> HttpResponse:
     return plain(request, answer, redirect("monitoring:events"))
 
 
-def _known(operations: Mapping[str, AnyOperation], name: str) -> AnyOperation:
-    try:
-        return operations[name]
-    except KeyError:
-        raise Http404 from None
+def known(those: Mapping[str, Known], name: str) -> Known:
+    """The one of that name; 404 where there is none."""
+    if name not in those:
+        raise Http404
+    return those[name]
 
 
 def pressed(
@@ -96,7 +89,7 @@ def pressed(
     Raises:
         Http404: there is no such action or process, or the action is not for such a target.
     """
-    operation = _known(on_processes(), name)
+    operation = known(on_processes(), name)
     if operation.on_step != (run is not None):
         raise Http404
     if run is not None:
@@ -111,7 +104,7 @@ def pressed_on_event(request: HttpRequest, name: str, pk: int) -> ActionAnswer:
     Raises:
         Http404: there is no such action or event.
     """
-    operation = _known(on_events(), name)
+    operation = known(on_events(), name)
     get_object_or_404(InboxEvent, pk=pk)
     return _carry_out(request, operation, pk)
 
@@ -129,21 +122,44 @@ def _page_of_instance(
 
 def _carry_out(request: HttpRequest, operation: Any, *target: Any) -> ActionAnswer:
     form = ActionForm(operation, request.POST)
+
+    def carry_out() -> Any:
+        given, why = with_secrets_in(operation, target[0], form.given(), request.user)
+        OperationRefused.raise_for(why)
+        return operation(*target, *given, request=form.asked(request))
+
+    def then(action: OperatorAction) -> dict[str, Any]:
+        started = (action.after or {}).get("restarted_as", "")
+        place = reverse("monitoring:instance", args=[started]) if started else ""
+        return {"text": translated(action.said) or operation.done, "leads_to": place}
+
+    told = partial(_told, operation, target[0])
+    return answer_of(form, carry_out, then, told)
+
+
+def answer_of(
+    form: ActionForm,
+    carry_out: Callable[[], Any],
+    then: Callable[[Any], dict[str, Any]] = lambda done: {},
+    told: Callable[[str], str] = translated,
+) -> ActionAnswer:
+    """What becomes of a form.
+
+    Args:
+        form: as it was sent.
+        carry_out: does what a valid one says; the same press again is answered with the audit row of the first.
+        then: what the answer says of what was done, beside that it was.
+        told: a refusal in the words of whoever pressed.
+    """
     if not form.is_valid():
         return ActionAnswer.invalid(form)
     try:
-        given, why = with_secrets_in(operation, target[0], form.given(), request.user)
-        if why:
-            return ActionAnswer(why, 409, code="refused")
-        action = operation(*target, *given, request=form.asked(request))
+        done = carry_out()
+        if getattr(done, "result", None) == OperatorAction.Result.REFUSED:
+            raise OperationRefused(done.said)
     except OperationRefused as refused:
-        return ActionAnswer.refused(refused, _told(operation, target[0], refused.told))
-    if action.result != OperatorAction.Result.DONE:
-        refusal = OperationRefused(action.said)
-        return ActionAnswer.refused(refusal, _told(operation, target[0], action.said))
-    started = (action.after or {}).get("restarted_as", "")
-    place = reverse("monitoring:instance", args=[started]) if started else ""
-    return ActionAnswer(translated(action.said) or operation.done, leads_to=place)
+        return ActionAnswer.refused(refused, told(refused.told))
+    return ActionAnswer(**{"text": form.operation.done, **then(done)})
 
 
 def _told(operation: Operation, target: Any, refusal: str) -> str:

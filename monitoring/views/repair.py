@@ -8,13 +8,12 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST
 
-from monitoring.access import for_viewers_of_process
+from monitoring.access import action_for, form_for, of_process
 from monitoring.actions import ActionAnswer
 from monitoring.queries.instance.repair import repair_page, with_secrets
 from monitoring.queries.lists import number_in
@@ -53,8 +52,7 @@ class Attempt:
     path: str = ""
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@for_viewers_of_process
+@form_for(of=of_process)
 def index(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """Shows what is staged and what it would come to; looking changes nothing. Posted to it applies the edits."""
     if request.method == "POST":
@@ -62,8 +60,7 @@ def index(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     return _shown(request, pk)
 
 
-@require_POST
-@for_viewers_of_process
+@action_for(of=of_process)
 def change(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
     """Changes what is staged; nothing happens to the process."""
     attempt, answer = changed(request, pk, name)
@@ -82,12 +79,10 @@ def changed(
     Raises:
         Http404: there is no such change or process.
     """
-    known = CHANGES.get(name)
-    if known is None:
-        raise Http404
+    change = operations.known(CHANGES, name)
     instance = get_object_or_404(processes(), pk=pk)
     try:
-        attempt = known(instance, request)
+        attempt = change(instance, request)
     except OperationRefused as refused:
         said = translated(refused.told, instance.definition)
         return _attempt(request.POST, said), ActionAnswer.refused(refused, said)
@@ -161,7 +156,7 @@ def _shown(
         page=shown,
         instance=shown.instance,
         drawing=shown.drawing,
-        is_workflow=shown.is_workflow,
+        is_workflow=shown.instance.definition.is_workflow,
         attempt=attempt,
         item=item,
         kinds=EditKind,

@@ -4,37 +4,29 @@ from uuid import UUID, uuid4
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
-from django.views.decorators.http import require_http_methods
 
-from monitoring.access import for_data_viewers_of_process
+from monitoring.access import DATA, form_for, of_process
 from monitoring.actions import ActionForm
 from monitoring.masking import names_of
 from monitoring.queries.instance.revealed import Holder, revealed
 from monitoring.queries.processes import processes
-from monitoring.queries.texts import translated
+from monitoring.views.operations import answer_of
 from monitoring.views.page import page
 from orchestrator.engine.operations import reveal
-from orchestrator.exceptions import OperationRefused, PermissionMissing
 from orchestrator.models import ProcessInstance
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@for_data_viewers_of_process
+@form_for(DATA, of=of_process)
 def index(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Asks why; posted to it, shows the secrets in its answer alone."""
     instance = get_object_or_404(processes(data=False), pk=pk)
     if request.method != "POST":
         return _page(request, instance)
     form = ActionForm(reveal, request.POST)
-    if not form.is_valid():
-        why = str(next(iter(form.errors.values()))[0])
-        return _page(request, instance, refusal=why, status=400)
-    try:
-        reveal(pk, request=form.asked(request))
-    except OperationRefused as refused:
-        status = 403 if isinstance(refused, PermissionMissing) else 409
-        return _page(request, instance, refusal=translated(refused.told), status=status)
-    return _page(request, instance, revealed(pk))
+    answer = answer_of(form, lambda: reveal(pk, request=form.asked(request)))
+    if answer.done:
+        return _page(request, instance, revealed(pk))
+    return _page(request, instance, refusal=str(answer.text), status=answer.status)
 
 
 def _page(

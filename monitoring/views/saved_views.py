@@ -1,6 +1,5 @@
 """Saved views of the list of processes: opened from a link, saved, renamed, deleted."""
 
-from collections.abc import Callable
 from uuid import uuid4
 
 from django import forms
@@ -8,17 +7,14 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect
-from django.views.decorators.http import require_POST, require_safe
 
-from monitoring.access import for_viewers_of_what_they_see, seen_in
+from monitoring.access import action_for, of_all_seen, page_for, seen_in
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.saved_views import place_of_view, views_for
-from monitoring.queries.texts import translated
-from monitoring.views.operations import plain
+from monitoring.views.operations import answer_of, plain
 from monitoring.views.page import page
 from orchestrator.engine.operations import (
-    Operation,
     delete_view,
     rename_view,
     save_view,
@@ -37,8 +33,7 @@ class NameForm(ActionForm):
     team = forms.BooleanField(required=False)
 
 
-@require_safe
-@for_viewers_of_what_they_see
+@page_for(of=of_all_seen)
 def index(request: HttpRequest) -> HttpResponse:
     """All that the reader may open, to be renamed and deleted."""
     return page(
@@ -49,8 +44,7 @@ def index(request: HttpRequest) -> HttpResponse:
     )
 
 
-@require_safe
-@for_viewers_of_what_they_see
+@page_for(of=of_all_seen)
 def opened(request: HttpRequest, pk: int) -> HttpResponse:
     """Leads to the list that the view is."""
     if pk >= 2**63:
@@ -58,15 +52,13 @@ def opened(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect(place_of_view(get_object_or_404(_shown(request), pk=pk)))
 
 
-@require_POST
-@for_viewers_of_what_they_see
+@action_for(of=of_all_seen)
 def save(request: HttpRequest) -> HttpResponse:
     """Saves the list whose address is given."""
     return plain(request, saved(request), redirect("monitoring:saved-views"))
 
 
-@require_POST
-@for_viewers_of_what_they_see
+@action_for(of=of_all_seen)
 def act(request: HttpRequest, pk: int, name: str) -> HttpResponse:
     """Renames or deletes a view."""
     answer = pressed(request, name, pk)
@@ -82,7 +74,9 @@ def saved(request: HttpRequest) -> ActionAnswer:
     """What becomes of a form that saves a view."""
     seen = seen_in(request)
 
-    def done(form: NameForm) -> SavedView:
+    form = NameForm(save_view, request.POST)
+
+    def done() -> SavedView:
         said = form.cleaned_data
         filters = Filters.from_query(QueryDict(said["query"]), request.user).by_name()
         if filters.mistake:
@@ -93,7 +87,7 @@ def saved(request: HttpRequest) -> ActionAnswer:
         about = filters.parameters()
         return save_view(said["name"], about, said["team"], request=asked)
 
-    return _carried_out(request, save_view, done)
+    return answer_of(form, done)
 
 
 def pressed(request: HttpRequest, name: str, pk: int) -> ActionAnswer:
@@ -107,24 +101,12 @@ def pressed(request: HttpRequest, name: str, pk: int) -> ActionAnswer:
     if seen_in(request) is not None:
         get_object_or_404(_shown(request), pk=pk)
 
-    def done(form: NameForm) -> SavedView:
+    form = NameForm(CONTROLS[name], request.POST)
+
+    def done() -> SavedView:
         asked = form.asked(request)
         if name == rename_view.name:
             return rename_view(pk, form.cleaned_data["name"], request=asked)
         return delete_view(pk, request=asked)
 
-    return _carried_out(request, CONTROLS[name], done)
-
-
-def _carried_out(
-    request: HttpRequest, control: Operation, carry_out: Callable[[NameForm], SavedView]
-) -> ActionAnswer:
-    """Carries it out as the form says."""
-    form = NameForm(control, request.POST)
-    if not form.is_valid():
-        return ActionAnswer.invalid(form)
-    try:
-        carry_out(form)
-    except OperationRefused as refused:
-        return ActionAnswer.refused(refused, translated(refused.told))
-    return ActionAnswer(control.done)
+    return answer_of(form, done)

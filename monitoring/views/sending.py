@@ -1,30 +1,30 @@
 """Sending an event: the page that asks for it, with a look at what it would lead to."""
 
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.views.decorators.http import require_http_methods
 
-from monitoring.access import for_event_viewers
+from monitoring.access import EVENTS, form_for
 from monitoring.actions import ActionAnswer
 from monitoring.queries.foreseen import Foreseen, foreseen
+from monitoring.queries.lists import uuid_in
 from monitoring.queries.texts import translated
 from monitoring.send_form import SendForm
+from monitoring.views.operations import answer_of
 from monitoring.views.page import page
 from orchestrator import registry
 from orchestrator.definition import Event
 from orchestrator.engine.operations import send
-from orchestrator.exceptions import OperationRefused, UnknownEventType
+from orchestrator.exceptions import UnknownEventType
 from orchestrator.models import InboxEvent, OperatorAction
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@for_event_viewers
+@form_for(EVENTS)
 def index(request: HttpRequest) -> HttpResponse:
     """Asks for an event of the type that the address names, shows what it would lead to, or sends it."""
     kind = request.GET.get("type", "")
@@ -63,16 +63,16 @@ def _pressed(request: HttpRequest, event: type[Event]) -> HttpResponse:
 
 def sent(request: HttpRequest, form: SendForm) -> ActionAnswer:
     """What becomes of a form that sends an event."""
-    if not form.is_valid():
-        return ActionAnswer.invalid(form)
-    try:
-        done = send(form.wanted(), request=form.asked(request))
-    except OperationRefused as refused:
-        return ActionAnswer.refused(refused, translated(refused.told))
-    said = translated(done.said) if done.detail else str(send.done)
-    place = urlencode({"q": form.cleaned_data["event_id"]})
-    address = f"{reverse('monitoring:events')}?{place}"
-    return ActionAnswer(said, leads_to=address, about=_received(done))
+
+    def then(done: OperatorAction) -> dict[str, Any]:
+        said = translated(done.said) if done.detail else str(send.done)
+        place = urlencode({"q": form.cleaned_data["event_id"]})
+        address = f"{reverse('monitoring:events')}?{place}"
+        return {"text": said, "leads_to": address, "about": _received(done)}
+
+    return answer_of(
+        form, lambda: send(form.wanted(), request=form.asked(request)), then
+    )
 
 
 def _received(done: OperatorAction) -> dict[str, Any]:
@@ -87,10 +87,8 @@ def _forbidden(request: HttpRequest, form: SendForm) -> str:
     """Why the reader may not send such an event to whom the form names; where it names nobody yet, to anybody."""
     process, definition = form["process"].value(), form["definition"].value()
     kind = form.event.__name__
-    try:
-        return send.forbidden_to(request.user, kind, process=UUID(str(process)))
-    except ValueError:  # none, or a business key
-        pass
+    if key := uuid_in(process):  # else none, or a business key
+        return send.forbidden_to(request.user, kind, process=key)
     if definition or form.is_bound:
         return send.forbidden_to(request.user, kind, definition or "")
     return send.forbidden_everywhere(request.user)

@@ -3,13 +3,11 @@
 from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
-from monitoring.access import for_viewers
+from monitoring.access import page_for
 
 
-@require_safe
-@for_viewers
+@page_for()
 def live(request: HttpRequest) -> HttpResponse:
     """Asks for a WebSocket. Where the server has none, pages ask for changes by themselves every ten seconds."""
     return HttpResponse(

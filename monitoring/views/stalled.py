@@ -1,9 +1,8 @@
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
-from monitoring.access import for_viewers_of_list
+from monitoring.access import of_list, page_for
 from monitoring.buttons import Dialog
 from monitoring.queries.stalled import stalled_page
 from monitoring.sharing import shared
@@ -11,8 +10,7 @@ from monitoring.views.page import named, page
 from orchestrator.engine.operations import OPERATIONS
 
 
-@require_safe
-@for_viewers_of_list
+@page_for(of=of_list)
 @shared
 def index(request: HttpRequest) -> HttpResponse:
     """What stands still, why, and the button that has it looked at again."""

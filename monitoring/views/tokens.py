@@ -6,15 +6,14 @@ from uuid import uuid4
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST
 
-from monitoring.access import for_viewers
+from monitoring.access import action_for, form_for
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.buttons import Button, Dialog
 from monitoring.open_pages import by_script
 from monitoring.queries.texts import translated
 from monitoring.queries.tokens import tokens_page
-from monitoring.views.operations import plain, shown
+from monitoring.views.operations import answer_of, plain, shown
 from monitoring.views.page import page
 from orchestrator.access_tokens import LONGEST_LIFE, MOST
 from orchestrator.engine.operations import make_token, revoke_token
@@ -26,8 +25,7 @@ AGAIN = Text(
 )
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@for_viewers
+@form_for()
 def index(request: HttpRequest) -> HttpResponse:
     """One's tokens; posted to it makes one, and shows it this once."""
     if request.method != "POST":
@@ -55,8 +53,7 @@ def _made(request: HttpRequest, form: ActionForm) -> tuple[ActionAnswer, str]:
     return ActionAnswer(make_token.done), value
 
 
-@require_POST
-@for_viewers
+@action_for()
 def act(request: HttpRequest, pk: int, name: str) -> HttpResponse:
     """Revokes a token."""
     answer = pressed(request, name, pk)
@@ -74,13 +71,7 @@ def pressed(request: HttpRequest, name: str, pk: int) -> ActionAnswer:
     if name != revoke_token.name or pk >= 2**63:
         raise Http404
     form = ActionForm(revoke_token, request.POST)
-    if not form.is_valid():
-        return ActionAnswer.invalid(form)
-    try:
-        revoke_token(pk, request=form.asked(request))
-    except OperationRefused as refused:
-        return ActionAnswer.refused(refused, translated(refused.told))
-    return ActionAnswer(revoke_token.done)
+    return answer_of(form, lambda: revoke_token(pk, request=form.asked(request)))
 
 
 def _context(request: HttpRequest) -> dict[str, Any]:

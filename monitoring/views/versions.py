@@ -7,23 +7,20 @@ from typing import Any
 from django import forms
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
-from django.views.decorators.http import require_http_methods, require_safe
 
-from monitoring.access import for_viewers_of_definition
+from monitoring.access import form_for, of_definition, page_for
 from monitoring.bulk_form import BulkForm
 from monitoring.queries.instances.filters import Filters
-from monitoring.queries.texts import translated
 from monitoring.queries.versions.compared import compared, mapped, version_row
 from monitoring.queries.versions.listing import in_code, in_code_of, versions_page
 from monitoring.queries.versions.preview import migration_preview
+from monitoring.views.bulk import begun
 from monitoring.views.page import page
 from orchestrator.engine.operations import (
     forbidden_in_bulk,
     migrate,
     moment_shown,
-    start_bulk,
 )
-from orchestrator.exceptions import OperationRefused, PermissionMissing
 from orchestrator.models import Definition
 
 MAPPED = "map."
@@ -33,15 +30,13 @@ NARROWING = ("step", "status", "q", "where", "owner", "escalated", "overdue")
 """The parameters of the list by which a part of the processes is chosen."""
 
 
-@require_safe
-@for_viewers_of_definition
+@page_for(of=of_definition)
 def index(request: HttpRequest, name: str) -> HttpResponse:
     """The versions of a definition: what runs on each, and what of it the running code lacks."""
     return page(request, "versions", page=versions_page(name))
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@for_viewers_of_definition
+@form_for(of=of_definition)
 def compare(request: HttpRequest, name: str) -> HttpResponse:
     """Two versions side by side: `?from=1&to=2`; the newest two where the address says none.
 
@@ -64,15 +59,10 @@ def compare(request: HttpRequest, name: str) -> HttpResponse:
         can, status = False, 400
     if can and request.method == "POST":
         form = BulkForm(migrate, request.POST, user=request.user)
-        try:
-            if form.is_valid():
-                wanted = form.wanted("processes", about)
-                begun = start_bulk(wanted, request=form.asked(request))
-                return redirect("monitoring:bulk-operation", pk=begun.pk)
-            refusal, status = form.first_mistake, 400
-        except OperationRefused as refused:
-            status = 403 if isinstance(refused, PermissionMissing) else 409
-            refusal = translated(refused.told)
+        answer = begun(request, form, "processes", about)
+        if answer.done:
+            return redirect(answer.leads_to)
+        refusal, status = str(answer.text), answer.status
     looks = can and ("preview" in given or request.method == "POST")
     return page(
         request,

@@ -2,9 +2,8 @@ from functools import partial
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
-from monitoring.access import for_viewers_of_list, seen_in
+from monitoring.access import of_list, page_for, seen_in
 from monitoring.buttons import list_dialogs
 from monitoring.open_pages import is_live
 from monitoring.queries.waits.filters import DUES, WaitFilters
@@ -17,8 +16,7 @@ ACTIONS = ("extend", "acknowledge", "escalate", "assign", "decide")
 """What can be done from the list."""
 
 
-@require_safe
-@for_viewers_of_list
+@page_for(of=of_list)
 @shared
 def index(request: HttpRequest) -> HttpResponse:
     """Everything that waits, narrowed by what the address says."""

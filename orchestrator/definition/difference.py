@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from orchestrator.definition.graph import Disposition, Edge, Graph, Node
+from orchestrator.collecting import gathered
+from orchestrator.definition.graph import Graph, Node
 
 Aspect = Literal["name", "kind", "detail", "undo", "ways in", "ways out", "events"]
 """What of a step may be another."""
@@ -96,14 +97,9 @@ class _Around:
 
     def __init__(self, graph: Graph, names: Mapping[str, str]) -> None:
         self._names, self._joins = names, graph.kind == "workflow"
-        self._out: dict[str, list[Edge]] = {}
-        self._in: dict[str, list[Edge]] = {}
-        self._kept: dict[str, list[Disposition]] = {}
-        for edge in graph.edges:
-            self._out.setdefault(edge.source, []).append(edge)
-            self._in.setdefault(edge.target, []).append(edge)
-        for one in graph.dispositions:
-            self._kept.setdefault(one.step, []).append(one)
+        self._out = gathered((edge.source, edge) for edge in graph.edges)
+        self._in = gathered((edge.target, edge) for edge in graph.edges)
+        self._kept = gathered((one.step, one) for one in graph.dispositions)
 
     def _named(self, name: str) -> str:
         return self._names.get(name, f"\0{name}")

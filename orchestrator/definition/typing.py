@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -318,17 +318,28 @@ def is_class(value: object, base: type[Any]) -> bool:
 
 def make_strict(annotation: Any) -> None:
     """Gives the dataclasses in an annotation, those in their fields too, the strict form that messages have."""
+    for hint in _within(annotation, _made_of):
+        if _is_dataclass(hint) and not hasattr(hint, "__pydantic_config__"):
+            hint.__pydantic_config__ = STRICT  # what pydantic looks for
+
+
+def _within(annotation: Any, parts: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
+    """An annotation, its parts, theirs and so on, each once."""
     waiting, seen = [annotation], set[int]()
     while waiting:
         hint = plain(waiting.pop())
-        if id(hint) in seen:
-            continue
-        seen.add(id(hint))
-        waiting += get_args(hint)
-        if isinstance(hint, type) and is_dataclass(hint):
-            if not hasattr(hint, "__pydantic_config__"):
-                hint.__pydantic_config__ = STRICT  # type: ignore[attr-defined]  # what pydantic looks for
-            waiting += _annotations(hint)
+        if id(hint) not in seen:
+            seen.add(id(hint))
+            yield hint
+            waiting += parts(hint)
+
+
+def _made_of(hint: Any) -> list[Any]:
+    return [*get_args(hint), *(_annotations(hint) if _is_dataclass(hint) else ())]
+
+
+def _is_dataclass(hint: Any) -> bool:
+    return isinstance(hint, type) and is_dataclass(hint)
 
 
 def _annotations(form: type[Any]) -> list[Any]:
@@ -370,17 +381,8 @@ FIXED = (
 
 def never_changes(annotation: Any) -> bool:
     """Whether nobody can change a value of an annotation: all who are given it may have the same one."""
-    waiting, seen = [annotation], set[int]()
-    while waiting:
-        hint = plain(waiting.pop())
-        if id(hint) in seen:
-            continue
-        seen.add(id(hint))
-        parts = _parts(hint)
-        if parts is None:
-            return False
-        waiting += parts
-    return True
+    inner = _within(annotation, lambda hint: _parts(hint) or ())
+    return all(_parts(hint) is not None for hint in inner)
 
 
 def _parts(hint: Any) -> Sequence[Any] | None:

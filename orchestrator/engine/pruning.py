@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, BinaryIO
@@ -23,6 +23,7 @@ from django.db import Error as DatabaseError
 from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 
+from orchestrator.collecting import gathered
 from orchestrator.engine.pruning_items import prune_items
 from orchestrator.engine.storage.batch import chunks, database_now
 from orchestrator.engine.storage.passing_errors import passes
@@ -201,11 +202,8 @@ class Pruning:
                     if pk not in locked or ended is None or ended >= limits[root]:
                         kept.add(root)
         kept |= {root_of[pk] for pk in _unsettled(root_of)}
-        trees: dict[UUID, list[UUID]] = defaultdict(list)
-        for pk, root in root_of.items():
-            if root not in kept:
-                trees[root].append(pk)
-        return list(trees.values())
+        trees = ((root, pk) for pk, root in root_of.items() if root not in kept)
+        return list(gathered(trees).values())
 
 
 def _write(export: BinaryIO, ids: Sequence[UUID]) -> None:
@@ -219,10 +217,9 @@ def _write(export: BinaryIO, ids: Sequence[UUID]) -> None:
 def _write_some(export: BinaryIO, ids: Sequence[UUID]) -> None:
     parts: dict[str, dict[UUID, list[Any]]] = {}
     for part, (model, column) in PARTS.items():
-        parts[part] = defaultdict(list)
         rows = model._default_manager.filter(**{f"{column}__in": ids})
-        for row in rows.order_by("pk").values():
-            parts[part][row[column]].append(row)
+        each = rows.order_by("pk").values()
+        parts[part] = gathered((row[column], row) for row in each)
     whole = ProcessInstance.objects.filter(pk__in=ids).order_by("pk")
     versions = dict(whole.values_list("pk", "definition__version"))
     for process in whole.values():

@@ -33,3 +33,7 @@ class Definition(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} version {self.version}"
+
+    @property
+    def is_workflow(self) -> bool:
+        return self.kind == Definition.Kind.WORKFLOW

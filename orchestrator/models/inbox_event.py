@@ -7,7 +7,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.models.work import Work
+from orchestrator.models.work import Work, claimed
 
 
 class Verdict(models.TextChoices):
@@ -31,6 +31,9 @@ PROBLEMS = ("unexpected", "unrouted", "rejected", "failed")
 UNDECIDED = Q(wake_at__isnull=False, handled_at__isnull=True)
 """Received, running, between attempts, or offered again: what holds back the later events of its process."""
 
+
+KEPT = Q(verdict__in=["parked", "unrouted", "unexpected", "rejected", "failed"])
+"""Those that wait for a process or a step, and those shown to operators."""
 
 OVERDUE = Q(verdict="parked", patience_until__lte=Now())
 """Parked beyond its patience."""
@@ -116,14 +119,7 @@ class InboxEvent(Work):
             )
         ]
         indexes = [
-            # What the workers claim: due rows of a queue, oldest first.
-            models.Index(
-                fields=["queue", "wake_at", "id"],
-                condition=Q(wake_at__isnull=False),
-                name="due_events",
-            ),
-            # What each worker holds: its lease is renewed, whatever else waits.
-            models.Index(fields=["owner"], condition=~Q(owner=""), name="held_events"),
+            *claimed("due_events", "held_events"),
             # Which older events of the same process are still undecided: by its id, and by its key.
             models.Index(
                 fields=["process", "id"],
@@ -146,29 +142,13 @@ class InboxEvent(Work):
             # Events that wait for a process or a step, and those shown to operators.
             models.Index(
                 fields=["verdict", "patience_until"],
-                condition=Q(
-                    verdict__in=[
-                        "parked",
-                        "unrouted",
-                        "unexpected",
-                        "rejected",
-                        "failed",
-                    ]
-                ),
+                condition=KEPT,
                 name="kept_events",
             ),
             # The same, newest first.
             models.Index(
                 fields=["verdict", "-id"],
-                condition=Q(
-                    verdict__in=[
-                        "parked",
-                        "unrouted",
-                        "unexpected",
-                        "rejected",
-                        "failed",
-                    ]
-                ),
+                condition=KEPT,
                 name="kept_newest_first",
             ),
             # A starting process looks for events of its key that came early.

@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.db.models.expressions import RawSQL
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.models.work import Work
+from orchestrator.models.work import Work, claimed
 
 
 class Delivery(models.TextChoices):
@@ -90,16 +90,7 @@ class IssuedCommand(Work):
         verbose_name = _("command")
         verbose_name_plural = _("commands")
         indexes = [
-            # What the workers claim: due rows of a queue, oldest first.
-            models.Index(
-                fields=["queue", "wake_at", "id"],
-                condition=Q(wake_at__isnull=False),
-                name="due_commands",
-            ),
-            # What each worker holds: its lease is renewed, whatever else waits.
-            models.Index(
-                fields=["owner"], condition=~Q(owner=""), name="held_commands"
-            ),
+            *claimed("due_commands", "held_commands"),
             # The history of one process.
             models.Index(fields=["instance", "revision"], name="commands_of_instance"),
             # Those of one process that fail, among the many that are done.

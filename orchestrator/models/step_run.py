@@ -2,7 +2,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.models.work import Work
+from orchestrator.models.work import Work, claimed
 
 
 class StepStatus(models.TextChoices):
@@ -111,16 +111,7 @@ class StepRun(Work):
         verbose_name = _("step run")
         verbose_name_plural = _("step runs")
         indexes = [
-            # What the workers claim: due rows of a queue, oldest first.
-            models.Index(
-                fields=["queue", "wake_at", "id"],
-                condition=Q(wake_at__isnull=False),
-                name="due_step_runs",
-            ),
-            # What each worker holds: its lease is renewed, whatever else waits.
-            models.Index(
-                fields=["owner"], condition=~Q(owner=""), name="held_step_runs"
-            ),
+            *claimed("due_step_runs", "held_step_runs"),
             # The decisions that are wanted, oldest first.
             models.Index(
                 fields=["id"],

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django.db import models
+from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.text import packed, storable, unpacked
@@ -58,3 +59,18 @@ class Work(WithText):
     def fence(self) -> dict[str, Any]:
         """The condition that this attempt still holds it: every write that settles work carries it."""
         return {"id": self.pk, "owner": self.owner, "attempt": self.attempt}
+
+
+def claimed(due: str, held: str) -> list[models.Index]:
+    """The indexes of what is claimed, under their names: due rows of a queue, oldest first, and what each worker holds.
+
+    The lease of what is held is renewed, whatever else waits.
+    """
+    return [
+        models.Index(
+            fields=["queue", "wake_at", "id"],
+            condition=Q(wake_at__isnull=False),
+            name=due,
+        ),
+        models.Index(fields=["owner"], condition=~Q(owner=""), name=held),
+    ]

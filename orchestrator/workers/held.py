@@ -18,6 +18,7 @@ from orchestrator.engine.claims.held import (
     BEGIN_SECONDS,
     TAKE_SECONDS,
     Claim,
+    Held,
     UnstoredResult,
 )
 
@@ -52,7 +53,7 @@ class Unstored(NamedTuple):
     results: list[UnstoredResult]
 
 
-class SharedHeld:
+class SharedHeld(Held):
     """What one worker holds; made before it is forked.
 
     Args:
@@ -61,56 +62,46 @@ class SharedHeld:
 
     def __init__(self, wake: Callable[[float], None] = lambda due: None) -> None:
         self._wake = wake
-        self._claims, self._results = SharedPage(CLAIMS_ROOM), SharedPage(RESULTS_ROOM)
+        self.claims, self.results = SharedPage(CLAIMS_ROOM), SharedPage(RESULTS_ROOM)
 
     # The worker
 
     def claimed(self, claims: Sequence[Claim], asked: float) -> None:
-        if len(claims) > 1 and self._claims.write(json.dumps(claims), asked, 1):
+        if len(claims) > 1 and self.claims.write(json.dumps(claims), asked, 1):
             self._wake(asked + CLAIMS_SECONDS)
 
     def begun(self, number: int, free: int = 0) -> None:
-        self._claims.set_number(free * FREE + number + 1)
+        self.claims.set_number(free * FREE + number + 1)
 
     def let_go(self) -> None:
-        self._claims.clear()
+        self.claims.clear()
 
     def returned(self, result: UnstoredResult) -> bool:
         line = json.dumps(result) + "\n"
-        if self._results.since:
-            self._results.set_number(0)
-            return self._results.append(line)
+        if self.results.since:
+            self.results.set_number(0)
+            return self.results.append(line)
         now = time.monotonic()
-        fits = self._results.write(line, now)
+        fits = self.results.write(line, now)
         self._wake(now + TAKE_SECONDS)
         return fits
 
     def calling(self) -> None:
-        self._results.set_number(CALLING)
+        self.results.set_number(CALLING)
 
     def stored(self) -> None:
-        self._results.clear()
+        self.results.clear()
 
     # Its supervisor
 
     @property
-    def claims_since(self) -> float:
-        """The monotonic time at which work was asked for that may not have begun; 0 for none."""
-        return self._claims.since
-
-    @property
-    def results_since(self) -> float:
-        """The monotonic time since which a result is held; 0 for none."""
-        return self._results.since
-
-    @property
     def is_calling(self) -> bool:
         """Whether the worker is at a function while it holds results, and cannot see to them."""
-        return self._results.number == CALLING
+        return self.results.number == CALLING
 
     def unbegun(self) -> Unbegun:
         """What is claimed and not begun; without what must not overtake the work that the worker is at."""
-        since, numbers, text = self._claims.read()
+        since, numbers, text = self.claims.read()
         free, number = divmod(numbers, FREE)
         claims = [Claim(*claim) for claim in json.loads(text or "[]")]
         ahead = {claim.order for claim in claims[free:number]} - {""}
@@ -119,12 +110,8 @@ class SharedHeld:
 
     def unstored(self) -> Unstored:
         """The results that are held while the worker is at a function."""
-        since, number, text = self._results.read()
+        since, number, text = self.results.read()
         return Unstored(since, results_of(text) if number == CALLING else [])
-
-    def results_text(self) -> str:
-        """The results that are held, for `results_of`; "" for none."""
-        return self._results.read().text
 
 
 def results_of(text: str) -> list[UnstoredResult]:

@@ -93,9 +93,6 @@ class WorkerReport:
         mine.update(swept_at=database_now())
         return calls
 
-    def _queue_of(self, worker: LivingWorker) -> str:
-        return doorbell.calls_of(self.queue) if worker.calls else self.queue
-
     def _store_living(self, living: list[LivingWorker]) -> None:
         now = database_now()
         leases.renew(sorted(one.owner for one in living if one.holds))
@@ -114,7 +111,7 @@ class WorkerReport:
             supervisor=self.supervisor,
             host=socket.gethostname(),
             pid=worker.pid,
-            queue=self._queue_of(worker),
+            queue=doorbell.calls_of(self.queue) if worker.calls else self.queue,
             started_at=now - timedelta(seconds=worker.age),
             seen_at=now,
         )

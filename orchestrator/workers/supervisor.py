@@ -139,8 +139,7 @@ class WorkerProcess:
             call.work: how for call in calls if not (self.guilty and call.idempotent)
         }
         in_hand |= self.guilty
-        returned = self.held.results_text()
-        known = tuple(in_hand.items())
+        known, returned = tuple(in_hand.items()), self.held.results.read().text
         return LostWorker(self.worker.owner, known, returned)
 
 

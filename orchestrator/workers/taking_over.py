@@ -120,11 +120,11 @@ class TakingOver:
     def _due(self) -> Iterator[tuple[Act, str, float, float]]:
         """What is held and was not taken over: of which worker, since when, and when it is to be."""
         for owner, held in self.workers.items():
-            since = held.results_since
+            since = held.results.since
             if since and self._seen.get((owner, "results")) != since:
                 soonest = 0.0 if held.is_calling else time.monotonic() + GLANCE_SECONDS
                 yield self._store, owner, since, max(since + TAKE_SECONDS, soonest)
-            since = held.claims_since
+            since = held.claims.since
             if since and self._seen.get((owner, "claims")) != since:
                 yield self._free, owner, since, since + CLAIMS_SECONDS
 

@@ -17,7 +17,8 @@ from django.utils import translation
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring import sharing
-from monitoring.sharing import ARRIVED, SharedAnswers, shared, shared_part
+from monitoring.sharing import ARRIVED, KEPT, shared, shared_part
+from orchestrator.collecting import Latest
 from orchestrator.models import ProcessInstance
 from orchestrator.testing import run
 from tests.conftest import VIEWER_MAY, person
@@ -32,7 +33,7 @@ View = Callable[[HttpRequest], HttpResponse]
 @pytest.fixture(autouse=True)
 def no_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Begins with no answers kept."""
-    monkeypatch.setattr(sharing, "_answers", SharedAnswers())
+    monkeypatch.setattr(sharing, "_answers", Latest(KEPT))
 
 
 def asking(user: User, arrived: float = 0.0, path: str = "/?since=1") -> HttpRequest:
@@ -246,7 +247,7 @@ def test_what_an_open_page_gets_says_nothing_about_its_reader_but_what_they_may(
     )
 
     # What asks for anything of a person is not kept.
-    [answer] = sharing._answers._kept.values()
+    [(answer, _)] = sharing._answers._kept.values()
     assert b"hx-partial" in answer.content
 
 

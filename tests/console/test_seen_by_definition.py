@@ -20,9 +20,10 @@ from monitoring.access import seen_by
 from monitoring.admin.grants import grantable
 from monitoring.consumers import groups_wanted
 from monitoring.queries import resolved
-from monitoring.sharing import SharedAnswers
+from monitoring.sharing import KEPT
 from monitoring.views import instances
 from orchestrator import start_process
+from orchestrator.collecting import Latest
 from orchestrator.engine.operations import ActionRequest, escalate, mark_handled
 from orchestrator.models import (
     BulkOperation,
@@ -481,7 +482,7 @@ def test_s12_1_an_answer_is_shared_with_nobody_who_sees_less(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Though all have asked before the first was answered; those who see the same are given the same."""
-    kept = SharedAnswers()
+    kept = Latest[sharing.SharedKey, sharing.SharedAnswer](KEPT)
     monkeypatch.setattr(sharing, "_answers", kept)
     bea = let_see(person("bea"), ORDERS, VIEW)
     people = {"viewer": [viewer, viewer], "ann": [ann, bea]}

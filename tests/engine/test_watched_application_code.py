@@ -64,7 +64,7 @@ class Asked:
 
     def _look(self) -> None:
         self.at.append(self.worker.slot.work)
-        self.held = self.worker.shown.results_text()
+        self.held = self.worker.shown.results.read().text
         if self.deadly:
             raise Killed
 

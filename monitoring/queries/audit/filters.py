@@ -17,11 +17,11 @@ from django.utils.translation import gettext_lazy
 
 from monitoring.queries.audit.words import action_word
 from monitoring.queries.days import between_days, midnight, wrong_days
-from monitoring.queries.lists import Search
+from monitoring.queries.lists import Search, uuid_in
+from monitoring.queries.processes import of_business_key
 from monitoring.statuses import look
 from orchestrator.models import (
     OperatorAction,
-    ProcessInstance,
 )
 
 PROCESSES = 200
@@ -121,13 +121,10 @@ class AuditFilters(Search):
             found &= Q(actor_name=_as_in_the_audit(self.who))
         if self.action and (self.who or self.q or self.event):
             found &= Q(action=self.action)
-        if self.result and (self._is_narrowed or self.result != "refused"):
+        narrowed = self.who or self.action or self.q or self.event
+        if self.result and (narrowed or self.result != "refused"):
             found &= Q(result=self.result)
         return found
-
-    @property
-    def _is_narrowed(self) -> bool:
-        return bool(self.who or self.action or self.q or self.event)
 
     def _in_time(self) -> QuerySet[OperatorAction]:
         rows = OperatorAction.objects.filter(between_days("at", self.since, self.until))
@@ -154,12 +151,8 @@ def _by(*first: str) -> tuple[str, ...]:
 
 def _processes(text: str) -> list[UUID]:
     """The processes that a process id or a business key names."""
-    try:
-        return [UUID(text)]
-    except ValueError:
-        rows = ProcessInstance.objects.exclude(correlation_key="")
-        named = rows.filter(correlation_key=text).order_by("-pk")
-        return list(named.values_list("pk", flat=True)[:PROCESSES])
+    key = uuid_in(text)
+    return [key] if key else of_business_key(text, PROCESSES)
 
 
 def _as_in_the_audit(who: str) -> str:

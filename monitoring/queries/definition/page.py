@@ -69,10 +69,6 @@ class DefinitionPage:
     state: DiagramState
 
     @property
-    def is_workflow(self) -> bool:
-        return self.definition.kind == Definition.Kind.WORKFLOW
-
-    @property
     def layer(self) -> MapLayer:
         """What lies above the picture."""
         ways = [way for way, _number in self.figures.seen.ways]

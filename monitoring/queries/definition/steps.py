@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Container
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from monitoring.diagrams import words
 from monitoring.diagrams.sketch import Part
 from monitoring.queries.definition.standing import StepCounts
 from monitoring.queries.graphs import running_plan
+from orchestrator.collecting import gathered
 from orchestrator.definition.graph import Edge, Graph, Node
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.models import Definition
@@ -91,10 +91,7 @@ def step_page(
     number = min(max(int(page), 1), 10_000) if page.isdecimal() and len(page) < 9 else 1
     shown = found[(number - 1) * PAGE : number * PAGE]
     names = {node.id for node in shown}
-    onward: dict[str, list[Edge]] = defaultdict(list)
-    for edge in graph.edges:
-        if edge.source in names:
-            onward[edge.source].append(edge)
+    onward = gathered((one.source, one) for one in graph.edges if one.source in names)
     labels = {node.id: node.label for node in graph.nodes}
     plan = running_plan(definition)
     vertices = plan.vertices if plan else {}

@@ -11,7 +11,7 @@ from monitoring.queries.instance.past import VISITS, PastMoment
 from monitoring.statuses import look
 from orchestrator.definition.dataflow import reachable
 from orchestrator.definition.graph import Edge, Graph
-from orchestrator.models import Definition, ProcessInstance, StepKind, StepRun
+from orchestrator.models import ProcessInstance, StepKind, StepRun
 from orchestrator.models.process_instance import ENDED
 
 HERE = "has-now"
@@ -52,7 +52,7 @@ def instance_state(
 
 def beside_now(state: DiagramState, moment: PastMoment) -> DiagramState:
     """The diagram of a moment, with a mark at the steps in which the process is now."""
-    if moment.present.definition.kind != Definition.Kind.WORKFLOW:
+    if not moment.present.definition.is_workflow:
         current = {moment.present.step}
     else:
         rows = moment.present.step_runs.filter(finished_at=None, item=None)

@@ -58,11 +58,6 @@ class FieldChange:
         return self.before is not MISSING
 
     @property
-    def is_blank(self) -> bool:
-        """A field that appeared without a value."""
-        return self.before is MISSING and self.after in ("", None)
-
-    @property
     def is_there(self) -> bool:
         return self.after is not MISSING
 
@@ -172,16 +167,12 @@ def differences(
         hidden: the names of secret fields, which are masked after they are compared: that they have changed is told.
     """
     names = [*after, *(name for name in before if name not in after)]
-    changes = (
-        FieldChange(
-            name, before.get(name, MISSING), after.get(name, MISSING), of_data=True
-        )
-        for name in names
-    )
+    both = ((one, before.get(one, MISSING), after.get(one, MISSING)) for one in names)
     return [
-        change.masked(hidden)
-        for change in changes
-        if change.before != change.after and not change.is_blank
+        FieldChange(name, was, now, of_data=True).masked(hidden)
+        for name, was, now in both
+        # Nor one that appeared without a value.
+        if was != now and not (was is MISSING and now in ("", None))
     ]
 
 

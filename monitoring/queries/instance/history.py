@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from monitoring.diagrams import words
 from monitoring.masking import names_of
-from monitoring.queries.graphs import deadlines_of
+from monitoring.queries.graphs import known_graph
 from monitoring.queries.instance.entries import (
     Entry,
     FieldChange,
@@ -27,6 +26,7 @@ from monitoring.queries.instance.event_keys import EventKeys
 from monitoring.queries.instance.leading import leading_from
 from monitoring.queries.instance.overtaking import overtaken
 from monitoring.queries.instance.versions import versions_of
+from orchestrator.collecting import gathered
 from orchestrator.definition.graph import Edge
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import (
@@ -69,11 +69,6 @@ class Checkpoints:
         """The earliest and the latest moment of a page that has some; the clock may have been put back meanwhile."""
         times = [checkpoint.at for checkpoint in self.page]
         return min(times), max(times)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether there are no others."""
-        return self.newest and not self.next
 
     @property
     def rows(self) -> Iterable[tuple[Checkpoint, Checkpoint | None]]:
@@ -133,7 +128,10 @@ def history_of(
     page = checkpoints_of(instance.checkpoints.all(), before, PAGE)
     versions = versions_of(instance)
     labels, start = versions.labels(labels), versions.start(start)
-    commands, deadlines = commands_of(instance, page), deadlines_of(instance.definition)
+    commands, deadlines = (
+        commands_of(instance, page),
+        known_graph(instance.definition).deadlines,
+    )
     events, hidden = events_of(instance, page), names_of(instance.definition)
     entries = [
         _transition(
@@ -148,7 +146,8 @@ def history_of(
         for checkpoint, previous in page.rows
     ]
     versions.noted(entries)
-    moved = events.values() if page.is_whole else None
+    # None where there are other checkpoints.
+    moved = events.values() if page.newest and not page.next else None
     return page.with_others(instance, [*entries, *deliveries(commands)], moved, visits)
 
 
@@ -239,11 +238,9 @@ def commands_of(
     instance: ProcessInstance, page: Checkpoints
 ) -> dict[int, list[Issued]]:
     """The commands of a page's transitions, by revision."""
-    found: dict[int, list[Issued]] = defaultdict(list)
     rows = instance.commands.filter(revision__range=page.revisions)
     rows = rows.exclude(delivery=Delivery.REACTION)
-    for command in as_written(rows):
-        found[command.revision].append(Issued(command))
+    found = gathered((one.revision, Issued(one)) for one in as_written(rows))
     for issued in found.values():
         holders = {one.command.holds: one for one in issued}
         for one in issued:

@@ -19,7 +19,7 @@ from monitoring.queries.instance.past_ledger import ledger_then
 from monitoring.queries.instance.workflow_history import workflow_history_of
 from monitoring.queries.processes import processes
 from orchestrator.engine.operations import Circumstances, refusals_of
-from orchestrator.models import Definition, ProcessInstance
+from orchestrator.models import ProcessInstance
 from orchestrator.snapshot import snapshot
 
 
@@ -33,10 +33,6 @@ class LedgerPart:
     moment: PastMoment | None = None
     again: DoneAgain | None = None
     """Of a workflow: what its actions would do again."""
-
-    @property
-    def is_workflow(self) -> bool:
-        return self.instance.definition.kind == Definition.Kind.WORKFLOW
 
     @property
     def place(self) -> str:
@@ -61,7 +57,7 @@ def instance_ledger(
             past = dict.fromkeys(refusals, _("You look at the past."))
             page = ledger_then(moment, start_of(graph), labels, before)
             return LedgerPart(moment.then, page, past, moment)
-        if instance.definition.kind == Definition.Kind.WORKFLOW:
+        if instance.definition.is_workflow:
             page = workflow_history_of(instance, labels, before)
             again = DoneAgain(instance, labels)
             return LedgerPart(instance, page, refusals, again=again)

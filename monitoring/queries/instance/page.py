@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID
@@ -25,7 +26,7 @@ from monitoring.queries.instance.diagram import (
 from monitoring.queries.instance.done_again import DoneAgain
 from monitoring.queries.instance.entries import MISSING, FieldChange, HistoryPage
 from monitoring.queries.instance.history import history_of
-from monitoring.queries.instance.parked import Parked, parked_of
+from monitoring.queries.instance.parked import NOTHING, Parked, parked_of
 from monitoring.queries.instance.past import (
     PastMoment,
     all_of,
@@ -50,7 +51,7 @@ from monitoring.queries.instance.visits import RunFilters
 from monitoring.queries.instance.workflow import (
     WorkflowThen,
     WorkflowView,
-    workflow_now,
+    painted,
     workflow_then,
     workflow_view,
 )
@@ -74,20 +75,20 @@ class InstancePage:
     instance: ProcessInstance
     drawing: Drawing
     state: DiagramState
-    visits: list[VisitRow]
     ledger: HistoryPage
-    accepted: list[tuple[Edge, str]]
-    deadline: datetime | None
-    deadline_passed: bool
-    remaining: timedelta | None
-    entered: datetime | None
-    trouble: Trouble | None
-    more_trouble: int
-    parked: Parked
     refusals: dict[str, str]
     buttons: list[Button]
     step_label: str
     timeline: Timeline
+    visits: Sequence[VisitRow] = ()
+    accepted: Sequence[tuple[Edge, str]] = ()
+    deadline: datetime | None = None
+    deadline_passed: bool = False
+    remaining: timedelta | None = None
+    entered: datetime | None = None
+    trouble: Trouble | None = None
+    more_trouble: int = 0
+    parked: Parked = NOTHING
     workflow: WorkflowView | None = None
     moment: PastMoment | None = None
     """The moment that is looked at; None for now. What else is here is of that moment, but for the timeline."""
@@ -119,10 +120,6 @@ class InstancePage:
     def present(self) -> ProcessInstance:
         """The process as it is now."""
         return self.moment.present if self.moment is not None else self.instance
-
-    @property
-    def is_workflow(self) -> bool:
-        return self.instance.definition.kind == Definition.Kind.WORKFLOW
 
     @property
     def number_open(self) -> int:
@@ -237,51 +234,10 @@ def instance_page(
             drawing = drawing_of(graph_of(definition), definition.fingerprint)
             now = state_now(instance, drawing)
             return replace(shown, state_now=now, drawing_now=drawing)
-        if definition.kind == Definition.Kind.WORKFLOW:
-            return _of_workflow(instance, user, before, filters or RunFilters())
-        return _of_process_manager(instance, user, before, filters or RunFilters())
+        return _page_now(instance, user, before, filters or RunFilters())
 
 
-def _of_workflow(
-    instance: ProcessInstance,
-    user: AbstractBaseUser | AnonymousUser,
-    before: int | None,
-    filters: RunFilters,
-) -> InstancePage:
-    labels = versions_of(instance).labels(labels_of(instance.definition))
-    view = workflow_view(instance, filters)
-    trouble, more = trouble_of(instance)
-    process = Circumstances(instance)
-    refusals = refusals_of(process, user)
-    again = DoneAgain(instance, labels)
-    warnings = {} if refusals["retry"] else {"retry": again.of_failed}
-    return InstancePage(
-        instance,
-        view.drawing,
-        view.state,
-        visits=[],
-        ledger=workflow_history_of(instance, labels, before),
-        accepted=[],
-        deadline=None,
-        deadline_passed=False,
-        remaining=None,
-        entered=None,
-        trouble=trouble,
-        more_trouble=more,
-        parked=parked_of(instance, graph_of(instance.definition), labels),
-        refusals=refusals,
-        buttons=header_buttons(
-            process, refusals, primary=_primary(trouble), warnings=warnings
-        ),
-        step_label=labels.get(instance.step, instance.step),
-        timeline=timeline_of(instance, labels),
-        workflow=view,
-        again=again,
-        panel=step_panel(instance, labels, filters.step),
-    )
-
-
-def _of_process_manager(
+def _page_now(
     instance: ProcessInstance,
     user: AbstractBaseUser | AnonymousUser,
     before: int | None,
@@ -289,31 +245,48 @@ def _of_process_manager(
 ) -> InstancePage:
     graph = graph_of(instance.definition)
     labels = versions_of(instance).labels(labels_of(instance.definition))
-    runs = newest_runs(instance)
-    open_run = next((run for run in reversed(runs) if run.finished_at is None), None)
     trouble, more = trouble_of(instance)
     process = Circumstances(instance)
     refusals = refusals_of(process, user)
-    return InstancePage(
+    page = partial(
+        InstancePage,
         instance,
+        trouble=trouble,
+        more_trouble=more,
+        parked=parked_of(instance, graph, labels),
+        refusals=refusals,
+        step_label=labels.get(instance.step, instance.step),
+        panel=step_panel(instance, labels, filters.step),
+    )
+    buttons = partial(header_buttons, process, refusals, primary=_primary(trouble))
+    if instance.definition.is_workflow:
+        view, again = workflow_view(instance, filters), DoneAgain(instance, labels)
+        return page(
+            view.drawing,
+            view.state,
+            workflow_history_of(instance, labels, before),
+            buttons=buttons(
+                warnings={} if refusals["retry"] else {"retry": again.of_failed}
+            ),
+            timeline=timeline_of(instance, labels),
+            workflow=view,
+            again=again,
+        )
+    runs = newest_runs(instance)
+    open_run = next((run for run in reversed(runs) if run.finished_at is None), None)
+    return page(
         drawing_of(graph, instance.definition.fingerprint),
         instance_state(graph, instance, runs, taken_edges(instance)),
-        [visit_row(run, labels, instance) for run in runs[-LISTED:]],
         history_of(instance, start_of(graph), labels, before, all_of(runs)),
-        [(edge, labels[edge.target]) for edge in accepted_now(graph, instance)],
-        open_run.wake_at if open_run and not instance.finished_at else None,
-        open_run is not None and is_past(open_run),
-        open_run.remaining if open_run and instance.paused_at else None,
-        open_run.started_at if open_run else None,
-        trouble,
-        more,
-        parked_of(instance, graph, labels),
-        refusals,
-        header_buttons(process, refusals, primary=_primary(trouble)),
-        labels.get(instance.step, instance.step),
-        timeline_of(instance, labels, newest=runs),
+        buttons=buttons(),
+        timeline=timeline_of(instance, labels, newest=runs),
+        visits=[visit_row(run, labels, instance) for run in runs[-LISTED:]],
+        accepted=[(one, labels[one.target]) for one in accepted_now(graph, instance)],
+        deadline=open_run.wake_at if open_run and not instance.finished_at else None,
+        deadline_passed=open_run is not None and is_past(open_run),
+        remaining=open_run.remaining if open_run and instance.paused_at else None,
+        entered=open_run.started_at if open_run else None,
         open_run=open_run,
-        panel=step_panel(instance, labels, filters.step),
         timeouts=timeouts_now(open_run, instance, labels),
         passed_at=passed_of([open_run]).get(open_run.pk) if open_run else None,
         more_visits=len(runs) > LISTED,
@@ -322,8 +295,8 @@ def _of_process_manager(
 
 def state_now(instance: ProcessInstance, drawing: Drawing) -> DiagramState:
     """What its diagram shows now, and nothing else of its page."""
-    if instance.definition.kind == Definition.Kind.WORKFLOW:
-        return workflow_now(instance, drawing.sketch)
+    if instance.definition.is_workflow:
+        return painted(instance, drawing.sketch)
     graph, taken = graph_of(instance.definition), taken_edges(instance)
     return instance_state(graph, instance, newest_runs(instance), taken)
 
@@ -344,31 +317,24 @@ def page_then(
         **versions_of(moment.present).labels(labels_of(definition)),
         **labels_of(definition),
     }
-    workflow = definition.kind == Definition.Kind.WORKFLOW
-    view = workflow_then(moment) if workflow else None
-    runs = [] if workflow else runs_then(moment)
+    view = workflow_then(moment) if definition.is_workflow else None
+    runs = runs_then(moment) if view is None else []
     process = Circumstances(moment.present)
     refusals = dict.fromkeys(refusals_of(process, user), _("You look at the past."))
     return InstancePage(
         then,
         drawing_of(graph, definition.fingerprint),
         beside_now(view.state if view else _state_then(graph, moment, runs), moment),
-        [visit_row(run, labels, then, moment.at) for run in runs[-LISTED:]],
         ledger_then(moment, start_of(graph), labels, before),
-        [(edge, labels[edge.target]) for edge in accepted_now(graph, then)],
-        deadline=None,
-        deadline_passed=False,
-        remaining=None,
+        refusals,
+        header_buttons(process, refusals),
+        labels.get(then.step, then.step),
+        timeline_of(moment.present, labels, moment),
+        visits=[visit_row(run, labels, then, moment.at) for run in runs[-LISTED:]],
+        accepted=[(edge, labels[edge.target]) for edge in accepted_now(graph, then)],
         entered=next(
             (run.started_at for run in runs[::-1] if not run.finished_at), None
         ),
-        trouble=None,
-        more_trouble=0,
-        parked=Parked([], 0),
-        refusals=refusals,
-        buttons=header_buttons(process, refusals),
-        step_label=labels.get(then.step, then.step),
-        timeline=timeline_of(moment.present, labels, moment),
         moment=moment,
         workflow_then=view,
         more_visits=len(runs) > LISTED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -45,8 +45,11 @@ class ParkedEvents:
 class Parked:
     """The types whose oldest came first, and how many events of others there are beside."""
 
-    types: list[ParkedEvents]
+    types: Sequence[ParkedEvents]
     more: int
+
+
+NOTHING = Parked((), 0)
 
 
 def parked_of(
@@ -54,7 +57,7 @@ def parked_of(
 ) -> Parked:
     """What is parked for a process, by type, the oldest first."""
     if instance.finished_at is None and not instance.parked:
-        return Parked([], 0)
+        return NOTHING
     rows = _by_type(instance)
     takers, here = _takers(graph), _current(instance)
     types = [_of_type(row, takers.get(row["type"], []), here, labels) for row in rows]

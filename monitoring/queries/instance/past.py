@@ -141,7 +141,7 @@ def instance_then(instance: ProcessInstance, checkpoint: Checkpoint) -> ProcessI
     then.finished_at = checkpoint.at if ended else None
     paused = checkpoint.status == Status.PAUSED
     then.paused_at = (instance.paused_at or checkpoint.at) if paused else None
-    if instance.definition.kind != Definition.Kind.WORKFLOW:  # whose data is its input
+    if not instance.definition.is_workflow:  # whose data is its input
         then.data, then.step = checkpoint.data, next(iter(checkpoint.steps), "")
     return then
 

@@ -9,7 +9,7 @@ from monitoring.queries.instance.entries import Entry, HistoryPage
 from monitoring.queries.instance.history import history_of
 from monitoring.queries.instance.past import PastMoment
 from monitoring.queries.instance.workflow_history import workflow_history_of
-from orchestrator.models import CommandStatus, Definition, IssuedCommand
+from orchestrator.models import CommandStatus, IssuedCommand
 
 
 def ledger_then(
@@ -25,7 +25,7 @@ def ledger_then(
     """
     process = moment.present
     below = min(before or moment.revision + 1, moment.revision + 1)
-    if process.definition.kind == Definition.Kind.WORKFLOW:
+    if process.definition.is_workflow:
         page = workflow_history_of(process, labels, below)
     else:
         page = history_of(process, start, labels, below)

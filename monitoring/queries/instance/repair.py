@@ -32,7 +32,6 @@ from orchestrator.engine.operations import (
     EditKind,
     Effect,
     ProcessOperation,
-    RepairPlan,
     Targets,
     draft_of,
     plan_repair,
@@ -111,10 +110,6 @@ class RepairPage:
         return data_of(self.instance)
 
     @property
-    def is_workflow(self) -> bool:
-        return self.instance.definition.kind == Definition.Kind.WORKFLOW
-
-    @property
     def applies(self) -> str:
         """The name of the action that the draft is for."""
         return "propose_repair" if self.targets.needs_approval else "repair"
@@ -183,7 +178,7 @@ def _summary(instance: ProcessInstance, repair: Repair) -> RepairSummary:
     return RepairSummary(
         repair,
         [
-            StagedEdit(place, edit, _wrong(plan, place))
+            StagedEdit(place, edit, str(plan.mistakes.get(place, "")))
             for place, edit in enumerate(plan.edits)
         ],
         [
@@ -260,10 +255,6 @@ def with_secrets(instance: ProcessInstance, edit: dict[str, Any], user: Any) -> 
         said = _("%(fields)s is secret: leave it as it stands")
         return said % {"fields": ", ".join(wrong)}
     return ""
-
-
-def _wrong(plan: RepairPlan, place: int) -> str:
-    return str(plan.mistakes[place]) if place in plan.mistakes else ""
 
 
 def _with_ghosts(state: DiagramState, staged: RepairSummary) -> DiagramState:

@@ -21,7 +21,7 @@ from monitoring.queries.instance.stretches import turns_of
 from monitoring.queries.instance.visits import RunRow, beginning_of, newest_rows
 from monitoring.statuses import Look
 from orchestrator.definition.typing import MISSING
-from orchestrator.definition.workflow.plan import Binding, Vertex
+from orchestrator.definition.workflow.plan import Binding
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.models import Incident, ProcessInstance, StepRun, StepStatus
 from orchestrator.text import unpacked
@@ -188,17 +188,12 @@ def step_panel(
         step,
         node.label,
         detail_of(node),
-        vertex.step.policy if vertex is not None and _is_tried(vertex) else None,
+        vertex.step.policy if vertex is not None and vertex.step.function else None,
         _visits(instance, rows, usual),
         list(_inputs(instance, labels, bindings[:INPUTS])),
         max(len(bindings) - INPUTS, 0),
         usual,
     )
-
-
-def _is_tried(vertex: Vertex) -> bool:
-    """Whether workers run a function for it."""
-    return vertex.step.function is not None
 
 
 def _usual(over: Window, step: str) -> Usual | None:

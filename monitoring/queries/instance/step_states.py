@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db.models import Count
 
-from monitoring.queries.graphs import catching_of
+from monitoring.queries.graphs import known_graph
 from orchestrator.models import (
     Blocked,
     ProcessInstance,
@@ -151,7 +151,10 @@ def _state(
     visited = [run for run in runs if run.kind != StepKind.UNDO]
     undone = [run for run in runs if run.kind == StepKind.UNDO]
     last = visited[-1] if visited else runs[-1]
-    shown = _undoing(undone[-1]) if undone else shown_status(last, instance, spread)
+    shown = shown_status(last, instance, spread)
+    if undone:
+        over = undone[-1].finished_at is not None
+        shown = "undone" if over else undone[-1].status
     not_begun = (StepKind.JOIN, StepStatus.NOT_TAKEN)
     entered = {
         r.visit
@@ -186,7 +189,7 @@ def shown_status(
             return "undone"
         if run.status != StepStatus.FAILED or run.declined:
             return run.status
-        caught = run.node in catching_of(instance.definition)
+        caught = run.node in known_graph(instance.definition).catching
         got_over = caught or instance.status != Status.CANCELLED
         return "handled" if got_over or run.kind == StepKind.ITEM else "failed"
     if run.kind == StepKind.JOIN:
@@ -204,7 +207,3 @@ def visit_status(
     if run.kind == StepKind.MAP and run.finished_at is None and run.node in states:
         return states[run.node].status
     return shown_status(run, instance)
-
-
-def _undoing(run: VisitSummary) -> str:
-    return "undone" if run.finished_at is not None else run.status

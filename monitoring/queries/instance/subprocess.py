@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from monitoring.diagrams import DiagramState, Drawing, drawing_of
 from monitoring.queries.graphs import graph_of
@@ -24,6 +23,7 @@ from monitoring.queries.instance.workflow import (
     painted,
     workflow_then,
 )
+from monitoring.queries.lists import uuid_in
 from monitoring.queries.processes import processes
 from orchestrator.models import Checkpoint, ProcessInstance
 from orchestrator.snapshot import snapshot
@@ -152,10 +152,7 @@ def opened_subprocess(
 
 def path_to(page: ProcessInstance, asked: str) -> list[ProcessInstance]:
     """The processes from below that of the page to a sub-process; none where it is no part of it."""
-    try:
-        wanted: UUID | None = UUID(asked)
-    except ValueError:
-        return []
+    wanted = uuid_in(asked)
     rows = processes()
     path: list[ProcessInstance] = []
     while wanted is not None and wanted != page.pk and len(path) < DEEPEST:

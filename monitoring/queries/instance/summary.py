@@ -19,7 +19,7 @@ from monitoring.queries.instance.taken import taken_edges
 from monitoring.queries.instance.workflow_diagram import workflow_state
 from monitoring.queries.instance.workflow_history import workflow_history_of
 from monitoring.queries.processes import processes
-from orchestrator.models import Definition, Incident, ProcessInstance, StepRun
+from orchestrator.models import Incident, ProcessInstance, StepRun
 from orchestrator.snapshot import snapshot
 
 OPEN = 20
@@ -45,7 +45,7 @@ def summary_of(pk: UUID) -> Summary | None:
         instance = processes("owner").filter(pk=pk).first()
         if instance is None:
             return None
-        workflow = instance.definition.kind == Definition.Kind.WORKFLOW
+        workflow = instance.definition.is_workflow
         labels = labels_of(instance.definition)
         sketch, states = _diagram(instance, workflow)
         start = next((p.id for p in sketch.parts if p.shape == "start"), "")

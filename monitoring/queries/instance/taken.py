@@ -3,7 +3,7 @@
 from monitoring.queries.instance.past import resumptions_of
 from monitoring.queries.instance.transitions import transitions_of
 from monitoring.queries.instance.versions import versions_of
-from orchestrator.models import Definition, ProcessInstance
+from orchestrator.models import ProcessInstance
 
 LOOKED_AT = 1_000
 """Transitions at each end of a process manager's history that are looked at: it may be of any length."""
@@ -11,7 +11,7 @@ LOOKED_AT = 1_000
 
 def looked_at_in_part(instance: ProcessInstance) -> int:
     """How many transitions at each end are looked at, where there are others between them; else 0."""
-    manager = instance.definition.kind != Definition.Kind.WORKFLOW
+    manager = not instance.definition.is_workflow
     return LOOKED_AT if manager and instance.revision > 2 * LOOKED_AT else 0
 
 
@@ -37,7 +37,7 @@ def _taken(
 ) -> set[str]:
     """Those that were taken in a span of revisions, on one version."""
     first, last = span
-    if instance.definition.kind != Definition.Kind.WORKFLOW:
+    if not instance.definition.is_workflow:
         return _at_both_ends(instance, first, last)
     rows = instance.checkpoints.exclude(edge="")
     if first:

@@ -89,13 +89,9 @@ class VisitBar:
             words.append(_("the next one at %(time)s") % {"time": clock(self.next_try)})
         if self.elements is not None:
             words.append(_("%(number)s elements") % {"number": self.elements})
-        if self.is_skewed:
+        if self.lasted < timedelta(0):
             words.append(_("it ended before it began: two clocks disagree"))
         return ", ".join(words)
-
-    @property
-    def is_skewed(self) -> bool:
-        return self.lasted < timedelta(0)
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ class Versions:
 
     def _renamed(self, switch: Switch) -> list[FieldChange]:
         """The steps of a workflow that have other names since; of a process manager the row says it already."""
-        if self.instance.definition.kind != Definition.Kind.WORKFLOW:
+        if not self.instance.definition.is_workflow:
             return []
         before = labels_of(self.definition_at(switch.revision - 1))
         after = labels_of(self.definition_at(switch.revision))

@@ -31,7 +31,6 @@ from monitoring.queries.instance.trouble import last_line
 from monitoring.queries.lists import KeyedPage, Search, number_in, page_by_key
 from orchestrator import secret_names
 from orchestrator.models import (
-    Definition,
     ProcessInstance,
     Status,
     StepKind,
@@ -63,11 +62,6 @@ class RunFilters(Search):
     visit: str = ""
 
     @property
-    def blind(self) -> bool:
-        """Whether the reader may not see what processes are about."""
-        return self.reader is not None and not sees_data(self.reader)
-
-    @property
     def any(self) -> bool:
         return bool(self.step or self.search or self.state)
 
@@ -75,9 +69,8 @@ class RunFilters(Search):
     def of_elements(self) -> ElementFilters:
         """The same for the elements of a map."""
         visit = number_in(self.visit, 9) or 0
-        return ElementFilters(
-            self.step, self.search, self.state, visit, secret=self.blind
-        )
+        blind = self.reader is not None and not sees_data(self.reader)
+        return ElementFilters(self.step, self.search, self.state, visit, secret=blind)
 
 
 @dataclass(frozen=True)
@@ -286,10 +279,7 @@ def result_of(instance: ProcessInstance) -> Any:
     It is that of its last step, or of several by their names, as the process gets it that this one is a part of.
     """
     definition = instance.definition
-    if (
-        definition.kind != Definition.Kind.WORKFLOW
-        or instance.status != Status.COMPLETED
-    ):
+    if not definition.is_workflow or instance.status != Status.COMPLETED:
         return None
     graph = graph_of(definition)
     left = {e.source for e in graph.edges if e.kind not in ("error", "deadline")}

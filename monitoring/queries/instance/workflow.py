@@ -119,27 +119,6 @@ class Declined:
     error: str
 
 
-@dataclass(frozen=True)
-class WorkflowView:
-    """The read model of a workflow's instance."""
-
-    drawing: Drawing
-    state: DiagramState
-    open: list[OpenStep]
-    more_open: int
-    runs: RunPage
-    outcomes: list[EndResult]
-    children: list[ProcessInstance]
-    counts: list[tuple[str, int]]
-    steps: int
-    declined: Declined | None
-
-    @property
-    def number_open(self) -> int:
-        """Open steps worth a look, all of them."""
-        return len(self.open) + self.more_open
-
-
 class OpenThen(NamedTuple):
     """A step that was going on at a moment, since when, and the sub-process that it had started by then."""
 
@@ -165,7 +144,7 @@ class WorkflowThen:
 
     drawing: Drawing
     state: DiagramState
-    open: list[OpenThen]
+    open: Sequence[Any]
     more_open: int
     counts: list[tuple[str, int]]
     steps: int
@@ -173,7 +152,17 @@ class WorkflowThen:
 
     @property
     def number_open(self) -> int:
+        """Open steps worth a look, all of them."""
         return len(self.open) + self.more_open
+
+
+@dataclass(frozen=True)
+class WorkflowView(WorkflowThen):
+    """That of now, which tells more of each open step."""
+
+    runs: RunPage
+    outcomes: list[EndResult]
+    declined: Declined | None
 
 
 def workflow_then(moment: PastMoment) -> WorkflowThen:
@@ -223,20 +212,14 @@ def _then_started(run: StepRun, moment: PastMoment) -> ProcessInstance | None:
     return child if child is not None and child.started_at <= moment.at else None
 
 
-def workflow_now(instance: ProcessInstance, sketch: Sketch) -> DiagramState:
-    """Reads what the diagram of a workflow shows now.
-
-    Args:
-        instance: the workflow's instance.
-        sketch: what is drawn of it.
-    """
-    return painted(instance, sketch, step_states_of(instance))
-
-
 def painted(
-    instance: ProcessInstance, sketch: Sketch, states: Mapping[str, StepState]
+    instance: ProcessInstance,
+    sketch: Sketch,
+    states: Mapping[str, StepState] | None = None,
 ) -> DiagramState:
-    """What the diagram of a workflow shows when its steps stand so."""
+    """What the diagram of a workflow shows when its steps stand so; by default as they stand now."""
+    if states is None:
+        states = step_states_of(instance)
     graph, taken = graph_of(instance.definition), taken_edges(instance)
     attempts = attempts_of(instance.definition)
     return workflow_state(graph, sketch, instance, states, taken, attempts)
@@ -268,6 +251,9 @@ def workflow_view(instance: ProcessInstance, filters: RunFilters) -> WorkflowVie
         state,
         going_on,
         more,
+        _counts(graph, states),
+        len(graph.nodes),
+        children_of(instance, [step.run.child for step in going_on]),
         run_page(
             instance,
             labels,
@@ -277,9 +263,6 @@ def workflow_view(instance: ProcessInstance, filters: RunFilters) -> WorkflowVie
             of_map=filters.step in nodes and nodes[filters.step].kind == "map",
         ),
         _outcomes(instance, graph, labels) if instance.finished_at else [],
-        children_of(instance, [step.run.child for step in going_on]),
-        _counts(graph, states),
-        len(graph.nodes),
         _declined(instance, labels) if instance.status == Status.CANCELLED else None,
     )
 

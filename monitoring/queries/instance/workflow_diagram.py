@@ -1,6 +1,6 @@
 """A workflow's instance on its diagram: several steps at once, branches not taken, what can still happen."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
@@ -11,6 +11,7 @@ from monitoring.diagrams.sketch import Part, Sketch
 from monitoring.queries.counts import short
 from monitoring.queries.instance.step_states import StepState
 from monitoring.statuses import look
+from orchestrator.collecting import gathered
 from orchestrator.definition.graph import Graph
 from orchestrator.models import ProcessInstance, Status
 
@@ -57,9 +58,7 @@ def _possible(
     """The steps that can still be visited."""
     if instance.finished_at is not None:
         return set()
-    after: dict[str, list[str]] = defaultdict(list)
-    for edge in graph.edges:
-        after[edge.source].append(edge.target)
+    after = gathered((edge.source, edge.target) for edge in graph.edges)
     waiting = [n for n, s in states.items() if s.open or s.status == "gathering"]
     found = set(waiting)
     while waiting:

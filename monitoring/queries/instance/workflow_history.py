@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
@@ -20,6 +19,7 @@ from monitoring.queries.instance.history import (
 )
 from monitoring.queries.instance.step_states import shown_status
 from monitoring.queries.instance.versions import versions_of
+from orchestrator.collecting import gathered
 from orchestrator.models import (
     Checkpoint,
     InboxEvent,
@@ -128,10 +128,10 @@ def _began(
     rows = rows.filter(entered__range=page.revisions)
     rows = rows.exclude(kind=StepKind.JOIN).exclude(status=StepStatus.NOT_TAKEN)
     begun = rows.order_by("pk").values_list("entered", "node", "kind")[:LOOKED_AT]
-    found: dict[int, list[Began]] = defaultdict(list)
-    for revision, node, kind in begun:
-        label = named(node, revision)
-        found[revision].append(Began(label, kind == StepKind.UNDO))
+    found = gathered(
+        (revision, Began(named(node, revision), kind == StepKind.UNDO))
+        for revision, node, kind in begun
+    )
     return {revision: _few(began) for revision, began in found.items()}
 
 

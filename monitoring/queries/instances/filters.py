@@ -187,11 +187,6 @@ class Filters(Search):
         """The column by which the list is sorted; "" where it is by the start."""
         return "" if self.oldest_first else self.sort.removeprefix("-")
 
-    @property
-    def descending(self) -> bool:
-        """Whether the largest stand first in it."""
-        return self.sort.startswith("-")
-
     def _arms(self) -> list[Arm]:
         parts = self._parts()
         if not self.q:
@@ -259,7 +254,8 @@ class Filters(Search):
                     for graph in graphs
                     for status in statuses
                 ]
-        looked_for, order = self._looked_for(), _newest_first(self.definition)
+        looked_for = self._looked_for()
+        order = ("name", "-pk") if self.definition else ("-pk",)
         rows = self._narrowed()
         if self.status != "live":
             return [Arm(rows, order, looked_for)]
@@ -407,10 +403,6 @@ def _check_reader(reader: Any) -> None:
         raise ConditionMistake(
             _("What processes are about is not yours to see, nor to look for.")
         )
-
-
-def _newest_first(definition: str) -> tuple[Any, ...]:
-    return ("name", "-pk") if definition else ("-pk",)
 
 
 def _ids(**conditions: Any) -> list[int]:

@@ -12,7 +12,7 @@ from monitoring.queries.counts import grouped, uuid_of
 from monitoring.queries.instances.arm import LOOKED_AT
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.ranking import ranked
-from monitoring.queries.lists import KeyedPage, every_page
+from monitoring.queries.lists import KeyedPage, every_page, uuid_in
 from monitoring.queries.processes import in_order
 from orchestrator.models import ProcessInstance
 from orchestrator.models.process_instance import ProcessInstanceQuerySet
@@ -58,7 +58,7 @@ def page_of(filters: Filters, before: str = "", size: int = PAGE) -> ListPage:
     order = ranked(filters)
     if order is not None:
         return _page_in(order, before, size)
-    key = _uuid(before)
+    key = uuid_in(before)
     parts: list[ProcessInstanceQuerySet] = []
     edges: list[UUID] = []
     turned = filters.oldest_first
@@ -99,7 +99,7 @@ def _first_of(
 
 def _page_in(order: Sequence[UUID], before: str, size: int) -> ListPage:
     """The page that follows a row in an order, or the first; also where that row matches no longer."""
-    key = _uuid(before)
+    key = uuid_in(before)
     start = order.index(key) + 1 if key in order else 0
     wanted = order[start : start + size]
     rows = in_order(_told(ProcessInstance.objects.all()), wanted)
@@ -129,7 +129,7 @@ def same_rows(
         size: rows of a full page; a page that is not full could show any that match.
         before: where the page starts; only the newest page is told of new rows.
     """
-    keys = [key for key in map(_uuid, shown[:size]) if key is not None]
+    keys = [key for key in map(uuid_in, shown[:size]) if key is not None]
     rows = ProcessInstance.objects.all()
     if filters.definition:  # a process keeps its own: one of another was never shown
         rows = rows.filter(name=filters.definition)
@@ -163,10 +163,3 @@ def newest_keys(filters: Filters, number: int, after: UUID | None = None) -> lis
         rows, _ = arm.newest(number, after=after)
         found |= set(rows.values_list("pk", flat=True))
     return sorted(found, reverse=True)[:number]
-
-
-def _uuid(text: Any) -> UUID | None:
-    try:
-        return UUID(str(text))
-    except ValueError:
-        return None

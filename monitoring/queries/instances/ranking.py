@@ -36,7 +36,7 @@ def ranked(filters: Filters) -> list[UUID] | None:
             return None
     blank = [pk for pk, value in values.items() if value in (None, "")]
     rest = sorted(values.keys() - set(blank), key=lambda pk: (values[pk], pk))
-    return [*(reversed(rest) if filters.descending else rest), *sorted(blank)]
+    return [*(reversed(rest) if filters.sort.startswith("-") else rest), *sorted(blank)]
 
 
 def _field(column: str) -> str:

@@ -165,7 +165,10 @@ def compared(
     come = dict.fromkeys(found.added, "added")
     other = dict.fromkeys(found.changed, "changed")
     there = {found.mapped[name]: mark for name, mark in other.items()}
-    said = {name: aspects_text(found, name) for name in found.changed}
+    said = {
+        name: ", ".join(map(aspect_word, aspects))
+        for name, aspects in found.changed.items()
+    }
     said_there = {found.mapped[name]: text for name, text in said.items()}
     return ComparedVersions(
         VersionSide(old, before, left, _marked(left, gone | other, said)),
@@ -197,11 +200,6 @@ def _node(part: Part, marks: list[str], said: Mapping[str, str]) -> NodeState:
         count=" ".join(signs),
         title=f"{part.label}: {', '.join([*words, *more])}",
     )
-
-
-def aspects_text(found: Difference, name: str) -> str:
-    """What has changed with a step, in words."""
-    return ", ".join(aspect_word(one) for one in found.changed[name])
 
 
 def mark_word(mark: str) -> str:

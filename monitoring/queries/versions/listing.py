@@ -139,14 +139,9 @@ def versions_page(name: str) -> VersionsPage:
     )
     if not numbers:
         raise Http404
-    target = newest_in_code(name)
+    target = max(in_code_of(name), default=None)
     found = [_row(name, number, target) for number in numbers[:VERSIONS]]
     return VersionsPage(name, found, len(numbers) > VERSIONS, target)
-
-
-def newest_in_code(name: str) -> int | None:
-    """The number of the newest version that the running code has."""
-    return max(in_code_of(name), default=None)
 
 
 def in_code_of(name: str) -> set[int]:

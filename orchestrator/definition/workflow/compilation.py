@@ -38,22 +38,6 @@ from orchestrator.definition.workflow.steps import (
 from orchestrator.definition.workflow.structure import check_structure
 
 
-def compiled(
-    definition: str, rows: Iterable[FlowRow | StepLike], form: type[Any]
-) -> Plan:
-    """The plan of a workflow's rows.
-
-    Args:
-        definition: the name of the class, for messages.
-        rows: its rows.
-        form: its Input.
-
-    Raises:
-        InvalidDefinition: naming the row and the reason.
-    """
-    return Compilation(definition, form).of(rows)
-
-
 class Compilation:
     """Reads row by row: vertices and links are made as the rows name them.
 

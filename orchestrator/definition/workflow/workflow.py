@@ -28,7 +28,7 @@ from orchestrator.definition.typing import (
     without_json_form,
 )
 from orchestrator.definition.words import name_of
-from orchestrator.definition.workflow.compilation import compiled
+from orchestrator.definition.workflow.compilation import Compilation
 from orchestrator.definition.workflow.drawing import graph_of
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Runnable
@@ -98,7 +98,7 @@ class Workflow(Runnable):
 
     @classmethod
     def _compiled(cls, rows: Any) -> Plan:
-        plan = compiled(cls.__name__, rows, cls.Input)
+        plan = Compilation(cls.__name__, cls.Input).of(rows)
         for vertex, reason in _broken(cls, plan):
             invalid(cls.__name__, vertex.row, reason)
         return plan

@@ -116,7 +116,8 @@ class Slice:
         if not self._begins_first():
             self._look()
             self.ends = time.monotonic() + self.seconds
-        if self.operation.status == BulkStatus.RUNNING and not self._would_stop():
+        would_stop = pace.stops(_after(self.operation, self.moved))
+        if self.operation.status == BulkStatus.RUNNING and not would_stop:
             self._press()
 
     def _over(self) -> bool:
@@ -174,9 +175,6 @@ class Slice:
         self.changed.append(item)
 
     # Pressing
-
-    def _would_stop(self) -> bool:
-        return pace.stops(_after(self.operation, self.moved))
 
     def _press(self) -> None:
         items = self._next()

@@ -123,10 +123,6 @@ class ManagerChange(ProcessChange):
         row.follow_ups = len(answer.events)
         self._cause_events(answer.events, row.id)
 
-    def _line_up(self, decision: Decision) -> None:
-        """Lets the commands after the commit be carried out in their order."""
-        turns.line_up(self.issued, decision.at_once)
-
     def _cause_events(self, happened: Sequence[Event], command_id: UUID) -> None:
         """Puts the events that a handler returned into the inbox of this same commit."""
         self.caused += inbox.follow_ups(self.instance, happened, command_id, self.now)
@@ -146,7 +142,7 @@ class ManagerChange(ProcessChange):
         """Takes over a decision: step, data, deadlines, escalation."""
         instance = self.instance
         self.edge = decision.edge
-        self._line_up(decision)
+        turns.line_up(self.issued, decision.at_once)
         was, instance.data = instance.data, encode(decision.data)
         self.writes += outside_ids.changed(definition, instance.pk, was, instance.data)
         instance.summary = secret_values.summary_of(

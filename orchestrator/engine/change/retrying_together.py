@@ -6,7 +6,6 @@ are no longer as they were read. Every other process is retried by itself (`retr
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from orchestrator.collecting import gathered
 from orchestrator.engine.change import retrying
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.storage import definitions
@@ -121,25 +121,20 @@ def _otherwise_troubled(keys: Sequence[UUID]) -> Iterable[Iterable[UUID]]:
 
 
 def _facts(keys: Sequence[UUID]) -> FailedParts:
-    failed = defaultdict[UUID, list[IssuedCommand]](list)
     rows = IssuedCommand.objects.filter(instance__in=keys)
     rows = rows.filter(status__in=IssuedCommand.FAILING).order_by("pk")
-    for command in rows.only("instance_id", "status", "queue"):
-        if command.instance_id is not None:
-            failed[command.instance_id].append(command)
-    steps = defaultdict[UUID, list[StepRun]](list)
+    failed = rows.only("instance_id", "status", "queue")
     runs = StepRun.objects.filter(
         instance__in=keys, finished_at=None, status=StepStatus.FAILED
     )
     fields = ("instance_id", "status", "owner", "queue", "node", "kind")
-    for run in runs.only(*fields).order_by("pk"):
-        steps[run.instance_id].append(run)
-    opened = defaultdict[UUID, list[int]](list)
-    still = Incident.objects.open().filter(instance__in=keys).order_by("pk")
-    for pk, process in still.values_list("pk", "instance_id"):
-        if process is not None:
-            opened[process].append(pk)
-    return FailedParts(failed, steps, opened)
+    steps = runs.only(*fields).order_by("pk")
+    opened = Incident.objects.open().filter(instance__in=keys).order_by("pk")
+    return FailedParts(
+        gathered((one.instance_id, one) for one in failed),
+        gathered((one.instance_id, one) for one in steps),
+        gathered(opened.values_list("instance_id", "pk")),
+    )
 
 
 def _retry(

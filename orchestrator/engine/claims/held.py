@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -57,8 +57,11 @@ class Claim(NamedTuple):
     order: str
 
 
-class Held(Protocol):
-    """Where a worker shows what it holds."""
+class Held:
+    """Where a worker shows what it holds.
+
+    Nobody supervises the worker of this one itself: it lets go of claimed work, and stores each result at once.
+    """
 
     def claimed(self, claims: Sequence[Claim], asked: float) -> None:
         """Shows what was claimed at a monotonic time, in the order in which it is begun; the first of it is."""
@@ -76,6 +79,7 @@ class Held(Protocol):
 
     def returned(self, result: UnstoredResult) -> bool:
         """Shows a result that is held; False if nobody can see it, so that it must be stored now."""
+        return False
 
     def calling(self) -> None:
         """Shows that the worker is about to call another element's function, which may take its time.
@@ -87,24 +91,7 @@ class Held(Protocol):
         """Shows that no result is held any more."""
 
 
-class Unseen:
-    """Nobody supervises this worker: it lets go of claimed work itself, and stores each result at once."""
-
-    def claimed(self, claims: Sequence[Claim], asked: float) -> None: ...
-
-    def begun(self, number: int, free: int = 0) -> None: ...
-
-    def let_go(self) -> None: ...
-
-    def returned(self, result: UnstoredResult) -> bool:
-        return False
-
-    def calling(self) -> None: ...
-
-    def stored(self) -> None: ...
-
-
-UNSEEN = Unseen()
+UNSEEN = Held()
 
 
 class Holding(Generic[T]):

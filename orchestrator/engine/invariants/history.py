@@ -25,7 +25,6 @@ from orchestrator.models import (
     Cause,
     CauseKind,
     Checkpoint,
-    Definition,
     ProcessInstance,
     StepKind,
     StepStatus,
@@ -69,7 +68,7 @@ def model(some: ProcessSet) -> Iterator[str]:
 def joins(some: ProcessSet) -> Iterator[str]:
     """I5: a join counts exactly the branches that were resolved, and those of them that were taken."""
     for instance in some.processes:
-        if instance.definition.kind != Definition.Kind.WORKFLOW:
+        if not instance.definition.is_workflow:
             continue
         try:
             plan = definitions.plan_of(instance)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
+from orchestrator.collecting import gathered
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.replay import Replay
 from orchestrator.engine.storage import definitions
@@ -95,21 +96,21 @@ class ProcessSet:
     def checkpoints(self) -> Mapping[UUID, list[Checkpoint]]:
         """In the order of their revisions."""
         rows = self.of(Checkpoint.objects.order_by("revision"))
-        return grouped((row.instance_id, row) for row in rows)
+        return gathered((row.instance_id, row) for row in rows)
 
     @cached_property
     def events(self) -> Mapping[UUID, list[tuple[int, str, Any]]]:
         """The key, type and body of each."""
         rows = self.of(InboxEvent.objects.all(), "process")
         read = rows.values_list("process_id", "pk", "type", "body")
-        return grouped((process, tuple(row)) for process, *row in read)
+        return gathered((process, tuple(row)) for process, *row in read)
 
     @cached_property
     def commands(self) -> Mapping[UUID, list[tuple[UUID, int, str, Any]]]:
         """The id, revision, type and body of each."""
         rows = self.of(IssuedCommand.objects.all())
         read = rows.values_list("instance_id", "pk", "revision", "type", "body")
-        return grouped((process, tuple(row)) for process, *row in read)
+        return gathered((process, tuple(row)) for process, *row in read)
 
     @cached_property
     def repairs(self) -> Mapping[UUID, dict[str, Mapping[str, Any]]]:
@@ -127,7 +128,7 @@ class ProcessSet:
         """When each went over to another version, the first time first."""
         done = OperatorAction.objects.filter(action=MIGRATE, result="done")
         rows = self.of(done).values_list("instance_id", "before", "after")
-        found = grouped(
+        found = gathered(
             (process, Switch.told(before, after)) for process, before, after in rows
         )
         for some in found.values():
@@ -154,11 +155,3 @@ def process_sets() -> Iterator[ProcessSet]:
             if revisions >= MOST_REVISIONS or number == len(page):
                 yield ProcessSet(page[first:number])
                 first, revisions = number, 0
-
-
-def grouped(rows: Iterable[tuple[UUID, Any]]) -> Mapping[UUID, list[Any]]:
-    """The rows of each process; none for one that has none."""
-    found: dict[UUID, list[Any]] = defaultdict(list)
-    for process, row in rows:
-        found[process].append(row)
-    return found

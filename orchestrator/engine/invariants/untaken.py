@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from uuid import UUID
 
+from orchestrator.collecting import gathered
 from orchestrator.definition import ProcessManager
 from orchestrator.definition.codec import decode
 from orchestrator.engine import inbox
-from orchestrator.engine.invariants.reading import ProcessSet, grouped
+from orchestrator.engine.invariants.reading import ProcessSet
 from orchestrator.engine.storage import definitions
 from orchestrator.models import (
     InboxEvent,
@@ -33,7 +34,7 @@ def untaken(some: ProcessSet) -> Iterator[str]:
     mine = InboxEvent.objects.filter(
         verdict=Verdict.PARKED, handled_at__isnull=False, process__in=going_on
     )
-    parked = grouped((event.process_id, event) for event in mine.order_by("id"))
+    parked = gathered((event.process_id, event) for event in mine.order_by("id"))
     if not parked:
         return
     waiting = _waiting(some)
@@ -57,7 +58,7 @@ def _with_events_under_way(some: ProcessSet) -> set[UUID]:
 def _waiting(some: ProcessSet) -> Mapping[UUID, list[str]]:
     """The steps of each workflow that wait for an event."""
     waiting = StepRun.objects.filter(kind=StepKind.WAIT, status=StepStatus.WAITING)
-    return grouped(some.of(waiting).values_list("instance_id", "node"))
+    return gathered(some.of(waiting).values_list("instance_id", "node"))
 
 
 def _takes(process: ProcessInstance, event: InboxEvent, waiting: Iterable[str]) -> bool:

@@ -9,8 +9,9 @@ from uuid import UUID
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 
+from orchestrator.collecting import gathered
 from orchestrator.definition.codec import digest
-from orchestrator.engine.invariants.reading import ProcessSet, grouped, pages
+from orchestrator.engine.invariants.reading import ProcessSet, pages
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.results import GIVEN
 from orchestrator.models import (
@@ -164,7 +165,7 @@ UNDONE = ("instance_id", "node", "visit", "item", "left", "entered")
 
 
 def _of_each(runs: Iterable[StepRun]) -> Mapping[UUID, list[StepRun]]:
-    return grouped((run.instance_id, run) for run in runs)
+    return gathered((run.instance_id, run) for run in runs)
 
 
 def _undone(

@@ -8,7 +8,7 @@ word in the history.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,6 +26,7 @@ from orchestrator.engine.change.incidents import named
 from orchestrator.engine.operations.audit import ActionRequest, audited
 from orchestrator.engine.operations.circumstances import ENDED, Circumstances
 from orchestrator.engine.operations.stale import what_changed
+from orchestrator.engine.storage.table import M, Table
 from orchestrator.engine.storage.tables import events, instances
 from orchestrator.exceptions import (
     LeaseLost,
@@ -223,6 +224,11 @@ class Operation(ABC):
             return Text("Your account may not do this for %(name)s.", definition)
         return PermissionMissing().told
 
+    def forbidden_for(self, user: Any, definitions: Iterable[str]) -> str:
+        """The same for all of some definitions; without any for what belongs to none."""
+        each = (self.forbidden(user, name) for name in [*definitions] or [""])
+        return next(filter(None, each), "")
+
     def forbidden_everywhere(self, user: Any) -> str:
         """Why a user may not do it, whatever the definition; "" if they may for some."""
         mine = self.definitions(user)
@@ -258,9 +264,7 @@ class Operation(ABC):
         Raises:
             PermissionMissing: the operator may not.
         """
-        for definition in definitions or ("",):
-            if reason := self.forbidden(request.actor, definition):
-                raise PermissionMissing(reason)
+        PermissionMissing.raise_for(self.forbidden_for(request.actor, definitions))
 
     def _check_somewhere(self, request: ActionRequest) -> None:
         """Refuses who may not, whatever the definition, before anything is looked at or locked.
@@ -268,8 +272,7 @@ class Operation(ABC):
         Raises:
             PermissionMissing: the operator may not.
         """
-        if reason := self.forbidden_everywhere(request.actor):
-            raise PermissionMissing(reason)
+        PermissionMissing.raise_for(self.forbidden_everywhere(request.actor))
 
 
 class LockedOperation(Operation):
@@ -375,14 +378,11 @@ class ProcessOperation(LockedOperation):
     ) -> tuple[Press, ProcessInstance]:
         if self.with_parents:
             _lock_parents(key)
-        instance, now = instances.lock(key)
-        if instance is None:
-            raise OperationRefused("there is no process %(process)s", key)
+        instance, now = locked_process(key)
         self._check_permission(request, instance.name)
         if request.expected_revision not in (None, instance.revision):
             raise StaleRevision(what_changed(instance, request.expected_revision))
-        if reason := self.why_not(Circumstances(instance)):
-            raise OperationRefused(reason)
+        OperationRefused.raise_for(self.why_not(Circumstances(instance)))
         return Press(request, instance, now), instance
 
     def _told(self, row: ProcessInstance) -> dict[str, Any]:
@@ -434,10 +434,7 @@ class EventOperation(LockedOperation):
         if not mine:  # without a look at whose it is
             return "" if mine is None else PermissionMissing().told
         names = {definition_of(one) for one in (event, *processes)}
-        for name in sorted(names - {""}) or [""]:
-            if reason := self.forbidden(user, name):
-                return reason
-        return ""
+        return self.forbidden_for(user, sorted(names - {""}))
 
     def why_not(self, event: InboxEvent) -> str:
         """Why it cannot be done now; "" if it can."""
@@ -454,16 +451,12 @@ class EventOperation(LockedOperation):
         process_id = rows.values_list("process_id", flat=True).first()
         ids = {*self.concerned(*given), *([process_id] if process_id else [])}
         locked = {pk: instances.lock(pk)[0] for pk in sorted(ids)}
-        event, now = events.lock(key)
-        if event is None:
-            raise OperationRefused("there is no event %(key)s", key)
+        event, now = locked_row(events, key, Text("there is no event %(key)s", key))
         if event.process_id != process_id:
             raise StaleRevision("%(type)s has found its process just now", event.type)
         others = [one for one in locked.values() if one is not None]
-        if reason := self._forbidden_to(request.actor, event, *others):
-            raise PermissionMissing(reason)
-        if reason := self.why_not(event):
-            raise StaleRevision(reason)
+        PermissionMissing.raise_for(self._forbidden_to(request.actor, event, *others))
+        StaleRevision.raise_for(self.why_not(event))
         instance = locked[process_id] if process_id else None
         return Press(request, instance, now), event
 
@@ -491,6 +484,23 @@ def _lock_parents(instance_id: UUID) -> None:
         found += [part] if part is not None else []
     for parent in reversed(found):
         instances.lock(parent)
+
+
+def locked_row(table: Table[M], key: Any, missing: Text) -> tuple[M, datetime]:
+    """A row, locked until the action is done, and the database's time.
+
+    Raises:
+        OperationRefused: there is no such row, in the words of `missing`.
+    """
+    row, now = table.lock(key)
+    if row is None:
+        raise OperationRefused(missing)
+    return row, now
+
+
+def locked_process(key: UUID) -> tuple[ProcessInstance, datetime]:
+    """The same of a process."""
+    return locked_row(instances, key, Text("there is no process %(process)s", key))
 
 
 def shown(instance: ProcessInstance) -> dict[str, Any]:

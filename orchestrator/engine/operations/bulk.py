@@ -6,6 +6,7 @@ What is pressed here only says what is to be done. Workers gather the items and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -139,10 +140,8 @@ def _created(
     def carry_out() -> dict[str, Any]:
         control._check_somewhere(request)
         if before is not None:
-            if reason := repeat_bulk.forbidden_on(request.actor, before):
-                raise PermissionMissing(reason)
-            if reason := repeat_bulk.why_not(before):
-                raise OperationRefused(reason)
+            PermissionMissing.raise_for(repeat_bulk.forbidden_on(request.actor, before))
+            OperationRefused.raise_for(repeat_bulk.why_not(before))
         definitions = _check(wanted, request)
         now = database_now()
         operation = _new(wanted, request, now, before, definitions)
@@ -174,8 +173,7 @@ def _check(wanted: Wanted, request: ActionRequest) -> frozenset[str] | None:
             "%(action)s cannot be done to many at once", wanted.action
         )
     operation._check_request(request)
-    if reason := forbidden_in_bulk(operation, request.actor):
-        raise PermissionMissing(reason)
+    PermissionMissing.raise_for(forbidden_in_bulk(operation, request.actor))
     definitions = definitions_in_bulk(operation, request.actor)
     if wanted.limits not in ("", limits(definitions)):
         raise StaleRevision(
@@ -234,11 +232,7 @@ def _new(
         shown=wanted.shown,
         exact=wanted.exact,
         shown_at=min(wanted.shown_at, now),
-        samples=list(wanted.pace.samples),
-        batch=wanted.pace.batch,
-        rate=wanted.pace.rate,
-        per_key=wanted.pace.per_key,
-        stop_above=wanted.pace.stop_above,
+        **{**asdict(wanted.pace), "samples": list(wanted.pace.samples)},
         wake_at=now,
         created_at=now,
         changed_at=now,

@@ -14,11 +14,15 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.announcements import announce_bulk
 from orchestrator.engine.operations.audit import ActionRequest
-from orchestrator.engine.operations.base import LockedOperation, Operation, Press
+from orchestrator.engine.operations.base import (
+    LockedOperation,
+    Operation,
+    Press,
+    locked_row,
+)
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.tables import bulk_operations
 from orchestrator.exceptions import (
-    OperationRefused,
     PermissionMissing,
     StaleRevision,
 )
@@ -38,10 +42,7 @@ class BulkControl(Operation):
 
     def forbidden_on(self, user: Any, operation: BulkOperation) -> str:
         """Why a user may not do it to an operation that there is: it takes all definitions that this one may be on."""
-        for name in operation.definitions or [""]:
-            if reason := self.forbidden(user, name):
-                return reason
-        return ""
+        return self.forbidden_for(user, operation.definitions or ())
 
     def why_not(self, operation: BulkOperation) -> str:
         """Why it cannot be done now; "" if it can."""
@@ -71,13 +72,10 @@ class ExistingBulkControl(BulkControl, LockedOperation):
     def _locked(
         self, key: UUID, request: ActionRequest, *given: Any
     ) -> tuple[Press, BulkOperation]:
-        operation, now = bulk_operations.lock(key)
-        if operation is None:
-            raise OperationRefused("there is no bulk operation %(key)s", key)
-        if reason := self.forbidden_on(request.actor, operation):
-            raise PermissionMissing(reason)
-        if reason := self.why_not(operation):
-            raise StaleRevision(reason)
+        missing = Text("there is no bulk operation %(key)s", key)
+        operation, now = locked_row(bulk_operations, key, missing)
+        PermissionMissing.raise_for(self.forbidden_on(request.actor, operation))
+        StaleRevision.raise_for(self.why_not(operation))
         return Press(request, None, now), operation
 
     def _told(self, row: BulkOperation) -> dict[str, Any]:

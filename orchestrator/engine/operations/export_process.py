@@ -9,10 +9,9 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator import secret_names
 from orchestrator.engine.operations.audit import ActionRequest, audited
-from orchestrator.engine.operations.base import Operation
+from orchestrator.engine.operations.base import Operation, locked_process
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.operations.reveal_secrets import reveal
-from orchestrator.engine.storage.tables import instances
 from orchestrator.engine.transfer.writing import Expect, Write, written
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import OperatorAction, ProcessInstance
@@ -68,9 +67,7 @@ class ExportProcess(Operation):
         def carry_out() -> dict[str, Any]:
             if refusal is not None:
                 raise refusal
-            instance, now = instances.lock(instance_id)
-            if instance is None:  # it was removed meanwhile
-                raise OperationRefused("there is no process %(process)s", instance_id)
+            instance, now = locked_process(instance_id)  # it may be removed
             return {"instance": instance, "at": now, "after": told}
 
         try:

@@ -65,8 +65,7 @@ class FailuresOperation(LockedOperation):
             )
         if newest is None:
             raise OperationRefused(Text("None of this cause is open any more"))
-        if reason := self.why_not(mark):
-            raise OperationRefused(reason)
+        OperationRefused.raise_for(self.why_not(mark))
         return Press(request, newest.instance, now), mark
 
     def _told(self, row: FailureMark) -> dict[str, Any]:

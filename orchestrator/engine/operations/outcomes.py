@@ -27,6 +27,7 @@ from orchestrator.models import (
 from orchestrator.models.inbox_event import PROBLEMS
 from orchestrator.text import Text, unpacked
 
+UNDER_WAY = IssuedCommand.UNDER_WAY
 STILL_FAILED = Text("it is still failed")
 STILL_UNROUTED = Text("there is still no process that takes it")
 STILL_PARKED = Text("it is still not expected where its process stands")
@@ -126,7 +127,7 @@ def _at_work(tried: Sequence[Tried]) -> tuple[set[UUID], set[UUID]]:
         parts[name][key]
         for name, rows in (
             ("step_run_id", _open_steps()),
-            ("command_id", _open_commands()),
+            ("command_id", IssuedCommand.objects.filter(status__in=UNDER_WAY)),
             ("event_id", InboxEvent.objects.filter(verdict=Verdict.RECEIVED)),
         )
         if parts[name]
@@ -139,7 +140,3 @@ def _open_steps() -> Any:
     for_child = Q(status=StepStatus.WAITING, child__isnull=False)
     late = Q(kind="") & ~Q(error="")
     return StepRun.objects.filter(working | for_child | late, finished_at=None)
-
-
-def _open_commands() -> Any:
-    return IssuedCommand.objects.filter(status__in=IssuedCommand.UNDER_WAY)

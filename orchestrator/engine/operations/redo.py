@@ -38,8 +38,7 @@ class RedoStep(ProcessOperation):
 
     def effect(self, press: Press, node: str) -> dict[str, Any]:
         change = WorkflowChange.of(press.process, press.cause, press.now)
-        if reason := redoing.why_not(change, node):
-            raise OperationRefused(reason)
+        OperationRefused.raise_for(redoing.why_not(change, node))
         redoing.begin(change, node, "wanted by an operator", limit=None)
         change.write()
         return {"redone": node}

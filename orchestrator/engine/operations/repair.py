@@ -31,7 +31,6 @@ from orchestrator.models import Cause, CauseKind, ProcessInstance
 from orchestrator.text import Text
 
 BY_ANOTHER = Text("a repair of it is applied by a second person: propose it")
-GONE = Text("this repair is not there any more: it was applied, declined or changed")
 
 
 class RepairOperation(ProcessOperation):
@@ -115,10 +114,7 @@ class ApproveRepair(AppliedRepair):
 
     def effect(self, press: Press, repair_id: str) -> dict[str, Any]:
         row = drafts.proposal(press.process, repair_id)
-        if row is None:
-            raise OperationRefused(GONE)
-        if reason := drafts.is_own(row, press.request.actor):
-            raise OperationRefused(reason)
+        OperationRefused.raise_for(drafts.is_own(row, press.request.actor))
         if row.revision != press.process.revision:
             raise StaleRevision(what_changed(press.process, row.revision))
         told = applied(press, edits.read(row.edits))
@@ -145,8 +141,6 @@ class DeclineRepair(RepairOperation):
 
     def effect(self, press: Press, repair_id: str) -> dict[str, Any]:
         row = drafts.proposal(press.process, repair_id)
-        if row is None:
-            raise OperationRefused(GONE)
         told = {"declined": str(row.pk), "edits": row.edits}
         row.delete()
         return {**told, "proposed_by": row.author_name}
@@ -191,10 +185,8 @@ def stage(instance: ProcessInstance, user: Any, body: object) -> Mistake | None:
     Raises:
         OperationRefused: it cannot be read, the person may not, or the process has moved since the draft was begun.
     """
-    if reason := repair.forbidden(user, instance.name):
-        raise PermissionMissing(reason)
-    if reason := repair.why_not(Circumstances(instance)):
-        raise OperationRefused(reason)
+    PermissionMissing.raise_for(repair.forbidden(user, instance.name))
+    OperationRefused.raise_for(repair.why_not(Circumstances(instance)))
     with transaction.atomic():
         draft = drafts.begun(instance, user)
         if draft.revision != instance.revision:

@@ -10,10 +10,9 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator import secret_names
 from orchestrator.engine.operations.audit import ActionRequest
-from orchestrator.engine.operations.base import LockedOperation, Press
+from orchestrator.engine.operations.base import LockedOperation, Press, locked_process
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import database_now
-from orchestrator.engine.storage.tables import instances
 from orchestrator.exceptions import OperationRefused
 from orchestrator.grants import definition_of
 from orchestrator.models import OperatorAction, ProcessInstance
@@ -63,9 +62,7 @@ class RevealSecrets(LockedOperation):
     def _locked(
         self, key: UUID, request: ActionRequest, *given: Any
     ) -> tuple[Press, ProcessInstance]:
-        locked, now = instances.lock(key)  # else it may be removed meanwhile
-        if locked is None:
-            raise OperationRefused("there is no process %(process)s", key)
+        _, now = locked_process(key)  # else it may be removed meanwhile
         rows = ProcessInstance.objects.select_related("definition")
         instance = rows.defer("data", "definition__graph").get(pk=key)
         self._check_permission(request, instance.name)

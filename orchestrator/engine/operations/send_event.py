@@ -19,12 +19,11 @@ from orchestrator.engine.change.application_code import applications
 from orchestrator.engine.events.addressee import of_key
 from orchestrator.engine.inbox import Address
 from orchestrator.engine.operations.audit import ActionRequest
-from orchestrator.engine.operations.base import Operation, refusing
+from orchestrator.engine.operations.base import Operation, locked_process, refusing
 from orchestrator.engine.operations.event import check_takes
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.receipts import Receipt
-from orchestrator.engine.storage.tables import instances
 from orchestrator.exceptions import OperationRefused, ProcessionError, StaleRevision
 from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance
 from orchestrator.registry import Declared
@@ -115,10 +114,7 @@ class SendEvent(Operation):
             names = list(rows.values_list("name", flat=True))
         else:
             names = [definition] if definition else _interested_names(kind)
-        for name in names or [""]:
-            if reason := self.forbidden(user, name):
-                return reason
-        return ""
+        return self.forbidden_for(user, names)
 
     def _sent(self, wanted: EventToSend, request: ActionRequest) -> dict[str, Any]:
         """Stores it; what the audit row says."""
@@ -177,10 +173,7 @@ def _addressee(
         pk = of_key(definition.name, key, starts=starts) if key else None
     if pk is None:
         return None, database_now()
-    process, now = instances.lock(pk)
-    if process is None:
-        raise OperationRefused("there is no process %(process)s", pk)
-    return process, now
+    return locked_process(pk)
 
 
 def _interested(wanted: EventToSend) -> Declared:

@@ -7,13 +7,14 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.definition.codec import decode, encode_as
-from orchestrator.engine.change import settling
-from orchestrator.engine.change.workflow import WorkflowChange, cancel_child
+from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.operations.base import Given, Press, ProcessOperation
 from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.registry import register
-from orchestrator.engine.operations.visit import followed, forget_trouble, open_run
-from orchestrator.engine.storage.results import sealed
+from orchestrator.engine.operations.visit import (
+    open_run,
+    skip_run,
+)
 from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.models import StepKind, StepRun, StepStatus
 from orchestrator.text import Text
@@ -48,11 +49,7 @@ class SkipStep(ProcessOperation):
         check_can_be_skipped(run)
         change = WorkflowChange.of(press.process, press.cause, press.now)
         result, body = read_result(change, run, result_json)
-        forget_trouble(change, run, "skipped by an operator")
-        change.close_open(run, StepStatus.SKIPPED, **sealed(body))
-        if run.child_id is not None:
-            cancel_child(run, change)
-        followed(run, lambda: settling.follow(change, run, result, StepStatus.SKIPPED))
+        skip_run(change, run, result, body)
         change.write()
         return {"skipped": {run.node: body}}
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from django.db import Error as DatabaseError
 
-from orchestrator.engine.change import incidents, retrying
-from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.change import incidents, retrying, settling
+from orchestrator.engine.change.workflow import WorkflowChange, cancel_child
+from orchestrator.engine.storage.results import sealed
 from orchestrator.exceptions import LeaseLost, OperationRefused, StaleRevision
 from orchestrator.models import ProcessInstance, StepRun, StepStatus
 
@@ -51,3 +53,12 @@ def forget_trouble(change: WorkflowChange, run: StepRun, by: str) -> None:
         retrying.revive(change, run.node)
     if run.error:
         change.mark(incidents.resolved(by, change.now, step_run_id=run.pk))
+
+
+def skip_run(change: WorkflowChange, run: StepRun, result: Any, body: Any) -> None:
+    """Settles an open visit with what a person gives in the place of its result, and carries out what follows."""
+    forget_trouble(change, run, "skipped by an operator")
+    change.close_open(run, StepStatus.SKIPPED, **sealed(body))
+    if run.child_id is not None:
+        cancel_child(run, change)
+    followed(run, lambda: settling.follow(change, run, result, StepStatus.SKIPPED))

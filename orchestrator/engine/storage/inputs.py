@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from orchestrator.collecting import Latest
 from orchestrator.definition.codec import decode, decode_text
 from orchestrator.definition.typing import hints, never_changes
-from orchestrator.engine.storage.latest import Latest
 from orchestrator.engine.storage.plans import Began
 from orchestrator.exceptions import InvalidMessage
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
+from orchestrator.collecting import Latest
 from orchestrator.definition import Workflow
 from orchestrator.definition.workflow.plan import Plan
-from orchestrator.engine.storage.latest import Latest
 
 BYTES = 100_000_000
 """How much memory the plans take in all, about. The one used last is kept whatever it takes."""

@@ -49,11 +49,6 @@ class MigrationTarget:
     row: MigratesFrom
     chosen: Mapping[str, str]
 
-    @property
-    def old_steps(self) -> list[str]:
-        """The steps of the version that the process is on, by its stored graph."""
-        return [node["id"] for node in self.pinned.graph["nodes"]]
-
 
 def read(version: Any, steps: Any) -> WantedMigration:
     """What a person wants.

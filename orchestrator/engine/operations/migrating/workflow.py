@@ -92,7 +92,7 @@ def planned(instance: ProcessInstance, target: MigrationTarget) -> WorkflowMigra
     pin = _pinned(instance, target)
     rows = instance.step_runs.order_by().values_list("node", flat=True).distinct()
     visited = set(rows)
-    old = visited | set(target.old_steps)
+    old = visited | {node["id"] for node in target.pinned.graph["nodes"]}
     mapping = target.row.mapping(sorted(old), pin.plan.vertices, target.chosen)
     _check_one_to_one(mapping, visited)
     given_up = sorted(visited - mapping.keys())

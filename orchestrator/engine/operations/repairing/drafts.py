@@ -124,12 +124,18 @@ def propose(press: Press, edits: list[Edit]) -> Repair:
     return draft
 
 
-def proposal(instance: ProcessInstance, pk: str) -> Repair | None:
-    """A proposal for a process, locked; None if there is none of that id."""
-    with suppress(ValueError):
-        rows = Repair.objects.filter(instance=instance, proposed_at__isnull=False)
-        return rows.select_for_update().filter(pk=UUID(str(pk))).first()
-    return None
+def proposal(instance: ProcessInstance, pk: str) -> Repair:
+    """A proposal for a process, locked.
+
+    Raises:
+        OperationRefused: there is none of that id.
+    """
+    rows = Repair.objects.filter(instance=instance, proposed_at__isnull=False)
+    with suppress(ValueError, Repair.DoesNotExist):
+        return rows.select_for_update().get(pk=UUID(str(pk)))
+    raise OperationRefused(
+        Text("this repair is not there any more: it was applied, declined or changed")
+    )
 
 
 def is_own(row: Repair, user: Any) -> str:

@@ -20,7 +20,7 @@ from orchestrator.engine.operations.repairing.events import add_events
 from orchestrator.engine.operations.repairing.plan import Edited, Effect, RepairPlan
 from orchestrator.engine.operations.skip_command import failing, give_up
 from orchestrator.engine.storage import definitions
-from orchestrator.exceptions import InvalidMessage, OperationRefused, ProcessionError
+from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.models import IssuedCommand, ProcessInstance
 from orchestrator.queue import ring_after_commit
 from orchestrator.text import Text
@@ -45,12 +45,8 @@ class ManagerPlan(RepairPlan):
     again: bool = False
 
     def _plan_data(self, place: int, edit: Edit) -> None:
-        try:
-            data = decode(self.definition.Data, edit.value)
-            body = encode(data)
-        except InvalidMessage as mistake:
-            self.refuse(place, mistake)
-            return
+        data = decode(self.definition.Data, edit.value)
+        body = encode(data)
         key, name = self.instance.correlation_key, self.definition.correlation
         has_key = key and name and hasattr(data, name)
         if has_key and self.definition.correlation_key(data) != key:
@@ -62,9 +58,9 @@ class ManagerPlan(RepairPlan):
         self.edited.append(Edited("", self.instance.data, body))
 
     def _plan_move(self, place: int, edit: Edit) -> None:
-        if reason := why_not_to(self.definition, self.instance, edit.target):
-            self.refuse(place, reason)
-            return
+        OperationRefused.raise_for(
+            why_not_to(self.definition, self.instance, edit.target)
+        )
         self.step, self.moved = self.definition.Step(edit.target), True
         self.stands.append(edit.target)
         self.leaves.append(self.instance.step)
@@ -83,41 +79,32 @@ class ManagerPlan(RepairPlan):
         self.effects += [Effect(row.type, "command", again=True) for row in rows]
 
     def _plan_skipped(self, place: int, edit: Edit) -> None:
-        try:
-            self.skipped.append(failing(self.instance.commands, edit.target))
-        except OperationRefused as refused:
-            self.refuse(place, refused)
+        self.skipped.append(failing(self.instance.commands, edit.target))
 
     def _plan_event(self, place: int, edit: Edit) -> None:
         if edit.target not in self.definition.events:
-            self.refuse(
-                place,
-                Text(
-                    "%(name)s takes no %(type)s in any step",
-                    self.definition.name,
-                    edit.target,
-                ),
+            raise OperationRefused(
+                "%(name)s takes no %(type)s in any step",
+                self.definition.name,
+                edit.target,
             )
-            return
-        try:
-            message = inbox.read(edit.target, edit.value)
-        except ProcessionError as mistake:
-            self.refuse(place, mistake)
-            return
+        message = inbox.read(edit.target, edit.value)
         self.events.append(message)
         step, data = self.then or (self.step, self.data)
         if step is None or data is None:
             return  # another edit is refused for that
         if step in self.definition.finals:
-            self.refuse(place, Text("the process would have ended: nothing takes it"))
-            return
+            raise OperationRefused(
+                Text("the process would have ended: nothing takes it")
+            )
         try:
             with applications():
                 decision = self.definition.decide(step, data, message)
         except Exception as error:  # noqa: BLE001  # predicates may raise anything
             secret_values.note_of_process(error, self.instance, edit.value)
-            self.refuse(place, Text("it could not be handled: %(why)s", named(error)))
-            return
+            raise OperationRefused(
+                "it could not be handled: %(why)s", named(error)
+            ) from None
         if decision.outcome == "moved":
             self.then = (decision.step, decision.data)
             self.effects += _issued(decision, self.instance)
@@ -142,15 +129,12 @@ def planned(instance: ProcessInstance, edits: list[Edit]) -> ManagerPlan:
                     Text("its stored data must be edited too: %(why)s", mistake),
                 )
             return plan
-    for place, edit in enumerate(edits):
-        if edit.kind in OF_WORKFLOWS:
-            plan.refuse(
-                place,
-                Text("Only a workflow has steps that run by themselves"),
-            )
-        else:
-            PLANNED[edit.kind](plan, place, edit)
+    plan.plan_each(lambda place, edit: PLANNED[edit.kind](plan, place, edit))
     return plan
+
+
+def _plan_none(plan: ManagerPlan, place: int, edit: Edit) -> None:
+    raise OperationRefused(Text("Only a workflow has steps that run by themselves"))
 
 
 def why_not_to(
@@ -181,6 +165,7 @@ PLANNED: dict[EditKind, Callable[[ManagerPlan, int, Edit], None]] = {
     EditKind.RETRY: ManagerPlan._plan_retry,
     EditKind.SKIP_COMMAND: ManagerPlan._plan_skipped,
     EditKind.EVENT: ManagerPlan._plan_event,
+    **dict.fromkeys(OF_WORKFLOWS, _plan_none),
 }
 
 

@@ -6,7 +6,7 @@ undone. It is done once for the page, and once more when the repair is applied, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -84,6 +84,14 @@ class RepairPlan:
     def unsafe(self) -> list[Effect]:
         """The effects that would run again although they are not made for it."""
         return [effect for effect in self.effects if effect.again and not effect.safe]
+
+    def plan_each(self, plan: Callable[[int, Edit], None]) -> None:
+        """Plans the edits in their order, each by its place and itself; one that is refused is noted as a mistake."""
+        for place, edit in enumerate(self.edits):
+            try:
+                plan(place, edit)
+            except ProcessionError as mistake:
+                self.refuse(place, mistake)
 
     def refuse(self, place: int, why: object, path: str = "") -> None:
         """Notes what is wrong with an edit; the first mistake counts."""

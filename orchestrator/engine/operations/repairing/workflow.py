@@ -7,25 +7,28 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from django.db import Error as DatabaseError
 from django.db.models import Q
 
 from orchestrator.definition import Event
 from orchestrator.definition.codec import decode, encode_as
 from orchestrator.definition.workflow.advance import Arrivals, Settled
 from orchestrator.engine import inbox
-from orchestrator.engine.change import joins, redoing, retrying, settling
+from orchestrator.engine.change import joins, redoing, retrying
 from orchestrator.engine.change.following import decided
-from orchestrator.engine.change.workflow import WorkflowChange, cancel_child
+from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.operations.base import Press
 from orchestrator.engine.operations.repairing.edits import OF_MANAGERS, Edit, EditKind
 from orchestrator.engine.operations.repairing.events import add_events
 from orchestrator.engine.operations.repairing.plan import Edited, Effect, RepairPlan
 from orchestrator.engine.operations.skip import check_can_be_skipped, read_result
-from orchestrator.engine.operations.visit import followed, forget_trouble, open_run
+from orchestrator.engine.operations.visit import (
+    followed,
+    open_run,
+    skip_run,
+)
 from orchestrator.engine.storage import tables
 from orchestrator.engine.storage.results import GIVEN, sealed
-from orchestrator.exceptions import OperationRefused, ProcessionError
+from orchestrator.exceptions import OperationRefused
 from orchestrator.models import StepKind, StepRun, StepStatus
 from orchestrator.text import Text
 
@@ -58,19 +61,11 @@ def planned(change: WorkflowChange, edits: list[Edit]) -> WorkflowPlan:
         edits: the edits.
     """
     plan = WorkflowPlan(edits)
-    for place, edit in enumerate(edits):
-        if edit.kind in OF_MANAGERS:
-            plan.refuse(place, REFUSED[edit.kind])
-            continue
-        try:
-            PLANNED[edit.kind](plan, edit, change)
-        except DatabaseError:
-            raise
-        except ProcessionError as mistake:
-            plan.refuse(place, mistake)
+    plan.plan_each(lambda place, edit: _plan(plan, edit, change))
     plan.skipped.sort(key=lambda given: given[0].pk)
     for run, result, _ in plan.skipped:
-        place = next(n for n, edit in enumerate(edits) if _is_skip_of(edit, run))
+        skips = ((edit.kind, edit.run) == (EditKind.SKIP, run.pk) for edit in edits)
+        place = [*skips].index(True)
         if run.node in plan.given_up:
             plan.refuse(
                 place, Text("%(step)s would be cancelled by another edit", run.node)
@@ -83,6 +78,12 @@ def planned(change: WorkflowChange, edits: list[Edit]) -> WorkflowPlan:
     return plan
 
 
+def _plan(plan: WorkflowPlan, edit: Edit, change: WorkflowChange) -> None:
+    if edit.kind in OF_MANAGERS:
+        raise OperationRefused(REFUSED[edit.kind])
+    PLANNED[edit.kind](plan, edit, change)
+
+
 REFUSED = {
     EditKind.DATA: Text(
         "a workflow keeps the input it started with: edit the results of its steps, or restart it"
@@ -92,10 +93,6 @@ REFUSED = {
     ),
     EditKind.SKIP_COMMAND: Text("a workflow issues no commands"),
 }
-
-
-def _is_skip_of(edit: Edit, run: StepRun) -> bool:
-    return edit.kind == EditKind.SKIP and edit.run == run.pk
 
 
 def why_no_result(change: WorkflowChange, run: StepRun) -> str:
@@ -131,8 +128,7 @@ def _plan_result(plan: WorkflowPlan, edit: Edit, change: WorkflowChange) -> None
     run = StepRun.objects.filter(instance=change.instance, pk=edit.run).first()
     if run is None:
         raise OperationRefused("the process has no step run %(key)s", edit.target)
-    if reason := why_no_result(change, run):
-        raise OperationRefused(reason)
+    OperationRefused.raise_for(why_no_result(change, run))
     vertex = change.plan[run.node]
     form = vertex.returns if run.kind == StepKind.ITEM else vertex.result_type
     result = decode(form, edit.value)
@@ -195,8 +191,7 @@ def _effect(name: str, change: WorkflowChange, *, again: bool) -> Effect:
 
 
 def _plan_redo(plan: WorkflowPlan, edit: Edit, change: WorkflowChange) -> None:
-    if reason := redoing.why_not(change, edit.target):
-        raise OperationRefused(reason)
+    OperationRefused.raise_for(redoing.why_not(change, edit.target))
     if any(run.node == edit.target for run, *_ in plan.results):
         raise OperationRefused(
             "the result of %(step)s is edited: one or the other", edit.target
@@ -266,8 +261,4 @@ def _skip(change: WorkflowChange, skipped: Sequence[Given]) -> None:
                 "%(step)s would be cancelled by another edit", run.node
             )
         change.flush()  # what is counted, revived or cancelled is read where it is stored
-        forget_trouble(change, run, "skipped by an operator")
-        change.close_open(run, StepStatus.SKIPPED, **sealed(body))
-        if run.child_id is not None:
-            cancel_child(run, change)
-        followed(run, partial(settling.follow, change, run, result, StepStatus.SKIPPED))
+        skip_run(change, run, result, body)

@@ -1,14 +1,22 @@
-"""What was used last, as much of it as there is room for."""
+"""Values put together by what they have in common, and what was used last."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+
+def gathered(pairs: Iterable[tuple[K, V]]) -> defaultdict[K, list[V]]:
+    """The values of each key in their order; none for a key that has none."""
+    found = defaultdict[K, list[V]](list)
+    for key, value in pairs:
+        found[key].append(value)
+    return found
 
 
 class Latest(Generic[K, V]):
