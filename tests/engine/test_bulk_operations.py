@@ -1,6 +1,7 @@
 """S6, one action on many: what was shown is frozen, done at a pace, and counted when it has really had its effect."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -31,34 +32,70 @@ from orchestrator.models import (
     BulkItem,
     BulkOperation,
     BulkStatus,
-    BulkVerdict,
     Incident,
     Lost,
     OperatorAction,
     ProcessInstance,
-    Status,
 )
 from tests.apps.process_managers.desk import place
 from tests.apps.process_managers.failures import Failures, accept, fail, refuse
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import BookCourier
 from tests.conftest import OPERATOR_MAY, person
+from tests.services.asking import asked
 from tests.services.bulk import (
-    AT_ONCE,
     a_moment,
-    asked,
     begun,
     frozen,
     slice_of,
     verdicts,
     worked_on,
 )
+from tests.services.doing import did, fresh, raising, refused
 
 __all__ = ["fail"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
 FAILED = {"status": "failed"}
+
+
+Retrying = Callable[..., BulkOperation]
+Couriers = Callable[[Callable[..., None]], None]
+
+
+def retry_all(shown: int, about: dict[str, Any] = FAILED, **more: Any) -> BulkOperation:
+    """Begin to have all tried again that have failed, of which the page shows so many."""
+    return begun(asked().actor, about, shown, **more)
+
+
+@pytest.fixture
+def retrying(fail: Failures, handler: SetHandler) -> Retrying:
+    """Return a function that has so many processes fail, and begins to have them tried again: by other couriers."""
+
+    def begin(
+        number: int, couriers: Callable[..., None] = accept, **more: Any
+    ) -> BulkOperation:
+        fail(number)
+        handler(BookCourier, couriers, after_commit=True)
+        return retry_all(number, **more)
+
+    return begin
+
+
+@pytest.fixture
+def couriers(handler: SetHandler) -> Couriers:
+    """Return what tells couriers what to do from now on."""
+    return partial(handler, BookCourier, after_commit=True)
+
+
+def stands(operation: BulkOperation) -> tuple[str, dict[str, int]]:
+    """Return how an operation stands after it was worked on, and its items' verdicts."""
+    return worked_on(operation).status, verdicts(operation)
+
+
+def retries() -> int:
+    return OperatorAction.objects.filter(action="retry").count()
 
 
 class Killed(BaseException):
@@ -69,94 +106,95 @@ def killed(*given: object) -> None:
     raise Killed
 
 
+def dies(operation: BulkOperation, slice: Callable[[], object]) -> bool:
+    """Whether a slice of it has the worker killed, whose supervisor says so then."""
+    try:
+        slice()
+    except Killed:
+        work = leases.name_of(bulk_operations, operation.pk)
+        leases.end(["killed"], in_hand={work: Lost.DIED})
+        return True
+    return False
+
+
+def claimed(owner: str = "killed") -> BulkOperation:
+    """Have a worker take the operation, whoever has it."""
+    BulkOperation.objects.update(wake_at=database_now())
+    [found] = bulk_operations.claim("default", owner, 1, 10)
+    return found.work
+
+
 def lost_at(operation: BulkOperation) -> bool:
     """Have a worker die in the middle of a slice that begins items; whether the slice began any."""
-    BulkOperation.objects.filter(pk=operation.pk).update(wake_at=database_now())
-    [claimed] = bulk_operations.claim("default", "killed", 1, 10)
-    slice = running.Slice(claimed.work, 10, lambda: False)
+    slice = running.Slice(claimed(), 10, lambda: False)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(running, "gather", killed)
         patched.setattr(running.Slice, "_press", killed)
-        try:
-            slice.run()
-        except Killed:
-            work = leases.name_of(bulk_operations, operation.pk)
-            leases.end(["killed"], in_hand={work: Lost.DIED})
-            return True
-    return False
+        return dies(operation, slice.run)
 
 
 # Freezing
 
 
-def test_s6_1_what_matches_later_is_not_touched(fail: Failures, operator: User) -> None:
+def test_s6_1_what_matches_later_is_not_touched(fail: Failures) -> None:
     known = fail(3)
     shown_at = database_now()
     [late] = fail(1)
-    operation = worked_on(begun(operator, FAILED, 3, shown_at=shown_at))
+    operation = worked_on(retry_all(3, shown_at=shown_at))
 
-    assert (operation.status, operation.total) == (BulkStatus.COMPLETED, 3)
+    assert (operation.status, operation.total) == ("completed", 3)
     items = BulkItem.objects.values_list("process_id", flat=True)
     assert set(items) == {process.pk for process in known}
-    late.refresh_from_db()
-    assert late.status == Status.FAILED
+    assert fresh(late).status == "failed"
 
 
-def test_s6_1_an_operation_on_everything_is_refused(
-    fail: Failures, operator: User
-) -> None:
+def test_s6_1_an_operation_on_everything_is_refused(fail: Failures) -> None:
     fail(1)
     for about in ({}, {"status": ""}):
         with pytest.raises(OperationRefused, match="Say which first"):
-            begun(operator, about, 1)
+            retry_all(1, about)
 
     assert not BulkOperation.objects.exists()
 
 
-def test_s6_1_an_operation_on_nothing_is_refused(operator: User) -> None:
-    for about in ({"status": "paused"}, FAILED):
+def test_s6_1_an_operation_on_nothing_is_refused() -> None:
+    for shown, about in ((1, {"status": "paused"}), (0, FAILED)):
         with pytest.raises(OperationRefused, match="Nothing matches"):
-            begun(operator, about, 0 if about == FAILED else 1)
+            retry_all(shown, about)
 
 
-def test_s6_1_it_acts_on_no_more_than_was_shown(fail: Failures, operator: User) -> None:
+def test_s6_1_it_acts_on_no_more_than_was_shown(fail: Failures) -> None:
     fail(3)
-    operation = worked_on(begun(operator, FAILED, 2))
+    operation = retry_all(2)
 
-    assert (operation.status, operation.total) == (BulkStatus.PAUSED, 3)
-    assert operation.detail == gathering.MORE
-    assert verdicts(operation) == {"waiting": 3}
-    assert not OperatorAction.objects.filter(action="retry").exists()
+    assert stands(operation) == ("paused", {"waiting": 3})
+    assert (operation.total, operation.detail) == (3, gathering.MORE)
+    assert retries() == 0
 
 
-def test_s6_1_what_could_not_be_counted_waits_for_a_person(
-    fail: Failures, operator: User
-) -> None:
+def test_s6_1_what_could_not_be_counted_waits_for_a_person(fail: Failures) -> None:
     fail(2)
-    operation = worked_on(begun(operator, FAILED, 1, exact=False))
+    operation = worked_on(retry_all(1, exact=False))
     assert (operation.status, operation.detail) == ("paused", gathering.UNCOUNTED)
 
-    resume_bulk(operation.pk, request=asked(operator))
+    did(resume_bulk, operation)
     assert worked_on(operation).done == 2
 
 
-def test_s6_1_what_has_changed_before_it_was_frozen_is_left_out(
-    fail: Failures, operator: User
-) -> None:
+def test_s6_1_what_has_changed_before_it_was_frozen_is_left_out(fail: Failures) -> None:
     first, _other = fail(2)
     shown_at = database_now()
     a_moment()
-    escalate(first.pk, request=asked(operator))
-    operation = worked_on(begun(operator, FAILED, 2, shown_at=shown_at))
+    did(escalate, first)
+    operation = worked_on(retry_all(2, shown_at=shown_at))
 
-    assert (operation.total, operation.shown) == (1, 2)
-    assert operation.status == BulkStatus.COMPLETED
+    found = operation.status, operation.total, operation.shown
+    assert found == ("completed", 1, 2)
 
 
-def test_s6_1_nothing_left_to_freeze_ends_it(fail: Failures, operator: User) -> None:
-    [only] = fail(1)
-    operation = begun(operator, FAILED, 1)
-    escalate(only.pk, request=asked(operator))
+def test_s6_1_nothing_left_to_freeze_ends_it(retrying: Retrying) -> None:
+    operation = retrying(1)
+    did(escalate, ProcessInstance.objects.get())
     worked_on(operation)
 
     assert (operation.status, operation.detail) == ("stopped", gathering.NONE_LEFT)
@@ -164,17 +202,13 @@ def test_s6_1_nothing_left_to_freeze_ends_it(fail: Failures, operator: User) -> 
 
 
 def test_s6_5_it_is_frozen_a_chunk_at_a_time(
-    fail: Failures, operator: User, monkeypatch: pytest.MonkeyPatch
+    retrying: Retrying, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fail(5)
     monkeypatch.setattr(gathering, "CHUNK", 2)
-    operation = begun(operator, FAILED, 5)
-    seen = []
+    operation, seen = retrying(5), []
     while operation.status == BulkStatus.GATHERING:
-        [claimed] = bulk_operations.claim("default", "one", 1, 10)
-        running.run(claimed.work, 0)  # no time: one chunk and no more
-        operation.refresh_from_db()
-        seen.append(operation.total)
+        running.run(claimed(), 0)  # no time: one chunk and no more
+        seen.append(fresh(operation).total)
 
     assert seen == [2, 4, 5]
     assert worked_on(operation).done == 5
@@ -183,10 +217,8 @@ def test_s6_5_it_is_frozen_a_chunk_at_a_time(
 # Pace
 
 
-def test_s6_2_samples_are_tried_first(fail: Failures, operator: User) -> None:
-    fail(8)
-    pace = Pace(samples=(1, 3), batch=2)
-    operation = frozen(begun(operator, FAILED, 8, pace=pace))
+def test_s6_2_samples_are_tried_first(retrying: Retrying) -> None:
+    operation = frozen(retrying(8, pace=Pace(samples=(1, 3), batch=2)))
     sizes = []
     while operation.status == BulkStatus.RUNNING:
         before = operation.waiting
@@ -197,41 +229,23 @@ def test_s6_2_samples_are_tried_first(fail: Failures, operator: User) -> None:
             assert slice_of(operation).waiting == left  # before it is known what came
         drain()
 
-    assert sizes == [1, 3, 2, 2, 0]
-    assert operation.done == 8
+    assert (sizes, operation.done) == ([1, 3, 2, 2, 0], 8)
 
 
-def test_s6_2_it_stops_when_too_many_fail_again(
-    fail: Failures, operator: User, handler: SetHandler
+def test_s6_2_it_stops_when_too_many_fail(
+    retrying: Retrying, couriers: Couriers
 ) -> None:
-    fail(6)
-    handler(BookCourier, refuse, after_commit=True)
-    operation = worked_on(begun(operator, FAILED, 6, pace=Pace()))
-
-    assert operation.status == BulkStatus.STOPPED
+    operation = retrying(6, refuse, pace=Pace())
+    assert stands(operation) == ("stopped", {"failed": 1, "waiting": 5})
     assert operation.detail == "1 of 1 failed again, more than 5 percent"
-    assert verdicts(operation) == {"failed": 1, "waiting": 5}
+
+    couriers(accept)
+    did(resume_bulk, operation)
+    assert stands(operation) == ("completed", {"failed": 1, "done": 5})
 
 
-def test_s6_2_what_fails_is_counted_anew_after_it_is_resumed(
-    fail: Failures, operator: User, handler: SetHandler
-) -> None:
-    fail(4)
-    handler(BookCourier, refuse, after_commit=True)
-    operation = worked_on(begun(operator, FAILED, 4, pace=Pace()))
-    handler(BookCourier, accept, after_commit=True)
-    resume_bulk(operation.pk, request=asked(operator))
-    worked_on(operation)
-
-    assert operation.status == BulkStatus.COMPLETED
-    assert verdicts(operation) == {"failed": 1, "done": 3}
-
-
-def test_s6_2_one_business_key_at_a_time(fail: Failures, operator: User) -> None:
-    fail(3)
-    operation = frozen(
-        begun(operator, FAILED, 3, pace=Pace(samples=(), batch=10, per_key=1))
-    )
+def test_s6_2_one_business_key_at_a_time(retrying: Retrying) -> None:
+    operation = frozen(retrying(3, pace=Pace(samples=(), batch=10, per_key=1)))
     operation.items.update(key="same")
     most = 0
     while operation.status == BulkStatus.RUNNING:
@@ -241,7 +255,7 @@ def test_s6_2_one_business_key_at_a_time(fail: Failures, operator: User) -> None
     assert (most, operation.done) == (1, 3)
 
 
-def test_s6_2_a_pace_out_of_bounds_is_refused(fail: Failures, operator: User) -> None:
+def test_s6_2_a_pace_out_of_bounds_is_refused(fail: Failures) -> None:
     fail(1)
     for pace in (
         Pace(samples=(0,)),
@@ -254,49 +268,36 @@ def test_s6_2_a_pace_out_of_bounds_is_refused(fail: Failures, operator: User) ->
         Pace(stop_above=100),
     ):
         with pytest.raises(OperationRefused):
-            begun(operator, FAILED, 1, pace=pace)
+            retry_all(1, pace=pace)
 
 
 # Verdicts
 
 
-def test_s6_4_an_item_is_done_when_its_process_has_left_the_failed_state(
-    fail: Failures, operator: User
-) -> None:
-    [only] = fail(1)
-    operation = slice_of(frozen(begun(operator, FAILED, 1)))
+def test_s6_4_an_item_is_done_when_its_process_goes_on(retrying: Retrying) -> None:
+    operation = slice_of(frozen(retrying(1)))
 
-    only.refresh_from_db()
-    assert only.status == Status.WAITING  # the button was accepted
+    # The button was accepted.
+    assert ProcessInstance.objects.get().status == "waiting"
     assert not Incident.objects.open().exists()
     assert verdicts(operation) == {"tried": 1}
     assert verdicts(worked_on(operation)) == {"done": 1}
 
 
-def test_s6_4_what_fails_again_has_failed_with_its_error(
-    fail: Failures, operator: User, handler: SetHandler
-) -> None:
-    fail(1)
-    handler(BookCourier, refuse, after_commit=True)
-    operation = worked_on(begun(operator, FAILED, 1))
+def test_s6_4_what_fails_again_has_failed_with_its_error(retrying: Retrying) -> None:
+    operation = retrying(1, refuse)
+    item = worked_on(operation).items.get()
 
-    item = operation.items.get()
-    assert (item.verdict, item.detail) == (BulkVerdict.FAILED, "Permanent: no line")
+    assert (item.verdict, item.detail) == ("failed", "Permanent: no line")
     assert OperatorAction.objects.get(action="retry").result == "done"
 
 
 @pytest.mark.parametrize("read", ["_at_work", "_failures_since", "_processes"])
 def test_s6_4_what_fails_while_it_is_looked_at_is_never_done(
-    read: str,
-    fail: Failures,
-    handler: SetHandler,
-    operator: User,
-    monkeypatch: pytest.MonkeyPatch,
+    read: str, retrying: Retrying, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its tables are read one after the other; it may fail again between any two of them."""
-    fail(1)
-    handler(BookCourier, refuse, after_commit=True)
-    operation = slice_of(frozen(begun(operator, FAILED, 1)))
+    operation = slice_of(frozen(retrying(1, refuse)))
     as_it_was = getattr(outcomes, read)
 
     def then_it_fails(tried: object) -> object:
@@ -304,50 +305,35 @@ def test_s6_4_what_fails_while_it_is_looked_at_is_never_done(
         drain()
         return found
 
-    monkeypatch.setattr(outcomes, read, then_it_fails)
-    operation = slice_of(operation)
-    assert operation.done == 0
-    monkeypatch.undo()
+    with monkeypatch.context() as patched:
+        patched.setattr(outcomes, read, then_it_fails)
+        assert slice_of(operation).done == 0
 
     assert verdicts(worked_on(operation)) == {"failed": 1}
 
 
-def test_s6_4_what_is_between_attempts_is_not_done(
-    fail: Failures, operator: User, handler: SetHandler
-) -> None:
-    def hang_up(command: object) -> None:
-        raise ConnectionError("no line")
-
-    fail(1)
-    handler(BookCourier, hang_up, after_commit=True)
-    operation = frozen(begun(operator, FAILED, 1))
+def test_s6_4_what_is_between_attempts_is_not_done(retrying: Retrying) -> None:
+    operation = frozen(retrying(1, raising(ConnectionError("no line"))))
     for _ in range(3):
         slice_of(operation)
         drain()
 
-    assert ProcessInstance.objects.get().status == Status.RETRYING
-    assert verdicts(operation) == {"tried": 1}
-    assert operation.status == BulkStatus.RUNNING
+    assert ProcessInstance.objects.get().status == "retrying"
+    assert (operation.status, verdicts(operation)) == ("running", {"tried": 1})
 
 
-def test_s6_3_what_has_changed_since_it_was_frozen_is_skipped(
-    fail: Failures, operator: User
-) -> None:
+def test_s6_3_what_has_changed_since_it_was_frozen_is_skipped(fail: Failures) -> None:
     first, _other = fail(2)
-    operation = frozen(begun(operator, FAILED, 2))
-    escalate(first.pk, request=asked(operator))
-    worked_on(operation)
+    operation = frozen(retry_all(2))
+    did(escalate, first)
 
-    assert verdicts(operation) == {"skipped": 1, "done": 1}
+    assert stands(operation) == ("completed", {"skipped": 1, "done": 1})
     assert "escalate" in operation.items.get(process_id=first.pk).detail
-    assert operation.status == BulkStatus.COMPLETED
 
 
-def test_s6_3_every_item_has_an_audit_row_of_its_own(
-    fail: Failures, operator: User
-) -> None:
+def test_s6_3_every_item_has_an_audit_row(fail: Failures, operator: User) -> None:
     processes = fail(3)
-    operation = worked_on(begun(operator, FAILED, 3))
+    operation = worked_on(retry_all(3))
 
     rows = OperatorAction.objects.filter(action="retry", bulk=operation)
     assert {row.instance_id for row in rows} == {one.pk for one in processes}
@@ -355,57 +341,36 @@ def test_s6_3_every_item_has_an_audit_row_of_its_own(
     assert OperatorAction.objects.filter(action="start_bulk").count() == 1
 
 
-def test_s6_5_a_killed_worker_has_acted_once(fail: Failures, operator: User) -> None:
-    fail(3)
-    operation = frozen(begun(operator, FAILED, 3))
-    [claimed] = bulk_operations.claim("default", "killed", 1, 10)
-    lost = running.Slice(claimed.work, float("inf"), lambda: False)
-    lost._press()  # and is killed before it stores what came of it
-    assert OperatorAction.objects.filter(bulk=operation, action="retry").count() == 3
-    BulkOperation.objects.update(wake_at=database_now())
-    worked_on(operation)
-
-    assert verdicts(operation) == {"done": 3}
-    assert OperatorAction.objects.filter(bulk=operation, action="retry").count() == 3
-
-
-def test_s6_5_a_slice_of_which_others_took_the_operation_stores_nothing(
-    fail: Failures, operator: User
-) -> None:
-    fail(2)
-    operation = frozen(begun(operator, FAILED, 2))
-    [slow] = bulk_operations.claim("default", "slow", 1, 10)
-    BulkOperation.objects.update(wake_at=database_now())
-    [other] = bulk_operations.claim("default", "other", 1, 10)
-    running.run(slow.work, 10)
+def test_s6_5_a_slice_that_others_took_over_stores_nothing(retrying: Retrying) -> None:
+    operation = frozen(retrying(2))
+    slow, other = claimed("slow"), claimed("other")
+    running.run(slow, 10)
     assert verdicts(operation) == {"waiting": 2}
 
-    running.run(other.work, 10)
-    operation.refresh_from_db()
-    assert (operation.tried, verdicts(operation)) == (2, {"tried": 2})
+    running.run(other, 10)
+    assert (fresh(operation).tried, verdicts(operation)) == (2, {"tried": 2})
 
 
-def test_one_whose_workers_are_lost_again_and_again_stops_until_it_is_resumed(
-    fail: Failures, operator: User
-) -> None:
-    fail(2)
-    operation = frozen(begun(operator, FAILED, 2))
+@pytest.mark.parametrize("gathers", [False, True])
+def test_one_that_loses_its_workers_stops(gathers: bool, retrying: Retrying) -> None:
+    operation = retrying(2)
+    if not gathers:
+        frozen(operation)
     deaths = sum(lost_at(operation) for _ in range(20))
     assert deaths == running.DEATHS
 
-    operation.refresh_from_db()
-    assert (operation.status, operation.wake_at) == ("stopped", None)
+    assert (fresh(operation).status, operation.wake_at) == ("stopped", None)
     assert f"killed in each of the last {deaths} attempts" in operation.detail
-    assert verdicts(operation) == {"waiting": 2}
-    resume_bulk(operation.pk, request=asked(operator))
+    assert (operation.frozen_at is None) == gathers
+    assert verdicts(operation) == ({} if gathers else {"waiting": 2})
+    did(resume_bulk, operation)
     assert worked_on(operation).status == "completed"
 
 
 def test_one_that_ends_its_workers_is_left_out_and_the_others_are_begun(
-    fail: Failures, operator: User, monkeypatch: pytest.MonkeyPatch
+    retrying: Retrying, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fail(5)
-    operation = frozen(begun(operator, FAILED, 5, pace=AT_ONCE))
+    operation = frozen(retrying(5))
     deadly = operation.items.order_by("pk")[2]
     press, deaths = pressing.press, 0
 
@@ -416,48 +381,19 @@ def test_one_that_ends_its_workers_is_left_out_and_the_others_are_begun(
 
     monkeypatch.setattr(running, "press", or_killed)
     monkeypatch.setattr(running, "press_together", lambda one, items, by: items)
-    for _ in range(2 * running.DEATHS):
-        BulkOperation.objects.filter(wake_at__isnull=False).update(
-            wake_at=database_now()
-        )
-        if not (claimed := bulk_operations.claim("default", "one", 1, 10)):
-            break
-        try:
-            running.run(claimed[0].work, 10)
-        except Killed:
-            work = leases.name_of(bulk_operations, operation.pk)
-            leases.end(["one"], in_hand={work: Lost.DIED})
-            deaths += 1
+    while fresh(operation).wake_at is not None and deaths < 2 * running.DEATHS:
+        deaths += dies(operation, partial(running.run, claimed(), 10))
     assert deaths == running.DEATHS
-    operation.refresh_from_db()
     assert (operation.status, operation.refused) == ("stopped", 1)
     assert operation.items.get(verdict="refused").pk == deadly.pk
 
-    resume_bulk(operation.pk, request=asked(operator))
-    assert worked_on(operation).status == "completed"
-    assert verdicts(operation) == {"refused": 1, "done": 4}
+    did(resume_bulk, operation)
+    assert stands(operation) == ("completed", {"refused": 1, "done": 4})
 
 
-def test_one_that_gathers_stops_when_its_workers_are_lost_again_and_again(
-    fail: Failures, operator: User
-) -> None:
-    fail(2)
-    operation = begun(operator, FAILED, 2)
-    assert sum(lost_at(operation) for _ in range(20)) == running.DEATHS
-    operation.refresh_from_db()
-    assert (operation.status, operation.frozen_at) == ("stopped", None)
-
-    resume_bulk(operation.pk, request=asked(operator))
-    assert worked_on(operation).status == "completed"
-
-
-def test_lost_workers_do_not_stop_one_that_gets_on_in_between(
-    fail: Failures, operator: User
-) -> None:
-    fail(running.DEATHS + 1)
+def test_lost_workers_do_not_stop_what_gets_on_in_between(retrying: Retrying) -> None:
     one_by_one = Pace(samples=(), batch=1, stop_above=None)
-    operation = begun(operator, FAILED, running.DEATHS + 1, pace=one_by_one)
-    frozen(operation)
+    operation = frozen(retrying(running.DEATHS + 1, pace=one_by_one))
     for _ in range(running.DEATHS + 1):
         assert lost_at(operation)
         slice_of(operation)
@@ -467,17 +403,16 @@ def test_lost_workers_do_not_stop_one_that_gets_on_in_between(
 # People
 
 
-def test_it_acts_once_however_often_it_is_pressed(
-    fail: Failures, operator: User
-) -> None:
+def test_it_acts_once_however_often_it_is_pressed(fail: Failures) -> None:
     fail(2)
     key = uuid4()
-    first = begun(operator, FAILED, 2, key=key)
-    second = begun(operator, FAILED, 2, key=key)
+    first, second = retry_all(2, key=key), retry_all(2, key=key)
     worked_on(first)
 
-    assert first.pk == second.pk
-    assert OperatorAction.objects.filter(action="retry").count() == 2
+    assert (first.pk, retries()) == (second.pk, 2)
+    third, key = retry_all(2, {"status": "waiting"}, action="cancel"), uuid4()
+    pauses = [did(pause_bulk, third, key=key).pk for _ in range(2)]
+    assert pauses[0] == pauses[1]
 
 
 @pytest.mark.parametrize("lacks", ["retry_processinstance", "run_bulkoperation"])
@@ -503,114 +438,69 @@ def test_it_stops_when_its_actor_may_not_go_on(fail: Failures) -> None:
         actor = person(f"operator {number}", *OPERATOR_MAY)
         operation = frozen(begun(actor, FAILED, 2))
         lost(actor)
-        worked_on(operation)
 
-        assert operation.status == BulkStatus.STOPPED
+        assert stands(operation) == ("stopped", {"waiting": 2})
         assert f"operator {number}" in operation.detail
-        assert verdicts(operation) == {"waiting": 2}
 
 
-def test_s6_3_a_paused_operation_waits_until_it_is_resumed(
-    fail: Failures, operator: User
-) -> None:
-    fail(2)
-    operation = frozen(begun(operator, FAILED, 2))
-    pause_bulk(operation.pk, request=asked(operator))
-    worked_on(operation)
-    assert verdicts(operation) == {"waiting": 2}
-    with pytest.raises(StaleRevision, match="This operation is paused"):
-        pause_bulk(operation.pk, request=asked(operator))
+def test_s6_3_a_paused_operation_waits_until_it_is_resumed(retrying: Retrying) -> None:
+    operation = frozen(retrying(2))
+    did(pause_bulk, operation)
+    assert stands(operation) == ("paused", {"waiting": 2})
+    refused("This operation is paused", pause_bulk, operation, error=StaleRevision)
 
-    resume_bulk(operation.pk, request=asked(operator))
-    assert verdicts(worked_on(operation)) == {"done": 2}
+    did(resume_bulk, operation)
+    assert stands(operation) == ("completed", {"done": 2})
 
 
-def test_s6_3_one_that_is_paused_while_it_gathers_goes_on_gathering(
-    fail: Failures, operator: User
-) -> None:
-    fail(2)
-    operation = begun(operator, FAILED, 2)
-    pause_bulk(operation.pk, request=asked(operator))
+def test_s6_3_one_paused_while_it_gathers_goes_on_gathering(retrying: Retrying) -> None:
+    operation = retrying(2)
+    did(pause_bulk, operation)
     assert worked_on(operation).total == 0
 
-    resume_bulk(operation.pk, request=asked(operator))
-    assert verdicts(worked_on(operation)) == {"done": 2}
+    did(resume_bulk, operation)
+    assert stands(operation) == ("completed", {"done": 2})
 
 
-def test_s6_3_a_cancelled_operation_still_looks_at_what_is_under_way(
-    fail: Failures, operator: User
-) -> None:
-    fail(3)
-    operation = frozen(begun(operator, FAILED, 3, pace=Pace(samples=(1,))))
-    slice_of(operation)
-    cancel_bulk(operation.pk, request=asked(operator))
-    operation.refresh_from_db()
+def test_s6_3_a_cancelled_one_looks_at_what_is_under_way(retrying: Retrying) -> None:
+    operation = slice_of(frozen(retrying(3, pace=Pace(samples=(1,)))))
+    did(cancel_bulk, operation)
     assert operation.finished_at is None
-    worked_on(operation)
 
-    assert verdicts(operation) == {"done": 1, "waiting": 2}
-    assert operation.status == BulkStatus.CANCELLED
+    assert stands(operation) == ("cancelled", {"done": 1, "waiting": 2})
     assert operation.finished_at is not None
 
 
-def test_pressing_pause_twice_with_one_key_is_one_press(
-    fail: Failures, operator: User
-) -> None:
-    fail(1)
-    operation = begun(operator, FAILED, 1)
-    request = asked(operator)
-    first = pause_bulk(operation.pk, request=request)
+def test_s6_3_what_failed_is_done_again(retrying: Retrying, couriers: Couriers) -> None:
+    operation = worked_on(retrying(2, refuse))
+    couriers(accept)
+    again = repeat_bulk(operation.pk, request=asked())
 
-    assert pause_bulk(operation.pk, request=request).pk == first.pk
-
-
-def test_s6_3_what_failed_is_done_once_more(
-    fail: Failures, operator: User, handler: SetHandler
-) -> None:
-    fail(2)
-    handler(BookCourier, refuse, after_commit=True)
-    operation = worked_on(begun(operator, FAILED, 2))
-    handler(BookCourier, accept, after_commit=True)
-    again = repeat_bulk(operation.pk, request=asked(operator))
-    worked_on(again)
-
-    assert verdicts(operation) == {"failed": 2}
-    assert (again.again_of, verdicts(again)) == (operation, {"done": 2})
-    with pytest.raises(OperationRefused, match="None of it has failed again"):
-        repeat_bulk(again.pk, request=asked(operator))
+    assert stands(again) == ("completed", {"done": 2})
+    assert (again.again_of, verdicts(operation)) == (operation, {"failed": 2})
+    refused("None of it has failed again", repeat_bulk, again)
 
 
-def test_s6_3_a_key_does_one_operation_once_more_alone(
-    fail: Failures, operator: User, handler: SetHandler
-) -> None:
-    fail(1)
-    handler(BookCourier, refuse, after_commit=True)
-    one, two = (worked_on(begun(operator, FAILED, 1)) for _ in range(2))
-    press = asked(operator)
-    again = repeat_bulk(one.pk, request=press)
+def test_s6_3_a_key_does_one_operation_once_more_alone(retrying: Retrying) -> None:
+    one = worked_on(retrying(1, refuse))
+    two, key = worked_on(retry_all(1)), uuid4()
+    again = did(repeat_bulk, one, key=key)
 
-    with pytest.raises(OperationRefused, match="used for another action"):
-        repeat_bulk(two.pk, request=press)
-    assert repeat_bulk(one.pk, request=press) == again
+    refused("used for another action", repeat_bulk, two, key=key)
+    assert did(repeat_bulk, one, key=key) == again
 
 
 def test_what_is_told_to_the_action_goes_with_it(operator: User) -> None:
-    place("P-1")
+    parcel = place("P-1")
     a_moment()
-    operation = begun(
-        operator, {"status": "waiting"}, 1, action="assign", given=["operator"]
-    )
-    worked_on(operation)
+    about = {"status": "waiting"}
+    operation = worked_on(retry_all(1, about, action="assign", given=["operator"]))
 
-    assert ProcessInstance.objects.get().owner == operator
-    assert operation.done == 1
+    assert (fresh(parcel).owner, operation.done) == (operator, 1)
 
 
-def test_cancelled_processes_are_done_when_they_have_ended(
-    fail: Failures, operator: User
-) -> None:
-    fail(2)
-    operation = worked_on(begun(operator, FAILED, 2, action="cancel", pace=AT_ONCE))
+def test_cancelled_processes_are_done_when_they_have_ended(retrying: Retrying) -> None:
+    operation = retrying(2, action="cancel")
 
-    assert verdicts(operation) == {"done": 2}
+    assert stands(operation) == ("completed", {"done": 2})
     assert {one.status for one in ProcessInstance.objects.all()} == {"cancelled"}

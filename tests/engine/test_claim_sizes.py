@@ -68,25 +68,18 @@ def have(clock: Clock, *seconds: float) -> None:
     drain()
 
 
-def test_quick_work_is_claimed_in_full_batches_after_the_first(
-    clock: Clock, sizes: list[int]
+@pytest.mark.parametrize(
+    ("seconds", "claimed"),
+    [
+        ([0.001] * 60, [4, 32, 32]),
+        ([0.03] * 12, [4, 4, 4]),
+        ([*[0.001] * 4, 0.2, *[0.001] * 40], [4, 32, 4, 32, 32]),
+    ],
+    ids=["full batches after the first", "slow", "held up once"],
+)
+def test_as_much_is_claimed_as_can_be_begun_in_time(
+    seconds: list[float], claimed: list[int], clock: Clock, sizes: list[int]
 ) -> None:
-    have(clock, *[0.001] * 60)
+    have(clock, *seconds)
 
-    assert sizes == [4, 32, 32]
-
-
-def test_no_more_is_claimed_than_what_is_begun_in_time(
-    clock: Clock, sizes: list[int]
-) -> None:
-    have(clock, *[0.03] * 12)
-
-    assert sizes == [4, 4, 4]
-
-
-def test_after_what_held_it_up_it_claims_full_batches_again(
-    clock: Clock, sizes: list[int]
-) -> None:
-    have(clock, *[0.001] * 4, 0.2, *[0.001] * 40)
-
-    assert sizes == [4, 32, 4, 32, 32]
+    assert sizes == claimed

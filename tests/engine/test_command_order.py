@@ -6,10 +6,8 @@ from enum import StrEnum
 from uuid import uuid4
 
 import pytest
-from django.contrib.auth.models import User
 from django.core.checks import run_checks
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -20,11 +18,11 @@ from orchestrator.engine.claims import leases
 from orchestrator.engine.drain import drain
 from orchestrator.engine.invariants import violations
 from orchestrator.engine.storage.tables import commands
-from orchestrator.exceptions import OperationRefused
-from orchestrator.models import IssuedCommand, ProcessInstance, Status
+from orchestrator.models import IssuedCommand, Lost, OperatorAction, ProcessInstance
 from orchestrator.testing import pass_time, registered, run
 from tests.apps.process_managers.fixtures import SetHandler
-from tests.services.asking import asked
+from tests.services.client import Client
+from tests.services.doing import did, fresh, refused
 
 pytestmark = pytest.mark.django_db
 
@@ -41,16 +39,16 @@ class Register(Command):
     title: str
 
 
-class Announce(Command):
-    title: str
+class Announce(Register):
+    pass
 
 
-class Print(Command):
-    title: str
+class Print(Register):
+    pass
 
 
-class Ship(Command):
-    title: str
+class Ship(Register):
+    pass
 
 
 class Step(StrEnum):
@@ -64,6 +62,9 @@ class Book:
     title: str
 
 
+HUNG_UP, NO = ConnectionError("no line"), Permanent("no paper")
+HELD = "outbox: command {} is held, but nothing holds it"
+EARLY = "outbox: command {} is done before the one that holds it has settled"
 CLOSED = when(BookClosed).go_to(Step.OUT)
 
 
@@ -120,33 +121,47 @@ def shop(handler: SetHandler) -> Press:
     return found
 
 
-def publish(name: str = "publishing") -> ProcessInstance:
+ALL = ["Register", "Announce", "Print", "Ship"]
+
+
+def closed(name: str = "publishing") -> ProcessInstance:
+    """Begin a process, which issues its commands; those that are carried out apart wait in their queue."""
     start_process(name, BookClosed("Ulysses"), id="1")
-    run()
+    run("default")
     return ProcessInstance.objects.get()
+
+
+def publish(name: str = "publishing") -> ProcessInstance:
+    book = closed(name)
+    run()
+    return fresh(book)
 
 
 def standing() -> dict[str, str]:
     return dict(IssuedCommand.objects.values_list("type", "status"))
 
 
+def skipped(book: ProcessInstance, name: str) -> OperatorAction:
+    """Have a command skipped that has failed."""
+    command = IssuedCommand.objects.get(type=name)
+    action: OperatorAction = did(operations.skip_command, book, str(command.pk))
+    run()
+    fresh(book)
+    return action
+
+
 def test_what_waits_for_another_attempt_holds_the_rest(shop: Press) -> None:
-    shop.errors["Announce"] = [ConnectionError("no line"), ConnectionError("no line")]
+    shop.errors["Announce"] = [HUNG_UP, HUNG_UP]
     publish()
 
-    assert standing() == {
-        "Register": "done",
-        "Announce": "retrying",
-        "Print": "held",
-        "Ship": "held",
-    }
+    held = dict.fromkeys(("Print", "Ship"), "held")
+    assert standing() == {"Register": "done", "Announce": "retrying", **held}
     pass_time(minutes=10)
     assert shop.called[1:] == ["Announce"] * 3 + ["Print", "Ship"]
 
 
 def test_no_worker_claims_what_is_held(shop: Press) -> None:
-    start_process("publishing", BookClosed("Ulysses"), id="1")
-    run("default")
+    closed()
     [first] = commands.claim("press", "another", 8, 10)
 
     assert first.work.type == "Announce"
@@ -156,52 +171,43 @@ def test_no_worker_claims_what_is_held(shop: Press) -> None:
 
 
 def test_the_order_outlives_a_worker_that_dies(shop: Press) -> None:
-    start_process("publishing", BookClosed("Ulysses"), id="1")
-    run("default")
+    closed()
     [first] = commands.claim("press", "dead", 8, 10, status="running")
     name = leases.name_of(commands, first.work.pk)
-    leases.end(["dead"], in_hand={name: "died"})  # type: ignore[dict-item]  # its value
+    leases.end(["dead"], in_hand={name: Lost.DIED})
     run()
 
-    assert shop.called == ["Register", "Announce", "Print", "Ship"]
-    attempts = IssuedCommand.objects.values_list("type", "attempt")
-    assert dict(attempts)["Announce"] == 2
+    assert shop.called == ALL
+    assert IssuedCommand.objects.get(type="Announce").attempt == 2
 
 
-def test_a_command_that_failed_for_good_holds_the_rest_until_it_is_retried(
-    shop: Press,
-) -> None:
-    shop.errors["Print"] = [Permanent("no paper")]
+def test_what_failed_for_good_holds_the_rest_until_it_is_retried(shop: Press) -> None:
+    shop.errors["Print"] = [NO]
     book = publish()
     pass_time(days=1)
     assert shop.called == ["Register", "Announce", "Print"]
 
-    operations.retry(book.pk, request=asked())
+    did(operations.retry, book)
     run()
 
     assert shop.called[3:] == ["Print", "Ship"]
-    book.refresh_from_db()
-    assert book.status == Status.WAITING
+    assert fresh(book).status == "waiting"
 
 
 def test_or_until_it_is_skipped(shop: Press) -> None:
-    shop.errors["Print"] = [Permanent("no paper")]
+    shop.errors["Print"] = [NO]
     book = publish()
-    failed = IssuedCommand.objects.get(type="Print")
 
-    action = operations.skip_command(book.pk, str(failed.pk), request=asked())
-    run()
+    action = skipped(book, "Print")
 
-    assert shop.called == ["Register", "Announce", "Print", "Ship"]
-    assert standing()["Print"] == "skipped"
-    book.refresh_from_db()
-    assert book.status == Status.WAITING
+    assert shop.called == ALL
+    assert (standing()["Print"], action.after["skipped"]) == ("skipped", "Print")
+    assert book.status == "waiting"
     assert not book.incidents.open().exists()
-    assert action.after["skipped"] == "Print"
 
 
 def test_only_what_has_failed_can_be_skipped(shop: Press) -> None:
-    shop.errors["Announce"] = [Permanent("no line")]
+    shop.errors["Announce"] = [NO]
     book = publish()
     held = IssuedCommand.objects.get(type="Print")
 
@@ -210,57 +216,47 @@ def test_only_what_has_failed_can_be_skipped(shop: Press) -> None:
         (str(uuid4()), "the process has no command"),
         ("7", "the process has no command 7"),
     ):
-        with pytest.raises(OperationRefused, match=said):
-            operations.skip_command(book.pk, key, request=asked())
+        refused(said, operations.skip_command, book, key)
     assert standing()["Print"] == "held"
 
 
 @pytest.mark.parametrize("then_fails", [False, True])
-def test_the_order_outlives_the_end_of_the_process_after_which_one_can_be_skipped(
-    then_fails: bool, shop: Press
-) -> None:
-    errors: list[Exception] = [ConnectionError("no line")]
-    shop.errors["Announce"] = errors + [Permanent("no line")] * then_fails
+def test_the_order_outlives_its_process(then_fails: bool, shop: Press) -> None:
+    shop.errors["Announce"] = [HUNG_UP, *[NO] * then_fails]
     book = publish()
     send_event(BookReturned(), id="back", process_id=book.pk)
     run()
-    book.refresh_from_db()
-    assert book.status == Status.COMPLETED
+    assert fresh(book).status == "completed"
 
     pass_time(minutes=10)
     if then_fails:
-        failed = IssuedCommand.objects.get(type="Announce", status="failed")
-        operations.skip_command(book.pk, str(failed.pk), request=asked())
-        run()
+        skipped(book, "Announce")
     assert shop.called == ["Register", "Announce", "Announce", "Print", "Ship"]
 
 
 def test_the_order_outlives_a_pause(shop: Press) -> None:
-    shop.errors["Announce"] = [ConnectionError("no line")]
+    shop.errors["Announce"] = [HUNG_UP]
     book = publish()
-    operations.pause(book.pk, False, request=asked())  # as its form gives it
+    did(operations.pause, book, False)  # as its form gives it
     pass_time(minutes=10)
 
     assert shop.called == ["Register", "Announce", "Announce", "Print", "Ship"]
-    book.refresh_from_db()
-    assert book.status == Status.PAUSED
+    assert fresh(book).status == "paused"
 
 
 def test_the_next_may_be_on_another_queue(handler: SetHandler, shop: Press) -> None:
     handler(Print, shop.handle, after_commit=True)
-    start_process("publishing", BookClosed("Ulysses"), id="1")
-    run("default")
+    closed()
     run("press")
     assert shop.called == ["Register", "Announce"]
     run("default")
     run("press")
 
-    assert shop.called == ["Register", "Announce", "Print", "Ship"]
+    assert shop.called == ALL
 
 
 def test_a_row_with_one_of_them_sends_nothing_more(shop: Press) -> None:
-    start_process("one-after", BookClosed("Ulysses"), id="1")
-    run("default")
+    closed("one-after")
     with CaptureQueriesContext(connection) as sent:
         run("press")
 
@@ -274,7 +270,7 @@ def test_a_row_with_one_of_them_sends_nothing_more(shop: Press) -> None:
 
 
 def test_commands_issued_at_once_neither_wait_nor_hold(shop: Press) -> None:
-    shop.errors["Announce"] = [Permanent("no line")]
+    shop.errors["Announce"] = [NO]
     publish("apart")
 
     assert sorted(shop.called) == ["Announce", "Print", "Ship"]
@@ -310,59 +306,52 @@ def test_a_row_that_mixes_them_is_an_error(row: object, said: str, shop: Press) 
 # On the page, and in the invariants
 
 
-def page_of(book: ProcessInstance, client: Client) -> str:
-    page = client.get(f"/processes/{book.pk}/").content.decode()
-    return " ".join(page.partition('id="ledger"')[2].split())
-
-
-def test_the_page_says_what_holds_a_command_and_offers_to_skip_it(
-    shop: Press, client: Client
+def test_a_page_says_what_holds_a_command_and_skips_it(
+    shop: Press, admin: Client
 ) -> None:
-    client.force_login(User.objects.create_superuser("reader"))
-    shop.errors["Announce"] = [Permanent("no line")]
+    shop.errors["Announce"] = [NO]
     book = publish()
 
-    page = page_of(book, client)
+    def ledger() -> str:
+        page = admin.read(f"/processes/{book.pk}/")
+        return " ".join(page.partition('id="ledger"')[2].split())
+
+    page = ledger()
     row = page.partition('id="revision-1"')[2]
-    order = ["Register <", "Announce <", "Print <", "Ship <"]
-    places = [row.index(word) for word in order]
+    places = [row.index(f"{name} <") for name in ALL]
     assert places == sorted(places)
     assert page.count("held by Announce") == 2
     failed = IssuedCommand.objects.get(type="Announce")
     assert f'data-given="{failed.pk}"' in page
 
     form = {"key": uuid4(), "reason": "why not", "command": failed.pk}
-    answer = client.post(f"/processes/{book.pk}/skip_command/", form, follow=True)
+    answer = admin.post(f"/processes/{book.pk}/skip_command/", form, follow=True)
     assert "Skipped." in answer.content.decode()
     run()
-    assert "held by" not in page_of(book, client)
+    assert "held by" not in ledger()
 
 
 def test_they_are_carried_out_in_the_order_written(shop: Press) -> None:
     publish()
 
-    assert shop.called == ["Register", "Announce", "Print", "Ship"]
+    assert shop.called == ALL
     assert set(standing().values()) == {"done"}
     last = IssuedCommand.objects.filter(type="Ship")
     last.update(status="held", finished_at=None)
-    [found] = violations()
-    assert found == f"outbox: command {last.get().pk} is held, but nothing holds it"
+    assert violations() == [HELD.format(last.get().pk)]
     last.update(status="done", finished_at=timezone.now())
 
 
 def test_the_invariants_find_a_command_out_of_its_turn(shop: Press) -> None:
-    shop.errors["Announce"] = [Permanent("no line")]
+    shop.errors["Announce"] = [NO]
     publish()
     early = IssuedCommand.objects.filter(type="Print")
     early.update(status="done", attempt=1, finished_at=timezone.now())
 
-    assert sorted(violations(), key=lambda said: "nothing" in said) == [
-        f"outbox: command {early.get().pk} is done before the one that holds it has settled",
-        f"outbox: command {IssuedCommand.objects.get(type='Ship').pk} is held, but nothing holds it",
-    ]
-    early.update(
-        status="held", attempt=0, finished_at=None
-    )  # the invariants are asked for again after the test
+    last = IssuedCommand.objects.get(type="Ship")
+    assert set(violations()) == {EARLY.format(early.get().pk), HELD.format(last.pk)}
+    # The invariants are asked for again after the test.
+    early.update(status="held", attempt=0, finished_at=None)
 
 
 # The attempt
@@ -374,7 +363,7 @@ def test_a_handler_in_the_transaction_knows_the_attempt(handler: SetHandler) -> 
     def fail_twice(command: Register, context: CommandContext) -> None:
         seen.append((context.attempt, context.idempotency_key))
         if len(seen) < 3:
-            raise ConnectionError("no line")
+            raise HUNG_UP
 
     handler(Register, fail_twice)
     start_process("alone", BookClosed("Ulysses"), id="1")

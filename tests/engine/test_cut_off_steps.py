@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +19,7 @@ from orchestrator.models import (
     Incident,
     Lost,
     ProcessInstance,
-    Status,
     StepRun,
-    StepStatus,
 )
 from orchestrator.testing import pass_time, registered
 from orchestrator.workers.current import Current
@@ -30,6 +29,7 @@ from tests.apps.patterns import lost
 from tests.apps.patterns.desk import go_on, launch, visit
 from tests.apps.patterns.fixtures import Start, flows, said, start
 from tests.apps.patterns.ledger import noted
+from tests.services.doing import fresh
 from tests.services.patience import wait_for
 
 __all__ = ["flows", "start"]
@@ -102,62 +102,65 @@ def _forgotten() -> None:
     vars(DATABASE).update(vars(Database()))
 
 
-def started(definition: type[Workflow]) -> ProcessInstance:
+def begun(definition: type[Workflow]) -> ProcessInstance:
     return ProcessInstance.objects.get(pk=start_process(definition).process_id)
 
 
-def complaints() -> list[str]:
-    """Return what people are told."""
-    return list(Incident.objects.open().values_list("message", flat=True))
+def stands(process: ProcessInstance) -> tuple[str, list[str], list[str]]:
+    """Return its status, what was called, and what people are told."""
+    told = Incident.objects.open().values_list("message", flat=True)
+    return fresh(process).status, CALLED, list(told)
+
+
+FOR_PEOPLE = ("failed", ["pay"], [CUT_OFF])
+CARRIED_OUT: tuple[str, list[str], list[str]] = ("completed", ["pay"], [])
 
 
 # Workers that do not end in time when they are to stop
 
 
-def stopped_at_a_step() -> None:
-    """Let a worker begin a step, and be killed at it because its supervisor stops."""
+def stopped(child: WorkerProcess) -> None:
+    """Have a supervisor stop a worker, which does not end in time."""
+    WorkerReport("supervisor", "default", [], [child.ended]).store()
+
+
+def stopped_at_a_step(*, begins: bool = True) -> None:
+    """Let a worker claim a step and perhaps begin it, and be killed then because its supervisor stops."""
     child = WorkerProcess(os.getpid(), Current())
     [claimed] = step_runs.claim("default", child.worker.owner, 1, 10, **CLAIMED)
-    with child.worker.slot.watch(300, name_of(step_runs, claimed.work.pk)):
-        WorkerReport("supervisor", "default", [], [child.ended]).store()
+    name = name_of(step_runs, claimed.work.pk)
+    with child.worker.slot.watch(300, name) if begins else nullcontext():
+        stopped(child)
 
 
 def test_a_step_that_must_not_be_called_twice_is_for_people_after_a_stop() -> None:
-    process = started(PaysOnce)
+    process = begun(PaysOnce)
     stopped_at_a_step()
     drain()
 
-    process.refresh_from_db()
-    assert (process.status, CALLED) == (Status.FAILED, [])
-    assert complaints() == [CUT_OFF]
+    assert stands(process) == ("failed", [], [CUT_OFF])
 
 
 def test_a_step_that_may_be_called_twice_goes_on_uncharged_after_a_stop() -> None:
-    process = started(Pays)
+    process = begun(Pays)
     stopped_at_a_step()
     run = StepRun.objects.get()
-    assert (run.status, run.attempt, run.owner) == (StepStatus.READY, 0, "")
+    assert (run.status, run.attempt, run.owner) == ("ready", 0, "")
     drain()
 
-    process.refresh_from_db()
-    assert (process.status, CALLED) == (Status.COMPLETED, ["pay"])
+    assert stands(process) == CARRIED_OUT
     assert visit(process, "pay").attempt == 1
 
 
 def test_what_a_stopped_worker_had_claimed_and_not_begun_is_called_elsewhere() -> None:
-    process = started(PaysOnce)
-    child = WorkerProcess(os.getpid(), Current())
-    step_runs.claim("default", child.worker.owner, 1, 10, **CLAIMED)
-    WorkerReport("supervisor", "default", [], [child.ended]).store()
+    process = begun(PaysOnce)
+    stopped_at_a_step(begins=False)
     drain()
 
-    process.refresh_from_db()
-    assert (process.status, CALLED) == (Status.COMPLETED, ["pay"])
+    assert stands(process) == CARRIED_OUT
 
 
-def test_a_supervisor_that_stops_leaves_no_step_to_be_called_twice(
-    start: Start,
-) -> None:
+def test_a_supervisor_that_stops_has_no_step_called_twice(start: Start) -> None:
     process = launch(lost.Paying, "hang")
     workers = start(1)
     wait_for(lambda: noted()["paid"] == 1, 15, lambda: said(workers))
@@ -166,82 +169,68 @@ def test_a_supervisor_that_stops_leaves_no_step_to_be_called_twice(
     assert (run.status, run.attempt, run.lost) == ("ready", 0, Lost.CUT_OFF)
     go_on(process)
 
-    assert (process.status, noted()) == (Status.FAILED, {"paid": 1})
-    assert complaints() == [CUT_OFF]
+    assert stands(process) == ("failed", [], [CUT_OFF])
+    assert noted() == {"paid": 1}
 
 
 # A database that is away for a moment, when a step has returned or failed
 
 
-def drained_while_away(worker: Current, statements: int) -> None:
-    """Let a worker run what is ready, with a database that goes away for so many statements once a step was called."""
-    DATABASE.goes_away_for = statements
+def drained(worker: Current | None = None, times: int = 9) -> None:
+    """Let a worker run what is ready, with a database that may go away."""
+    worker = worker or Current()
     with connection.execute_wrapper(DATABASE):
-        for _ in range(9):
+        for _ in range(times):
             worker.drain("default")
 
 
 STATEMENTS = pytest.mark.parametrize("statements", [1, 2, 3, 8])
-FAILS = pytest.mark.parametrize("fails", [False, True])
 
 
 @STATEMENTS
-@FAILS
-def test_a_step_whose_outcome_the_database_did_not_take_is_called_once(
-    statements: int, fails: bool
-) -> None:
-    DATABASE.step_fails = fails
-    process = started(PaysOnce)
-    drained_while_away(Current(), statements)
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_is_not_stored_is_called_once(statements: int, fails: bool) -> None:
+    DATABASE.step_fails, DATABASE.goes_away_for = fails, statements
+    process = begun(PaysOnce)
+    drained()
 
-    process.refresh_from_db()
-    assert CALLED == ["pay"]
-    assert process.status == Status.FAILED
-    assert visit(process, "pay").attempt == 1
-    [told] = complaints()
+    status, called, [told] = stands(process)
+    assert (status, called, visit(process, "pay").attempt) == ("failed", ["pay"], 1)
     assert told.startswith("Interrupted: ")
 
 
 @STATEMENTS
-def test_a_step_that_may_be_called_twice_is_called_again_uncharged(
-    statements: int,
-) -> None:
-    process = started(Pays)
-    drained_while_away(Current(), statements)
+def test_what_may_be_called_twice_is_called_again_uncharged(statements: int) -> None:
+    DATABASE.goes_away_for = statements
+    process = begun(Pays)
+    drained()
     assert CALLED
     pass_time(seconds=2)
 
-    process.refresh_from_db()
-    assert (process.status, visit(process, "pay").attempt) == (Status.COMPLETED, 1)
-    assert complaints() == []
+    assert stands(process) == ("completed", CALLED, [])
+    assert visit(process, "pay").attempt == 1
 
 
-def test_a_worker_that_stops_while_the_database_is_away_leaves_its_step_to_people() -> (
-    None
-):
-    process = started(PaysOnce)
+def test_who_stops_while_the_database_is_away_leaves_its_step_to_people() -> None:
+    process = begun(PaysOnce)
     child = WorkerProcess(os.getpid(), Current())
     DATABASE.goes_away_for = 99
-    with connection.execute_wrapper(DATABASE):
-        child.worker.drain("default")
+    drained(child.worker, times=1)
     assert not child.living.holds  # its lease is over by itself
-    WorkerReport("supervisor", "default", [], [child.ended]).store()
+    stopped(child)
     drain()
 
-    process.refresh_from_db()
-    assert (process.status, CALLED) == (Status.FAILED, ["pay"])
-    assert complaints() == [CUT_OFF]
+    assert stands(process) == FOR_PEOPLE
 
 
 def test_a_step_that_was_not_called_yet_is_called_when_the_database_is_back() -> None:
-    process = started(PaysOnce)
+    process = begun(PaysOnce)
     DATABASE.refuses = 3
     with connection.execute_wrapper(DATABASE):
         for _ in range(9):
             Current().drain("default")
 
-    process.refresh_from_db()
-    assert (process.status, CALLED) == (Status.COMPLETED, ["pay"])
+    assert stands(process) == CARRIED_OUT
 
 
 def test_a_worker_tries_again_when_its_connection_is_no_longer_usable() -> None:

@@ -4,15 +4,16 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, User
 from uuid6 import uuid7
 
 from orchestrator import Permanent, send_event, start_process
+from orchestrator.definition import Command
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import (
-    ActionRequest,
     discard,
     escalate,
     redeliver,
@@ -21,21 +22,16 @@ from orchestrator.engine.operations import (
 )
 from orchestrator.engine.storage.tables import events
 from orchestrator.exceptions import (
-    OperationRefused,
     PermissionMissing,
     StaleRevision,
 )
 from orchestrator.models import (
     Checkpoint,
-    CommandStatus,
     InboxEvent,
     Incident,
     IssuedCommand,
     OperatorAction,
     ProcessInstance,
-    Status,
-    StepRun,
-    Verdict,
 )
 from orchestrator.testing import pass_time
 from tests.apps.process_managers.desk import place, tell, underway, unknown
@@ -54,123 +50,101 @@ from tests.apps.process_managers.messages import (
 )
 from tests.apps.process_managers.together import raised, together
 from tests.services.asking import asked
+from tests.services.doing import Operation, did, fresh, raising, refused, taking
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
-Operation = Callable[..., OperatorAction]
 PATIENCE = timedelta(seconds=61)
 ADDRESS = "192.0.2.7"
+NO, HUNG_UP = Permanent("no"), ConnectionError("no line")
+SCANNED, DELIVERED = ParcelScanned("P-1", "Nagoya"), ParcelDelivered("P-1")
 
 
-def possible(process: ProcessInstance, user: Any) -> dict[str, str]:
-    """Return for each action why it cannot be done now."""
-    return refusals([process], user)[process.pk]
-
-
-def pressed(*, seen: int | None = None, **given: Any) -> ActionRequest:
-    return asked(expected_revision=seen, address=ADDRESS, **given)
-
-
-def refuse(command: object) -> None:
-    raise Permanent("no")
+def trouble() -> int:
+    return Incident.objects.open().count()
 
 
 @pytest.fixture
 def failed(handler: SetHandler) -> ProcessInstance:
     """Return a process whose booking has failed for good; a second attempt would work."""
-    handler(BookCourier, refuse, after_commit=True)
-    parcel = underway("P-1", Courier.PARTNER)
-    parcel.refresh_from_db()
-    assert parcel.status == Status.FAILED
-    handler(BookCourier, lambda command: None, after_commit=True)
+    handler(BookCourier, raising(NO), after_commit=True)
+    parcel = fresh(underway("P-1", Courier.PARTNER))
+    assert parcel.status == "failed"
+    handler(BookCourier, taking, after_commit=True)
     return parcel
 
 
 # Retry
 
 
-def test_retry_has_a_failed_command_tried_again_by_a_transition_of_its_own(
-    failed: ProcessInstance,
-) -> None:
-    action = retry(failed.pk, request=pressed())
+def test_retry_of_a_command_is_a_transition_of_its_own(failed: ProcessInstance) -> None:
+    before = failed.revision
+    action = did(retry, failed)
     command = IssuedCommand.objects.get(type="BookCourier")
-    assert (command.status, command.attempt) == (CommandStatus.READY, 0)
-    checkpoint = Checkpoint.objects.latest("revision")
-    assert checkpoint.cause == f"operator:{action.key}"
-    assert checkpoint.revision == failed.revision + 1
-    assert checkpoint.status == Status.WAITING
+    assert (command.status, command.attempt) == ("ready", 0)
+    last = Checkpoint.objects.latest("revision")
+    assert last.cause == f"operator:{action.key}"
+    assert (last.revision, last.status) == (before + 1, "waiting")
     drain()
 
-    command.refresh_from_db()
-    failed.refresh_from_db()
-    assert command.status == CommandStatus.DONE
-    assert failed.status == Status.WAITING
-    assert not Incident.objects.open().exists()
+    assert (fresh(command).status, fresh(failed).status) == ("done", "waiting")
+    assert trouble() == 0
 
 
-def test_retry_does_not_wait_for_the_backoff_of_a_command(handler: SetHandler) -> None:
-    def fail(command: object) -> None:
-        raise ConnectionError("no line")
-
-    handler(BookCourier, fail, after_commit=True)
-    parcel = underway("P-1", Courier.PARTNER)
-    handler(BookCourier, lambda command: None, after_commit=True)
-    retry(parcel.pk, request=pressed())
-    drain()
-
-    assert IssuedCommand.objects.get(type="BookCourier").status == CommandStatus.DONE
+def booking() -> ProcessInstance:
+    return underway("P-1", Courier.PARTNER)
 
 
-@pytest.mark.parametrize("error", [ConnectionError("no line"), Permanent("no")])
-def test_retry_has_an_event_tried_again_and_does_not_wait_for_its_backoff(
-    error: Exception, handler: SetHandler
-) -> None:
-    def fail(command: object) -> None:
-        raise error
-
-    handler(CountScan, fail)
+def scanning() -> ProcessInstance:
     parcel = underway()
-    event = tell(parcel, ParcelScanned("P-1", "Nagoya"))
-    assert parcel.status in (Status.RETRYING, Status.FAILED)
-    InboxEvent.objects.filter(pk=event.pk, wake_at__isnull=False).update(
-        wake_at=event.received_at + timedelta(hours=1)
-    )
-    handler(CountScan, lambda command: None)
-    retry(parcel.pk, request=pressed())
-    drain()
-
-    event.refresh_from_db()
-    parcel.refresh_from_db()
-    assert (event.verdict, parcel.data["place"]) == (Verdict.MOVED, "Nagoya")
-    assert parcel.status == Status.WAITING
-    assert not Incident.objects.open().exists()
+    tell(parcel, SCANNED)
+    return parcel
 
 
-def test_retry_has_a_failed_deadline_tried_again(handler: SetHandler) -> None:
-    handler(RemindPacker, refuse)
+def reminding() -> ProcessInstance:
     parcel = place()
-    pass_time(timedelta(minutes=61))
-    handler(RemindPacker, lambda command: None)
-    retry(parcel.pk, request=pressed())
+    pass_time(minutes=61)
+    return parcel
+
+
+@pytest.mark.parametrize(
+    ("command", "fail", "error"),
+    [
+        (BookCourier, booking, HUNG_UP),
+        (CountScan, scanning, HUNG_UP),
+        (CountScan, scanning, NO),
+        (RemindPacker, reminding, NO),
+    ],
+    ids=["command", "event", "event for good", "deadline for good"],
+)
+def test_retry_has_what_failed_tried_again_and_does_not_wait_for_its_backoff(
+    command: type[Command],
+    fail: Callable[[], ProcessInstance],
+    error: Exception,
+    handler: SetHandler,
+) -> None:
+    after_commit = command is BookCourier
+    handler(command, raising(error), after_commit=after_commit)
+    parcel = fresh(fail())
+    assert parcel.status == ("failed" if error is NO else "retrying")
+    handler(command, taking, after_commit=after_commit)
+    did(retry, parcel)
     drain()
 
-    parcel.refresh_from_db()
-    assert parcel.status == Status.WAITING
-    run = StepRun.objects.get(instance=parcel, finished_at=None)
-    assert (run.deadlines_fired, run.error) == (1, "")
-    assert not Incident.objects.open().exists()
+    assert IssuedCommand.objects.get(type=command.__name__).status == "done"
+    assert fresh(parcel).status == "waiting"
+    assert parcel.step_runs.get(finished_at=None).error == ""
+    assert trouble() == 0
 
 
-def test_what_fails_again_after_a_retry_is_one_open_incident(
+def test_what_fails_twice_is_told_once(
     failed: ProcessInstance, handler: SetHandler
 ) -> None:
-    handler(BookCourier, refuse, after_commit=True)
-    retry(failed.pk, request=pressed())
+    handler(BookCourier, raising(NO), after_commit=True)
+    did(retry, failed)
     drain()
 
-    failed.refresh_from_db()
-    assert failed.status == Status.FAILED
-    assert Incident.objects.open().count() == 1
+    assert (fresh(failed).status, trouble()) == ("failed", 1)
 
 
 # Escalate
@@ -178,10 +152,9 @@ def test_what_fails_again_after_a_retry_is_one_open_incident(
 
 def test_escalate_raises_the_level_and_nothing_else() -> None:
     parcel = place()
-    escalate(parcel.pk, request=pressed())
-    escalate(parcel.pk, request=pressed())
+    for _ in range(2):
+        did(escalate, parcel)
 
-    parcel.refresh_from_db()
     assert (parcel.escalation_level, parcel.step, parcel.revision) == (2, "Packing", 3)
     assert parcel.escalated_at is not None
     assert set(ProcessInstance.objects.escalated()) == {parcel}
@@ -189,16 +162,12 @@ def test_escalate_raises_the_level_and_nothing_else() -> None:
 
 def test_what_cannot_be_operated_on_is_refused() -> None:
     parcel = underway()
-    with pytest.raises(OperationRefused, match="Nothing has failed"):
-        retry(parcel.pk, request=pressed())
-    tell(parcel, ParcelDelivered("P-1"))
-    with pytest.raises(OperationRefused, match="The process has ended"):
-        escalate(parcel.pk, request=pressed())
-    with pytest.raises(OperationRefused, match="there is no process"):
-        escalate(unknown().pk, request=pressed())
+    refused("Nothing has failed", retry, parcel)
+    tell(parcel, DELIVERED)
+    refused("The process has ended", escalate, parcel)
+    refused("there is no process", escalate, unknown())
     for operation in (redeliver, discard):
-        with pytest.raises(OperationRefused, match="there is no event 12345"):
-            operation(12345, request=pressed())
+        refused("there is no event 12345", operation, 12345)
 
 
 # Redeliver and discard
@@ -207,84 +176,63 @@ def test_what_cannot_be_operated_on_is_refused() -> None:
 @pytest.fixture
 def unexpected() -> InboxEvent:
     """Return an event that its process does not expect, of which people were told."""
-    event = tell(place(), ParcelDelivered("P-1"))
+    event = tell(place(), DELIVERED)
     pass_time(PATIENCE)
-    event.refresh_from_db()
     assert Incident.objects.open().get().event_id == event.pk
-    return event
+    return fresh(event)
 
 
-def test_a_redelivered_event_is_offered_again(unexpected: InboxEvent) -> None:
+def test_a_redelivered_event_is_offered_again_and_kept(unexpected: InboxEvent) -> None:
     parcel = ProcessInstance.objects.get()
-    redeliver(unexpected.pk, request=pressed())
+    did(redeliver, unexpected)
+    drain()
+    assert (fresh(unexpected).verdict, trouble()) == ("parked", 0)
     tell(parcel, ParcelPacked(3))
 
-    unexpected.refresh_from_db()
-    parcel.refresh_from_db()
-    assert unexpected.verdict == Verdict.MOVED
-    assert parcel.status == Status.COMPLETED
-    assert not Incident.objects.open().exists()
-
-
-def test_a_redelivered_event_has_fresh_patience(unexpected: InboxEvent) -> None:
-    redeliver(unexpected.pk, request=pressed())
-    drain()
-
-    unexpected.refresh_from_db()
-    assert unexpected.verdict == Verdict.PARKED
-    assert not Incident.objects.open().exists()
+    assert (fresh(unexpected).verdict, fresh(parcel).status) == ("moved", "completed")
+    assert trouble() == 0
 
 
 def test_a_discarded_event_is_kept_and_offered_no_more(unexpected: InboxEvent) -> None:
-    discard(unexpected.pk, request=pressed())
-    tell(ProcessInstance.objects.get(), ParcelPacked(3))
+    parcel = ProcessInstance.objects.get()
+    did(discard, unexpected)
+    tell(parcel, ParcelPacked(3))
 
-    unexpected.refresh_from_db()
-    assert (unexpected.verdict, unexpected.wake_at) == (Verdict.DISCARDED, None)
-    assert not Incident.objects.open().exists()
-    assert ProcessInstance.objects.get().step == "OnTheWay"
+    assert (fresh(unexpected).verdict, unexpected.wake_at) == ("discarded", None)
+    assert (parcel.step, trouble()) == ("OnTheWay", 0)
 
 
-def test_parked_and_rejected_events_can_be_discarded_and_settled_ones_are_left_alone() -> (
-    None
-):
+def test_parked_and_rejected_events_are_discarded_and_settled_ones_left_alone() -> None:
     parcel = place()
-    parked, rejected = tell(parcel, ParcelDelivered("P-1")), tell(parcel, LabelTorn())
+    parked, rejected = tell(parcel, DELIVERED), tell(parcel, LabelTorn())
     for event in (parked, rejected):
-        discard(event.pk, request=pressed())
+        did(discard, event)
     pass_time(PATIENCE)
-    parked.refresh_from_db()
-    assert parked.verdict == Verdict.DISCARDED
-    assert not Incident.objects.open().exists()
+    assert (fresh(parked).verdict, trouble()) == ("discarded", 0)
 
     moved = tell(parcel, ParcelPacked(3))
     for operation in (redeliver, discard):
-        with pytest.raises(StaleRevision, match="settled meanwhile: moved"):
-            operation(moved.pk, request=pressed())
+        refused("settled meanwhile: moved", operation, moved, error=StaleRevision)
 
 
-def test_a_failed_event_can_be_discarded_and_its_process_is_well(
-    handler: SetHandler,
-) -> None:
-    handler(CountScan, refuse)
+def test_a_discarded_failed_event_leaves_its_process_well(handler: SetHandler) -> None:
+    handler(CountScan, raising(NO))
     parcel = underway()
-    event = tell(parcel, ParcelScanned("P-1", "Nagoya"))
-    discard(event.pk, request=pressed())
+    did(discard, tell(parcel, SCANNED))
 
-    parcel.refresh_from_db()
-    assert (parcel.status, parcel.data["place"]) == (Status.WAITING, "")
+    assert (fresh(parcel).status, parcel.data["place"]) == ("waiting", "")
 
 
 def test_a_failed_start_can_be_redelivered(handler: SetHandler) -> None:
-    handler(PackParcel, refuse)
+    handler(PackParcel, raising(NO))
     receipt = start_process("shipping", ParcelOrdered("P-1"))
     drain()
-    handler(PackParcel, lambda command: None)
-    redeliver(receipt.number, request=pressed())
+    handler(PackParcel, taking)
+    did(redeliver, InboxEvent.objects.get())
     drain()
 
     assert ProcessInstance.objects.get().pk == receipt.process_id
-    assert not Incident.objects.open().exists()
+    assert trouble() == 0
 
 
 @pytest.mark.parametrize("operation", [redeliver, discard])
@@ -304,8 +252,8 @@ def test_an_event_that_finds_its_process_just_then_is_left_alone(
 
     with monkeypatch.context() as patched:
         patched.setattr(events, "lock", found_meanwhile)
-        with pytest.raises(StaleRevision, match="has found its process just now"):
-            operation(event, request=pressed())
+        why = "has found its process just now"
+        refused(why, operation, event, error=StaleRevision)
 
     assert not OperatorAction.objects.filter(after__has_key="verdict").exists()
 
@@ -317,38 +265,30 @@ def test_who_may_not_is_refused_and_nothing_is_done_but_a_row_written(
     failed: ProcessInstance, viewer: User, stranger: User
 ) -> None:
     event = tell(place("P-2"), LabelTorn())
-    revision = failed.revision
+    revision, no = failed.revision, "Your account may not do this."
+    wanted = ((retry, failed), (escalate, failed), (redeliver, event), (discard, event))
     for actor in (viewer, stranger, AnonymousUser()):
-        for operation, target in (
-            (retry, failed.pk),
-            (escalate, failed.pk),
-            (redeliver, event.pk),
-            (discard, event.pk),
-        ):
-            with pytest.raises(PermissionMissing, match="Your account may not do this"):
-                operation(target, request=pressed(actor=actor))
+        for operation, target in wanted:
+            refused(no, operation, target, error=PermissionMissing, actor=actor)
 
-    failed.refresh_from_db()
-    assert failed.revision == revision
+    assert fresh(failed).revision == revision
     rows = OperatorAction.objects.order_by("pk")
-    assert [(row.result, row.actor) for row in rows] == [
-        *[("refused", viewer)] * 4,
-        *[("refused", stranger)] * 4,
-        *[("refused", None)] * 4,
-    ]
-    assert rows[0].instance_id == failed.pk
-    assert rows[0].detail == "Your account may not do this."
+    found = [(row.result, row.actor) for row in rows]
+    thrice = [viewer, stranger, None]
+    assert found == [("refused", who) for who in thrice for _ in wanted]
+    assert (rows[0].instance_id, rows[0].detail) == (failed.pk, no)
 
 
 def test_what_is_possible_is_said_with_its_reason(
     failed: ProcessInstance, operator: User, viewer: User
 ) -> None:
-    said = possible(failed, operator)
-    assert (said["retry"], said["escalate"]) == ("", "")
-    said = possible(place("P-2"), operator)
-    assert (said["retry"], said["escalate"]) == ("Nothing has failed", "")
-    no = "Your account may not do this."
-    assert set(possible(failed, viewer).values()) == {no}
+    well = place("P-2")
+    said = refusals([failed, well], operator)
+    retries = [said[one.pk]["retry"] for one in (failed, well)]
+    assert retries == ["", "Nothing has failed"]
+    assert said[failed.pk]["escalate"] == said[well.pk]["escalate"] == ""
+    nothing = refusals([failed], viewer)[failed.pk]
+    assert set(nothing.values()) == {"Your account may not do this."}
 
 
 # The page they saw
@@ -358,97 +298,72 @@ def test_a_page_that_is_not_up_to_date_is_refused_with_what_changed() -> None:
     parcel = place()
     tell(parcel, ParcelPacked(3))
 
-    with pytest.raises(StaleRevision) as refused:
-        escalate(parcel.pk, request=pressed(seen=1))
-    assert "The process has changed since the page was loaded: ParcelPacked" in str(
-        refused.value
-    )
-    assert "now at revision 2, the page showed 1" in str(refused.value)
+    changed = "The process has changed since the page was loaded: ParcelPacked"
+    why = f"{changed}.*now at revision 2, the page showed 1"
+    refused(why, escalate, parcel, error=StaleRevision, expected_revision=1)
 
 
-def test_the_revision_that_was_seen_is_accepted_and_who_was_faster_is_named(
-    administrator: User,
-) -> None:
+def test_a_seen_revision_counts_and_the_faster_is_named(administrator: User) -> None:
     parcel = place()
-    faster = pressed(actor=administrator, seen=1)
-    assert escalate(parcel.pk, request=faster).result == "done"
+    faster = did(escalate, parcel, actor=administrator, expected_revision=1)
+    assert faster.result == "done"
 
-    with pytest.raises(StaleRevision, match="administrator did escalate at"):
-        escalate(parcel.pk, request=pressed(seen=1))
+    why = "administrator did escalate at"
+    refused(why, escalate, parcel, error=StaleRevision, expected_revision=1)
 
 
 # Once
 
 
 def test_the_same_press_again_gives_the_first_answer(failed: ProcessInstance) -> None:
-    request = pressed(seen=failed.revision)
-    first = retry(failed.pk, request=request)
+    press = asked(expected_revision=failed.revision)
+    first = retry(failed.pk, request=press)
     drain()
-    second = retry(failed.pk, request=request)
 
-    assert second.pk == first.pk
+    assert retry(failed.pk, request=press).pk == first.pk
     assert Checkpoint.objects.filter(cause__startswith="operator:").count() == 1
 
 
 def test_a_refused_press_again_gets_the_first_refusal() -> None:
-    parcel = place()
-    request = pressed()
+    parcel, key = place(), uuid4()
     for _ in range(2):
-        with pytest.raises(OperationRefused, match="Nothing has failed"):
-            retry(parcel.pk, request=request)
+        refused("Nothing has failed", retry, parcel, key=key)
 
     assert OperatorAction.objects.count() == 1
 
 
 def test_a_key_stands_for_one_action() -> None:
-    first, second = place("P-1"), place("P-2")
-    request = pressed()
-    escalate(first.pk, request=request)
+    first, second, key = place("P-1"), place("P-2"), uuid4()
+    did(escalate, first, key=key)
 
-    with pytest.raises(OperationRefused, match="this key was used for another action"):
-        escalate(second.pk, request=request)
-    with pytest.raises(OperationRefused, match="this key was used for another action"):
-        retry(first.pk, request=request)
+    for operation, target in ((escalate, second), (retry, first)):
+        refused("this key was used for another action", operation, target, key=key)
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("seen", [None, 1])
-def test_twenty_presses_at_the_same_moment_have_one_effect(seen: int | None) -> None:
-    parcel = place()
-    press = partial(escalate, parcel.pk, request=pressed(seen=seen))
-    answers = together(*[press] * 20)
-
-    assert raised(answers) == []
-    assert len({answer.pk for answer in answers}) == 1
-    parcel.refresh_from_db()
-    assert (parcel.escalation_level, parcel.revision) == (1, 2)
-    assert OperatorAction.objects.count() == 1
-
-
-@pytest.mark.django_db(transaction=True)
-def test_twenty_presses_of_retry_and_of_discard_have_one_effect(
-    failed: ProcessInstance,
-) -> None:
-    event = tell(place("P-2"), ParcelDelivered("P-2"))
-    for press in (
-        partial(retry, failed.pk, request=pressed(seen=failed.revision)),
-        partial(discard, event.pk, request=pressed()),
+def test_twenty_presses_at_one_moment_have_one_effect(failed: ProcessInstance) -> None:
+    parcel, event = place("P-2"), tell(place("P-3"), DELIVERED)
+    for operation, target, seen in (
+        (escalate, parcel, 1),
+        (escalate, parcel, None),
+        (retry, failed, failed.revision),
+        (discard, event, None),
     ):
-        answers = together(*[press] * 20)
+        request = asked(expected_revision=seen)
+        answers = together(*[partial(operation, target.pk, request=request)] * 20)
         assert raised(answers) == []
         assert len({answer.pk for answer in answers}) == 1
 
+    assert (fresh(parcel).escalation_level, parcel.revision) == (2, 3)
+    assert OperatorAction.objects.count() == 4
+
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_operators_at_the_same_moment_one_wins_and_the_other_is_told(
-    operator: User, administrator: User
-) -> None:
-    parcel = place()
-    calls = [
-        partial(escalate, parcel.pk, request=pressed(actor=actor, seen=1))
-        for actor in (operator, administrator)
-    ]
-    answers = together(*calls)
+def test_of_two_operators_only_one_wins(operator: User, administrator: User) -> None:
+    both = (operator, administrator)
+    requests = [asked(actor=actor, expected_revision=1) for actor in both]
+    escalated = partial(escalate, place().pk)
+    answers = together(*[partial(escalated, request=request) for request in requests])
 
     [error] = raised(answers)
     assert isinstance(error, StaleRevision)
@@ -461,48 +376,36 @@ def test_of_two_operators_at_the_same_moment_one_wins_and_the_other_is_told(
 
 
 def test_each_action_leaves_one_row(failed: ProcessInstance, operator: User) -> None:
-    request = pressed(seen=failed.revision, reason="the line is back")
-    action = retry(failed.pk, request=request)
+    seen = {"expected_revision": failed.revision}
+    given = {"reason": "the line is back", "key": uuid4(), "address": ADDRESS, **seen}
+    action = did(retry, failed, **given)
 
     row = OperatorAction.objects.get()
     assert row == action
-    assert (row.action, row.actor, row.actor_name) == ("retry", operator, "operator")
-    assert (row.reason, row.address, row.key) == (
-        "the line is back",
-        ADDRESS,
-        request.key,
-    )
-    assert (row.instance_id, row.expected_revision) == (failed.pk, failed.revision)
-    assert row.before["status"] == "failed"
-    assert row.after["status"] == "waiting"
-    assert row.after["revision"] == failed.revision + 1
+    by = {"action": "retry", "actor": operator, "actor_name": "operator"}
+    told = {"instance_id": failed.pk, **by, **given}
+    assert {name: getattr(row, name) for name in told} == told
+    assert (row.before["status"], row.after["status"]) == ("failed", "waiting")
+    assert row.after["revision"] == failed.revision
 
 
 def test_a_reason_is_given_and_made_storable() -> None:
     parcel = place()
     for reason in ("", "  \n", "x" * 2001):
-        with pytest.raises(
-            OperationRefused, match="say why, in at most 2000 characters"
-        ):
-            escalate(parcel.pk, request=pressed(reason=reason))
-    parcel.refresh_from_db()
-    assert parcel.escalation_level == 0
+        why = "say why, in at most 2000 characters"
+        refused(why, escalate, parcel, reason=reason)
+    assert fresh(parcel).escalation_level == 0
 
-    escalate(parcel.pk, request=pressed(reason="a\0b\ud800"))
-    assert OperatorAction.objects.latest("pk").reason == "a\ufffdb?"
+    assert did(escalate, parcel, reason="a\0b\ud800").reason == "a\ufffdb?"
 
 
-def test_an_action_is_undone_with_its_audit_row(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_action_is_undone_with_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
     parcel = place()
 
     def fail(*args: object, **kwargs: object) -> None:
         raise RuntimeError("the database went away")
 
     monkeypatch.setattr(OperatorAction, "save", fail)
-    with pytest.raises(RuntimeError):
-        escalate(parcel.pk, request=pressed())
-    parcel.refresh_from_db()
+    refused("the database went away", escalate, parcel, error=RuntimeError)
 
-    assert (parcel.escalation_level, parcel.revision) == (0, 1)
+    assert (fresh(parcel).escalation_level, parcel.revision) == (0, 1)

@@ -7,12 +7,7 @@ from django.utils import timezone
 
 from orchestrator.conf import conf
 from orchestrator.engine.operations import escalate
-from orchestrator.models import (
-    InboxEvent,
-    Incident,
-    Status,
-    Verdict,
-)
+from orchestrator.models import InboxEvent, Incident
 from orchestrator.testing import pass_time, run
 from tests.apps.process_managers.desk import accept, overdue, place, tell, underway
 from tests.apps.process_managers.fixtures import SetHandler
@@ -24,137 +19,108 @@ from tests.apps.process_managers.messages import (
     ParcelScanned,
 )
 from tests.apps.process_managers.processes import Shipping
-from tests.services.asking import asked
+from tests.services.doing import did, fresh, taking
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
 PATIENCE = timedelta(seconds=conf().PATIENCE_SECONDS)
 SECOND = timedelta(seconds=1)
+DELIVERED = ParcelDelivered("P-1")
+
+
+def open_incident() -> Incident:
+    found: Incident = Incident.objects.open().get()
+    return found
 
 
 def test_an_unexpected_event_is_parked_until_a_transition_leads_to_its_step() -> None:
     parcel = place()
-    event = tell(parcel, ParcelDelivered("P-1"))
+    event = tell(parcel, DELIVERED)
 
     first = event.patience_until
     assert first is not None
     assert abs(first - timezone.now() - PATIENCE) < 10 * SECOND
-    assert (event.verdict, event.process_id) == (Verdict.PARKED, parcel.pk)
+    assert (event.verdict, event.process_id) == ("parked", parcel.pk)
     assert (parcel.step, parcel.revision, parcel.parked) == ("Packing", 1, 1)
     assert not Incident.objects.exists()
 
-    escalate(parcel.pk, request=asked())
+    did(escalate, parcel)
     run()
-    event.refresh_from_db()
-    assert (event.verdict, event.patience_until) == (Verdict.PARKED, first)
+    assert (fresh(event).verdict, event.patience_until) == ("parked", first)
 
     tell(parcel, ParcelPacked(3))
-    event.refresh_from_db()
-    assert (event.verdict, event.revision) == (Verdict.MOVED, 4)
-    assert (parcel.status, parcel.parked) == (Status.COMPLETED, 0)
-
-
-def test_several_parked_events_are_offered_in_the_order_of_their_arrival() -> None:
-    parcel = place()
-    for where in ("Nagoya", "Osaka"):
-        tell(parcel, ParcelScanned("P-1", where))
-    tell(parcel, ParcelDelivered("P-1"))
-    assert parcel.parked == 3
-    tell(parcel, ParcelPacked(3))
-
-    assert (parcel.status, parcel.data["place"]) == (Status.COMPLETED, "Osaka")
-    assert not InboxEvent.objects.parked().exists()
+    assert (fresh(event).verdict, event.revision) == ("moved", 4)
+    assert (parcel.status, parcel.parked) == ("completed", 0)
 
 
 def test_after_its_patience_people_are_told_once_until_it_is_taken_after_all() -> None:
     parcel = place()
-    event = tell(parcel, ParcelDelivered("P-1"))
+    event = tell(parcel, DELIVERED)
     pass_time(PATIENCE - 10 * SECOND)
     assert not Incident.objects.exists()
     pass_time(11 * SECOND)
     pass_time(10 * PATIENCE)
 
-    event.refresh_from_db()
-    parcel.refresh_from_db()
-    assert (event.verdict, event.wake_at) == (Verdict.PARKED, None)
-    assert (parcel.status, parcel.step, parcel.parked) == ("waiting", "Packing", 1)
-    incident = Incident.objects.open().get()
+    assert (fresh(event).verdict, event.wake_at) == ("parked", None)
+    assert (fresh(parcel).status, parcel.parked) == ("waiting", 1)
+    incident = open_incident()
     assert (incident.kind, incident.step) == ("unexpected_event", "Packing")
     assert (incident.instance_id, incident.event_id) == (parcel.pk, event.pk)
-    assert incident.message == "ParcelDelivered is not expected in step Packing"
-    assert event.error == incident.message
+    said = "ParcelDelivered is not expected in step Packing"
+    assert incident.message == event.error == said
 
     tell(parcel, ParcelPacked(3))
-    event.refresh_from_db()
-    assert (event.verdict, event.revision, event.error) == (Verdict.MOVED, 3, "")
-    assert (parcel.status, parcel.parked) == (Status.COMPLETED, 0)
-    incident.refresh_from_db()
-    assert (incident.resolution, incident.resolved_at is None) == ("handled", False)
+    assert (fresh(event).verdict, event.revision, event.error) == ("moved", 3, "")
+    assert (parcel.status, parcel.parked) == ("completed", 0)
+    assert fresh(incident).resolution == "handled"
+    assert incident.resolved_at is not None
 
 
 def test_an_event_after_the_end_is_shown_at_once() -> None:
     parcel = underway()
-    tell(parcel, ParcelDelivered("P-1"))
-    event = tell(parcel, ParcelScanned("P-1", "Nagoya"))
+    tell(parcel, DELIVERED)
 
-    assert event.verdict == Verdict.UNEXPECTED
+    assert tell(parcel, ParcelScanned("P-1", "Nagoya")).verdict == "unexpected"
     assert Incident.objects.get().message.endswith("came after the process had ended")
-    assert (parcel.status, parcel.revision) == (Status.COMPLETED, 3)
+    assert (parcel.status, parcel.revision) == ("completed", 3)
 
 
 def test_what_is_still_parked_at_the_end_is_shown() -> None:
     parcel = place()
-    event = tell(parcel, ParcelPacked(3))
-    again = tell(parcel, ParcelPacked(3))
-    assert again.verdict == Verdict.PARKED
-    tell(parcel, ParcelDelivered("P-1"))
+    event, again = (tell(parcel, ParcelPacked(3)) for _ in range(2))
+    assert again.verdict == "parked"
+    tell(parcel, DELIVERED)
 
-    event.refresh_from_db()
-    again.refresh_from_db()
-    assert (event.verdict, again.verdict) == (Verdict.MOVED, Verdict.UNEXPECTED)
+    assert (fresh(event).verdict, fresh(again).verdict) == ("moved", "unexpected")
     assert again.error == "ParcelPacked was parked until the process had ended"
-    assert Incident.objects.open().get().message == again.error
+    assert open_incident().message == again.error
 
 
-def test_events_in_any_order_lead_to_the_same_end() -> None:
-    parcel = place()
-    accept(parcel, ParcelDelivered("P-1"))
-    accept(parcel, ParcelPacked(3))
-    run()
-
-    parcel.refresh_from_db()
-    assert parcel.status == Status.COMPLETED
-
-
-def test_an_event_that_failed_before_and_is_parked_now_is_in_order_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_failed_and_is_parked_is_well(monkeypatch: pytest.MonkeyPatch) -> None:
     """The running code did not know an event; meanwhile a deadline took the process on."""
     parcel = underway("P-1")
-    number = accept(parcel, CourierBooked("B-1"))
     with monkeypatch.context() as patch:
+        number = accept(parcel, CourierBooked("B-1"))
         patch.delitem(Shipping.events, "CourierBooked")
         run()
-    event = InboxEvent.objects.get(pk=number)
-    assert Incident.objects.open().count() == 1
+    open_incident()
     overdue(parcel)
-    pass_time(timedelta(seconds=31))
+    pass_time(seconds=31)
 
-    event.refresh_from_db()
-    assert (event.verdict, event.error) == (Verdict.PARKED, "")
+    event = InboxEvent.objects.get(pk=number)
+    assert (event.verdict, event.error) == ("parked", "")
     assert not Incident.objects.open().exists()
 
 
 def test_a_definition_may_have_a_patience_of_its_own(
     monkeypatch: pytest.MonkeyPatch, handler: SetHandler
 ) -> None:
-    handler(PackParcel, lambda command: None)
+    handler(PackParcel, taking)
     monkeypatch.setattr(Shipping, "patience", timedelta(hours=1))
-    event = tell(place(), ParcelDelivered("P-1"))
-    pass_time(timedelta(minutes=59))
-    event.refresh_from_db()
-    assert event.verdict == Verdict.PARKED
+    event = tell(place(), DELIVERED)
+    pass_time(minutes=59)
+    assert fresh(event).verdict == "parked"
     assert not Incident.objects.exists()
-    pass_time(timedelta(minutes=2))
+    pass_time(minutes=2)
 
-    assert Incident.objects.get().event_id == event.pk
+    assert open_incident().event_id == event.pk

@@ -1,14 +1,13 @@
 """S5: failures that people have marked as handled or assigned, how they come, and what has resolved them."""
 
 import re
-from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 from django.utils import timezone
 
 from examples.order_listing.messages import Destination, RequestExternalCreation
@@ -29,7 +28,6 @@ from orchestrator.engine.operations import (
 )
 from orchestrator.engine.operations import failures as engine
 from orchestrator.exceptions import (
-    OperationRefused,
     PermissionMissing,
     StaleRevision,
 )
@@ -42,19 +40,20 @@ from orchestrator.models import (
 )
 from orchestrator.testing import replaced, run
 from tests.services.bulk import begun, worked_on
+from tests.services.client import Client, Read
+from tests.services.doing import refused
 
 pytestmark = pytest.mark.django_db
 
-BEYOND = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"]
+REASON = "the exchange knows of it"
+BEYOND = ["0001-01-01T00:00:00+14:00_1", "9999-12-31T23:59:59-14:00_1"]
 
 
 def fail(number: int) -> list[UUID]:
     """Have so many more orders fail for one cause; return their ids."""
-    count = ProcessInstance.objects.count()
-    placed = [
-        place_order(Destination.BOTH, f"{n} MWh", f"F-{count + n}")
-        for n in range(number)
-    ]
+    first = ProcessInstance.objects.count()
+    numbers = range(first, first + number)
+    placed = [place_order(Destination.BOTH, f"{n} MWh", f"F-{n}") for n in numbers]
     run()
     return [one.process_id for one in placed]
 
@@ -65,28 +64,8 @@ def failed(module_db: None) -> list[UUID]:
     return fail(3)
 
 
-@pytest.fixture
-def signed_in(client: Client, operator: User) -> Client:
-    client.force_login(operator)
-    return client
-
-
-@pytest.fixture
-def read(signed_in: Client) -> Callable[[str], str]:
-    def read_page(address: str) -> str:
-        answer = signed_in.get(address)
-        assert answer.status_code == 200
-        return answer.content.decode()
-
-    return read_page
-
-
 def cause() -> str:
     return str(newest().fingerprint)
-
-
-def cause_of(process: UUID) -> str:
-    return str(Incident.objects.filter(instance=process).earliest("pk").fingerprint)
 
 
 def newest() -> Incident:
@@ -97,23 +76,19 @@ def newest() -> Incident:
 def other(number: int, fingerprint: str) -> None:
     """Have so many open failures of another cause, of the newest process."""
     last = Incident.objects.latest("pk")
+    about = {"instance_id": last.instance_id, "opened_at": last.opened_at}
+    told = {"kind": "command_failed", "message": "E: another"}
     Incident.objects.bulk_create(
-        Incident(
-            kind="command_failed",
-            instance_id=last.instance_id,
-            message="E: another",
-            fingerprint=fingerprint,
-            opened_at=last.opened_at,
-        )
-        for _ in range(number)
+        Incident(fingerprint=fingerprint, **about, **told) for _ in range(number)
     )
 
 
 def asked(actor: User, **more: Any) -> ActionRequest:
-    return ActionRequest(actor, uuid4(), "the exchange knows of it", **more)
+    return ActionRequest(**{"actor": actor, "key": uuid4(), "reason": REASON, **more})
 
 
 def mark(actor: User, days: int | None = None, **more: Any) -> FailureMark:
+    """Have the group of the newest failure marked as handled."""
     found = newest()
     mark_handled(found.fingerprint, found.pk, days, request=asked(actor, **more))
     return FailureMark.objects.get(pk=found.fingerprint)
@@ -126,13 +101,9 @@ def listed() -> list[str]:
 # Handled
 
 
-def test_s5_3_what_is_handled_leaves_the_inbox_and_every_number_of_it(
-    failed: list[UUID], operator: User, read: Callable[[str], str]
-) -> None:
+def test_s5_3_what_is_handled_leaves_every_number(operator: User, read: Read) -> None:
+    handled = mark(operator).pk
     other(2, "f" * 64)
-    handled = cause_of(failed[0])
-    last = Incident.objects.filter(fingerprint=handled).latest("pk")
-    mark_handled(handled, last.pk, None, request=asked(operator))
 
     assert listed() == ["f" * 64]
     assert number_open().number == health().failures.number == 2
@@ -142,15 +113,12 @@ def test_s5_3_what_is_handled_leaves_the_inbox_and_every_number_of_it(
     assert largest.newest.fingerprint == "f" * 64
     assert read("/failures/").count("<tr id=") == 1
     page = read("/failures/?show=handled")
-    assert f'href="/failures/{handled}/"' in page
-    assert "handled by operator" in page
-    assert "the exchange knows of it" in page
+    for said in (f'href="/failures/{handled}/"', "handled by operator", REASON):
+        assert said in page
     assert [one.status for one in ProcessInstance.objects.all()] == ["failed"] * 3
 
 
-def test_s5_3_the_first_page_counts_what_its_list_has(
-    operator: User, read: Callable[[str], str]
-) -> None:
+def test_s5_3_the_first_page_counts_what_it_lists(operator: User, read: Read) -> None:
     other(2, "0" * 64)
     other(1, "f" * 64)
     mark(operator)  # the last of the three
@@ -160,9 +128,7 @@ def test_s5_3_the_first_page_counts_what_its_list_has(
     assert "5 failures" in read("/failures/")
 
 
-def test_s5_3_it_is_back_when_one_more_fails(
-    operator: User, read: Callable[[str], str]
-) -> None:
+def test_s5_3_it_is_back_when_one_more_fails(operator: User, read: Read) -> None:
     mark(operator)
     assert listed() == []
     fail(1)
@@ -174,9 +140,7 @@ def test_s5_3_it_is_back_when_one_more_fails(
     assert "operator had marked it as handled" in page
 
 
-def test_s5_3_it_is_back_when_its_time_is_over(
-    operator: User, read: Callable[[str], str]
-) -> None:
+def test_s5_3_it_is_back_when_its_time_is_over(operator: User, read: Read) -> None:
     found = mark(operator, days=3)
     assert found.until is not None
     assert timedelta(days=2) < found.until - timezone.now() <= timedelta(days=3)
@@ -190,23 +154,22 @@ def test_s5_3_it_is_back_when_its_time_is_over(
 def test_s5_3_a_page_that_is_not_up_to_date_is_refused(operator: User) -> None:
     seen = newest().pk
     fail(1)
-    with pytest.raises(StaleRevision, match="Another one has failed"):
-        mark_handled(cause(), seen, None, request=asked(operator))
+    stale: dict[str, Any] = {"error": StaleRevision}
+    refused("Another one has failed", mark_handled, cause(), seen, None, **stale)
     assert not FailureMark.objects.exists()
-    refused = OperatorAction.objects.get()
-    assert (refused.action, refused.result) == ("mark_handled", "refused")
+    row = OperatorAction.objects.get()
+    assert (row.action, row.result) == ("mark_handled", "refused")
 
     mark(operator)
-    with pytest.raises(StaleRevision, match="meanwhile"):
-        mark(operator, expected_revision=0)
+    last, stale["expected_revision"] = newest().pk, 0
+    refused("meanwhile", mark_handled, cause(), last, None, **stale)
     assert FailureMark.objects.get().revision == 1
 
 
 def test_s5_3_pressed_twice_it_is_marked_once(operator: User) -> None:
     request = asked(operator, expected_revision=0)
-    first, second = (
-        mark_handled(cause(), newest().pk, None, request=request) for _ in range(2)
-    )
+    press = partial(mark_handled, cause(), newest().pk, None, request=request)
+    first, second = press(), press()
 
     assert first == second
     assert FailureMark.objects.get().revision == 1
@@ -214,39 +177,35 @@ def test_s5_3_pressed_twice_it_is_marked_once(operator: User) -> None:
     told = {"cause": cause(), "handled": True, "until": None, "owner": ""}
     assert {name: row.after[name] for name in told} == told
     assert row.after.keys() - told == {"given"}
-    assert row.reason == "the exchange knows of it"
+    assert row.reason == REASON
 
 
 def test_s5_3_a_key_is_for_one_group_alone(operator: User) -> None:
-    known, one = cause(), newest().pk
+    known, one, done, no = cause(), newest().pk, uuid4(), uuid4()
+    mark(operator, key=done)
     other(1, "b" * 64)
     two = Incident.objects.latest("pk").pk
-    done, refused = asked(operator), asked(operator)
-    mark_handled(known, one, None, request=done)
-    with pytest.raises(StaleRevision):
-        mark_handled(known, one - 1, None, request=refused)
 
-    for used in (done, refused):
-        with pytest.raises(OperationRefused, match="used for another action"):
-            mark_handled("b" * 64, two, None, request=used)
-    with pytest.raises(OperationRefused, match="Another one has failed"):
-        mark_handled(known, one - 1, None, request=refused)
-    with pytest.raises(OperationRefused, match="used for another action"):
-        mark_handled(known, one, None, request=refused)
+    another, stale = "used for another action", "Another one has failed"
+    for group, newest_seen, key, why in (
+        (known, one - 1, no, stale),
+        ("b" * 64, two, done, another),
+        ("b" * 64, two, no, another),
+        (known, one - 1, no, stale),
+        (known, one, no, another),
+    ):
+        refused(why, mark_handled, group, newest_seen, None, key=key)
 
     assert [mark.pk for mark in FailureMark.objects.handled()] == [known]
 
 
-def test_s5_3_it_needs_a_cause_a_reason_and_a_permission_and_is_taken_back(
+def test_s5_3_it_needs_a_reason_and_a_permission_and_is_taken_back(
     viewer: User, operator: User
 ) -> None:
-    with pytest.raises(PermissionMissing):
-        mark(viewer)
-    without = ActionRequest(operator, uuid4())
-    with pytest.raises(OperationRefused, match="say why"):
-        mark_handled(cause(), newest().pk, None, request=without)
-    with pytest.raises(OperationRefused, match="None of this cause"):
-        mark_handled("never seen", 1, None, request=asked(operator))
+    group = mark_handled, cause(), newest().pk, None
+    refused("", *group, error=PermissionMissing, actor=viewer)
+    refused("say why", *group, reason="")
+    refused("None of this cause", mark_handled, "never seen", 1, None)
     assert not FailureMark.objects.exists()
 
     mark(operator)
@@ -255,8 +214,7 @@ def test_s5_3_it_needs_a_cause_a_reason_and_a_permission_and_is_taken_back(
     assert (known[cause()].in_force, known[cause()].is_back) == (True, False)
     unmark_handled(cause(), request=asked(operator))
     assert listed() == [cause()]
-    with pytest.raises(OperationRefused, match="not marked"):
-        unmark_handled(cause(), request=asked(operator))
+    refused("not marked", unmark_handled, cause())
 
 
 def test_s5_3_no_more_are_marked_than_pages_can_look_for(
@@ -266,11 +224,10 @@ def test_s5_3_no_more_are_marked_than_pages_can_look_for(
     mark(operator)
     mark(operator)  # the same once more
     other(1, "e" * 64)
-    with pytest.raises(OperationRefused, match="1 groups are marked"):
-        mark(operator)
+    refused("1 groups are marked", mark_handled, cause(), newest().pk, None)
 
 
-def test_s5_3_a_flood_that_is_handled_hides_no_other(
+def test_s5_3_a_handled_flood_hides_no_other(
     operator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = cause()
@@ -283,67 +240,47 @@ def test_s5_3_a_flood_that_is_handled_hides_no_other(
     assert number_open().number == 3
 
 
-def test_s5_3_a_group_is_assigned(operator: User, read: Callable[[str], str]) -> None:
+def test_s5_3_a_group_is_assigned(operator: User, read: Read) -> None:
     assign_failures(cause(), "operator", request=asked(operator))
 
     assert listed() == [cause()]
     for page in ("/failures/", f"/failures/{cause()}/"):
         assert re.search(r"Assigned to <b>operator</b>", read(page))
-    with pytest.raises(OperationRefused, match="nobody with the name"):
-        assign_failures(cause(), "nemo", request=asked(operator))
+    refused("nobody with the name", assign_failures, cause(), "nemo")
 
 
 # Its buttons
 
 
-def form(**given: Any) -> dict[str, Any]:
-    return {"key": uuid4().hex, "reason": "known", "revision": 0, **given}
+def press(client: Client, action: str = "mark_handled", **given: Any) -> Any:
+    """Press a button of the group as the page does."""
+    form = {"key": uuid4().hex, "reason": "known", "revision": 0, **given}
+    address = f"/failures/{cause()}/{action}/"
+    return client.post(address, form, headers={"HX-Request": "true"})
 
 
-def test_s5_3_the_buttons_of_a_group_act(
-    signed_in: Client, read: Callable[[str], str]
-) -> None:
-    page = read(f"/failures/{cause()}/")
-    assert f'data-given="{newest().pk}"' in page
-    address = f"/failures/{cause()}/mark_handled/"
-    given = form(newest=newest().pk, days="")
-    for _ in range(2):
-        answer = signed_in.post(address, given, headers={"HX-Request": "true"})
-        assert answer.status_code == 200
-        assert "handled by operator" in answer.content.decode()
-
-    assert OperatorAction.objects.count() == 1
-    assert 'id="unmark_handled-button"' in read(f"/failures/{cause()}/")
-
-
-def test_s5_3_a_refusal_is_said(signed_in: Client) -> None:
-    address = f"/failures/{cause()}/mark_handled/"
-    for given, status in (
-        (form(newest=newest().pk - 1), 409),
-        (form(newest=newest().pk, reason=""), 400),
-        (form(newest=newest().pk, days="-1"), 400),
-        (form(newest="x"), 400),
+def test_s5_3_a_refusal_is_said(operating: Client) -> None:
+    last = newest().pk
+    for status, given in (
+        (409, {"newest": last - 1}),
+        (400, {"newest": last, "reason": ""}),
+        (400, {"newest": last, "days": "-1"}),
+        (400, {"newest": "x"}),
+        (404, {"action": "retry"}),
     ):
-        answer = signed_in.post(address, given, headers={"HX-Request": "true"})
-        assert answer.status_code == status
-    assert signed_in.post(f"/failures/{cause()}/retry/", form()).status_code == 404
+        assert press(operating, **given).status_code == status
 
     assert not FailureMark.objects.exists()
 
 
-def test_s5_3_who_may_not_sees_why(client: Client, viewer: User) -> None:
-    client.force_login(viewer)
-    page = client.get(f"/failures/{cause()}/").content.decode()
+def test_s5_3_who_may_not_sees_why(viewing: Client) -> None:
+    page = viewing.read(f"/failures/{cause()}/")
     assert re.search(r'id="mark_handled-button"[^>]*aria-disabled="true"', page)
 
-    given = form(newest=newest().pk)
-    answer = client.post(f"/failures/{cause()}/mark_handled/", given)
-    assert answer.status_code == 403
+    assert press(viewing, newest=newest().pk).status_code == 403
 
 
-def test_opening_the_lists_writes_nothing_and_the_audit_leads_to_the_group(
-    operator: User, read: Callable[[str], str]
-) -> None:
+def test_lists_write_nothing_the_audit_has_links(operator: User, read: Read) -> None:
     for page in (f"/failures/{cause()}/", "/failures/?show=handled"):
         read(page)
     assert not FailureMark.objects.exists()
@@ -356,12 +293,11 @@ def test_opening_the_lists_writes_nothing_and_the_audit_leads_to_the_group(
 # How they come
 
 
-def test_s5_1_a_row_has_its_trend_and_its_versions(read: Callable[[str], str]) -> None:
+def test_s5_1_a_row_has_its_trend_and_its_versions(read: Read) -> None:
     now = timezone.now()
-    first, second, third = Incident.objects.order_by("pk")
-    ago = {first: timedelta(hours=5), second: timedelta(hours=2), third: timedelta()}
-    for incident, time in ago.items():
-        Incident.objects.filter(pk=incident.pk).update(opened_at=now - time)
+    for incident, hours in zip(Incident.objects.order_by("pk"), (5, 2, 0), strict=True):
+        incident.opened_at = now - timedelta(hours=hours)
+        incident.save()
     found = trends_of([cause()])[cause()]
 
     assert not found.by_day
@@ -375,17 +311,15 @@ def test_s5_1_a_row_has_its_trend_and_its_versions(read: Callable[[str], str]) -
 
 def test_s5_1_older_ones_are_told_by_day() -> None:
     first = Incident.objects.earliest("pk")
-    ago = timezone.now() - timedelta(days=3, hours=1)
-    Incident.objects.filter(pk=first.pk).update(opened_at=ago)
+    first.opened_at -= timedelta(days=3, hours=1)
+    first.save()
     found = trends_of([cause()])[cause()]
 
     assert found.by_day
     assert (found.each[-1], found.each[-4]) == (2, 1)
 
 
-def test_s5_1_no_more_are_looked_at_than_the_newest(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_s5_1_only_the_newest_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trends, "NEWEST", 2)
     found = trends_of([cause()])[cause()]
 
@@ -395,9 +329,7 @@ def test_s5_1_no_more_are_looked_at_than_the_newest(
 # What was resolved, and by what
 
 
-def test_s5_4_what_was_resolved_is_found_with_the_person_who_did_it(
-    operator: User, read: Callable[[str], str]
-) -> None:
+def test_s5_4_what_was_resolved_names_who_did_it(operator: User, read: Read) -> None:
     fingerprint = cause()
     for command in IssuedCommand.objects.filter(status="failed"):
         assert command.instance_id is not None
@@ -418,9 +350,7 @@ def taken(command: RequestExternalCreation, context: CommandContext) -> Answer:
     return Answer("HTTP 202")
 
 
-def test_s5_4_what_was_resolved_by_an_operation_leads_to_it(
-    operator: User, read: Callable[[str], str]
-) -> None:
+def test_s5_4_what_an_operation_mended_leads_to_it(operator: User, read: Read) -> None:
     about = {"cause": cause()}
     with replaced("RequestExternalCreation", taken):
         operation = worked_on(begun(operator, about, 3, selection="failures"))
@@ -438,25 +368,18 @@ def test_s5_4_what_has_failed_again_is_not_resolved(operator: User) -> None:
     assert listed() == [cause()]
 
 
-def test_s5_4_pages_of_what_was_resolved_follow_each_other(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_s5_4_pages_follow_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("monitoring.queries.resolved.PAGE", 2)
     for fingerprint in "abcde":
         other(2, fingerprint)
     Incident.objects.filter(fingerprint__in="abcde").update(resolved_at=timezone.now())
-    seen, before = [], ""
-    while True:
+    seen, before = list[str](), ""
+    while before or not seen:
         page = resolved_page(before)
         seen += [group.last.fingerprint for group in page.rows]
         before = page.older
-        if not before:
-            break
 
     assert sorted(seen) == list("abcde")
     # In their own zones the calendar has the last two, and no database.
-    for at in (
-        "nonsense",
-        *(f"{at}_1" for at in ("2026-99-99T00:00:00+00:00", *BEYOND)),
-    ):
+    for at in ("nonsense", "2026-99-99T00:00:00+00:00_1", *BEYOND):
         assert resolved_page(at).rows, at

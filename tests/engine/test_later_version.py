@@ -16,9 +16,7 @@ def seen(valkey: ValkeyServer) -> dict[str, Any]:
     return run_to_the_end("later")
 
 
-def test_definitions_that_did_not_change_keep_their_fingerprints(
-    seen: dict[str, Any],
-) -> None:
+def test_unchanged_definitions_keep_their_fingerprints(seen: dict[str, Any]) -> None:
     assert seen["changed"] == []
     assert seen["checks"] == []
 
@@ -29,9 +27,7 @@ def test_nothing_is_broken_after_the_migration(seen: dict[str, Any]) -> None:
     assert seen["broken"] == []
 
 
-def test_failures_of_one_cause_stay_one_group_with_its_marks(
-    seen: dict[str, Any],
-) -> None:
+def test_failures_of_one_cause_stay_one_marked_group(seen: dict[str, Any]) -> None:
     assert seen["marks"] > 5
     assert seen["failed again"] > 1
     assert seen["of other causes"] == []

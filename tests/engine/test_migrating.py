@@ -22,7 +22,6 @@ from orchestrator.engine.operations import (
 )
 from orchestrator.exceptions import (
     NotCarried,
-    OperationRefused,
     PermissionMissing,
     StaleRevision,
 )
@@ -35,7 +34,7 @@ from orchestrator.models import (
     ProcessInstance,
     StepRun,
 )
-from orchestrator.testing import pass_time, run
+from orchestrator.testing import pass_time
 from tests.apps.versions import claims
 from tests.apps.versions.claims import (
     ClaimAssessed,
@@ -45,9 +44,11 @@ from tests.apps.versions.claims import (
 from tests.apps.versions.desk import filed, now, only, tell, written
 from tests.apps.versions.fixtures import versions
 from tests.apps.versions.letters import Approved
-from tests.services.asking import asked
+from tests.services.doing import did, refused
 
 __all__ = ["versions"]
+
+MINUTE = timedelta(minutes=1)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("versions")]
 
@@ -63,6 +64,20 @@ def steps(process: ProcessInstance) -> list[tuple[str, str]]:
     return [(row.node, row.status) for row in rows]
 
 
+def migrated(
+    process: ProcessInstance, version: int = 2, **mapping: str
+) -> ProcessInstance:
+    """Have it migrated; return it as it stands then."""
+    did(migrate, process, version, mapping)
+    return now(process)
+
+
+def level(process: ProcessInstance, *, after: timedelta) -> int:
+    """Let time pass; return how often it was escalated until then."""
+    pass_time(after)
+    return now(process).escalation_level
+
+
 # Process managers
 
 
@@ -70,9 +85,8 @@ def test_a_process_goes_on_with_the_steps_and_the_data_of_the_other_version() ->
     claim = filed()
     assert claim.definition.version == 1
 
-    migrate(claim.pk, 2, {}, request=asked())
+    claim = migrated(claim)
 
-    claim = now(claim)
     assert claim.definition.version == 2
     assert (claim.step, claim.status) == ("BeingAssessed", "waiting")
     assert claim.data == {"claim": "C-1", "cents": 700, "currency": "EUR"}
@@ -85,23 +99,17 @@ def test_a_process_goes_on_with_the_steps_and_the_data_of_the_other_version() ->
     assert now(claim).step == "SeenTwice"
     tell(SecondOpinionGiven("C-1"))
     tell(ClaimPaid("C-1"))
-    assert now(claim).status == "completed"
-    assert claims.paid == ["C-1"]
+    assert (now(claim).status, claims.paid) == ("completed", ["C-1"])
 
 
 def test_the_switch_is_a_checkpoint_and_an_audit_row() -> None:
     claim = filed()
-    request = asked(reason="cents")
-
-    migrate(claim.pk, 2, {}, request=request)
+    row = did(migrate, claim, 2, {})
 
     last = Checkpoint.objects.filter(instance=claim).latest("revision")
-    assert (last.cause, last.steps, last.edge) == (
-        f"operator:{request.key}",
-        ["BeingAssessed"],
-        "",
-    )
-    row = OperatorAction.objects.get(action="migrate")
+    assert (last.cause, last.edge) == (f"operator:{row.key}", "")
+    assert last.steps == ["BeingAssessed"]
+    assert row.action == "migrate"
     assert (row.before["version"], row.after["version"]) == (1, 2)
     assert row.before["data"] == {"claim": "C-1", "amount": 7}
     assert row.after["data"] == {"claim": "C-1", "cents": 700, "currency": "EUR"}
@@ -111,60 +119,39 @@ def test_the_switch_is_a_checkpoint_and_an_audit_row() -> None:
     assert switch.was("BeingAssessed") == "WithAssessor"
 
 
-def test_what_a_person_says_of_a_step_counts_beyond_what_the_code_says() -> None:
+def test_a_person_may_name_the_step_that_is_offered_what_is_parked() -> None:
     claim = filed()
+    with only("claim", 2):
+        send_event(SecondOpinionGiven("C-1"), id="early", process_id=claim.pk)
+    drain()
 
-    migrate(claim.pk, 2, {"WithAssessor": "SeenTwice"}, request=asked())
+    assert migrated(claim, WithAssessor="SeenTwice").step == "SeenTwice"
+    drain()
 
-    assert now(claim).step == "SeenTwice"
+    assert now(claim).step == "AtTheBank"
 
 
 def test_deadlines_count_from_when_the_step_was_reached() -> None:
     claim = filed()
-    pass_time(timedelta(minutes=50))
+    pass_time(50 * MINUTE)
 
-    migrate(claim.pk, 2, {}, request=asked())
-    pass_time(timedelta(minutes=11))
-    run()
+    migrated(claim)
 
-    assert now(claim).escalation_level == 1
-    pass_time(timedelta(hours=1, minutes=50))
-    run()
-    assert now(claim).escalation_level == 1
-    pass_time(timedelta(minutes=10))
-    run()
-    assert now(claim).escalation_level == 2
+    assert level(claim, after=11 * MINUTE) == 1
+    assert level(claim, after=110 * MINUTE) == 1
+    assert level(claim, after=10 * MINUTE) == 2
 
 
 def test_a_paused_process_stays_paused_and_keeps_what_was_left() -> None:
     claim = filed()
-    pass_time(timedelta(minutes=30))
-    pause(claim.pk, request=asked())
-    pass_time(timedelta(minutes=45))
+    pass_time(30 * MINUTE)
+    did(pause, claim)
+    pass_time(45 * MINUTE)
 
-    migrate(claim.pk, 2, {}, request=asked())
-    assert now(claim).status == "paused"
-    unpause(claim.pk, request=asked())
-    pass_time(timedelta(minutes=29))
-    run()
-    assert now(claim).escalation_level == 0
-    pass_time(timedelta(minutes=2))
-    run()
-    assert now(claim).escalation_level == 1
-
-
-def test_an_event_that_was_parked_is_offered_to_the_new_step() -> None:
-    claim = filed()
-    with only("claim", 2):
-        send_event(
-            SecondOpinionGiven("C-1"), id="early", source="test", process_id=claim.pk
-        )
-    drain()
-
-    migrate(claim.pk, 2, {"WithAssessor": "SeenTwice"}, request=asked())
-    drain()
-
-    assert now(claim).step == "AtTheBank"
+    assert migrated(claim).status == "paused"
+    did(unpause, claim)
+    assert level(claim, after=29 * MINUTE) == 0
+    assert level(claim, after=2 * MINUTE) == 1
 
 
 def test_outside_ids_are_those_that_the_other_version_declares() -> None:
@@ -172,7 +159,7 @@ def test_outside_ids_are_those_that_the_other_version_declares() -> None:
     ids = OutsideId.objects.filter(instance=claim).values_list("field", "value")
     assert set(ids) == {("claim", "C-1")}
 
-    migrate(claim.pk, 2, {}, request=asked())
+    migrated(claim)
 
     assert set(ids.all()) == {("claim", "C-1"), ("currency", "EUR")}
 
@@ -193,57 +180,43 @@ def test_what_cannot_be_is_refused_with_the_reason(viewer: User) -> None:
         (True, {}, "name the version by its number"),
     ]
     for version, mapping, why in wanted:
-        with pytest.raises(OperationRefused, match=why):
-            migrate(claim.pk, version, mapping, request=asked())
-    with pytest.raises(StaleRevision):
-        migrate(claim.pk, 2, {}, request=asked(expected_revision=claim.revision - 1))
-    with pytest.raises(PermissionMissing):
-        migrate(claim.pk, 2, {}, request=asked(actor=viewer))
+        refused(why, migrate, claim, version, mapping)
+    seen = claim.revision - 1
+    refused("", migrate, claim, 2, {}, error=StaleRevision, expected_revision=seen)
+    refused("", migrate, claim, 2, {}, error=PermissionMissing, actor=viewer)
     assert migrate.codename == "migrate_processinstance"
     assert now(claim).definition.version == 1
     assert set(OperatorAction.objects.values_list("result", flat=True)) == {"refused"}
 
-    cancel(claim.pk, request=asked())
-    with pytest.raises(OperationRefused, match="ended"):
-        migrate(claim.pk, 2, {}, request=asked())
+    did(cancel, claim)
+    refused("ended", migrate, claim, 2, {})
 
 
 def test_data_that_the_other_version_cannot_read_is_refused() -> None:
-    claim = filed(version=2)
-
-    with pytest.raises(OperationRefused, match="its data is not of the form"):
-        migrate(claim.pk, 1, {"BeingAssessed": "WithAssessor"}, request=asked())
-
-
-def test_a_command_under_way_is_waited_for() -> None:
-    claim = filed()
-    send_event(ClaimAssessed("C-1", 7), id="a", source="test", process_id=claim.pk)
-    drain()
-    IssuedCommand.objects.filter(instance=claim).update(
-        status="running", finished_at=None
-    )
-
-    with pytest.raises(OperationRefused, match="the command PayClaim is under way"):
-        migrate(claim.pk, 2, {}, request=asked())
-    IssuedCommand.objects.filter(instance=claim).update(
-        status="done", finished_at=claim.started_at
-    )
+    why = "its data is not of the form"
+    refused(why, migrate, filed(version=2), 1, {"BeingAssessed": "WithAssessor"})
+    refused(why, migrate, migrated(written()), 1, {"written": "draft"})
 
 
-def test_pressed_twice_it_is_done_once() -> None:
-    claim, request = filed(), asked()
+def test_a_command_or_a_worker_under_way_is_waited_for() -> None:
+    claim, letter = filed(), written()
+    tell(ClaimAssessed("C-1", 7), claim.pk)
+    issued = IssuedCommand.objects.filter(instance=claim)
+    asked_ = StepRun.objects.filter(instance=letter, node="approval")
+    issued.update(status="running", finished_at=None)
+    asked_.update(owner="w", attempt=1)
 
-    first = migrate(claim.pk, 2, {}, request=request)
-    second = migrate(claim.pk, 2, {}, request=request)
+    refused("the command PayClaim is under way", migrate, claim, 2, {})
+    refused("a worker is at approval now", migrate, letter, 2, {})
 
-    assert first.pk == second.pk
-    assert OperatorAction.objects.count() == 1
+    issued.update(status="done", finished_at=claim.started_at)
+    asked_.update(owner="", attempt=0)
 
 
 def test_a_process_whose_code_is_gone_is_carried_to_one_that_is_there() -> None:
     claim = filed()
     with only("claim", 2):
-        migrate(claim.pk, 2, {}, request=asked())
+        migrated(claim)
         tell(ClaimAssessed("C-1", 7))
         assert now(claim).step == "SeenTwice"
 
@@ -261,16 +234,12 @@ def test_planning_changes_nothing() -> None:
 
 
 def test_open_steps_of_a_workflow_go_on_in_the_other_version() -> None:
-    letter = written()
+    letter = migrated(written())
 
-    migrate(letter.pk, 2, {}, request=asked())
-
-    letter = now(letter)
-    assert letter.definition.version == 2
+    assert (letter.definition.version, letter.data["language"]) == (2, "en")
     assert steps(letter) == [("written", "done"), ("approval", "waiting")]
     tell(Approved("L-1"), letter.pk)
-    letter = now(letter)
-    assert letter.status == "completed"
+    assert now(letter).status == "completed"
     assert steps(letter)[2:] == [("typeset", "done"), ("post", "done")]
     done = StepRun.objects.get(instance=letter, node="typeset")
     assert done.result == "<Dear L-1>"
@@ -279,9 +248,9 @@ def test_open_steps_of_a_workflow_go_on_in_the_other_version() -> None:
 def test_a_workflow_can_be_resumed_from_before_its_migration() -> None:
     letter = written()
     first = letter.revision
-    migrate(letter.pk, 2, {}, request=asked())
+    migrated(letter)
 
-    resume(letter.pk, first, request=asked())
+    did(resume, letter, first)
     drain()
     tell(Approved("L-1"), letter.pk)
 
@@ -297,47 +266,21 @@ def test_what_a_workflow_cannot_carry_is_refused_with_the_reason() -> None:
         (6, "the result of draft is not of the form that draft gives"),
         (7, "approval is of another kind than approval there"),
     ):
-        with pytest.raises(OperationRefused, match=why):
-            migrate(letter.pk, version, {}, request=asked())
+        refused(why, migrate, letter, version, {})
         with pytest.raises(NotCarried, match=why):
             plan_migration(letter, version, {})
     swapped = {"draft": "approval", "approval": "written"}
-    with pytest.raises(OperationRefused, match="is of another kind"):
-        migrate(letter.pk, 2, swapped, request=asked())
+    refused("is of another kind", migrate, letter, 2, swapped)
 
     assert now(letter).definition.version == 1
 
 
 def test_what_was_done_in_a_step_that_is_gone_counts_no_more() -> None:
-    letter = written()
-
-    migrate(letter.pk, 8, {}, request=asked())
+    letter = migrated(written(), 8)
     tell(Approved("L-1"), letter.pk)
 
-    letter = now(letter)
-    assert letter.status == "completed"
+    assert now(letter).status == "completed"
     assert steps(letter)[0] == ("draft", "superseded")
-
-
-def test_a_worker_at_a_step_is_left_alone() -> None:
-    letter = written()
-    StepRun.objects.filter(instance=letter, node="approval").update(
-        owner="w", attempt=1
-    )
-
-    with pytest.raises(OperationRefused, match="a worker is at approval now"):
-        migrate(letter.pk, 2, {}, request=asked())
-
-    StepRun.objects.filter(instance=letter).update(owner="", attempt=0)
-
-
-def test_input_becomes_that_of_the_other_version() -> None:
-    letter = written()
-    migrate(letter.pk, 2, {}, request=asked())
-    letter = now(letter)
-    assert letter.data["language"] == "en"
-    with pytest.raises(OperationRefused, match="its data is not of the form"):
-        migrate(letter.pk, 1, {"written": "draft"}, request=asked())
 
 
 def test_what_was_secret_in_the_old_version_stays_so_in_what_it_has_left() -> None:
@@ -345,6 +288,4 @@ def test_what_was_secret_in_the_old_version_stays_so_in_what_it_has_left() -> No
     rows = Definition.objects.filter(pk=claim.definition_id)
     rows.update(secrets=Secrets(frozenset({"amount"})).to_json())
 
-    migrate(claim.pk, 2, {}, request=asked())
-
-    assert "amount" in names_of(now(claim).definition)
+    assert "amount" in names_of(migrated(claim).definition)

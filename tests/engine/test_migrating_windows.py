@@ -3,18 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from uuid import uuid4
 
 import pytest
-from django.contrib.auth.models import User
 
 from orchestrator import Retry, registry, start_process
 from orchestrator.definition import Workflow, each, start
 from orchestrator.engine.drain import drain
-from orchestrator.engine.operations import ActionRequest, migrate, pause, unpause
+from orchestrator.engine.operations import migrate, pause, unpause
 from orchestrator.models import ProcessInstance, StepRun
 from orchestrator.testing import pass_time, registered
 from tests.apps.versions.desk import now, only
+from tests.services.doing import did
 from tests.services.sizes import size
 
 pytestmark = pytest.mark.django_db
@@ -50,10 +49,8 @@ def round_of(number: int, window: int | None) -> type[Workflow]:
         Input = Street
         name = NAME
         version = number
-        flow = (
-            start(leave),
-            each(leave, over="houses", do=ring, into=home, window=window),
-        )
+        every = each(leave, over="houses", do=ring, into=home, window=window)
+        flow = (start(leave), every)
 
     return Round
 
@@ -64,12 +61,8 @@ NARROW, WITHOUT, WIDE, NARROWER = 1, 2, 3, 4
 @pytest.fixture(scope="module", autouse=True)
 def versions() -> Iterator[None]:
     """Let the running code have all of them."""
-    with registered(
-        round_of(NARROW, 2),
-        round_of(WITHOUT, None),
-        round_of(WIDE, 4),
-        round_of(NARROWER, 1),
-    ):
+    windows = {NARROW: 2, WITHOUT: None, WIDE: 4, NARROWER: 1}
+    with registered(*(round_of(*each) for each in windows.items())):
         yield
 
 
@@ -98,53 +91,42 @@ def tried(process: ProcessInstance) -> list[int | None]:
     return list(found.exclude(attempt=0).values_list("item", flat=True))
 
 
-def request(operator: User) -> ActionRequest:
-    return ActionRequest(actor=operator, key=uuid4(), reason="why")
-
-
 def ends(process: ProcessInstance) -> None:
     shut.clear()
     pass_time(hours=2)
-    ended = now(process)
-    assert ended.status == "completed"
+    assert now(process).status == "completed"
     assert StepRun.objects.get(instance=process, node="home").result == 6
 
 
 @pytest.mark.parametrize(
     ("version", "begun"), [(WITHOUT, 6), (WIDE, 4), (NARROWER, 2), (NARROW, 2)]
 )
-def test_the_window_of_the_other_version_counts_at_once(
-    version: int, begun: int, operator: User
-) -> None:
+def test_the_other_versions_window_counts_at_once(version: int, begun: int) -> None:
     process = under_way()
     if version != NARROW:
-        migrate(process.pk, version, {}, request=request(operator))
+        did(migrate, process, version, {})
     drain()
     assert tried(process) == list(range(begun))
     ends(process)
 
 
-def test_elements_that_its_window_holds_back_no_more_begin_when_the_process_goes_on(
-    operator: User,
-) -> None:
+def test_what_its_window_holds_back_no_more_begins_when_it_goes_on() -> None:
     process = under_way()
-    pause(process.pk, request=request(operator))
-    migrate(process.pk, WITHOUT, {}, request=request(operator))
+    did(pause, process)
+    did(migrate, process, WITHOUT, {})
     drain()
     assert tried(process) == [0, 1]
 
-    unpause(process.pk, request=request(operator))
+    did(unpause, process)
     drain()
     assert tried(process) == list(range(6))
     ends(process)
 
 
 @pytest.mark.full_size("10,000 elements", seconds=120)
-def test_all_that_its_window_holds_back_no_more_begin_together(
-    operator: User,
-) -> None:
+def test_all_that_its_window_holds_back_no_more_begin_together() -> None:
     houses = size(1_000, full=10_000)
     process = under_way(houses)
-    migrate(process.pk, WITHOUT, {}, request=request(operator))
+    did(migrate, process, WITHOUT, {})
     rows = StepRun.objects.filter(instance=process, kind="item")
     assert rows.filter(status="ready", wake_at__isnull=False).count() == houses - 2

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -31,7 +31,8 @@ from orchestrator.workers.notifier import Notifier
 from tests.apps.process_managers.desk import place, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import BookCourier, Courier, ParcelScanned
-from tests.services.asking import asked
+from tests.services.cases import cases
+from tests.services.doing import did, raising
 from tests.services.explained import explained
 from tests.services.telling import deliver, due_now, gathered, gathered_items
 
@@ -53,7 +54,7 @@ def declare(settings: Settings, **more: Any) -> None:
 
 def escalate(parcel: ProcessInstance, times: int = 1) -> None:
     for _ in range(times):
-        operations.escalate(parcel.pk, request=asked(reason="late"))
+        did(operations.escalate, parcel, reason="late")
 
 
 @pytest.fixture
@@ -65,35 +66,46 @@ def escalated() -> ProcessInstance:
     return parcel
 
 
-def fail_courier(handler: SetHandler, why: str = "no courier in zone {}") -> None:
-    numbers = iter(range(1_000_000))
+def claimed(by: str = "one") -> Notice:
+    notice = outbox.claim(by)
+    assert notice is not None
+    return notice
 
-    def fail(command: BookCourier) -> None:
-        raise Permanent(why.format(next(numbers)))
 
-    handler(BookCourier, fail, after_commit=True)
+def in_seconds(moment: datetime | None) -> float:
+    assert moment is not None
+    return (moment - timezone.now()).total_seconds()
+
+
+def failures(number: int, of: str = "f") -> None:
+    """Have so many failures happen, all of one cause, or each of its own."""
+    now = timezone.now()
+    Occurrence.objects.bulk_create(
+        Occurrence(
+            topics="failure", definition=SHIPPING, step="OnTheWay", kind="step_failed",
+            message=f"ValueError: {place}", fingerprint=of.format(place), at=now,
+        )
+        for place in range(number)
+    )  # fmt: skip
 
 
 # What gives rise to a notice
 
 
 def test_an_escalation_is_told_once_with_who_and_why(operator: User) -> None:
-    parcel = place()
-    request = asked(reason="the customer waits")
+    parcel, key = place(), uuid4()
     for _ in range(2):  # it is pressed twice
-        operations.escalate(parcel.pk, request=request)
+        did(operations.escalate, parcel, key=key, reason="the customer waits")
 
     [item] = gathered_items()
-    assert item["topics"] == ["escalation"]
     assert item["process_id"] == str(parcel.pk)
-    assert (item["correlation_key"], item["step"]) == ("P-1", "Packing")
     assert item["message"] == f"{operator}: the customer waits"
+    found = [item[name] for name in ("topics", "correlation_key", "step")]
+    assert found == [["escalation"], "P-1", "Packing"]
     assert not Occurrence.objects.exists()
 
 
-def test_each_deadline_is_told_once_when_it_passes_with_the_step_that_was_late() -> (
-    None
-):
+def test_each_deadline_is_told_once_with_the_step_that_was_late() -> None:
     place("P-1", Courier.OWN)
     pass_time(59 * MINUTE)
     assert gathered_items() == []
@@ -112,49 +124,40 @@ def test_each_deadline_is_told_once_when_it_passes_with_the_step_that_was_late()
 
 
 def test_failures_of_one_cause_are_told_as_a_group(handler: SetHandler) -> None:
-    fail_courier(handler)
+    def refuse(command: BookCourier) -> None:
+        raise Permanent(f"no courier for {command.parcel_id}")
+
+    handler(BookCourier, refuse, after_commit=True)
     for number in range(5):
         underway(f"P-{number}", Courier.PARTNER)
 
     [item] = gathered_items()
     assert (item["topics"], item["state"], item["number"]) == (["failure"], "new", 5)
     assert item["error"] == "orchestrator.exceptions.Permanent"
-    assert item["place"].endswith("fail_courier.<locals>.fail")
+    assert item["place"].endswith("as_a_group.<locals>.refuse")
     assert item["fingerprint"] == Incident.objects.latest("pk").fingerprint
     assert FailureGroup.objects.get().number == 5
 
 
-def test_of_a_known_group_only_its_growth_is_told(handler: SetHandler) -> None:
-    fail_courier(handler)
-    underway("P-first", Courier.PARTNER)
-    deliver()
-    for number in range(8):
-        underway(f"P-{number}", Courier.PARTNER)
-    assert gathered_items() == []
-    underway("P-tenth", Courier.PARTNER)
-
-    [item] = gathered_items()
-    assert (item["state"], item["number"]) == ("more", 10)
-
-
-def test_a_group_that_comes_again_after_a_quiet_day_is_told_again(
-    handler: SetHandler,
-) -> None:
-    fail_courier(handler)
-    underway("P-1", Courier.PARTNER)
+def test_a_group_that_comes_again_after_a_quiet_day_is_told_again() -> None:
+    failures(1)
     deliver()
     FailureGroup.objects.update(last_at=timezone.now() - timedelta(days=2))
-    underway("P-2", Courier.PARTNER)
+    failures(1)
 
     [item] = gathered_items()
     assert (item["state"], item["number"]) == ("again", 1)
     assert FailureGroup.objects.get().number == 2
 
 
+def nobody_takes() -> None:
+    """Send an event to a process that is not there."""
+    scanned = ParcelScanned("P-1", "Nagoya")
+    send_event(scanned, id="e", source="depot", process_id=uuid4())
+
+
 def test_an_event_that_nobody_takes_is_a_failure() -> None:
-    send_event(
-        ParcelScanned("P-1", "Nagoya"), id="e", source="depot", process_id=uuid4()
-    )
+    nobody_takes()
     pass_time(2 * MINUTE)
 
     [item] = gathered_items()
@@ -164,12 +167,18 @@ def test_an_event_that_nobody_takes_is_a_failure() -> None:
 @pytest.fixture
 def outage() -> Iterator[None]:
     """Let work be due on a queue, with nobody there."""
-    scanned = ParcelScanned("P-1", "Nagoya")
-    send_event(scanned, id="e", source="depot", process_id=uuid4())
+    nobody_takes()
     past = timezone.now() - MINUTE
     InboxEvent.objects.update(queue="mail", wake_at=past)
     yield
     InboxEvent.objects.all().delete()
+
+
+def look(times: int = 1) -> list[str]:
+    """Look so often for dead queues; return what is told of them."""
+    for _ in range(times):
+        outages.look()
+    return [f"{item['queue']} is {item['state']}" for item in gathered_items()]
 
 
 def time_passes(seconds: float) -> None:
@@ -180,95 +189,74 @@ def time_passes(seconds: float) -> None:
 
 
 def a_worker(queue: str) -> None:
-    seen = {"started_at": timezone.now(), "seen_at": timezone.now()}
-    Worker.objects.create(
-        id=queue, supervisor="s", host="h", pid=1, queue=queue, **seen
-    )
+    moments = dict.fromkeys(("started_at", "seen_at"), timezone.now())
+    about = {"supervisor": "s", "host": "h", "pid": 1, "queue": queue}
+    Worker.objects.create(id=queue, **about, **moments)
 
 
 @pytest.mark.usefixtures("outage")
 def test_a_dead_queue_is_told_once_and_again_when_it_is_over() -> None:
-    outages.look()
-    assert gathered_items() == []
+    assert look() == []
     time_passes(14)
-    outages.look()
-    assert gathered_items() == []
+    assert look() == []
     time_passes(2)
-    for _ in range(3):
-        outages.look()
-    [item] = gathered_items()
-    assert (item["queue"], item["state"]) == ("mail", "dead")
+    assert look(3) == ["mail is dead"]
     a_worker("mail")
-    for _ in range(3):
-        outages.look()
 
-    assert [item["state"] for item in gathered_items()] == ["dead", "back"]
+    assert look(3) == ["mail is dead", "mail is back"]
     assert not QueueOutage.objects.exists()
 
 
 @pytest.mark.usefixtures("outage")
 def test_a_queue_that_is_only_restarted_is_not_told_of() -> None:
-    outages.look()
+    look()
     a_worker("mail")
-    outages.look()
 
-    assert gathered_items() == []
+    assert look() == []
     assert not QueueOutage.objects.exists()
 
 
 @pytest.mark.usefixtures("outage")
 def test_what_was_seen_long_ago_says_nothing_of_now() -> None:
-    outages.look()
-    QueueOutage.objects.update(
-        since=timezone.now() - HOUR, seen_at=timezone.now() - HOUR
-    )
-    outages.look()
+    look()
+    past = timezone.now() - HOUR
+    QueueOutage.objects.update(since=past, seen_at=past)
 
-    assert gathered_items() == []
+    assert look() == []
 
 
 # Who wants to know
 
 
-def test_nothing_is_written_where_nobody_is_to_be_told(
+def test_nothing_is_written_if_nobody_is_told(
     settings: Settings, handler: SetHandler
 ) -> None:
     settings.PROCESSION_NOTICES = {}
-    fail_courier(handler)
     escalate(place("P-1"))
+    handler(BookCourier, raising(Permanent("no")), after_commit=True)
     underway("P-2", Courier.PARTNER)
     pass_time(4 * HOUR)
 
     assert not Occurrence.objects.exists()
 
 
-@pytest.mark.parametrize(
-    ("about", "found"),
-    [
-        (["escalation"], {"escalation": 1}),
-        (["deadline"], {"deadline": 2}),
-        (["failure", "queue"], {}),
-    ],
+@cases(
+    "wanted, found",
+    ({"about": ["escalation"]}, [{"escalation": 1}]),
+    ({"about": ["deadline"]}, [{"deadline": 2}]),
+    ({"about": ["failure", "queue"]}, []),
+    ({"definitions": ["another"]}, []),
+    ({"definitions": [SHIPPING]}, [{"deadline": 1, "escalation": 1}]),
 )
 def test_each_is_told_what_they_want_to_know(
-    about: list[str], found: dict[str, int], settings: Settings
+    wanted: dict[str, list[str]], found: list[dict[str, int]], settings: Settings
 ) -> None:
-    declare(settings, about=about)
+    declare(settings, **wanted)
     place()
     pass_time(4 * HOUR)
+    assert Occurrence.objects.exists() == bool(found)
 
-    assert [notice.counts for notice in gathered()] == ([found] if found else [])
-
-
-def test_of_other_definitions_nothing_is_told(settings: Settings) -> None:
-    parcel = place()
-    declare(settings, definitions=["another"])
-    escalate(parcel)
-    assert not Occurrence.objects.exists()
-    declare(settings, definitions=[parcel.name])
-    escalate(parcel)
-
-    assert len(gathered_items()) == 1
+    assert [notice.counts for notice in gathered()] == found
 
 
 def test_several_are_told_each_by_their_own_notice(settings: Settings) -> None:
@@ -285,9 +273,7 @@ def test_several_are_told_each_by_their_own_notice(settings: Settings) -> None:
 # How much stands in one, and when
 
 
-def test_what_happens_until_the_next_may_be_sent_is_collected(
-    settings: Settings,
-) -> None:
+def test_what_happens_until_the_next_is_sent_is_collected(settings: Settings) -> None:
     declare(settings, seconds=600)
     parcel = place()
     escalate(parcel)
@@ -298,81 +284,71 @@ def test_what_happens_until_the_next_may_be_sent_is_collected(
     [notice] = gathered()
     assert notice.counts == {"escalation": 30}
     assert len(notice.items) == gathering.SHOWN == 20
-    first = Notice.objects.get(status="sent")
-    assert first.begun_at
-    assert notice.wake_at == first.begun_at + timedelta(seconds=600)
+    begun_at = Notice.objects.get(status="sent").begun_at
+    assert begun_at
+    assert notice.wake_at == begun_at + timedelta(seconds=600)
     due_now()
     assert len(deliver()) == 1
 
 
-def test_a_notice_is_claimed_once_at_once_and_again_under_its_id_if_it_is_lost(
-    escalated: ProcessInstance,
-) -> None:
-    lost = outbox.claim("one")
-    assert lost is not None
+def test_a_lost_notice_is_claimed_again_by_its_id(escalated: ProcessInstance) -> None:
+    lost = claimed()
     assert outbox.claim("other") is None
     due_now()
-    again = outbox.claim("other")
+    again = claimed("other")
 
-    assert again is not None
     assert (again.pk, again.items, again.attempt) == (lost.pk, lost.items, 2)
     assert not outbox.sent(lost)
     assert outbox.sent(again)
 
 
-def test_more_than_one_transaction_takes_in_is_gathered_in_turns(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_very_much_is_gathered_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gathering, "MOST", 3)
-    parcel = place()
-    escalate(parcel, 10)
+    escalate(place(), 10)
 
     assert [notice.counts for notice in gathered()] == [{"escalation": 10}]
     assert not Occurrence.objects.exists()
 
 
-def test_thousands_of_failures_of_a_group_are_one_notice_and_then_a_count() -> None:
+def test_thousands_of_failures_of_a_group_are_one_notice_and_then_its_growth() -> None:
     failures(1)
     assert len(deliver()) == 1
-    failures(999)
+    failures(8)
+    assert gathered() == []
+    failures(991)
     [notice] = gathered()
 
-    assert (notice.counts, len(notice.items)) == ({"failure": 1}, 1)
-    assert (notice.items[0]["state"], notice.items[0]["number"]) == ("more", 1_000)
+    [item] = notice.items
+    assert (item["state"], item["number"]) == ("more", 1_000)
+    assert notice.counts == {"failure": 1}
     assert FailureGroup.objects.get().number == 1_000
     due_now()
     assert len(deliver()) == 1
     assert Notice.objects.filter(status="sent").count() == 2
 
 
-def test_clocks_that_differ_between_hosts_do_not_change_how_often_it_is_told() -> None:
-    parcel = place()
-    escalate(parcel)
+def test_clocks_may_differ_between_hosts(escalated: ProcessInstance) -> None:
     deliver()
     last = Notice.objects.get()
-    moments = dict.fromkeys(
-        ("created_at", "begun_at", "settled_at"), timezone.now() - HOUR
-    )
+    past = timezone.now() - HOUR
+    moments = dict.fromkeys(("created_at", "begun_at", "settled_at"), past)
     ahead = UUID(int=2**128 - 1)  # its host's clock is ahead, and with it its id
     Notice.objects.create(id=ahead, recipient="ops", status="sent", **moments)
-    escalate(parcel)
+    escalate(escalated)
     [next_] = gathered()
 
     assert last.begun_at
     assert next_.wake_at == last.begun_at + timedelta(seconds=300)
 
 
-def test_a_clock_that_was_set_back_keeps_nobody_from_being_told() -> None:
-    parcel = place()
-    escalate(parcel)
+def test_a_clock_set_back_keeps_nobody_untold(escalated: ProcessInstance) -> None:
     deliver()
     ahead = timezone.now() + timedelta(days=365)
     Notice.objects.update(begun_at=ahead, settled_at=ahead)
-    escalate(parcel)
+    escalate(escalated)
     [notice] = gathered()
 
-    assert notice.wake_at
-    assert notice.wake_at <= timezone.now() + timedelta(seconds=300)
+    assert in_seconds(notice.wake_at) <= 300
 
 
 # One at a time
@@ -388,7 +364,7 @@ def test_what_is_for_somebody_whom_only_other_hosts_know_is_left_to_them(
     outbox.give_up_unknown()
     settings.PROCESSION_NOTICES = known
 
-    assert outbox.claim("other") is not None
+    claimed("other")
 
 
 @pytest.mark.parametrize("status", ["gathering", "sending"])
@@ -408,49 +384,37 @@ def test_what_is_for_somebody_whom_nobody_knows_any_more_is_given_up_after_a_day
     assert notice.settled_at
 
 
+def others(settings: Settings, number: int, *notices: dict[str, Any]) -> None:
+    """Have notices to so many others, who are not reached, beside one to whoever is told of an escalation."""
+    now = timezone.now()
+    for name in [f"away{place_}" for place_ in range(number)]:
+        settings.PROCESSION_NOTICES[name] = {"to": "a@example.org", "about": "queue"}
+        for notice in notices:
+            due = {"created_at": now, "wake_at": now - HOUR, **notice}
+            Notice.objects.create(recipient=name, **due)
+    escalate(place())
+    gathered()
+
+
 def test_what_has_often_been_tried_comes_after_what_has_not(settings: Settings) -> None:
-    settings.PROCESSION_NOTICES |= {"away": {"to": "a@example.org", "about": "queue"}}
-    now = timezone.now()
-    tried = {"status": "sending", "created_at": now, "wake_at": now - HOUR}
-    for attempt in (5, 4):
-        Notice.objects.create(recipient="away", attempt=attempt, **tried)
-    escalate(place())
-    gathered()
-    claimed = [outbox.claim("one") for _ in range(3)]
+    tried = [{"status": "sending", "attempt": attempt} for attempt in (5, 4)]
+    others(settings, 1, *tried)
+    found = [(one.recipient, one.attempt) for one in (claimed(), claimed(), claimed())]
 
-    found = [(one.recipient, one.attempt) for one in claimed if one is not None]
-    assert found == [("ops", 1), ("away", 5), ("away", 6)]
+    assert found == [("ops", 1), ("away0", 5), ("away0", 6)]
 
 
-def test_hundreds_who_are_not_reached_keep_nobody_else_waiting(
-    settings: Settings,
-) -> None:
-    settings.PROCESSION_NOTICES |= {
-        f"away{place_}": {"to": "a@example.org", "about": "queue"}
-        for place_ in range(120)
-    }
-    now = timezone.now()
-    for place_ in range(120):
-        away = {"recipient": f"away{place_}", "created_at": now}
-        again, due = now + HOUR, now - HOUR
-        Notice.objects.create(**away, status="sending", attempt=1, wake_at=again)
-        Notice.objects.create(**away, wake_at=due)
-    escalate(place())
-    gathered()
-    notice = outbox.claim("one")
+def test_hundreds_who_are_not_reached_keep_nobody_waiting(settings: Settings) -> None:
+    later = {"status": "sending", "attempt": 1, "wake_at": timezone.now() + HOUR}
+    others(settings, 120, later, {})
 
-    assert notice is not None
-    assert notice.recipient == "ops"
+    assert claimed().recipient == "ops"
 
 
-def test_what_has_been_tried_stays_as_it_is_and_the_next_one_waits_for_it(
-    escalated: ProcessInstance,
-) -> None:
-    parcel = escalated
-    first = outbox.claim("one")
-    assert first is not None
+def test_what_was_tried_stays_and_the_next_waits(escalated: ProcessInstance) -> None:
+    first = claimed()
     outbox.not_sent(first, "no", hopeless=False)
-    escalate(parcel, 3)
+    escalate(escalated, 3)
     [next_] = gathered()
     assert next_.counts == {"escalation": 3}
     Notice.objects.filter(pk=next_.pk).update(wake_at=timezone.now())
@@ -461,15 +425,13 @@ def test_what_has_been_tried_stays_as_it_is_and_the_next_one_waits_for_it(
     assert Notice.objects.get(pk=first.pk).counts == {"escalation": 1}
 
 
-def test_it_is_tried_less_and_less_often_and_given_up_in_the_end(
-    escalated: ProcessInstance,
-) -> None:
+def test_it_is_tried_ever_less_often_and_given_up(escalated: ProcessInstance) -> None:
     pauses = []
     while (notice := outbox.claim("one")) is not None:
         outbox.not_sent(notice, "no\x00thing", hopeless=False)
         found = Notice.objects.get(pk=notice.pk)
         if found.wake_at is not None:
-            pauses.append((found.wake_at - timezone.now()).total_seconds())
+            pauses.append(in_seconds(found.wake_at))
         due_now()
 
     notice = Notice.objects.get()
@@ -478,17 +440,11 @@ def test_it_is_tried_less_and_less_often_and_given_up_in_the_end(
     assert 8 * 3600 < sum(pauses) < 16 * 3600
 
 
-def test_a_receiver_may_ask_for_a_longer_pause_but_for_no_more_than_an_hour(
-    escalated: ProcessInstance,
-) -> None:
+def test_a_receiver_may_ask_for_an_hour_at_most(escalated: ProcessInstance) -> None:
     for wanted, seconds in ((120, 120), (10**6, 3600)):
-        notice = outbox.claim("one")
-        assert notice is not None
         after = timedelta(seconds=wanted)
-        outbox.not_sent(notice, "busy", after, hopeless=False)
-        wake_at = Notice.objects.get().wake_at
-        assert wake_at is not None
-        pause = (wake_at - timezone.now()).total_seconds()
+        outbox.not_sent(claimed(), "busy", after, hopeless=False)
+        pause = in_seconds(Notice.objects.get().wake_at)
         assert pause == pytest.approx(seconds, abs=60)
         due_now()
 
@@ -499,9 +455,9 @@ def test_what_is_long_past_is_forgotten(settings: Settings) -> None:
     deliver()
     outbox.forget_old()
     assert Notice.objects.count() == 1
-    Notice.objects.update(settled_at=timezone.now() - timedelta(days=11))
     now = timezone.now()
     long_ago = now - timedelta(days=11)
+    Notice.objects.update(settled_at=long_ago)
     FailureGroup.objects.create(fingerprint="f", first_at=now, last_at=long_ago)
 
     assert not outbox.forget_old()
@@ -509,9 +465,7 @@ def test_what_is_long_past_is_forgotten(settings: Settings) -> None:
     assert not FailureGroup.objects.exists()
 
 
-def test_what_is_long_past_is_forgotten_a_part_at_a_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_is_old_is_forgotten_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbox, "FORGOTTEN_AT_ONCE", 2)
     past = timezone.now() - timedelta(days=1000)
     FailureGroup.objects.bulk_create(
@@ -529,18 +483,6 @@ def test_what_is_long_past_is_forgotten_a_part_at_a_time(
 # What it costs
 
 
-def failures(number: int, of: str = "f") -> None:
-    """Have so many failures happen, all of one cause, or each of its own."""
-    now = timezone.now()
-    Occurrence.objects.bulk_create(
-        Occurrence(
-            topics="failure", definition=SHIPPING, step="OnTheWay", kind="step_failed",
-            message=f"ValueError: {place}", fingerprint=of.format(place), at=now,
-        )
-        for place in range(number)
-    )  # fmt: skip
-
-
 def test_failures_that_are_all_unlike_each_other_cost_no_question_each(
     django_assert_max_num_queries: DjangoAssertNumQueries,
 ) -> None:
@@ -555,35 +497,25 @@ def test_failures_that_are_all_unlike_each_other_cost_no_question_each(
     assert notice.counts == {"failure": 400}
 
 
-def test_what_came_of_attempts_is_stored_between_two_parts_of_very_much(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_outcomes_are_stored_between_two_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else their claims would run out, and all would be sent once more."""
     monkeypatch.setattr(gathering, "MOST", 1)
     monkeypatch.setattr(notifier_module, "PORTION_SECONDS", 0.0)
     failures(3, of="f{}")
-    looks = []
-    notifier = Notifier()
+    looks, notifier, left = [], Notifier(), Occurrence.objects
     monkeypatch.setattr(notifier, "_send", lambda notice: None)
     monkeypatch.setattr(notifier, "pause", lambda: looks.append("paused"))
-    monkeypatch.setattr(
-        notifier, "settle", lambda: looks.append(str(Occurrence.objects.count()))
-    )
+    monkeypatch.setattr(notifier, "settle", lambda: looks.append(str(left.count())))
     notifier.run(lambda: "paused" in looks)
 
     assert looks == ["3", "2", "1", "0", "paused"]
 
 
-def test_a_machine_without_a_process_to_spare_is_asked_again_later(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_full_machine_is_asked_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
     escalate(place())
     notifier, paused = Notifier(), []
-
-    def send(notice: Notice) -> None:
-        raise BlockingIOError(11, "Resource temporarily unavailable")
-
-    monkeypatch.setattr(notifier, "_send", send)
+    full = BlockingIOError(11, "Resource temporarily unavailable")
+    monkeypatch.setattr(notifier, "_send", raising(full))
     monkeypatch.setattr(notifier, "pause", lambda: paused.append(True))
     monkeypatch.setattr("django.db.connections.close_all", lambda: None)
     notifier.run(lambda: bool(paused))
@@ -598,7 +530,7 @@ def test_what_is_due_and_what_is_old_are_found_by_indexes() -> None:
         deliver()
     due_now()
     with explained() as plans:
-        assert outbox.claim("one") is not None
+        claimed()
         outbox.forget_old()
 
     whole = re.compile(r"Seq Scan on orchestrator_|SCAN orchestrator_\w+(?! USING)")

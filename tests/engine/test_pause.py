@@ -1,14 +1,13 @@
 """Pausing a process manager: no time passes for it, its events are kept, and it goes on with what was left."""
 
-from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
 from django.apps import apps
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group
 from django.db import connection
 from django.utils import timezone
 
@@ -25,7 +24,7 @@ from orchestrator.engine.operations import (
     retry,
     unpause,
 )
-from orchestrator.exceptions import KeyTaken, OperationRefused, PermissionMissing
+from orchestrator.exceptions import KeyTaken
 from orchestrator.models import (
     Checkpoint,
     InboxEvent,
@@ -33,9 +32,7 @@ from orchestrator.models import (
     IssuedCommand,
     OperatorAction,
     ProcessInstance,
-    Status,
     StepRun,
-    Verdict,
 )
 from orchestrator.testing import pass_time, run
 from orchestrator.testing.clock import age
@@ -60,11 +57,27 @@ from tests.apps.process_managers.messages import (
 from tests.apps.process_managers.processes import Shipping
 from tests.apps.process_managers.together import raised, together
 from tests.services.asking import asked
+from tests.services.doing import did, fresh, raising, refused, taking
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
 HOUR, MINUTE, SECOND = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
 PATIENCE = timedelta(seconds=conf().PATIENCE_SECONDS)
+SCANNED, DELIVERED = ParcelScanned("P-1", "Kobe"), ParcelDelivered("P-1")
+
+
+def paused(courier: Courier = Courier.OWN) -> ProcessInstance:
+    """Return a process that waits in Packing and was paused there."""
+    parcel = place(courier=courier)
+    did(pause, parcel, True)
+    return parcel
+
+
+def goes_on(parcel: ProcessInstance) -> None:
+    """End its pause, and run what is ready."""
+    did(unpause, parcel, True)
+    run()
+    parcel.refresh_from_db()
 
 
 def open_visit(parcel: ProcessInstance) -> StepRun:
@@ -75,82 +88,54 @@ def reminders() -> int:
     return IssuedCommand.objects.filter(type="RemindPacker").count()
 
 
-def goes_on(parcel: ProcessInstance) -> None:
-    """End its pause, and run what is ready."""
-    unpause(parcel.pk, True, request=asked())
-    run()
-    parcel.refresh_from_db()
+def failures() -> int:
+    return Incident.objects.open().count()
 
 
-def failing(error: Exception) -> Callable[[object], None]:
-    def fail(command: object) -> None:
-        raise error
-
-    return fail
-
-
-def about(left: timedelta | None, expected: timedelta) -> bool:
+def about(given: timedelta | None, expected: timedelta) -> bool:
     """Whether so much is left, give or take what the test itself takes."""
-    return left is not None and abs(left - expected) < 20 * SECOND
+    return given is not None and abs(given - expected) < 20 * SECOND
+
+
+def left(moment: datetime | None) -> timedelta:
+    assert moment is not None
+    return moment - timezone.now()
+
+
+def patience_left(event: InboxEvent) -> timedelta:
+    """Return how long a parked event is still kept before people are told."""
+    assert fresh(event).verdict == "parked"
+    return left(event.patience_until)
 
 
 # How it is shown and told
 
 
-def test_a_paused_process_says_so_and_since_when() -> None:
+def test_a_paused_process_says_since_when_and_stands_as_before_afterwards() -> None:
     parcel = place()
-    action = pause(parcel.pk, True, request=asked())
-    parcel.refresh_from_db()
-
-    assert (parcel.status, parcel.step, parcel.revision) == (
-        Status.PAUSED,
-        "Packing",
-        2,
-    )
-    assert parcel.paused_at == Checkpoint.objects.get(revision=2).at
-    assert Checkpoint.objects.get(revision=2).cause == f"operator:{action.key}"
-    assert action.after["paused_with_it"] == 0
+    action = did(pause, parcel, True)
+    row = Checkpoint.objects.get(revision=2)
+    assert (parcel.status, parcel.step, parcel.revision) == ("paused", "Packing", 2)
+    assert (parcel.paused_at, row.cause) == (row.at, f"operator:{action.key}")
     assert (action.before["status"], action.after["status"]) == ("waiting", "paused")
+    assert action.after["paused_with_it"] == 0
 
-
-def test_a_resumed_process_stands_as_before() -> None:
-    parcel = place()
-    pause(parcel.pk, True, request=asked())
-    unpause(parcel.pk, True, request=asked())
-    parcel.refresh_from_db()
-
+    did(unpause, parcel, True)
     assert (parcel.status, parcel.paused_at, parcel.revision) == ("waiting", None, 3)
     assert (open_visit(parcel).remaining, parcel.step) == (None, "Packing")
 
 
-def test_what_is_paused_or_not_is_not_paused_or_resumed_again() -> None:
+def test_what_is_paused_or_not_or_has_ended_is_not_paused_or_resumed_again() -> None:
     parcel = place()
-    with pytest.raises(OperationRefused, match="It is not paused"):
-        unpause(parcel.pk, True, request=asked())
-    pause(parcel.pk, True, request=asked())
-    with pytest.raises(OperationRefused, match="It is paused already"):
-        pause(parcel.pk, True, request=asked())
+    refused("It is not paused", unpause, parcel, True)
+    did(pause, parcel, True)
+    refused("It is paused already", pause, parcel, True)
+    assert fresh(parcel).revision == 2
 
-    assert ProcessInstance.objects.get().revision == 2
-
-
-def test_an_ended_process_is_not_paused() -> None:
-    parcel = underway()
-    tell(parcel, ParcelDelivered("P-1"))
+    ended = underway("P-2")
+    tell(ended, ParcelDelivered("P-2"))
     for operation in (pause, unpause):
-        with pytest.raises(OperationRefused, match="The process has ended"):
-            operation(parcel.pk, True, request=asked())
-
-
-def test_whoever_may_pauses_once(viewer: User) -> None:
-    parcel, press = place(), asked()
-    with pytest.raises(PermissionMissing):
-        pause(parcel.pk, True, request=asked(actor=viewer))
-    assert ProcessInstance.objects.get().paused_at is None
-
-    first = pause(parcel.pk, True, request=press)
-    assert pause(parcel.pk, True, request=press) == first
-    assert ProcessInstance.objects.get().revision == 2
+        refused("The process has ended", operation, ended, True)
 
 
 # Deadlines
@@ -159,7 +144,7 @@ def test_whoever_may_pauses_once(viewer: User) -> None:
 def test_no_deadline_passes_during_the_pause() -> None:
     parcel = place()
     pass_time(50 * MINUTE)
-    pause(parcel.pk, True, request=asked())
+    did(pause, parcel, True)
     pass_time(10 * HOUR)
 
     visit = open_visit(parcel)
@@ -176,25 +161,24 @@ def test_no_deadline_passes_during_the_pause() -> None:
 def test_the_deadlines_after_it_are_as_much_later() -> None:
     parcel = place(courier=Courier.PARTNER)
     for pauses in (1, 2):
-        pause(parcel.pk, True, request=asked())
+        did(pause, parcel, True)
         pass_time(pauses * HOUR)
-        unpause(parcel.pk, True, request=asked())
+        did(unpause, parcel, True)
     pass_time(61 * MINUTE)
     run = open_visit(parcel)
     assert run.deadlines_fired == 1
-    assert run.wake_at is not None
-    assert about(run.wake_at - timezone.now(), 59 * MINUTE)
+    assert about(left(run.wake_at), 59 * MINUTE)
 
     pass_time(58 * MINUTE)
-    assert ProcessInstance.objects.get().escalation_level == 0
+    assert fresh(parcel).escalation_level == 0
     pass_time(2 * MINUTE)
-    assert ProcessInstance.objects.get().escalation_level == 1
+    assert fresh(parcel).escalation_level == 1
 
 
 def test_a_deadline_that_is_overdue_or_a_worker_has_claimed_rests_too() -> None:
     parcel = place()
     age(2 * HOUR)
-    pause(parcel.pk, True, request=asked())
+    did(pause, parcel, True)
     run()
     assert reminders() == 0
     # As when the worker had claimed it just before.
@@ -202,92 +186,67 @@ def test_a_deadline_that_is_overdue_or_a_worker_has_claimed_rests_too() -> None:
     visits.update(remaining=None, wake_at=timezone.now())
     run()
     visit = open_visit(parcel)
-    assert (reminders(), visit.wake_at) == (0, None)
-    assert (visit.owner, visit.attempt) == ("", 0)
+    assert (reminders(), visit.wake_at, visit.owner, visit.attempt) == (0, None, "", 0)
 
     goes_on(parcel)
     assert reminders() == 1
 
 
-def test_a_failed_deadline_can_be_retried_and_waits_for_the_end_of_the_pause(
-    handler: SetHandler,
-) -> None:
-    handler(RemindPacker, failing(Permanent("no")))
+def test_a_retried_deadline_waits_for_the_end_of_the_pause(handler: SetHandler) -> None:
+    handler(RemindPacker, raising(Permanent("no")))
     parcel = place()
     pass_time(61 * MINUTE)
-    parcel.refresh_from_db()
-    assert parcel.status == Status.FAILED
-    pause(parcel.pk, True, request=asked())
-    handler(RemindPacker, lambda command: None)
-    retry(parcel.pk, request=asked())
+    assert fresh(parcel).status == "failed"
+    did(pause, parcel, True)
+    handler(RemindPacker, taking)
+    did(retry, parcel)
     run()
     assert reminders() == 0
     goes_on(parcel)
-    assert (reminders(), parcel.status) == (1, Status.WAITING)
-    assert not Incident.objects.open().exists()
+    assert (reminders(), parcel.status, failures()) == (1, "waiting", 0)
 
 
 # Events
 
 
 def test_events_are_kept_and_taken_in_order_afterwards() -> None:
-    parcel = place()
-    pause(parcel.pk, True, request=asked())
-    sent = [
-        tell(parcel, event)
-        for event in (
-            ParcelPacked(3),
-            ParcelScanned("P-1", "Kobe"),
-            ParcelDelivered("P-1"),
-        )
-    ]
-    assert [event.verdict for event in sent] == [Verdict.PARKED] * 3
-    parcel.refresh_from_db()
+    parcel = paused()
+    sent = [tell(parcel, event) for event in (ParcelPacked(3), SCANNED, DELIVERED)]
+    assert [event.verdict for event in sent] == ["parked"] * 3
     assert (parcel.step, parcel.parked, parcel.revision) == ("Packing", 3, 2)
 
     goes_on(parcel)
-    assert (parcel.status, parcel.parked) == (Status.COMPLETED, 0)
-    rows = InboxEvent.objects.filter(pk__in=[event.pk for event in sent]).order_by("pk")
-    assert [row.revision for row in rows] == [4, 5, 6]
-    assert {(row.verdict, row.remaining) for row in rows} == {(Verdict.MOVED, None)}
+    assert (parcel.status, parcel.parked) == ("completed", 0)
+    settled = [(fresh(one).revision, one.verdict, one.remaining) for one in sent]
+    assert settled == [(revision, "moved", None) for revision in (4, 5, 6)]
 
 
 def test_an_event_that_had_just_come_or_comes_by_key_waits_too() -> None:
     parcel = place()
     number = accept(parcel, ParcelPacked(3))
-    pause(parcel.pk, True, request=asked())
-    by_key = send_event(
-        ParcelScanned("P-1", "Kobe"),
-        id="by key",
-        source="depot",
-        correlation_key="P-1",
-    ).number
+    did(pause, parcel, True)
+    by_key = send_event(SCANNED, id="k", source="depot", correlation_key="P-1").number
     run()
     event, kept = (InboxEvent.objects.get(pk=pk) for pk in (number, by_key))
-    assert (event.verdict, event.wake_at) == (Verdict.RECEIVED, None)
-    assert (kept.verdict, kept.process_id) == (Verdict.PARKED, parcel.pk)
+    assert (event.verdict, event.wake_at) == ("received", None)
+    assert (kept.verdict, kept.process_id) == ("parked", parcel.pk)
 
     goes_on(parcel)
-    event.refresh_from_db()
-    assert event.verdict == Verdict.MOVED
+    assert fresh(event).verdict == "moved"
     assert (parcel.step, parcel.data["place"]) == ("OnTheWay", "Kobe")
 
 
 def test_patience_stands_still() -> None:
     parcel = place()
-    event = tell(parcel, ParcelDelivered("P-1"))
+    event = tell(parcel, DELIVERED)
     pass_time(PATIENCE / 2)
-    pause(parcel.pk, True, request=asked())
+    did(pause, parcel, True)
     pass_time(10 * PATIENCE)
-    event.refresh_from_db()
-    assert (event.verdict, event.wake_at) == (Verdict.PARKED, None)
+    assert (fresh(event).verdict, event.wake_at) == ("parked", None)
     assert about(event.remaining, PATIENCE / 2)
 
     goes_on(parcel)
-    event.refresh_from_db()
-    assert event.verdict == Verdict.PARKED
-    assert event.patience_until is not None
-    assert about(event.patience_until - timezone.now(), PATIENCE / 2)
+    assert about(patience_left(event), PATIENCE / 2)
     assert not Incident.objects.exists()
     pass_time(PATIENCE)
     assert Incident.objects.open().get().event_id == event.pk
@@ -295,159 +254,127 @@ def test_patience_stands_still() -> None:
 
 def test_a_parked_event_that_was_just_to_be_offered_again_keeps_its_patience() -> None:
     parcel = place()
-    event = tell(parcel, ParcelDelivered("P-1"))
-    escalate(parcel.pk, request=asked())  # makes it due
-    pause(parcel.pk, True, request=asked())
+    event = tell(parcel, DELIVERED)
+    did(escalate, parcel)  # makes it due
+    did(pause, parcel, True)
     goes_on(parcel)
 
-    event.refresh_from_db()
-    assert event.verdict == Verdict.PARKED
-    assert event.patience_until is not None
-    assert about(event.patience_until - timezone.now(), PATIENCE)
+    assert about(patience_left(event), PATIENCE)
 
 
 def test_an_event_that_is_redelivered_meanwhile_has_fresh_patience() -> None:
     parcel = place()
-    event = tell(parcel, ParcelDelivered("P-1"))
+    event = tell(parcel, DELIVERED)
     pass_time(PATIENCE / 2)
-    pause(parcel.pk, True, request=asked())
-    redeliver(event.pk, request=asked())
+    did(pause, parcel, True)
+    did(redeliver, event)
     run()
-    event.refresh_from_db()
-    assert event.verdict == Verdict.PARKED
+    assert fresh(event).verdict == "parked"
     assert about(event.remaining, PATIENCE)
 
 
 def test_a_kept_event_can_be_discarded() -> None:
-    parcel = place()
-    pause(parcel.pk, True, request=asked())
-    event = tell(parcel, ParcelPacked(3))
-    discard(event.pk, request=asked())
+    parcel = paused()
+    did(discard, tell(parcel, ParcelPacked(3)))
     goes_on(parcel)
-    assert (parcel.step, parcel.status) == ("Packing", Status.WAITING)
+    assert (parcel.step, parcel.status) == ("Packing", "waiting")
 
 
 def test_the_pause_before_another_attempt_stands_still(
     handler: SetHandler, pauses: list[float]
 ) -> None:
-    handler(CountScan, failing(ConnectionError("no line")))
+    handler(CountScan, raising(ConnectionError("no line")))
     parcel = underway()
-    event = tell(parcel, ParcelScanned("P-1", "Kobe"))
-    parcel.refresh_from_db()
-    assert (parcel.status, event.verdict) == (Status.RETRYING, Verdict.RECEIVED)
-    pause(parcel.pk, True, request=asked())
-    handler(CountScan, lambda command: None)
+    event = tell(parcel, SCANNED)
+    assert (parcel.status, event.verdict) == ("retrying", "received")
+    did(pause, parcel, True)
+    handler(CountScan, taking)
     pass_time(HOUR)
-    event.refresh_from_db()
-    assert (event.verdict, event.wake_at, event.attempt) == ("received", None, 1)
+    assert (fresh(event).verdict, event.wake_at, event.attempt) == ("received", None, 1)
 
-    unpause(parcel.pk, True, request=asked())
-    parcel.refresh_from_db()
-    assert parcel.status == Status.RETRYING
+    did(unpause, parcel, True)
+    assert parcel.status == "retrying"
     pass_time(timedelta(seconds=pauses[-1]))
-    event.refresh_from_db()
-    parcel.refresh_from_db()
-    assert (event.verdict, parcel.status) == (Verdict.MOVED, Status.WAITING)
+    assert (fresh(event).verdict, fresh(parcel).status) == ("moved", "waiting")
 
 
-def test_a_process_that_had_failed_has_failed_again_afterwards(
-    handler: SetHandler,
-) -> None:
-    handler(CountScan, failing(Permanent("no")))
+def test_what_had_failed_has_failed_again_afterwards(handler: SetHandler) -> None:
+    handler(CountScan, raising(Permanent("no")))
     parcel = underway()
-    tell(parcel, ParcelScanned("P-1", "Kobe"))
-    pause(parcel.pk, True, request=asked())
-    parcel.refresh_from_db()
-    assert (parcel.status, Incident.objects.open().count()) == (Status.PAUSED, 1)
-    unpause(parcel.pk, True, request=asked())
-    parcel.refresh_from_db()
-    assert parcel.status == Status.FAILED
+    tell(parcel, SCANNED)
+    did(pause, parcel, True)
+    assert (parcel.status, failures()) == ("paused", 1)
+    did(unpause, parcel, True)
+    assert parcel.status == "failed"
 
-    pause(parcel.pk, True, request=asked())
-    handler(CountScan, lambda command: None)
-    retry(parcel.pk, request=asked())
+    did(pause, parcel, True)
+    handler(CountScan, taking)
+    did(retry, parcel)
     run()
-    parcel.refresh_from_db()
-    assert (parcel.status, Incident.objects.open().count()) == (Status.PAUSED, 0)
+    assert (fresh(parcel).status, failures()) == ("paused", 0)
     goes_on(parcel)
-    assert (parcel.status, parcel.step) == (Status.WAITING, "OnTheWay")
+    assert (parcel.status, parcel.step) == ("waiting", "OnTheWay")
 
 
 # Commands
 
 
-def test_commands_that_were_issued_are_carried_out_and_their_events_kept(
-    handler: SetHandler,
-) -> None:
-    handler(
-        BookCourier,
-        lambda command: Answer("booked", CourierBooked("B-1")),
-        after_commit=True,
-        queue="press",
-    )
+def test_issued_commands_are_carried_out_and_events_kept(handler: SetHandler) -> None:
+    booked = Answer("booked", CourierBooked("B-1"))
+    handler(BookCourier, lambda command: booked, after_commit=True, queue="press")
     parcel = place(courier=Courier.PARTNER)
     accept(parcel, ParcelPacked(3))
-    drain()  # the command waits in a queue of its own
-    pause(parcel.pk, True, request=asked())
+    run("default")  # the command waits in a queue of its own
+    did(pause, parcel, True)
     run("press")
     run()
 
     assert IssuedCommand.objects.get(type="BookCourier").status == "done"
     event = InboxEvent.objects.get(type="CourierBooked")
-    assert (event.verdict, event.process_id) == (Verdict.PARKED, parcel.pk)
+    assert (event.verdict, event.process_id) == ("parked", parcel.pk)
     goes_on(parcel)
     assert parcel.data["booking"] == "B-1"
 
 
-def test_a_command_that_fails_during_the_pause_is_shown_and_fails_the_process_afterwards(
-    handler: SetHandler,
-) -> None:
-    parcels: list[ProcessInstance] = []
+def test_what_fails_in_a_pause_fails_the_process_after_it(handler: SetHandler) -> None:
+    parcel = place(courier=Courier.PARTNER)
 
     def pausing(command: BookCourier) -> None:
-        pause(parcels[0].pk, True, request=asked())
+        did(pause, parcel, True)
         raise Permanent("no")
 
     handler(BookCourier, pausing, after_commit=True)
-    parcels.append(place(courier=Courier.PARTNER))
-    tell(parcels[0], ParcelPacked(3))
+    tell(parcel, ParcelPacked(3))
 
-    parcel = ProcessInstance.objects.get()
-    assert (parcel.status, Incident.objects.open().count()) == (Status.PAUSED, 1)
-    unpause(parcel.pk, True, request=asked())
-    parcel.refresh_from_db()
-    assert parcel.status == Status.FAILED
+    assert (parcel.status, failures()) == ("paused", 1)
+    did(unpause, parcel, True)
+    assert parcel.status == "failed"
 
 
 # Other actions meanwhile
 
 
 def test_a_paused_process_can_be_cancelled() -> None:
-    parcel = place()
-    pause(parcel.pk, True, request=asked())
+    parcel = paused()
     event = tell(parcel, ParcelPacked(3))
-    cancel(parcel.pk, request=asked())
+    did(cancel, parcel)
     run()
 
-    parcel.refresh_from_db()
-    event.refresh_from_db()
-    assert (parcel.status, parcel.paused_at) == (Status.CANCELLED, None)
-    assert event.verdict == Verdict.UNEXPECTED
+    assert (fresh(parcel).status, parcel.paused_at) == ("cancelled", None)
+    assert fresh(event).verdict == "unexpected"
     assert not StepRun.objects.filter(finished_at=None).exists()
 
 
 def test_escalating_and_assigning_leave_it_paused() -> None:
     parcel = place()
-    event = tell(parcel, ParcelDelivered("P-1"))
-    pause(parcel.pk, True, request=asked())
-    escalate(parcel.pk, request=asked())
-    assign(parcel.pk, "operator", request=asked())
+    event = tell(parcel, DELIVERED)
+    did(pause, parcel, True)
+    did(escalate, parcel)
+    did(assign, parcel, "operator")
     pass_time(10 * HOUR)
 
-    parcel.refresh_from_db()
-    event.refresh_from_db()
-    assert (parcel.status, parcel.escalation_level) == (Status.PAUSED, 1)
-    assert (parcel.parked, reminders(), event.verdict) == (1, 0, Verdict.PARKED)
+    assert (fresh(parcel).status, parcel.escalation_level) == ("paused", 1)
+    assert (parcel.parked, reminders(), fresh(event).verdict) == (1, 0, "parked")
     assert parcel.owner is not None
     assert about(open_visit(parcel).remaining, HOUR)
 
@@ -456,43 +383,37 @@ def test_escalating_and_assigning_leave_it_paused() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_worker_and_a_pause_at_the_same_moment_leave_nothing_behind() -> None:
+def test_workers_and_a_pause_at_the_same_moment_leave_nothing_behind() -> None:
     for number in range(6):
         parcel = place(f"P-{number}")
         accept(parcel, ParcelPacked(3))
-        press = asked()
-        results = together(drain, partial(pause, parcel.pk, True, request=press))
-        assert raised(results) == []
-        drain()
-        parcel.refresh_from_db()
-        assert parcel.status == Status.PAUSED
-        results = together(drain, partial(unpause, parcel.pk, True, request=asked()))
-        assert raised(results) == []
-        drain()
-        parcel.refresh_from_db()
-        assert (parcel.status, parcel.step) == (Status.WAITING, "OnTheWay")
-        assert OperatorAction.objects.filter(result="refused").count() == 0
+        for operation, status in ((pause, "paused"), (unpause, "waiting")):
+            press = partial(operation, parcel.pk, True, request=asked())
+            assert raised(together(drain, press)) == []
+            drain()
+            assert fresh(parcel).status == status
+        assert parcel.step == "OnTheWay"
+    assert not OperatorAction.objects.filter(result="refused").exists()
 
 
 @pytest.mark.django_db(transaction=True)
 def test_an_event_and_the_end_of_a_pause_at_the_same_moment() -> None:
     for number in range(6):
         parcel = place(f"P-{number}")
-        pause(parcel.pk, True, request=asked())
+        did(pause, parcel, True)
         accept(parcel, ParcelPacked(3))
-        results = together(drain, partial(unpause, parcel.pk, True, request=asked()))
-        assert raised(results) == []
+        press = partial(unpause, parcel.pk, True, request=asked())
+        assert raised(together(drain, press)) == []
         drain()
-        parcel.refresh_from_db()
-        assert (parcel.status, parcel.step) == (Status.WAITING, "OnTheWay")
+        assert (fresh(parcel).status, parcel.step) == ("waiting", "OnTheWay")
 
 
 # Others
 
 
 def test_other_processes_go_on() -> None:
-    paused, other = place("P-1"), place("P-2")
-    pause(paused.pk, True, request=asked())
+    paused()
+    other = place("P-2")
     pass_time(61 * MINUTE)
     assert Group.objects.filter(name="reminded P-2").exists()
     assert reminders() == 1
@@ -501,29 +422,24 @@ def test_other_processes_go_on() -> None:
 
 
 def test_the_key_of_a_paused_process_is_taken() -> None:
-    parcel = place()
-    pause(parcel.pk, True, request=asked())
-    with pytest.raises(KeyTaken) as refused:
+    parcel = paused()
+    with pytest.raises(KeyTaken) as taken:
         start_process(Shipping, ParcelOrdered("P-1"), id="again", source="shop")
     run()
 
-    assert refused.value.process_id == parcel.pk
+    assert taken.value.process_id == parcel.pk
     assert ProcessInstance.objects.count() == 1
 
 
 def test_undoing_the_migration_lets_paused_processes_go_on() -> None:
-    parcel = place()
-    pause(parcel.pk, True, request=asked())
-    left = open_visit(parcel).remaining
+    parcel = paused()
+    remaining = open_visit(parcel).remaining
     migration = import_module("orchestrator.migrations.0003_actions")
     migration.let_go_on(apps, SimpleNamespace(connection=connection))
 
-    parcel.refresh_from_db()
     run = open_visit(parcel)
-    assert parcel.status == "waiting"
-    assert left is not None
-    assert run.wake_at is not None
-    assert about(run.wake_at - timezone.now(), left)
+    assert fresh(parcel).status == "waiting"
+    assert about(remaining, left(run.wake_at))
     # The columns go next; here they are still there.
     StepRun.objects.filter(pk=run.pk).update(remaining=None)
     ProcessInstance.objects.update(paused_at=None)

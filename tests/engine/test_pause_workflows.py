@@ -20,7 +20,6 @@ from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import (
     cancel,
     decide,
-    escalate,
     pause,
     redo,
     refusals,
@@ -36,7 +35,13 @@ from orchestrator.engine.steps.running import CLAIMED
 from orchestrator.engine.steps.session import Session
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import OperationRefused
-from orchestrator.models import InboxEvent, Incident, ProcessInstance, Status, StepRun
+from orchestrator.models import (
+    InboxEvent,
+    Incident,
+    OperatorAction,
+    ProcessInstance,
+    StepRun,
+)
 from orchestrator.testing import pass_time
 from tests.apps.compensation import processes, steps
 from tests.apps.compensation.fixtures import known, trips
@@ -50,14 +55,15 @@ from tests.apps.patterns.desk import (
     statuses,
     visit,
 )
+from tests.apps.patterns.fixtures import Start, start
 from tests.apps.pausing import processes as apps
 from tests.apps.process_managers.fixtures import known as known_too
 from tests.apps.process_managers.together import raised, together
 from tests.services.asking import asked
+from tests.services.doing import did, fresh, refused
 from tests.services.patience import wait_for
-from tests.services.workers import Workers
 
-__all__ = ["known", "trips"]
+__all__ = ["known", "start", "trips"]
 
 PATIENCE_SECONDS = 30
 """Three leases."""
@@ -67,11 +73,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("trips")]
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
 BAD = Permanent("no line")
-QUICK = {
-    "PROCESSION_APPS": "tests.apps.pausing",
-    "PROCESSION_BACKOFF_SECONDS": "0.1",
-    "PROCESSION_SWEEP_SECONDS": "0.2",
-}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -86,58 +87,50 @@ def nothing_done() -> None:
     apps.during.clear()
 
 
-def paused(process: ProcessInstance, children: bool = True) -> None:
-    pause(process.pk, children, request=asked())
-    process.refresh_from_db()
-    assert process.status == Status.PAUSED
+def paused(process: ProcessInstance, children: bool = True) -> OperatorAction:
+    action: OperatorAction = did(pause, process, children)
+    assert process.status == "paused"
+    return action
 
 
-def resumed(process: ProcessInstance, children: bool = True) -> None:
-    """Resume a process and run what is ready."""
-    unpause(process.pk, children, request=asked())
-    go_on(process)
+def resumed(process: ProcessInstance) -> str:
+    """Resume a process and run what is ready; return its status."""
+    did(unpause, process, True)
+    return go_on(process).status
 
 
-def pausing(
-    process: ProcessInstance, error: Exception | None = None
-) -> Callable[[], object]:
-    """Return what pauses a process from within one of its steps, as when that had been claimed just before."""
-
-    def call() -> None:
-        pause(process.pk, True, request=asked())
-        if error is not None:
-            raise error
-
-    return call
+def pausing(process: ProcessInstance, error: Exception | None = None) -> None:
+    """Pause a process from within one of its steps, as when that had been claimed just before."""
+    did(pause, process, True)
+    if error is not None:
+        raise error
 
 
 def nothing_starts(process: ProcessInstance) -> None:
     """Look whether time or workers move it."""
-    before, was_done = process.revision, list(done)
+    before, was_done = fresh(process).revision, [*done, *apps.done]
     pass_time(30 * DAY)
-    go_on(process)
-    assert (process.revision, process.status, done) == (before, "paused", was_done)
+    assert (fresh(process).revision, process.status) == (before, "paused")
+    assert [*done, *apps.done] == was_done
     assert not process.step_runs.filter(wake_at__isnull=False).exists()
 
 
-def generations(process: ProcessInstance) -> list[ProcessInstance]:
-    """Return a process, its sub-process, and so on."""
-    found = [process]
+def family_of_three() -> list[ProcessInstance]:
+    """Return a process that waits for its sub-process, that one, and the sub-process of that."""
+    found = [finished(apps.Top)]
     while part := found[-1].children.first():
         found.append(part)
+    assert len(found) == 3
     return found
 
 
-def again(family: list[ProcessInstance]) -> list[ProcessInstance]:
-    """Return them as they stand now."""
-    for process in family:
-        process.refresh_from_db()
-    return family
+def stand(*processes: ProcessInstance) -> list[str]:
+    return [fresh(process).status for process in processes]
 
 
-def only_refused(results: list[Any]) -> bool:
-    """Whether nothing went wrong but that an action came too late."""
-    return all(isinstance(error, OperationRefused) for error in raised(results))
+def answered(process: ProcessInstance, step: str) -> None:
+    """Decide in a step that asks; nothing runs yet."""
+    decide(process.pk, visit(process, step).pk, "yes", request=asked())
 
 
 def child_of(process: ProcessInstance) -> ProcessInstance:
@@ -155,46 +148,31 @@ def test_a_step_that_is_ready_does_not_start() -> None:
     nothing_starts(process)
     assert done == []
 
-    resumed(process)
-    assert (done, process.status) == (["apply"], "waiting")
-    resumed(careful)
-    assert careful.status == "completed"
+    assert (resumed(process), done) == ("waiting", ["apply"])
+    assert resumed(careful) == "completed"
 
 
 def test_a_running_step_settles_and_its_successors_rest() -> None:
     process = launch(processes.Undoable)
-    steps.during["flight"] = pausing(process)
+    steps.during["flight"] = partial(pausing, process)
     go_on(process)
 
-    assert process.status == "paused"
+    assert (process.status, statuses(process)["flight"]) == ("paused", "done")
     assert "flight" in done
-    assert statuses(process)["flight"] == "done"
     assert "invoice" not in done
-    process.refresh_from_db()
     nothing_starts(process)
-    resumed(process)
+    assert (resumed(process), done.count("invoice")) == ("waiting", 1)  # a join
     assert statuses(process)["approve"] == "waiting"
-    assert process.status == "waiting"
-
-
-def test_a_join_waits_for_the_end_of_the_pause() -> None:
-    process = launch(processes.Strict)
-    steps.during["flight"] = pausing(process)
-    go_on(process)
-    assert "rest" not in done
-    resumed(process)
-    assert (process.status, done.count("rest")) == ("completed", 1)
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_process_that_ends_meanwhile_is_paused_no_more() -> None:
     process = launch(apps.Line)
-    apps.during["end"] = pausing(process)
+    apps.during["end"] = partial(pausing, process)
     go_on(process)
 
     assert (process.status, process.paused_at) == ("completed", None)
-    with pytest.raises(OperationRefused, match="The process has ended"):
-        unpause(process.pk, True, request=asked())
+    refused("The process has ended", unpause, process, True)
 
 
 # Fan-outs
@@ -209,28 +187,27 @@ def test_claimed_elements_finish_and_the_others_rest(
     workflow: Any, elements: int, last: int, total: int
 ) -> None:
     process = launch(workflow, elements)
-    apps.during[f"square {last}"] = pausing(process)
+    apps.during[f"square {last}"] = partial(pausing, process)
     go_on(process)
     begun = [name for name in apps.done if name.startswith("square")]
     settled = process.step_runs.filter(kind="item", status="done").count()
 
-    assert last <= settled < elements
-    assert settled == len(begun)
+    assert last <= settled == len(begun) < elements
     nothing_starts(process)
     apps.during.clear()
-    resumed(process)
-    assert (process.status, results(process)["total"]) == ("completed", total)
+    assert (resumed(process), results(process)["total"]) == ("completed", total)
     assert sorted(apps.done) == sorted(set(apps.done))
+
+
+def queries(call: Callable[[], object]) -> int:
+    with CaptureQueriesContext(connection) as sent:
+        call()
+    return len(sent)
 
 
 def test_pausing_many_elements_takes_few_statements() -> None:
     def statements(process: ProcessInstance) -> list[int]:
-        counts = []
-        for operation in (pause, unpause):
-            with CaptureQueriesContext(connection) as queries:
-                operation(process.pk, True, request=asked())
-            counts.append(len(queries))
-        return counts
+        return [queries(partial(did, one, process, True)) for one in (pause, unpause)]
 
     few, many = launch(apps.Squares, 2), launch(apps.Squares, 400)
     for process in (few, many):
@@ -238,7 +215,7 @@ def test_pausing_many_elements_takes_few_statements() -> None:
         assert process.step_runs.filter(kind="item").exists()
     statements(few)  # what the operator may do is read once
     assert statements(many) == statements(few)
-    assert max(statements(many)) < 20
+    assert max(statements(many)) < 21
 
 
 # Time
@@ -257,26 +234,22 @@ def test_a_deadline_of_a_step_that_waits_goes_on_with_what_was_left() -> None:
     pass_time(23 * HOUR)
     assert "remind" not in done
     pass_time(2 * HOUR)
-    assert go_on(process).status == "completed"
-    assert "remind" in done
+    assert (fresh(process).status, "remind" in done) == ("completed", True)
 
 
 def test_a_deadline_that_was_claimed_rests_too() -> None:
     process = finished(processes.Patient)
     paused(process)
-    StepRun.objects.filter(pk=visit(process, "reminded").pk).update(
-        remaining=None, wake_at=timezone.now()
-    )
+    late = visit(process, "reminded")
+    claimed = {"remaining": None, "wake_at": timezone.now()}
+    StepRun.objects.filter(pk=late.pk).update(**claimed)
     drain()
-    run = visit(process, "reminded")
-    assert (run.status, run.wake_at, run.owner) == ("waiting", None, "")
+    assert (fresh(late).status, late.wake_at, late.owner) == ("waiting", None, "")
     resumed(process)
     assert "remind" in done
 
 
-def test_the_pause_before_another_attempt_goes_on_with_what_was_left(
-    pauses: list[float],
-) -> None:
+def test_the_pause_between_attempts_goes_on_where_it_was(pauses: list[float]) -> None:
     faults["apply"] = ConnectionError("no line")
     process = finished(processes.Visa)
     assert process.status == "retrying"
@@ -288,12 +261,10 @@ def test_the_pause_before_another_attempt_goes_on_with_what_was_left(
     assert run.remaining <= timedelta(seconds=pauses[-1])
     assert (run.status, run.attempt) == ("retrying", 1)
 
-    unpause(process.pk, True, request=asked())
-    process.refresh_from_db()
+    did(unpause, process, True)
     assert process.status == "retrying"
     pass_time(timedelta(seconds=pauses[-1]))
-    assert go_on(process).status == "waiting"
-    assert done == ["apply"]
+    assert (fresh(process).status, done) == ("waiting", ["apply"])
 
 
 def test_events_are_taken_in_order_afterwards() -> None:
@@ -305,11 +276,10 @@ def test_events_are_taken_in_order_afterwards() -> None:
     nothing_starts(process)
     assert set(InboxEvent.objects.values_list("verdict", flat=True)) == {"parked"}
 
-    resumed(process)
-    assert process.status == "completed"
+    assert resumed(process) == "completed"
     told = results(process)
-    assert [told[f"visa_{n + 1}"] for n in range(3)] == [
-        {"number": f"visa {n}"} for n in range(3)
+    assert [told[f"visa_{n + 1}"]["number"] for n in range(3)] == [
+        f"visa {n}" for n in range(3)
     ]
 
 
@@ -318,47 +288,39 @@ def test_events_are_taken_in_order_afterwards() -> None:
 
 def test_a_step_that_fails_for_good_meanwhile_leaves_the_process_paused() -> None:
     process = launch(processes.Trip)
-
-    steps.during["flight"] = pausing(process, BAD)
+    steps.during["flight"] = partial(pausing, process, BAD)
     go_on(process)
-    assert process.status == "paused"
-    assert statuses(process)["flight"] == "failed"
+    assert (process.status, statuses(process)["flight"]) == ("paused", "failed")
     assert Incident.objects.open().count() == 1
 
-    unpause(process.pk, True, request=asked())
-    process.refresh_from_db()
+    did(unpause, process, True)
     assert process.status == "failed"
     steps.during.clear()
-    retry(process.pk, request=asked())
+    did(retry, process)
     assert go_on(process).status == "waiting"
 
 
 def test_what_a_failure_cancelled_while_it_rested_is_brought_back() -> None:
     process = launch(processes.Hasty)
-
-    steps.during["flight"] = pausing(process, BAD)
+    steps.during["flight"] = partial(pausing, process, BAD)
     go_on(process)
     assert statuses(process)["flight"] == "failed"
     assert "cancelled" in statuses(process).values()
-    resumed(process)
-    assert process.status == "failed"
+    assert resumed(process) == "failed"
     steps.during.clear()
-    retry(process.pk, request=asked())
+    did(retry, process)
     go_on(process)
-    decide(process.pk, visit(process, "approve").pk, "yes", request=asked())
+    answered(process, "approve")
     assert go_on(process).status == "completed"
 
 
 def test_a_failure_that_is_undone_is_undone_after_the_pause() -> None:
     process = launch(apps.Line)
-
-    apps.during["end"] = pausing(process, BAD)
+    apps.during["end"] = partial(pausing, process, BAD)
     go_on(process)
     assert (process.status, apps.done) == ("paused", ["begin", "end"])
     nothing_starts(process)
-    assert apps.done == ["begin", "end"]
-    resumed(process)
-    assert (process.status, apps.done[2:]) == ("cancelled", ["take_back"])
+    assert (resumed(process), apps.done[2:]) == ("cancelled", ["take_back"])
 
 
 # Actions meanwhile
@@ -367,9 +329,8 @@ def test_a_failure_that_is_undone_is_undone_after_the_pause() -> None:
 def test_cancelling_ends_the_pause_and_what_is_being_undone_is_not_paused() -> None:
     process = finished(processes.Undoable)
     paused(process)
-    cancel(process.pk, request=asked())
-    with pytest.raises(OperationRefused, match="is being undone"):
-        pause(process.pk, True, request=asked())
+    did(cancel, process)
+    refused("is being undone", pause, process, True)
     go_on(process)
 
     assert (process.status, process.paused_at, len(undone)) == ("cancelled", None, 2)
@@ -378,23 +339,21 @@ def test_cancelling_ends_the_pause_and_what_is_being_undone_is_not_paused() -> N
 def test_what_people_do_with_its_steps_meanwhile_leads_on_afterwards() -> None:
     decided, redone, taken_back = (finished(processes.Trip, n, 2) for n in "ABC")
     skipped = launch(processes.Visa)
-    for process in (decided, redone, taken_back, skipped):
+    everything = (decided, redone, taken_back, skipped)
+    for process in everything:
         paused(process)
-    decide(decided.pk, visit(decided, "approve").pk, "yes", request=asked())
-    redo(redone.pk, "flight", request=asked())
-    resume(taken_back.pk, 1, request=asked())
-    skip(skipped.pk, visit(skipped, "apply").pk, "skipped", request=asked())
+    answered(decided, "approve")
+    did(redo, redone, "flight")
+    did(resume, taken_back, 1)
+    did(skip, skipped, visit(skipped, "apply").pk, "skipped")
     assert statuses(decided)["approve"] == "done"
-    done.clear()
-    for process in (decided, redone, taken_back, skipped):
-        process.refresh_from_db()
+    for process in everything:
         nothing_starts(process)
 
     found = []
-    for process in (decided, redone, taken_back, skipped):
+    for process in everything:
         done.clear()
-        resumed(process)
-        found.append((process.status, sorted(done)))
+        found.append((resumed(process), sorted(done)))
     assert found == [
         ("completed", ["deliver"]),
         ("waiting", ["flight"]),
@@ -403,38 +362,24 @@ def test_what_people_do_with_its_steps_meanwhile_leads_on_afterwards() -> None:
     ]
 
 
-def test_what_failed_before_is_retried_afterwards_and_restarted_when_it_goes_on() -> (
-    None
-):
+def test_what_had_failed_is_retried_afterwards_and_restarted_when_it_goes_on() -> None:
     faults["flight"] = BAD
     process, other = finished(processes.Trip), finished(processes.Trip, "Sato", 2)
     assert process.status == other.status == "failed"
     paused(process)
     paused(other)
     faults.clear()
-    retry(process.pk, request=asked())
-    process.refresh_from_db()
+    did(retry, process)
     assert not process.incidents.open().exists()
     nothing_starts(process)
-    resumed(process)
-    assert (process.status, statuses(process)["flight"]) == ("waiting", "done")
+    assert (resumed(process), statuses(process)["flight"]) == ("waiting", "done")
 
     given = {"name": "Sato", "nights": 2}
-    with pytest.raises(OperationRefused, match="paused: resume it first"):
-        restart(other.pk, given, request=asked())
-    unpause(other.pk, True, request=asked())
-    restart(other.pk, given, request=asked())
+    refused("paused: resume it first", restart, other, given)
+    did(unpause, other, True)
+    did(restart, other, given)
     drain()
-    assert other.step_runs.filter(finished_at=None).count() == 0
-
-
-def test_escalating_leaves_it_paused() -> None:
-    process = finished(processes.Trip)
-    paused(process)
-    escalate(process.pk, request=asked())
-    process.refresh_from_db()
-    assert (process.status, process.escalation_level) == ("paused", 1)
-    nothing_starts(process)
+    assert not other.step_runs.filter(finished_at=None).exists()
 
 
 # Sub-processes
@@ -443,76 +388,61 @@ def test_escalating_leaves_it_paused() -> None:
 def test_sub_processes_are_paused_and_resumed_with_it() -> None:
     tour = finished(processes.Tour)
     child = child_of(tour)
-    action = pause(tour.pk, True, request=asked())
-    child.refresh_from_db()
-    assert (child.status, action.after["paused_with_it"]) == ("paused", 1)
-    decide(child.pk, visit(child, "look").pk, "yes", request=asked())
-    tour.refresh_from_db()
+    assert paused(tour).after["paused_with_it"] == 1
+    assert fresh(child).status == "paused"
+    answered(child, "look")
     nothing_starts(tour)
-    child.refresh_from_db()
-    assert child.status == "paused"
+    assert fresh(child).status == "paused"
 
-    action = unpause(tour.pk, True, request=asked())
-    assert action.after["resumed_with_it"] == 1
-    go_on(child)
+    assert did(unpause, tour, True).after["resumed_with_it"] == 1
     go_on(tour)
-    assert (child.status, tour.status) == ("completed", "completed")
+    assert stand(child, tour) == ["completed", "completed"]
 
 
 def test_a_sub_process_can_stay_paused_and_one_that_goes_on_is_waited_for() -> None:
     tour = finished(processes.Tour)
     child = child_of(tour)
     paused(tour)
-    unpause(tour.pk, False, request=asked())
-    tour.refresh_from_db()
-    child.refresh_from_db()
-    assert (tour.status, child.status) == ("waiting", "paused")
-    resumed(child)
-    assert child.status == "waiting"
+    did(unpause, tour, False)
+    assert stand(tour, child) == ["waiting", "paused"]
+    assert resumed(child) == "waiting"
 
     paused(tour, children=False)
-    decide(child.pk, visit(child, "look").pk, "yes", request=asked())
-    go_on(child)
-    assert child.status == "completed"
-    tour.refresh_from_db()
+    answered(child, "look")
+    assert go_on(child).status == "completed"
     nothing_starts(tour)
-    resumed(tour)
-    assert tour.status == "completed"
+    assert resumed(tour) == "completed"
     assert results(tour)["leg"] == "arrived after 2 days to Kobe"
 
 
 def test_three_deep_what_is_below_one_that_is_paused_already_is_paused_too() -> None:
-    family = generations(finished(apps.Top))
-    assert len(family) == 3
-    paused(family[1], children=False)
-    assert again(family)[2].status == "waiting"
-    action = pause(family[0].pk, True, request=asked())
-    assert action.after["paused_with_it"] == 1
-    assert {process.status for process in again(family)} == {"paused"}
+    top, middle, bottom = family = family_of_three()
+    paused(middle, children=False)
+    assert fresh(bottom).status == "waiting"
+    assert did(pause, top, True).after["paused_with_it"] == 1
+    assert stand(*family) == ["paused"] * 3
 
-    unpause(family[1].pk, False, request=asked())  # one in the middle
-    assert [p.status for p in again(family)] == ["paused", "waiting", "paused"]
-    action = unpause(family[0].pk, True, request=asked())
-    assert action.after["resumed_with_it"] == 1
-    assert {process.status for process in again(family)} == {"waiting"}
+    did(unpause, middle, False)
+    assert stand(*family) == ["paused", "waiting", "paused"]
+    assert did(unpause, top, True).after["resumed_with_it"] == 1
+    assert stand(*family) == ["waiting"] * 3
 
 
 def test_a_part_that_is_being_undone_is_not_paused_with_its_whole() -> None:
-    top, _, last = generations(finished(apps.Top))
-    cancel(last.pk, request=asked())
-    action = pause(top.pk, True, request=asked())
-    assert action.after["paused_with_it"] == 1
+    top, _, last = family_of_three()
+    did(cancel, last)
+    assert did(pause, top, True).after["paused_with_it"] == 1
     go_on(last)
     assert (last.status, apps.done) == ("cancelled", ["begin", "begin", "take_back"])
 
 
 def test_cancelling_a_paused_whole_undoes_its_paused_parts() -> None:
-    family = generations(finished(apps.Top))
+    family = family_of_three()
     paused(family[0])
-    cancel(family[0].pk, request=asked())
+    did(cancel, family[0])
     go_on(family[0])
 
-    assert [process.status for process in again(family)] == ["cancelled"] * 3
+    assert stand(*family) == ["cancelled"] * 3
     assert apps.done.count("take_back") == 1
     assert {process.paused_at for process in family} == {None}
 
@@ -536,30 +466,19 @@ def test_a_step_that_was_claimed_just_before_starts_no_sub_process() -> None:
 # What cannot be done, for many rows
 
 
-def told(processes: list[ProcessInstance], user: User) -> tuple[Any, int]:
-    """Return what cannot be done with these processes, and how many queries that took."""
-    with CaptureQueriesContext(connection) as queries:
-        found = refusals(processes, user)
-    return found, len(queries)
-
-
 def test_many_processes_take_as_many_queries_as_one(operator: User) -> None:
-    for _ in range(12):
-        launch(apps.Bottom)
+    rows = [launch(apps.Bottom) for _ in range(12)]
     drain()
-    rows = list(ProcessInstance.objects.order_by("pk"))
     for process in rows[::3]:
-        pause(process.pk, True, request=asked())
+        did(pause, process, True)
     for process in rows[1::3]:
-        cancel(process.pk, request=asked())  # and so is being undone
-    rows = list(ProcessInstance.objects.order_by("pk"))
-    told(rows, operator)  # what the operator may do is read once
+        did(cancel, process)  # and so is being undone
+    stand(*rows)
+    at_once = refusals(rows, operator)  # what the operator may do is read once
 
-    singly = [told([row], operator) for row in rows]
-    at_once, queries = told(rows, operator)
-    assert len(at_once) == 12
-    assert queries == max(number for _, number in singly)
-    assert at_once == {pk: words for found, _ in singly for pk, words in found.items()}
+    singly = [queries(partial(refusals, [row], operator)) for row in rows]
+    assert queries(partial(refusals, rows, operator)) == max(singly)
+    assert at_once == {row.pk: refusals([row], operator)[row.pk] for row in rows}
     said = {words["pause"] for words in at_once.values()}
     assert said == {"", "It is paused already", UNDOING}
 
@@ -574,8 +493,7 @@ def test_workers_and_pauses_at_the_same_moment_leave_nothing_behind() -> None:
         results_ = together(drain, partial(pause, process.pk, True, request=asked()))
         assert [str(e) for e in raised(results_)] in ([], ["The process has ended"])
         drain()
-        process.refresh_from_db()
-        if process.finished_at is None:
+        if fresh(process).finished_at is None:
             nothing_starts(process)
             together(drain, partial(unpause, process.pk, True, request=asked()))
             go_on(process)
@@ -585,54 +503,39 @@ def test_workers_and_pauses_at_the_same_moment_leave_nothing_behind() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_a_part_that_ends_while_its_whole_is_paused_and_resumed() -> None:
     for _ in range(4):
-        family = generations(finished(apps.Top))
-        last = family[-1]
-        decide(last.pk, visit(last, "sure").pk, "yes", request=asked())
-        press = partial(pause, family[0].pk, True, request=asked())
-        assert only_refused(together(drain, press, drain))
-        drain()
-        press = partial(unpause, family[0].pk, True, request=asked())
-        assert only_refused(together(drain, press))
+        family = family_of_three()
+        answered(family[-1], "sure")
+        for operation, others in ((pause, [drain, drain]), (unpause, [drain])):
+            press = partial(operation, family[0].pk, True, request=asked())
+            wrong = raised(together(press, *others))
+            assert all(isinstance(error, OperationRefused) for error in wrong)
+            drain()
         # On a crowded machine the database may cut a worker off; what it held is taken up when its lease is over.
         until = time.monotonic() + PATIENCE_SECONDS
         while go_on(family[0]).finished_at is None and time.monotonic() < until:
             time.sleep(0.2)
-        assert [process.status for process in again(family)] == ["completed"] * 3
+        assert stand(*family) == ["completed"] * 3
 
 
 # Real workers
 
 
-@pytest.fixture
-def hands(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> Iterator[Workers]:
-    """Return two workers who know these workflows; the test starts them."""
-    for name, value in QUICK.items():
-        monkeypatch.setenv(name, value)
-    workers = Workers(processes=2)
-    yield workers
-    workers.stop()
-
-
 @pytest.mark.django_db(transaction=True)
-def test_a_step_whose_worker_is_killed_meanwhile_rests_until_it_goes_on(
-    hands: Workers,
-) -> None:
+def test_a_step_whose_worker_is_killed_rests_until_it_goes_on(start: Start) -> None:
     Group.objects.create(name=apps.HOLD)
     process = launch(apps.Held)
-    hands.start()
+    workers = start(2, APPS="tests.apps.pausing", QUEUES="default")
 
     def run_is(**expected: Any) -> Callable[[], bool]:
         return process.step_runs.filter(node="hold", **expected).exists
 
     wait_for(run_is(status="running"), 30)
     paused(process)
-    for pid in hands.pids:
+    for pid in workers.pids:
         os.kill(pid, signal.SIGKILL)
     wait_for(run_is(owner="", wake_at=None, remaining__isnull=False), 30)
-    process.refresh_from_db()
-    assert process.status == "paused"
+    assert fresh(process).status == "paused"
 
     Group.objects.all().delete()
-    unpause(process.pk, True, request=asked())
-    completed = ProcessInstance.objects.filter(pk=process.pk, status="completed")
-    wait_for(completed.exists, 30)
+    did(unpause, process, True)
+    wait_for(lambda: fresh(process).status == "completed", 30)
