@@ -1,7 +1,6 @@
 """Through the engine: events that the class rejects, fields that functions compute, keys that are empty."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -20,7 +19,10 @@ from orchestrator.definition import (
 from orchestrator.engine.invariants import violations
 from orchestrator.exceptions import InvalidDefinition, InvalidMessage
 from orchestrator.models import Checkpoint, InboxEvent, ProcessInstance, Status
-from orchestrator.testing import Process, registered, started
+from orchestrator.testing import Process, started
+from tests.apps.process_managers.fixtures import SetHandler
+from tests.services.cases import cases
+from tests.services.operated import knowing
 
 pytestmark = pytest.mark.django_db
 
@@ -28,6 +30,7 @@ pytestmark = pytest.mark.django_db
 class AccountOpened(Event):
     holder: str
     amount: int = 0
+    notes: list[str] = field(default_factory=list)
 
 
 class MoneyPaid(Event):
@@ -45,6 +48,7 @@ class AccountClosed(Event):
 class Send(Command):
     holder: str
     amount: int
+    notes: list[str]
 
 
 class Step(StrEnum):
@@ -59,34 +63,7 @@ class Data:
     holder: str
     amount: int = 0
     payments: int = 0
-
-
-class Announce(Command):
-    notes: list[str]
-
-
-class ListOpened(Event):
-    notes: list[str]
-
-
-class ListSent(Event):
-    pass
-
-
-@dataclass(frozen=True)
-class Notes:
-    notes: list[str]
-
-
-class NoteList(ProcessManager):
-    """Hands a list of its data to a handler."""
-
-    Step, Data = Step, Notes
-    transitions = (
-        during(Step.NEW, when(ListOpened).go_to(Step.OPEN)),
-        during(Step.OPEN, when(ListSent).issue(Announce).go_to(Step.FROZEN)),
-        during(Step.FROZEN, when(ListSent).go_to(Step.CLOSED)),
-    )
+    notes: list[str] = field(default_factory=list)
 
 
 factor = {"by": 1}
@@ -122,19 +99,14 @@ class Account(ProcessManager):
     )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def known() -> Iterator[None]:
-    """For a whole module: the invariants are asked for after each test, and must still know the definition."""
-    with registered(Account, NoteList):
-        yield
+known = knowing(Account)
 
 
 @pytest.fixture(autouse=True)
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[Command]:
+def sent(handler: SetHandler) -> list[Command]:
     """Return the commands that were carried out."""
     found: list[Command] = []
-    entry = registry.Handler(found.append, Send, False, 1, 5, "default")
-    monkeypatch.setitem(registry.command_handlers, "Send", [entry])
+    handler(Send, found.append)
     return found
 
 
@@ -142,24 +114,18 @@ def opened() -> Process:
     return started(Account, AccountOpened("Ito"))
 
 
-def test_counters_and_sums_are_stored_and_filled_into_commands(
-    sent: list[Command],
-) -> None:
+def test_counters_and_sums_are_stored_and_in_commands(sent: list[Command]) -> None:
     account = opened()
-    for amount in (30, 12):
-        account.send(MoneyPaid(amount))
-    account.send(AccountFrozen())
-    account.send(AccountClosed(7))
+    for event in (MoneyPaid(30), MoneyPaid(12), AccountFrozen(), AccountClosed(7)):
+        account.send(event)
 
     assert account.data == Data("Ito", amount=42, payments=2)
-    assert sent == [Send("Ito", 42)]
+    assert sent == [Send("Ito", 42, [])]
     stored = Checkpoint.objects.order_by("revision").values_list("data", flat=True)
     assert [row["amount"] for row in stored] == [0, 30, 42, 42, 42]
 
 
-def test_a_replay_reads_what_the_functions_gave_then(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_replay_reads_what_they_gave_then(monkeypatch: pytest.MonkeyPatch) -> None:
     account = opened()
     account.send(MoneyPaid(30))
     monkeypatch.setitem(factor, "by", 100)
@@ -186,32 +152,23 @@ def test_what_may_come_early_is_parked_and_taken_in_its_step() -> None:
     assert InboxEvent.objects.get(type="AccountClosed").verdict == "moved"
 
 
-def test_what_a_handler_does_to_its_command_does_not_reach_the_data(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def add(command: Announce) -> None:
-        command.notes.append("added by the handler")
+def test_what_a_handler_does_to_a_command_leaves_the_data(handler: SetHandler) -> None:
+    handler(Send, lambda command: command.notes.append("added by the handler"))
+    account = started(Account, AccountOpened("Ito", notes=["first"]))
+    account.send(AccountFrozen())
+    account.send(AccountClosed(7))
 
-    entry = registry.Handler(add, Announce, False, 1, 5, "default")
-    monkeypatch.setitem(registry.command_handlers, "Announce", [entry])
-    notes = started(NoteList, ListOpened(["first"]))
-    notes.send(ListSent())
-
-    assert notes.data == Notes(["first"])
-    assert notes.commands == [Announce(["first"])]
+    assert account.data.notes == ["first"]
+    assert account.commands == [Send("Ito", 0, ["first"])]
 
 
 # Keys
 
 
-@pytest.mark.parametrize("holder", ["", " "])
-def test_a_start_without_its_key_is_refused(holder: str) -> None:
-    with pytest.raises(InvalidMessage, match="must not be empty in AccountOpened"):
-        start_process(Account, AccountOpened(holder), id="1")
-    assert not InboxEvent.objects.exists()
-
-
-def test_so_is_an_event_that_is_to_find_its_process_by_it() -> None:
+def test_without_its_key_no_process_is_started_or_found_by_an_event() -> None:
+    for holder in ("", " "):
+        with pytest.raises(InvalidMessage, match="must not be empty in AccountOpened"):
+            start_process(Account, AccountOpened(holder), id="1")
     with pytest.raises(InvalidMessage, match="holder: the correlation key of account"):
         send_event(AccountOpened(""), id="1")
     with pytest.raises(InvalidMessage, match="the correlation key must not be blank"):
@@ -252,16 +209,14 @@ def plainly(command: Send) -> None:
     pass
 
 
-@pytest.mark.parametrize(
-    ("registers", "function", "reason"),
-    [
-        (handles(Send), send, "runs inside the commit, where nothing may wait"),
-        (handles(Send, threads=2), plainly, "has threads, and runs inside the commit"),
-        (reacts_to(MoneyPaid), look, "inside a transaction, where nothing may wait"),
-        (reacts_to(MoneyPaid), note, "asynchronous and yields: a handler returns"),
-        (handles(Send, after_commit=True, threads=2), send, "and needs no threads"),
-        (handles(Send, after_commit=True, threads=0), plainly, "a whole number from 1"),
-    ],
+@cases(
+    "registers, function, reason",
+    (handles(Send), send, "runs inside the commit, where nothing may wait"),
+    (handles(Send, threads=2), plainly, "has threads, and runs inside the commit"),
+    (reacts_to(MoneyPaid), look, "inside a transaction, where nothing may wait"),
+    (reacts_to(MoneyPaid), note, "asynchronous and yields: a handler returns"),
+    (handles(Send, after_commit=True, threads=2), send, "and needs no threads"),
+    (handles(Send, after_commit=True, threads=0), plainly, "a whole number from 1"),
 )
 def test_a_handler_waits_only_outside_after_the_commit(
     registers: Any, function: Any, reason: str
@@ -273,20 +228,17 @@ def test_a_handler_waits_only_outside_after_the_commit(
     assert len(registry.command_handlers["Send"]) == before
 
 
-@pytest.mark.parametrize(
-    ("given", "reason"),
-    [
-        ({"attempts": 0}, "attempts=0 must be a whole number from 1"),
-        ({"timeout": -1}, "timeout=-1 must be seconds, more than 0"),
-        ({"queue": ""}, "queue='' must be the name of a queue"),
-    ],
-    ids=lambda given: given if isinstance(given, str) else next(iter(given)),
+@cases(
+    "given, reason",
+    ({"attempts": 0}, "attempts=0 must be a whole number from 1"),
+    ({"timeout": -1}, "timeout=-1 must be seconds, more than 0"),
+    ({"queue": ""}, "queue='' must be the name of a queue"),
 )
-@pytest.mark.parametrize("registers", [handles, reacts_to])
 def test_a_handler_that_could_never_be_carried_out_is_refused(
-    registers: Any, given: dict[str, Any], reason: str
+    given: dict[str, Any], reason: str
 ) -> None:
-    message = Send if registers is handles else MoneyPaid
-    with pytest.raises(InvalidDefinition, match=reason):
-        registers(message, **given)(print)
+    both: list[tuple[Any, Any]] = [(handles, Send), (reacts_to, MoneyPaid)]
+    for registers, message in both:
+        with pytest.raises(InvalidDefinition, match=reason):
+            registers(message, **given)(print)
     assert not registry.reactions.get("MoneyPaid")

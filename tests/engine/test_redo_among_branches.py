@@ -1,30 +1,19 @@
 """Steps that are redone, skipped and passed over while branches beside them are cancelled."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from orchestrator import Permanent
 from orchestrator.definition import Workflow, ask, catch, fork, join, step, then
-from orchestrator.engine.operations import decide, redo, repair, resume, retry
-from orchestrator.exceptions import OperationRefused
+from orchestrator.engine.operations import redo, repair, resume, retry
 from orchestrator.models import Checkpoint, ProcessInstance, Status, StepStatus
 from tests.apps.compensation import steps as s
-from tests.apps.compensation.fixtures import known
-from tests.apps.patterns.desk import (
-    finished,
-    go_on,
-    insist,
-    statuses,
-    visit,
-    visits,
-)
-from tests.apps.process_managers.fixtures import known as known_too
+from tests.apps.patterns.desk import finished, insist, statuses, visit, visits
 from tests.both.test_joins_of_one_change import Told, told
-from tests.services.asking import asked
+from tests.services.operated import decided, did, knowing, refused
 
-__all__ = ["known", "told"]
+__all__ = ["told"]
 
 pytestmark = pytest.mark.django_db
 
@@ -41,9 +30,7 @@ class Other(Permanent):
 
 
 @pytest.fixture(autouse=True)
-def whole() -> Iterator[None]:
-    broken.clear()
-    yield
+def whole() -> None:
     broken.clear()
 
 
@@ -57,10 +44,6 @@ def first(name: str) -> str:
     if "first for good" in broken:
         raise Broken("it does not work")
     return name
-
-
-def after(first: str) -> str:
-    return first
 
 
 def fails() -> None:
@@ -93,14 +76,19 @@ def end() -> None: ...
 def last() -> None: ...
 
 
+phone, mail, fax = (ask(name, s.Answer) for name in ("phone", "mail", "fax"))
 LONG = step(first, retries=3, backoff=3600)
+HASTY = (
+    fork(begin, into=[fails, phone, mail]),
+    join(fails, phone, into=last, on_failure="fail_fast"),
+)
+"""A failure gives a question up."""
 
 
 class Caught(Workflow):
     """A step that is done is cancelled with what is caught beside it."""
 
     Input = s.Traveller
-    phone, mail = ask("phone", s.Answer), ask("mail", s.Answer)
     flow = (
         fork(begin, into=[LONG, mail, phone]),
         then(mail, fails_later),
@@ -113,7 +101,6 @@ class Read(Workflow):
     """Beside what is cancelled the result of a cancelled step is read."""
 
     Input = s.Traveller
-    phone, mail, fax = (ask(name, s.Answer) for name in ("phone", "mail", "fax"))
     flow = (
         fork(LONG, into=[phone, mail, fax]),
         then(mail, fails_later),
@@ -127,7 +114,6 @@ class Either(Workflow):
     """A step that is done is cancelled with the rest of its branch."""
 
     Input = s.Traveller
-    phone, mail = ask("phone", s.Answer), ask("mail", s.Answer)
     flow = (
         fork(begin, into=[LONG, phone]),
         then(first, mail),
@@ -139,7 +125,6 @@ class Asked(Workflow):
     """A step, and then a question."""
 
     Input = s.Traveller
-    phone = ask("phone", s.Answer)
     flow = (then(first, phone), then(phone, end))
 
 
@@ -147,19 +132,13 @@ class Skipped(Workflow):
     """What one failure has cancelled, another way out cancels for good."""
 
     Input = s.Traveller
-    phone, mail = ask("phone", s.Answer), ask("mail", s.Answer)
-    flow = (
-        fork(begin, into=[fails, phone, mail]),
-        join(fails, phone, into=last, on_failure="fail_fast"),
-        join(last, mail, into=end, wait_for="any", rest="cancel"),
-    )
+    flow = (*HASTY, join(last, mail, into=end, wait_for="any", rest="cancel"))
 
 
 class Orphaned(Workflow):
     """A redo that is given up by one failure, and then cancelled with the rest of a branch."""
 
     Input = s.Traveller
-    phone, mail, fax = (ask(name, s.Answer) for name in ("phone", "mail", "fax"))
     flow = (
         fork(begin, into=[LONG, mail, fax]),
         then(mail, fails_later),
@@ -174,10 +153,8 @@ class CaughtFast(Workflow):
     """The failed step is cancelled, and nobody can retry it any more; what it had given up is not."""
 
     Input = s.Traveller
-    phone, mail = ask("phone", s.Answer), ask("mail", s.Answer)
     flow = (
-        fork(begin, into=[fails, phone, mail]),
-        join(fails, phone, into=last, on_failure="fail_fast"),
+        *HASTY,
         then(mail, fails_otherwise_later),
         catch(fails, fails_otherwise_later, error=Other, to=handler),
     )
@@ -187,10 +164,8 @@ class GivenUpCaught(Workflow):
     """What one failure has given up is cancelled, and then the failure is retried."""
 
     Input = s.Traveller
-    phone, mail = ask("phone", s.Answer), ask("mail", s.Answer)
     flow = (
-        fork(begin, into=[fails, phone, mail]),
-        join(fails, phone, into=last, on_failure="fail_fast"),
+        *HASTY,
         then(mail, fails_later),
         catch(phone, fails_later, error=Broken, to=handler),
     )
@@ -200,7 +175,6 @@ class PassedOver(Workflow):
     """A join that is made by the change that gives it up."""
 
     Input = s.Traveller
-    phone = ask("phone", s.Answer)
     flow = (
         fork(begin, into=[fails, phone]),
         catch(fails, phone, error=Broken, to=handler),
@@ -208,27 +182,10 @@ class PassedOver(Workflow):
     )
 
 
-FLOWS = (
-    Asked,
-    Caught,
-    CaughtFast,
-    Either,
-    GivenUpCaught,
-    Orphaned,
-    PassedOver,
-    Read,
-    Skipped,
+flows = knowing(
+    *(Asked, Caught, CaughtFast, Either, GivenUpCaught),
+    *(Orphaned, PassedOver, Read, Skipped),
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def flows() -> Iterator[None]:
-    yield from known_too(*FLOWS)
-
-
-def answer(process: ProcessInstance, node: str) -> ProcessInstance:
-    decide(process.pk, visits(process, node)[-1].pk, "yes", request=asked())
-    return go_on(process)
 
 
 def rounds(process: ProcessInstance, node: str) -> list[tuple[int, str]]:
@@ -238,64 +195,53 @@ def rounds(process: ProcessInstance, node: str) -> list[tuple[int, str]]:
 def test_a_redo_that_is_cancelled_with_its_branch_arrives_nowhere() -> None:
     process = finished(Caught)
     broken.add("first")
-    redo(process.pk, "first", request=asked())
-    go_on(process)
+    did(redo, process, "first")
     assert rounds(process, "first") == [(1, "done"), (2, "retrying")]
 
-    process = answer(process, "mail")
-
+    decided(process, "mail")
     assert rounds(process, "first") == [(1, "done"), (2, "cancelled")]
     assert statuses(process)["end"] == StepStatus.WAITING
-    assert answer(process, "phone").status == Status.COMPLETED
+    assert decided(process, "phone").status == Status.COMPLETED
 
 
 def test_a_redo_that_waits_is_cancelled_with_the_rest_of_a_branch() -> None:
     process = finished(Either)
     broken.add("first")
-    redo(process.pk, "first", request=asked())
+    did(redo, process, "first")
 
-    process = answer(process, "phone")
-
-    assert process.status == Status.COMPLETED
+    assert decided(process, "phone").status == Status.COMPLETED
     assert rounds(process, "first") == [(1, "done"), (2, "cancelled")]
     assert rounds(process, "mail") == [(1, "cancelled")]
 
 
 def test_who_waits_for_a_redo_that_is_cancelled_has_it_done_anew() -> None:
     process = finished(Read)
-    visits_of_first = process.step_runs.filter(node="first")
-    visits_of_first.update(result="torn")
+    process.step_runs.filter(node="first").update(result="torn")
     broken.add("first")
-    process = answer(process, "fax")
+    decided(process, "fax")
     assert visit(process, "reads").blocked_on == "first"
     broken.clear()
 
-    process = answer(process, "mail")
+    decided(process, "mail")
 
     assert rounds(process, "first") == [(1, "done"), (2, "cancelled"), (3, "done")]
     assert visit(process, "reads").result == "Ito"
-    assert answer(process, "phone").status == Status.COMPLETED
+    assert decided(process, "phone").status == Status.COMPLETED
 
 
 def test_a_step_is_redone_again_after_its_redo_was_given_up() -> None:
     process = finished(Asked)
     checkpoint = Checkpoint.objects.filter(instance=process).latest("revision")
-    redo(process.pk, "first", request=asked())
-    process = go_on(process)
-    resume(process.pk, checkpoint.revision, request=asked())
-    process = go_on(process)
+    did(redo, process, "first")
+    did(resume, process, checkpoint.revision)
+    did(redo, process, "first")
 
-    redo(process.pk, "first", request=asked())
-
-    process = go_on(process)
     assert rounds(process, "first") == [(1, "done"), (2, "superseded"), (3, "done")]
-    assert answer(process, "phone").status == Status.COMPLETED
+    assert decided(process, "phone").status == Status.COMPLETED
 
 
 @pytest.mark.parametrize("first", ["skip", "retry"])
-def test_what_one_step_brings_back_another_that_is_skipped_can_cancel(
-    first: str,
-) -> None:
+def test_what_one_step_brings_back_another_can_cancel(first: str) -> None:
     broken.add("fails")
     process = finished(Skipped)
     skips: list[dict[str, Any]] = [
@@ -305,11 +251,8 @@ def test_what_one_step_brings_back_another_that_is_skipped_can_cancel(
     if first == "retry":
         skips[0] = {"edit": "retry"}
 
-    repair(process.pk, skips, request=asked())
-
-    process = go_on(process)
+    assert did(repair, process, skips).status == Status.COMPLETED
     assert rounds(process, "phone") == [(1, "cancelled")]
-    assert process.status == Status.COMPLETED
 
 
 def test_what_was_given_up_is_cancelled_for_good_with_its_branch() -> None:
@@ -317,21 +260,19 @@ def test_what_was_given_up_is_cancelled_for_good_with_its_branch() -> None:
     process = finished(Skipped)
     assert visit(process, "phone").blocked_on == "fails"
 
-    process = answer(process, "mail")
-
+    assert decided(process, "mail").status == Status.COMPLETED
     assert visit(process, "phone").blocked_on == ""
-    assert process.status == Status.COMPLETED
 
 
 def test_a_redo_that_was_given_up_and_is_cancelled_holds_nobody_up() -> None:
     process = finished(Orphaned)
     process.step_runs.filter(node="first").update(result="torn")
     broken.add("first")
-    answer(process, "phone")
+    decided(process, "phone")
     assert visit(process, "reads").blocked_on == "first"
-    answer(process, "mail")
+    decided(process, "mail")
     assert rounds(process, "first") == [(1, "done"), (2, "cancelled")]
-    answer(process, "fax")
+    decided(process, "fax")
     broken.clear()
 
     assert insist(process).status == Status.COMPLETED
@@ -340,10 +281,9 @@ def test_a_redo_that_was_given_up_and_is_cancelled_holds_nobody_up() -> None:
 def test_what_a_redo_that_failed_gave_up_is_cancelled_with_it() -> None:
     process = finished(Orphaned)
     broken.add("first for good")
-    redo(process.pk, "first", request=asked())
-    go_on(process)
+    did(redo, process, "first")
 
-    assert answer(process, "fax").status == Status.COMPLETED
+    assert decided(process, "fax").status == Status.COMPLETED
 
 
 def test_what_a_failure_gave_up_goes_on_when_the_failed_step_is_cancelled() -> None:
@@ -351,38 +291,31 @@ def test_what_a_failure_gave_up_goes_on_when_the_failed_step_is_cancelled() -> N
     process = finished(CaughtFast)
     assert visit(process, "phone").status == StepStatus.CANCELLED
 
-    answer(process, "mail")
+    decided(process, "mail")
 
     assert visit(process, "fails").status == StepStatus.CANCELLED
-    assert answer(process, "phone").status == Status.COMPLETED
+    assert decided(process, "phone").status == Status.COMPLETED
 
 
 def test_a_retry_brings_nothing_back_that_was_cancelled_meanwhile() -> None:
     broken.add("fails")
     process = finished(GivenUpCaught)
-    answer(process, "mail")
+    decided(process, "mail")
     broken.clear()
 
-    retry(process.pk, request=asked())
-
-    assert go_on(process).status == Status.COMPLETED
+    assert did(retry, process).status == Status.COMPLETED
     assert rounds(process, "phone") == [(1, "cancelled")]
 
 
 def test_one_visit_is_not_edited_twice_however_its_number_is_written() -> None:
     process = finished(Asked)
-    key = visit(process, "first").pk
-    edits = [
-        {"edit": "result", "target": f"{zero}{key}", "value": "x"} for zero in ("", "0")
-    ]
+    key = str(visit(process, "first").pk)
+    edits = [{"edit": "result", "target": to, "value": "x"} for to in (key, f"0{key}")]
 
-    with pytest.raises(OperationRefused, match="two edits of the same"):
-        repair(process.pk, edits, request=asked())
+    refused("two edits of the same", repair, process, edits)
 
 
-def test_of_a_join_that_is_made_and_given_up_at_once_the_latter_is_told(
-    told: Told,
-) -> None:
+def test_of_a_join_made_and_given_up_at_once_the_latter_is_told(told: Told) -> None:
     broken.add("fails")
     process = finished(PassedOver)
 

@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 from orchestrator.engine.storage import receipts
 from orchestrator.management.commands import send_events
 from orchestrator.models import InboxEvent
+from tests.services.cases import cases
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
@@ -58,11 +59,11 @@ def test_no_more_is_held_than_a_statement_takes(
 ) -> None:
     """Of large lines that is less than of small ones: thousands of them need not fit into memory."""
     monkeypatch.setattr(send_events, "MUCH", 2 * len(line("a")))
-    given_lines = BytesIO("".join(map(line, "abcde")).encode())
-    sets = send_events._sets(given_lines, lambda read: None)
+    text = "".join(map(line, "abcde"))
+    sets = send_events._sets(BytesIO(text.encode()), lambda read: None)
     assert [len(lines) for lines in sets] == [2, 2, 1]
 
-    assert "sent 5" in given("".join(map(line, "abcde")))
+    assert "sent 5" in given(text)
 
 
 def test_the_same_lines_again_change_nothing(given: Given) -> None:
@@ -72,32 +73,27 @@ def test_the_same_lines_again_change_nothing(given: Given) -> None:
     assert stored() == list("abcde")
 
 
-def test_empty_lines_and_a_last_line_without_an_end_are_fine(given: Given) -> None:
-    given(f"\n{line('a')}\n\r\n{line('b').strip()}")
-
-    assert stored() == ["a", "b"]
-
-
-def test_a_file_may_begin_with_the_mark_that_some_editors_write(given: Given) -> None:
-    given(f"\ufeff{line('a')}{line('b')}")
-
-    assert stored() == ["a", "b"]
-
-
-def test_nothing_is_sent_of_nothing(given: Given) -> None:
-    assert "sent 0" in given("")
+@cases(
+    "text, found",
+    (f"\n{line('a')}\n\r\n{line('b').strip()}", ["a", "b"]),
+    (f"\ufeff{line('a')}{line('b')}", ["a", "b"]),  # the mark that some editors write
+    ("", []),
+)
+def test_empty_lines_a_mark_at_the_start_and_a_last_line_without_an_end_are_fine(
+    text: str, found: list[str], given: Given
+) -> None:
+    assert f"sent {len(found)}, " in given(text)
+    assert stored() == found
 
 
-@pytest.mark.parametrize(
-    ("bad", "says"),
-    [
-        ("{", "not JSON"),
-        (line("x", type="Unheard"), "Unheard"),
-        (line("x", data={}), "parcel_id"),
-        (line("x", surplus=1), "surplus"),
-        (line("a", data={"parcel_id": "other"}), "sent event id 'a' before"),
-        ('{"id": "' + "x" * 300_000, "larger than 256 KiB"),
-    ],
+@cases(
+    "bad, says",
+    ("{", "not JSON"),
+    (line("x", type="Unheard"), "Unheard"),
+    (line("x", data={}), "parcel_id"),
+    (line("x", surplus=1), "surplus"),
+    (line("a", data={"parcel_id": "other"}), "sent event id 'a' before"),
+    ('{"id": "' + "x" * 300_000, "larger than 256 KiB"),
 )
 def test_what_is_refused_is_named_by_its_line_and_those_before_it_are_stored(
     given: Given, bad: str, says: str

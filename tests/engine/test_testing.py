@@ -26,13 +26,12 @@ from orchestrator.definition import (
     each,
     fork,
     join,
+    step,
     then,
     undo,
     wait,
 )
-from orchestrator.definition import (
-    run as sub_process,
-)
+from orchestrator.definition import run as sub_process
 from orchestrator.engine import drain as draining
 from orchestrator.engine.claims import leases
 from orchestrator.engine.drain import drain
@@ -74,12 +73,14 @@ from tests.apps.process_managers.messages import (
     RemindPacker,
 )
 from tests.apps.process_managers.processes import Shipping
+from tests.services.cases import cases
+from tests.services.operated import knowing
 from tests.services.patience import A_MINUTE, bar
 from tests.services.valkey import ValkeyServer
 
 __all__ = ["parcels"]
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels", "journeys")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
 
 class Choice(StrEnum):
@@ -97,6 +98,10 @@ class Request:
     nights: int = 2
 
 
+ITO = Request("Ito")
+AWAY = ConnectionError("away")
+
+
 def quote(traveller: str, nights: int) -> int:
     return nights * 100
 
@@ -107,10 +112,6 @@ def book(quote: int, context: StepContext) -> str:
 
 def unbook(book: str) -> None:
     Group.objects.create(name=f"undone: {book}")
-
-
-def remind(traveller: str) -> None:
-    Group.objects.create(name=f"reminded {traveller}")
 
 
 def depart(book: str, issued: TicketIssued) -> str:
@@ -156,15 +157,25 @@ class Holiday(Workflow):
     flow = (fork(quote, into=[stay, pack]), join(stay, pack, into=leave))
 
 
-@pytest.fixture(scope="module")
-def journeys() -> Any:
-    """Let the running code have the workflows above, also while the invariants are asked for."""
-    with registered(Journey, Stay, Holiday):
-        yield
+journeys = knowing(Journey, Stay, Holiday)
 
 
 def shipped(parcel_id: str = "P-1", courier: Courier = Courier.OWN) -> Process:
     return started(Shipping, ParcelOrdered(parcel_id, courier))
+
+
+def by_partner() -> Process:
+    """A parcel that is packed and goes by a partner, whom a handler books after the commit."""
+    parcel = shipped(courier=Courier.PARTNER)
+    parcel.send(ParcelPacked(3))
+    return parcel
+
+
+def approved(request: Request = ITO) -> Process:
+    """A journey that is approved, and waits for its ticket."""
+    journey = started(Journey, request)
+    journey.answer("approve", Choice.YES)
+    return journey
 
 
 # Running
@@ -174,9 +185,7 @@ def test_the_order_of_work_does_not_depend_on_how_fast_the_machine_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Workers hand on what they come to late; here is nobody else."""
-    journeys = [started(Journey, Request(name)) for name in ("Ada", "Bo")]
-    for journey in journeys:
-        journey.answer("approve", Choice.YES)
+    journeys = [approved(Request(name)) for name in ("Ada", "Bo")]
     monkeypatch.setattr(draining, "BEGIN_SECONDS", -1.0)
     departing: list[int] = []
 
@@ -203,8 +212,7 @@ def test_a_process_runs_to_its_end_in_the_tests_own_process() -> None:
 
 
 def test_commands_of_one_transition_come_in_the_order_issued() -> None:
-    parcel = shipped()
-    parcel.send(ParcelPacked(3))
+    parcel = by_partner()
     for number in range(3):
         parcel.send(ParcelScanned("P-1", str(number)))
 
@@ -213,7 +221,7 @@ def test_commands_of_one_transition_come_in_the_order_issued() -> None:
 
 
 def test_a_workflow_is_answered_and_told_and_gives_its_result() -> None:
-    journey = started(Journey, Request("Ito"))
+    journey = started(Journey, ITO)
     assert (journey.status, journey.open_steps) == ("waiting", ["approve"])
     journey.answer("approve", Choice.YES)
     assert journey.result is None
@@ -223,12 +231,11 @@ def test_a_workflow_is_answered_and_told_and_gives_its_result() -> None:
     assert journey.result == "booked for 200 in attempt 1, T-1"
     assert journey.result_of("approve") is Choice.YES
     assert journey.result_of("ticket") == TicketIssued("T-1")
-    assert journey.data == Request("Ito")
-    assert journey.commands == []
+    assert (journey.data, journey.commands) == (ITO, [])
 
 
 def test_what_a_process_waits_for_may_come_early() -> None:
-    journey = started(Journey, Request("Ito"))
+    journey = started(Journey, ITO)
 
     assert journey.send(TicketIssued("T-1")) == "parked"
     journey.answer("approve", "yes")
@@ -246,30 +253,22 @@ def test_branches_maps_and_sub_processes_run_too() -> None:
 
 
 def test_a_cancelled_process_is_undone() -> None:
-    journey = started(Journey, Request("Ito"))
-    journey.answer("approve", Choice.YES)
+    journey = approved()
     journey.cancel()
 
-    assert journey.status == "cancelled"
-    assert journey.path[-1] == "undo book"
+    assert (journey.status, journey.path[-1]) == ("cancelled", "undo book")
     assert Group.objects.filter(name__startswith="undone").count() == 1
 
 
-def test_processes_that_the_code_under_test_started_are_found() -> None:
-    start_process(Journey, Request("Ito"))
+def test_only_processes_that_the_code_under_test_started_are_found() -> None:
+    with pytest.raises(LookupError, match="no process of journey with the key 'Ito'"):
+        found(Journey, "Ito")
+    start_process(Journey, ITO)
     start_process(Shipping, ParcelOrdered("P-1"))
     run()
-
     assert found(Journey).open_steps == ["approve"]
     assert found(Shipping, "P-1").path == ["Ordered", "Packing"]
 
-
-def test_one_that_is_not_there_or_not_the_only_one_is_not_found() -> None:
-    with pytest.raises(
-        LookupError, match="there is no process of journey with the key"
-    ):
-        found(Journey, "Ito")
-    shipped("P-1")
     shipped("P-2")
     with pytest.raises(LookupError, match="there is 2 processes of shipping"):
         found(Shipping)
@@ -281,11 +280,13 @@ def test_a_start_that_fails_is_told_at_once() -> None:
         pytest.raises(AssertionError, match=r"started no shipping.*no paper"),
     ):
         shipped()
+    with pytest.raises(InvalidMessage):
+        started(Journey, "Ito")
 
 
 def test_a_handle_says_how_its_process_stands_and_what_failed_is_retried() -> None:
     with failing(quote, ValueError("no price")):
-        journey = started(Journey, Request("Ito"))
+        journey = started(Journey, ITO)
         pass_time(hours=1)
 
     assert repr(journey) == "<journey Ito: failed in quote; ValueError: no price>"
@@ -295,7 +296,7 @@ def test_a_handle_says_how_its_process_stands_and_what_failed_is_retried() -> No
 
 
 def test_what_a_process_cannot_do_is_refused(stranger: User) -> None:
-    journey = started(Journey, Request("Ito"))
+    journey = started(Journey, ITO)
 
     with pytest.raises(LookupError, match="book does not ask now"):
         journey.answer("book", Choice.YES)
@@ -303,9 +304,9 @@ def test_what_a_process_cannot_do_is_refused(stranger: User) -> None:
         journey.answer("approve", "maybe")
     with pytest.raises(OperationRefused):
         journey.answer("approve", Choice.YES, by=stranger)
-    for step in ("book", "boook"):
-        with pytest.raises(LookupError, match=f"{step} has no result"):
-            journey.result_of(step)
+    for name in ("book", "boook"):
+        with pytest.raises(LookupError, match=f"{name} has no result"):
+            journey.result_of(name)
     ended = r"nothing is due and it has not ended.*approve"
     with pytest.raises(AssertionError, match=ended):
         journey.finish()
@@ -331,8 +332,7 @@ def test_deadlines_fire_one_after_the_other_as_a_clock_would_reach_them() -> Non
 
 
 def test_what_passed_before_a_deadline_fired_counts_for_what_it_led_to() -> None:
-    parcel = shipped()
-    parcel.send(ParcelPacked(3))
+    parcel = by_partner()
     pass_time(hours=71)
     other = shipped("P-2")
     pass_time(timedelta(hours=2))
@@ -344,12 +344,8 @@ def test_what_passed_before_a_deadline_fired_counts_for_what_it_led_to() -> None
 
 
 def test_pauses_between_attempts_pass() -> None:
-    parcel = shipped(courier=Courier.PARTNER)
-    away = ConnectionError("away")
-    with failing(book, away, times=2), failing(BookCourier, away, times=1):
-        parcel.send(ParcelPacked(3))
-        journey = started(Journey, Request("Ito"))
-        journey.answer("approve", Choice.YES)
+    with failing(book, AWAY, times=2), failing(BookCourier, AWAY, times=1):
+        parcel, journey = by_partner(), approved()
         assert journey.status == parcel.status == "retrying"
         pass_time(seconds=conf().BACKOFF_SECONDS)
         assert journey.status == "retrying"
@@ -372,7 +368,7 @@ def test_patience_with_an_event_ends() -> None:
 
 
 def test_the_lease_of_a_worker_that_died_ends() -> None:
-    start_process(Journey, Request("Ito"))
+    start_process(Journey, ITO)
     (claimed,) = step_runs.claim("default", "lost worker", 1, 10, status="running")
     run()
     assert StepRun.objects.get().owner == "lost worker"
@@ -384,16 +380,16 @@ def test_the_lease_of_a_worker_that_died_ends() -> None:
 
 def test_what_waits_behind_what_a_lost_worker_holds_comes_after_it() -> None:
     parcel = shipped()
-    first = send_event(ParcelScanned("P-1", "Kobe"), id="1", process_id=parcel.id)
+    scans = InboxEvent.objects.filter(event_id__in=["1", "2"]).order_by("pk")
+    send_event(ParcelScanned("P-1", "Kobe"), id="1", process_id=parcel.id)
     events.claim("default", "lost worker", 1, 1)
     send_event(ParcelScanned("P-1", "Nara"), id="2", process_id=parcel.id)
     run()
-    assert InboxEvent.objects.get(pk=first.number).owner == "lost worker"
+    assert scans[0].owner == "lost worker"
 
     pass_time(seconds=2)
 
-    verdicts = InboxEvent.objects.filter(event_id__in=["1", "2"]).order_by("pk")
-    assert list(verdicts.values_list("verdict", flat=True)) == ["parked", "parked"]
+    assert [scan.verdict for scan in scans] == ["parked", "parked"]
 
 
 def test_time_may_pass_for_one_process_alone() -> None:
@@ -405,8 +401,8 @@ def test_time_may_pass_for_one_process_alone() -> None:
 
 
 def test_a_process_is_brought_to_its_end_through_all_its_pauses() -> None:
-    with failing(sleep, ConnectionError("away"), times=3):
-        holiday = started(Holiday, Request("Ito"))
+    with failing(sleep, AWAY, times=3):
+        holiday = started(Holiday, ITO)
         assert holiday.status == "waiting"
         holiday.finish()
 
@@ -428,15 +424,13 @@ def test_a_year_passes_in_a_moment() -> None:
 
 
 def test_that_nothing_is_due_is_asked_in_one_statement() -> None:
-    kinds = (InboxEvent, IssuedCommand, StepRun)
-    tables = [kind._meta.db_table for kind in kinds]
     run()
     with CaptureQueriesContext(connection) as sent:
         run()
-    looks = [query["sql"] for query in sent if "SELECT" in query["sql"]]
+    (look,) = (query["sql"] for query in sent if "SELECT" in query["sql"])
 
-    assert len(looks) == 1
-    assert all(table in looks[0] for table in tables)
+    tables = (kind._meta.db_table for kind in (InboxEvent, IssuedCommand, StepRun))
+    assert all(table in look for table in tables)
 
 
 def test_which_definition_it_is_of_is_asked_without_composing_a_query(
@@ -451,14 +445,11 @@ def test_which_definition_it_is_of_is_asked_without_composing_a_query(
 
 def test_work_that_finds_no_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orchestrator.testing.clock.MOST_PIECES", 40)
-    start_process(Shipping, ParcelOrdered("P-1"))
-    run()
 
     def scan_again(command: CountScan) -> ParcelScanned:
         return ParcelScanned(command.parcel_id, "again")
 
-    parcel = found(Shipping)
-    parcel.send(ParcelPacked(3))
+    parcel = by_partner()
     with (
         replaced(CountScan, scan_again),
         pytest.raises(AssertionError, match=r"the work finds no end.*ParcelScanned"),
@@ -474,10 +465,10 @@ def test_a_step_is_replaced_until_the_end_of_the_block() -> None:
         replaced(quote, lambda traveller, nights: 1),
         replaced("pack", lambda traveller: "replaced"),
     ):
-        first = started(Holiday, Request("Ito"))
-    second = started(Holiday, Request("Ito"))
+        first = started(Holiday, ITO)
+    second = started(Holiday, ITO)
     with replaced(quote, lambda traveller, nights: "much"):
-        third = started(Journey, Request("Ito"))
+        third = started(Journey, ITO)
 
     assert (first.result_of("quote"), first.result) == (1, "2 nights, replaced")
     assert (second.result_of("quote"), second.result) == (200, "2 nights, packed")
@@ -510,51 +501,29 @@ def test_handlers_are_replaced_by_command_function_and_name() -> None:
     assert not Group.objects.exists()
 
 
-@pytest.mark.parametrize(
-    ("what", "said"),
-    [
-        ("qoute", "no step, command or event handler is called 'qoute'; is it quote?"),
-        (timezone.now, "now is neither a step's nor a handler's function"),
-        (LabelTorn, "LabelTorn is neither a step's nor a handler's function"),
-    ],
-    ids=["name", "function", "event"],
-)
-def test_what_does_not_exist_cannot_be_replaced(what: Any, said: str) -> None:
-    with pytest.raises(LookupError) as refused, replaced(what, print):
-        pass
-
-    assert str(refused.value) == said
-
-
-def test_a_name_that_stands_for_several_functions_is_refused() -> None:
-    def nights(nights: int) -> list[int]:
-        return []
-
+@cases(
+    "what, by, said",
+    ("qoute", print, "no step, command or event handler is called 'qoute'; is it quote?"),
+    (timezone.now, print, "now is neither a step's nor a handler's function"),
+    (LabelTorn, print, "LabelTorn is neither a step's nor a handler's function"),
+    ("nights", nights, "several functions run as nights: "),
+    (quote, lambda traveller: 1, "cannot stand in for quote(traveller, nights)"),
+    (PackParcel, lambda: None, "cannot stand in for pack_parcel(command)"),
+)  # fmt: skip
+def test_what_does_not_fit_cannot_be_replaced(what: Any, by: Any, said: str) -> None:
     class Other(Workflow):
         Input = Request
-        flow = (nights,)
+        flow = (step(wake_up, "nights"),)
 
-    with (
-        registered(Other),
-        pytest.raises(LookupError, match="several functions run as nights"),
-        replaced("nights", nights),
-    ):
+    error = TypeError if "cannot stand in" in said else LookupError
+    with registered(Other), pytest.raises(error) as told, replaced(what, by):
         pass
 
+    assert said in str(told.value)
 
-def test_a_stand_in_must_take_what_the_function_takes() -> None:
-    with (
-        pytest.raises(
-            TypeError, match=r"cannot stand in for quote\(traveller, nights\)"
-        ),
-        replaced(quote, lambda traveller: 1),
-    ):
-        pass
-    with (
-        pytest.raises(TypeError, match=r"cannot stand in for pack_parcel\(command\)"),
-        replaced(PackParcel, lambda: None),
-    ):
-        pass
+
+def wake_up(nights: int) -> list[int]:
+    return []
 
 
 def test_definitions_are_known_within_the_block_or_the_test_only(
@@ -565,13 +534,13 @@ def test_definitions_are_known_within_the_block_or_the_test_only(
         flow = (quote,)
 
     with registered(Alone):
-        assert started(Alone, Request("Ito")).result == 200
+        assert started(Alone, ITO).result == 200
     ProcessInstance.objects.all().delete()
     with pytest.raises(Exception, match="no definition alone"):
-        started(Alone, Request("Ito"))
+        started(Alone, ITO)
     procession_registered(Alone)
     procession_replaced(quote, lambda traveller, nights: 7)
-    assert started(Alone, Request("Ito")).result == 7
+    assert started(Alone, ITO).result == 7
     ProcessInstance.objects.all().delete()
 
 
@@ -593,7 +562,7 @@ def test_a_statement_that_fails_in_a_step_undoes_itself_alone() -> None:
 
     assert connection.in_atomic_block
     with replaced("quote", quote), replaced("pack", several):
-        holiday = started(Holiday, Request("Ito"))
+        holiday = started(Holiday, ITO)
 
     assert (holiday.result_of("quote"), holiday.status) == (1, "retrying")
     assert not Group.objects.filter(name="twice").exists()
@@ -609,7 +578,7 @@ def test_a_step_whose_statement_fails_is_tried_again() -> None:
         return 1
 
     with replaced("quote", quote):
-        journey = started(Journey, Request("Ito"))
+        journey = started(Journey, ITO)
         assert journey.status == "retrying"
         assert not Group.objects.filter(name="half").exists()
         Group.objects.filter(name="taken").delete()
@@ -626,8 +595,7 @@ def test_a_handler_whose_statement_fails_after_the_commit_is_tried_again() -> No
         return CourierBooked("B-1")
 
     with replaced(BookCourier, book):
-        parcel = shipped(courier=Courier.PARTNER)
-        parcel.send(ParcelPacked(3))
+        parcel = by_partner()
         assert parcel.status == "retrying"
         Group.objects.filter(name="taken").delete()
         pass_time(minutes=1)
@@ -642,7 +610,7 @@ def test_a_lost_lease_does_not_cost_the_tests_own_transaction() -> None:
 
     Group.objects.create(name="before")
     with replaced("quote", quote):
-        start_process(Journey, Request("Ito"))
+        start_process(Journey, ITO)
         stop = chain([False] * 3, repeat(True))
         drain(stop=lambda: next(stop))
 
@@ -672,11 +640,11 @@ class OrdinaryTestCase(TestCase):
 
     def test_hooks_of_commits_may_be_called_though_nothing_is_committed(self) -> None:
         with self.captureOnCommitCallbacks(execute=True):
-            journey = started(Journey, Request("Ito"))
+            journey = started(Journey, ITO)
         assert journey.open_steps == ["approve"]
 
     def test_what_was_rolled_back_is_forgotten(self) -> None:
-        assert started(Journey, Request("Ito")).open_steps == ["approve"]
+        assert started(Journey, ITO).open_steps == ["approve"]
 
 
 # Without Redis
@@ -684,8 +652,7 @@ class OrdinaryTestCase(TestCase):
 
 @pytest.mark.django_db(transaction=True)
 def test_no_bell_is_rung_where_commits_are_real(procession_quiet: None) -> None:
-    parcel = shipped(courier=Courier.PARTNER)
-    parcel.send(ParcelPacked(3))
+    by_partner()
     pass_time(hours=1)
     start_process(Shipping, ParcelOrdered("P-2"))
     assert depth("default") == 0
@@ -704,14 +671,13 @@ def test_redis_may_be_away(
     monkeypatch.setattr(queue, "SILENCE_SECONDS", A_MINUTE)
     monkeypatch.setitem(queue._silent, "until", 0.0)  # as before, when this is over
     begun = time.monotonic()
-    parcel = shipped(courier=Courier.PARTNER)
-    parcel.send(ParcelPacked(3))
+    parcel = by_partner()
     pass_time(hours=1)
     assert parcel.data.booking == "B-P-1"
     assert "doorbell" not in caplog.text
 
-    start_process(Shipping, ParcelOrdered("P-2"))
-    start_process(Shipping, ParcelOrdered("P-3"))
+    for name in ("P-2", "P-3"):
+        start_process(Shipping, ParcelOrdered(name))
     run()
     assert found(Shipping, "P-3").open_steps == ["Packing"]
     assert caplog.text.count("the doorbell is out of reach") == 1
@@ -726,8 +692,3 @@ def test_what_is_known_of_the_tables_is_forgotten_when_they_are_emptied() -> Non
     emit_post_migrate_signal(0, False, "default")  # as Django does between two tests
 
     assert definitions.row_of(Shipping) != row
-
-
-def test_wrong_input_is_refused_as_always() -> None:
-    with pytest.raises(InvalidMessage):
-        started(Journey, "Ito")

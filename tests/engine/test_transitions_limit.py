@@ -1,38 +1,34 @@
 """A process that has made all the transitions it may: what its people, its parent and an operation on many can do."""
 
-from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
-from orchestrator import Permanent
+from orchestrator.definition import Workflow
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.operations import cancel, restart, retry
-from orchestrator.exceptions import OperationRefused
 from orchestrator.models import ProcessInstance
-from orchestrator.testing import registered
-from tests.apps.compensation.journal import faults, forget, undone
+from tests.apps.compensation.journal import forget, undone
 from tests.apps.compensation.processes import WORKFLOWS, Choice, Undoable
-from tests.apps.patterns.desk import finished, go_on, statuses
+from tests.apps.patterns import patterns
+from tests.apps.patterns.desk import finished, statuses
 from tests.apps.subprocess_failures import processes as p
 from tests.services.asking import asked
 from tests.services.bulk import a_moment, begun, frozen, slice_of, verdicts
+from tests.services.cases import cases
+from tests.services.operated import did, failed, knowing, refused, troubled
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("errands")]
 
 MANY = 1_000
 
-
-@pytest.fixture(scope="module")
-def known() -> Iterator[None]:
-    """Let the running code have these workflows: also while the invariants are asked for after each test."""
-    with registered(*p.WORKFLOWS, *WORKFLOWS):
-        yield
+known = knowing(*p.WORKFLOWS, *WORKFLOWS, patterns.FanOut, patterns.CatchOne)
 
 
 @pytest.fixture
-def errands(known: None) -> None:
+def errands() -> None:
     """Begin with nothing done and nothing wrong."""
     forget()
 
@@ -43,26 +39,34 @@ def limit(settings: Settings, most: int) -> None:
 
 def at_its_limit(settings: Settings) -> ProcessInstance:
     """Return a process that has failed, and whose next transition would be one too many."""
-    faults["buy"] = ConnectionError("no line")
-    process = finished(p.Plain)
-    assert process.status == "failed"
+    process = failed("buy", of=p.Plain)
     limit(settings, process.revision)
     return process
 
 
-def test_it_cannot_be_tried_again_and_its_button_says_why(settings: Settings) -> None:
+@cases(
+    "definition, given, most",
+    (patterns.FanOut, list(range(10)), 3),
+    (patterns.CatchOne, -1, 1),  # another way than failing
+)
+def test_a_process_that_goes_on_and_on_is_stopped(
+    definition: type[Workflow], given: Any, most: int, settings: Settings
+) -> None:
+    limit(settings, most)
+
+    process = finished(definition, given)
+
+    assert process.status == "failed"
+    told = process.incidents.open().order_by("pk")[0].message
+    assert f"has made {most} transitions" in told
+
+
+def test_it_can_be_cancelled_and_not_tried_again(settings: Settings) -> None:
     process = at_its_limit(settings)
 
-    with pytest.raises(OperationRefused, match="the most it may"):
-        retry(process.pk, request=asked())
+    refused("the most it may", retry, process)
+    did(cancel, process)
 
-
-def test_it_can_be_cancelled(settings: Settings) -> None:
-    process = at_its_limit(settings)
-
-    cancel(process.pk, request=asked())
-
-    process = go_on(process)
     assert (process.status, process.open_steps) == ("cancelled", 0)
 
 
@@ -70,10 +74,7 @@ def test_what_it_has_done_is_undone_before(settings: Settings) -> None:
     process = finished(Undoable)
     limit(settings, process.revision)
 
-    cancel(process.pk, request=asked())
-
-    process = go_on(process)
-    assert process.status == "cancelled"
+    assert did(cancel, process).status == "cancelled"
     assert undone == ["release 2 nights in Nara", "release flight to Nara"]
 
 
@@ -96,19 +97,14 @@ def test_a_rule_of_its_parent_takes_its_failure(
         check(change)
 
     monkeypatch.setattr(ProcessChange, "_check_limit", check_child)
-    faults["buy"] = ConnectionError("no line")
-    process = finished(p.Caught)
+    process = troubled(p.Caught, buy=ConnectionError("no line"))
 
     assert statuses(process)["errand"] == "failed"
     assert (process.status, process.incidents.open().count()) == ("completed", 0)
 
 
-def test_an_operation_on_many_goes_on_beside_it(
-    settings: Settings, operator: User
-) -> None:
-    faults["plan"] = Permanent("no line")
-    some = [finished(Choice) for _ in range(3)]
-    faults.clear()
+def test_operations_on_many_go_on_beside_it(settings: Settings, operator: User) -> None:
+    some = [failed("plan", of=Choice) for _ in range(3)]
     a_moment()
     limit(settings, MANY)
     rows = ProcessInstance.objects.filter(pk=some[0].pk)

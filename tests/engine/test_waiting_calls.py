@@ -3,13 +3,7 @@
 import pytest
 
 from orchestrator import start_process
-from orchestrator.definition import (
-    AsyncStepContext,
-    StepContext,
-    Workflow,
-    step,
-    undo,
-)
+from orchestrator.definition import AsyncStepContext, StepContext, Workflow, step, undo
 from orchestrator.engine.claims import leases
 from orchestrator.engine.claims.calls import Call
 from orchestrator.exceptions import InvalidDefinition
@@ -23,6 +17,7 @@ from orchestrator.workers.shared_calls import SharedCalls
 from tests.apps.waiting_calls import processes as p
 from tests.apps.waiting_calls.fixtures import forgotten, waiting_calls
 from tests.apps.waiting_calls.ways import entries
+from tests.services.cases import cases
 
 __all__ = ["forgotten", "waiting_calls"]
 
@@ -116,12 +111,10 @@ def blocks(context: AsyncStepContext) -> None:
     """Could not await it."""
 
 
-@pytest.mark.parametrize(
-    ("function", "reason"),
-    [
-        (awaits, "awaits is asynchronous: annotate context with AsyncStepContext"),
-        (blocks, "blocks is a plain function: annotate context with StepContext"),
-    ],
+@cases(
+    "function, reason",
+    (awaits, "awaits is asynchronous: annotate context with AsyncStepContext"),
+    (blocks, "blocks is a plain function: annotate context with StepContext"),
 )
 def test_the_context_is_that_of_the_function(function: object, reason: str) -> None:
     with pytest.raises(InvalidDefinition, match=reason):

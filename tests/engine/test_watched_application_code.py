@@ -31,17 +31,17 @@ from orchestrator.engine.storage.batch import database_now, send
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import Skip
 from orchestrator.models import Lost, ProcessInstance, StepKind, StepRun
-from orchestrator.testing import registered
 from orchestrator.workers.held import results_of
-from tests.apps.patterns.desk import go_on, statuses
-from tests.services.asking import asked
+from tests.apps.patterns.desk import statuses
+from tests.apps.watched.doubled import Numbers, doubled, given, total
+from tests.services.operated import did, knowing
 from tests.services.supervised import Supervised, unhurried
 
 __all__ = ["unhurried"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("known", "unhurried"),
+    pytest.mark.usefixtures("unhurried"),
 ]
 
 looking: list[Callable[[], object]] = []
@@ -77,29 +77,6 @@ def look() -> None:
         one()
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """One that is 13 is passed over, one that is 14 fails."""
-
-    numbers: list[int]
-
-
-def given(numbers: list[int]) -> list[int]:
-    return numbers
-
-
-def double(item: int) -> int:
-    if item == 13:
-        raise Skip("bad luck")
-    if item == 14:
-        raise ConnectionError("no line")
-    return 2 * item
-
-
-def total(double: list[int]) -> int:
-    return sum(double)
-
-
 def many(numbers: list[int]) -> bool:
     look()
     return True
@@ -113,27 +90,21 @@ def no() -> str:
     return "no"
 
 
-doubled = step(double, retries=0)
+decision = route(doubled, case(many, to=yes), otherwise=no)
 
 
 class Mapped(Workflow):
     """The application is asked about the results of a map."""
 
     Input = Numbers
-    flow = (
-        each(given, over="", do=doubled, into=total, tolerate=1),
-        route(doubled, case(many, to=yes), otherwise=no),
-    )
+    flow = (each(given, over="", do=doubled, into=total, tolerate=1), decision)
 
 
 class MappedStrictly(Workflow):
     """The same; none of its elements may fail."""
 
     Input = Numbers
-    flow = (
-        each(given, over="", do=doubled, into=total),
-        route(doubled, case(many, to=yes), otherwise=no),
-    )
+    flow = (each(given, over="", do=doubled, into=total), decision)
 
 
 @dataclass(frozen=True)
@@ -159,15 +130,21 @@ class Routed(Workflow):
     flow = (start(one), route(one, case(odd, to=yes), otherwise=no))
 
 
-class Made(Workflow):
-    """The application makes the graph, in which a step comes first."""
+def made(*steps: Any) -> Any:
+    """Return a flow that the application makes whenever it is asked for it."""
 
-    Input = Number
-
-    @staticmethod
     def flow(input: Number) -> list[FlowRow]:
         look()
-        return [then(step(one), step(one, "again"))]
+        return [then(*steps)]
+
+    return staticmethod(flow)
+
+
+class Made(Workflow):
+    """The application makes the graph."""
+
+    Input = Number
+    flow = made(step(one), step(one, "again"))
 
 
 class Choice(StrEnum):
@@ -178,31 +155,20 @@ hour = timedelta(hours=1)
 
 
 class MadeAsleep(Workflow):
-    """The application makes the graph; it is asked for it when a sleep is over."""
+    """The same; it is asked for it when a sleep is over."""
 
     Input = Number
-
-    @staticmethod
-    def flow(input: Number) -> list[FlowRow]:
-        look()
-        return [then(sleep(hour, "rest"), step(one))]
+    flow = made(sleep(hour, "rest"), step(one))
 
 
 class MadeToAsk(Workflow):
-    """The application makes the graph; it is asked for it when a deadline has passed."""
+    """The same; it is asked for it when a deadline has passed."""
 
     Input = Number
-
-    @staticmethod
-    def flow(input: Number) -> list[FlowRow]:
-        look()
-        return [then(ask("rest", Choice, deadline=hour), step(one))]
+    flow = made(ask("rest", Choice, deadline=hour), step(one))
 
 
-@pytest.fixture(scope="module")
-def known() -> Iterator[None]:
-    with registered(Mapped, MappedStrictly, Routed, Made, MadeAsleep, MadeToAsk):
-        yield
+known = knowing(Mapped, MappedStrictly, Routed, Made, MadeAsleep, MadeToAsk)
 
 
 @pytest.fixture(autouse=True)
@@ -246,6 +212,14 @@ def work_of(run: StepRun) -> str:
     return leases.name_of(step_runs, run.pk)
 
 
+def watched(process: ProcessInstance) -> list[str]:
+    """Run a process with a worker; return what that was at whenever it asked the application."""
+    worker = Asked()
+    worker.drain()
+    process.refresh_from_db()
+    return worker.at
+
+
 # It is watched
 
 
@@ -254,58 +228,59 @@ def work_of(run: StepRun) -> str:
 )
 def test_a_condition_on_a_maps_results_is_asked_under_watch(numbers: list[int]) -> None:
     process = begun(Mapped, Numbers(numbers))
-    worker = Asked()
-    worker.drain()
+    at = watched(process)
 
-    process.refresh_from_db()
     assert (process.status, statuses(process)["yes"]) == ("completed", "done")
     works = {work_of(run) for run in process.step_runs.exclude(kind=StepKind.MAP)}
-    assert worker.at
-    assert set(worker.at) <= works
+    assert at
+    assert set(at) <= works
 
 
 def test_a_maps_elements_share_commits_also_where_a_condition_follows() -> None:
     process = begun(Mapped, Numbers([*range(100, 160)]))
-    Asked().drain()
+    watched(process)
 
-    process.refresh_from_db()
     assert process.status == "completed"
     assert process.revision < 20
 
 
-@pytest.mark.parametrize("number", [1, 13])
-def test_a_condition_on_a_result_is_asked_under_watch(number: int) -> None:
-    process = begun(Routed, Number(number))
-    worker = Asked()
-    worker.drain()
+@pytest.mark.parametrize(
+    ("definition", "number", "last"),
+    [(Routed, 1, "yes"), (Routed, 13, "yes"), (Made, 1, "again")],
+)
+def test_a_condition_on_a_result_is_asked_and_a_graph_is_made_under_watch(
+    definition: type[Workflow], number: int, last: str
+) -> None:
+    process = begun(definition, Number(number))
+    at = watched(process)
 
-    process.refresh_from_db()
-    assert (process.status, statuses(process)["yes"]) == ("completed", "done")
-    assert worker.at == [work_of(process.step_runs.get(node="one"))]
-
-
-def test_a_graph_is_made_under_watch() -> None:
-    process = begun(Made, Number())
-    worker = Asked()
-    worker.drain()
-
-    process.refresh_from_db()
-    assert process.status == "completed"
-    assert worker.at == [work_of(process.step_runs.get(node="one"))]
+    assert (process.status, statuses(process)[last]) == ("completed", "done")
+    assert at == [work_of(process.step_runs.get(node="one"))]
 
 
 @pytest.mark.parametrize("definition", [MadeAsleep, MadeToAsk])
-def test_a_graph_is_made_under_watch_when_a_deadline_has_passed(
-    definition: type[Workflow],
-) -> None:
-    run = falls_due(begun(definition, Number()))
-    worker = Asked()
-    worker.drain()
+def test_a_graph_made_at_a_deadline_is_watched(definition: type[Workflow]) -> None:
+    process = begun(definition, Number())
+    run = falls_due(process)
 
-    assert worker.at == [work_of(run)]
+    assert watched(process) == [work_of(run)]
 
 
 # It is given up
+
+
+def given_up(process: ProcessInstance, said: str) -> None:
+    """Have workers die of a process in all its attempts, and people told so."""
+    falls_due(process)
+    attempts = Policy().attempts()
+    assert [bool(lost()) for _ in range(attempts + 1)] == [True] * attempts + [False]
+    assert said in process.incidents.open().get().message
+    process.refresh_from_db()
+
+
+def retried(process: ProcessInstance) -> ProcessInstance:
+    looking.clear()
+    return did(retry, process)
 
 
 @pytest.mark.parametrize("definition", [Mapped, MappedStrictly])
@@ -318,43 +293,27 @@ def test_a_map_whose_condition_kills_its_workers_is_given_up_until_it_is_retried
         deaths = sum(bool(lost()) for _ in range(20))
 
     process.refresh_from_db()
-    assert process.status == "failed"
-    assert deaths < 10
-    looking.clear()
-    retry(process.pk, request=asked())
-    assert go_on(process).status == "completed"
+    assert (process.status, deaths < 10) == ("failed", True)
+    assert retried(process).status == "completed"
 
 
 def test_a_sleep_whose_end_kills_its_workers_is_given_up_until_it_is_retried() -> None:
     process = begun(MadeAsleep, Number())
-    falls_due(process)
-    attempts = Policy().attempts()
-    assert [bool(lost()) for _ in range(attempts + 1)] == [True] * attempts + [False]
+    given_up(process, "WorkerDied")
 
-    process.refresh_from_db()
     assert process.status == "failed"
-    assert "WorkerDied" in process.incidents.open().get().message
-    looking.clear()
-    retry(process.pk, request=asked())
-    assert go_on(process).status == "completed"
+    assert retried(process).status == "completed"
 
 
-def test_a_question_whose_deadline_kills_its_workers_goes_on_waiting_until_retried() -> (
-    None
-):
+def test_a_question_whose_deadline_kills_its_workers_waits_on_until_retried() -> None:
     process = begun(MadeToAsk, Number())
+    given_up(process, "the worker died")
     run = falls_due(process)
-    attempts = Policy().attempts()
-    assert [bool(lost()) for _ in range(attempts + 1)] == [True] * attempts + [False]
-    falls_due(process)
     assert lost() is None
 
     run.refresh_from_db()
     assert (run.status, run.owner) == ("waiting", "")
-    assert "the worker died" in process.incidents.open().get().message
-    looking.clear()
-    retry(process.pk, request=asked())
-    go_on(process)
+    retried(process)
     run.refresh_from_db()
     assert run.deadlines_fired == 1
 

@@ -1,41 +1,31 @@
 """Steps and inputs that are as bad as can be: people are told in words, neighbours are unaffected, workers go on."""
 
 from typing import Any
-from uuid import uuid4
 
 import pytest
-from django.contrib.auth.models import Group
 from django.db import connection, transaction
 
 from orchestrator import start_process
 from orchestrator.definition import Workflow
-from orchestrator.engine.drain import drain
 from orchestrator.exceptions import (
     ConflictingEvent,
     InvalidDefinition,
     InvalidMessage,
     KeyTaken,
 )
-from orchestrator.models import (
-    Incident,
-    ProcessInstance,
-    Status,
-    StepRun,
-    StepStatus,
-)
+from orchestrator.models import Incident, ProcessInstance, Status, StepRun
 from tests.apps.patterns import misbehaving, unstorable
 from tests.apps.patterns import patterns as p
 from tests.apps.patterns.desk import complaint, finished, insist, launch, results, visit
 from tests.apps.patterns.fixtures import Start, flows, said, start
 from tests.apps.patterns.ledger import noted
+from tests.apps.patterns.unstorable import Keyed, Order
+from tests.services.cases import cases
 from tests.services.patience import wait_for
 
 __all__ = ["flows", "start"]
 
-pytestmark = [
-    pytest.mark.django_db,
-    pytest.mark.usefixtures("flows"),
-]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("flows")]
 
 LATE = "TimedOut: it ran longer than it may, or did not report in time, 2 times"
 DEAD = "WorkerDied: the worker died or was killed in each of 2 attempts"
@@ -58,12 +48,9 @@ FINE = {"fork": "by the worker", "broken connection": "None", "": "well"}
 
 def settled() -> bool:
     """Whether every process waits for people, and has nothing more to run: branches beside a failed step go on."""
-    live = ProcessInstance.objects.live()
-    to_do = (StepStatus.READY, StepStatus.RUNNING, StepStatus.RETRYING)
-    return not (
-        live.exclude(status=Status.FAILED).exists()
-        or StepRun.objects.filter(status__in=to_do).exists()
-    )
+    live = ProcessInstance.objects.live().exclude(status=Status.FAILED)
+    to_do = StepRun.objects.filter(status__in=["ready", "running", "retrying"])
+    return not (live.exists() or to_do.exists())
 
 
 def workflow_of(how: str) -> type[Workflow]:
@@ -82,10 +69,8 @@ def test_workers_survive_whatever_steps_do_and_say_what_it_was(start: Start) -> 
     workers = start(2)
     wait_for(settled, 25, lambda: said(workers))
 
-    incidents = {
-        processes.get(incident.instance, ""): incident.message
-        for incident in Incident.objects.open().select_related("instance")
-    }
+    told = Incident.objects.open().select_related("instance")
+    incidents = {processes.get(one.instance, ""): one.message for one in told}
     assert set(incidents) == {*COMPLAINTS, ""}
     for one, message in COMPLAINTS.items():
         assert incidents[one].startswith(message), one
@@ -101,9 +86,7 @@ def test_workers_survive_whatever_steps_do_and_say_what_it_was(start: Start) -> 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_elements_that_must_not_run_twice_do_not_when_another_ends_the_worker(
-    start: Start,
-) -> None:
+def test_what_must_not_run_twice_does_not_when_a_worker_ends(start: Start) -> None:
     process = launch(misbehaving.Sending, [0, 1, 2, 3])
     workers = start(1)
     wait_for(settled, 15, lambda: said(workers))
@@ -118,9 +101,8 @@ def test_elements_that_must_not_run_twice_do_not_when_another_ends_the_worker(
 def test_what_would_end_the_program_is_a_failed_attempt() -> None:
     process = insist(finished(misbehaving.Misbehaving, "interrupt"), 1)
 
-    assert process.status == Status.FAILED
+    assert (process.status, visit(process, "misbehave").attempt) == ("failed", 2)
     assert complaint(process).message == COMPLAINTS["interrupt"]
-    assert visit(process, "misbehave").attempt == 2
 
 
 @pytest.mark.django_db(transaction=True)
@@ -153,22 +135,19 @@ REASONS = {
 
 
 def test_a_result_that_cannot_be_stored_is_told_at_once() -> None:
+    start = "InvalidMessage: the result of hand_over: "
     for how, reason in REASONS.items():
         process = finished(unstorable.HandingOver, how)
 
         incident = complaint(process)
         assert (incident.step, visit(process, "hand_over").attempt) == ("hand_over", 1)
-        assert incident.message.startswith(
-            "InvalidMessage: the result of hand_over: "
-        ), how
+        assert incident.message.startswith(start), how
         assert reason in incident.message, how
     assert noted() == {}
 
 
 @pytest.mark.parametrize("workflow", [unstorable.WrongType, unstorable.WrongField])
-def test_a_result_of_another_type_than_declared_is_told_at_once(
-    workflow: type[Workflow],
-) -> None:
+def test_a_result_of_another_type_is_told_at_once(workflow: type[Workflow]) -> None:
     process = finished(workflow, "text")
 
     incident = complaint(process)
@@ -180,73 +159,36 @@ def test_a_result_of_another_type_than_declared_is_told_at_once(
 # Inputs
 
 
-def nothing_is_stored() -> bool:
-    return not ProcessInstance.objects.exists()
-
-
-@pytest.mark.parametrize(
-    ("given", "reason"),
-    [
-        (p.Number(1), "keyed starts with Order, not with"),
-        ({"order": "A"}, "keyed starts with Order, not with"),
-        (unstorable.Order("A", "many"), "Expected `int`"),  # type: ignore[arg-type]
-        (unstorable.Order("A", note="x" * 300_000), "at most"),
-        (unstorable.Order("A", note="\0"), "NUL"),
-    ],
-    ids=["class", "dict", "field", "size", "NUL"],
+@cases(
+    "definition, given, error, reason",
+    (Keyed, p.Number(1), InvalidMessage, "keyed starts with Order, not with"),
+    (Keyed, {"order": "A"}, InvalidMessage, "keyed starts with Order, not with"),
+    (Keyed, Order("A", "many"), InvalidMessage, "Expected `int`"),  # type: ignore[arg-type]
+    (Keyed, Order("A", note="x" * 300_000), InvalidMessage, "at most"),
+    (Keyed, Order("A", note="\0"), InvalidMessage, "NUL"),
+    (unstorable.Circular, p.Number(1), InvalidDefinition, ""),  # it contradicts itself
 )
-def test_a_process_does_not_start_with_a_bad_input(given: Any, reason: str) -> None:
-    with pytest.raises(InvalidMessage, match=reason):
-        start_process(unstorable.Keyed, given)
+def test_a_process_does_not_start_with_a_bad_input_or_graph(
+    definition: type[Workflow], given: Any, error: type[Exception], reason: str
+) -> None:
+    with pytest.raises(error) as refused:
+        start_process(definition, given)
 
-    assert nothing_is_stored()
+    assert reason in str(refused.value)
+    assert not ProcessInstance.objects.exists()
 
 
 def test_the_same_start_again_gives_the_first_receipt_and_another_is_refused() -> None:
-    first = start_process(unstorable.Keyed, unstorable.Order("A"), id="1")
-    second = start_process(unstorable.Keyed, unstorable.Order("A"), id="1")
-    assert (first.process_id, first.repeated) == (second.process_id, False)
-    assert second.repeated
-    assert ProcessInstance.objects.count() == 1
+    first, second = (start_process(Keyed, Order("A"), id="1") for _ in range(2))
+    assert first.process_id == second.process_id == ProcessInstance.objects.get().pk
+    assert (first.repeated, second.repeated) == (False, True)
 
     with pytest.raises(ConflictingEvent, match="with another input"):
-        start_process(unstorable.Keyed, unstorable.Order("A", 2), id="1")
+        start_process(Keyed, Order("A", 2), id="1")
     with transaction.atomic():  # it stays usable
         with pytest.raises(KeyTaken, match="live keyed with the key 'A'"):
-            start_process(unstorable.Keyed, unstorable.Order("A"), id="2")
-        start_process(unstorable.Keyed, unstorable.Order("B"), id="3")
+            start_process(Keyed, Order("A"), id="2")
+        start_process(Keyed, Order("B"), id="3")
     assert ProcessInstance.objects.count() == 2
-
-
-def test_the_same_process_id_for_another_workflow_is_a_conflict() -> None:
-    chosen = uuid4()
-    start_process(unstorable.Keyed, unstorable.Order("A"), process_id=chosen)
-
     with pytest.raises(ConflictingEvent):
-        start_process(p.Chain, p.Number(1), process_id=chosen)
-
-
-def test_a_start_is_undone_with_the_transaction_around_it() -> None:
-    class Undone(Exception):
-        pass
-
-    def start_and_give_up() -> None:
-        with transaction.atomic():
-            Group.objects.create(name="mine")
-            start_process(p.Layered, p.Size(2))
-            raise Undone
-
-    with pytest.raises(Undone):
-        start_and_give_up()
-
-    assert nothing_is_stored()
-    assert not Group.objects.exists()
-    drain()
-    assert finished(p.Layered, 2).status == Status.COMPLETED
-
-
-def test_a_graph_that_contradicts_itself_is_refused_at_the_start() -> None:
-    with pytest.raises(InvalidDefinition):
-        start_process(unstorable.Circular, p.Number(1))
-
-    assert nothing_is_stored()
+        start_process(p.Chain, p.Number(1), process_id=first.process_id)

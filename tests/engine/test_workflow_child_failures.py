@@ -1,14 +1,12 @@
 """A failed sub-process reaches its parent like a step's failure: a rule takes it, or both wait for one Retry."""
 
-from collections.abc import Iterator
-from functools import partial
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.test import Client
 from pytest_django import Settings
 
 from orchestrator import Permanent
@@ -21,7 +19,6 @@ from orchestrator.engine.failures import of_step
 from orchestrator.engine.invariants import violations
 from orchestrator.engine.operations import (
     cancel,
-    decide,
     pause,
     redo,
     refusals,
@@ -33,9 +30,9 @@ from orchestrator.engine.operations import (
 )
 from orchestrator.engine.steps.running import CLAIMED
 from orchestrator.engine.storage.tables import step_runs
-from orchestrator.exceptions import OperationRefused, SubprocessFailed
+from orchestrator.exceptions import SubprocessFailed
 from orchestrator.models import Incident, Lost, ProcessInstance, StepRun
-from orchestrator.testing import registered
+from orchestrator.testing import pass_time
 from tests.apps.compensation import journal
 from tests.apps.compensation.journal import done, faults, undone
 from tests.apps.patterns.desk import (
@@ -50,6 +47,21 @@ from tests.apps.patterns.desk import (
 from tests.apps.process_managers.together import raised, together
 from tests.apps.subprocess_failures import processes as p
 from tests.services.asking import asked
+from tests.services.cases import cases
+from tests.services.client import Read
+from tests.services.operated import (
+    at_once,
+    decided,
+    did,
+    knowing,
+    mended,
+    one_piece,
+    outcome,
+    press,
+    refused,
+    skipped,
+    troubled,
+)
 from tests.services.telling import gathered_items
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("errands")]
@@ -57,24 +69,18 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("errands")]
 BROKEN = ConnectionError("no line")
 NO = Permanent("sold out")
 
-
-@pytest.fixture(scope="module")
-def known() -> Iterator[None]:
-    """Let the running code have these workflows: also while the invariants are asked for after each test."""
-    with registered(*p.WORKFLOWS):
-        yield
+known = knowing(*p.WORKFLOWS)
 
 
 @pytest.fixture
-def errands(known: None) -> None:
+def errands() -> None:
     """Begin with nothing done and nothing wrong."""
     journal.forget()
 
 
 def broken(definition: type[Workflow], *given: Any) -> ProcessInstance:
     """Start a process whose errand meets an unexpected error, and run it as far as it goes."""
-    faults["buy"] = BROKEN
-    return finished(definition, *given)
+    return troubled(definition, *given, buy=BROKEN)
 
 
 def family(process: ProcessInstance) -> list[ProcessInstance]:
@@ -90,10 +96,15 @@ def standing(process: ProcessInstance) -> list[str]:
     return [str(part.status) for part in family(process)]
 
 
+def quietly(process: ProcessInstance) -> list[str]:
+    """Return the same; nobody must be told of anything."""
+    assert not Incident.objects.open().exists()
+    return standing(process)
+
+
 def in_town(process: ProcessInstance, town: str) -> ProcessInstance:
     """Return the last errand of a process in a town."""
-    same = ProcessInstance.objects.filter(parent=process, data__town=town)
-    part: ProcessInstance = same.latest("pk")
+    part: ProcessInstance = process.children.filter(data__town=town).latest("pk")
     return part
 
 
@@ -106,10 +117,11 @@ def told(process: ProcessInstance) -> int:
     return process.incidents.open().count()
 
 
-def until(process: ProcessInstance, status: str) -> None:
-    """Run one piece of work after the other until the sub-process has come so far."""
-    while child_status(process) != status:
-        drain(stop=once())
+def until(process: ProcessInstance, status: str) -> ProcessInstance:
+    """Run one piece of work after the other until the sub-process has come so far; return that."""
+    while standing(process)[1:2] != [status]:
+        one_piece()
+    return child_of(process)
 
 
 # Nothing takes it
@@ -121,24 +133,22 @@ def test_without_a_rule_both_stand_failed_and_the_child_stays_open() -> None:
 
     assert standing(process) == ["failed", "failed"]
     assert (child.finished_at, statuses(child)["buy"]) == (None, "failed")
-    assert statuses(process)["errand"] == "failed"
-    assert visit(process, "errand").child == child
+    errand = visit(process, "errand")
+    assert (errand.status, errand.child) == ("failed", child)
     said = f"SubprocessFailed: the sub-process errand {child.pk} failed at buy: ConnectionError: no line"
     assert (complaint(process).message, complaint(process).step) == (said, "errand")
     assert complaint(child).message == "ConnectionError: no line"
     error = failure_of(child)
     assert isinstance(error, SubprocessFailed)
-    assert (error.process_id, error.step) == (child.pk, "buy")
-    assert (error.error, error.text) == ("ConnectionError", "no line")
+    facts = (error.process_id, error.step, error.error, error.text)
+    assert facts == (child.pk, "buy", "ConnectionError", "no line")
 
 
-@pytest.mark.parametrize(
-    ("definitions", "told_of"),
-    [
-        ([], [("errand", "buy"), ("plain", "errand")]),
-        (["plain"], [("plain", "errand")]),
-        (["errand"], [("errand", "buy")]),
-    ],
+@cases(
+    "definitions, told_of",
+    ([], [("errand", "buy"), ("plain", "errand")]),
+    (["plain"], [("plain", "errand")]),
+    (["errand"], [("errand", "buy")]),
 )
 def test_people_are_told_of_each_by_its_own_definition(
     definitions: list[str], told_of: list[tuple[str, str]], settings: Settings
@@ -147,74 +157,34 @@ def test_people_are_told_of_each_by_its_own_definition(
     settings.PROCESSION_NOTICES = {"ops": {"to": "ops@example.org", **about}}
     broken(p.Plain)
 
-    found = [(item["definition"], item["step"]) for item in gathered_items()]
-    assert found == told_of
+    assert [(one["definition"], one["step"]) for one in gathered_items()] == told_of
 
 
-def test_page_and_incident_of_each_lead_to_the_other(
-    client: Client, operator: User
-) -> None:
+def test_page_and_incident_of_each_lead_to_the_other(read: Read) -> None:
     process = broken(p.Plain)
     child = child_of(process)
-    client.force_login(operator)
+    link = 'href="/processes/{}/"'
+    of_parent = read(f"/failures/{complaint(process).fingerprint}/")
+    of_child = read(f"/failures/{complaint(child).fingerprint}/")
 
-    def links(address: str, to: ProcessInstance) -> int:
-        return client.get(address).content.decode().count(f"/processes/{to.pk}/")
-
-    assert links(f"/processes/{process.pk}/", child) >= 1
-    assert links(f"/processes/{child.pk}/", process) >= 1
-    of = {
-        key: client.get(f"/failures/{complaint(one).fingerprint}/").content.decode()
-        for key, one in (("parent", process), ("child", child))
-    }
-    assert f'id="incident-{complaint(process).pk}"' in of["parent"]
-    assert f'href="/processes/{child.pk}/"' in of["parent"]
-    assert f'href="/processes/{process.pk}/"' in of["child"]
-
-
-@pytest.mark.parametrize("pressed", [0, 1])
-def test_a_retry_of_either_revives_both_in_one_commit(pressed: int) -> None:
-    process = broken(p.Plain)
-    retry(family(process)[pressed].pk, request=asked())
-    process = go_on(process)
-    assert standing(process) == ["failed", "failed"]
-    assert [told(part) for part in family(process)] == [1, 1]
-    faults.clear()
-    retry(family(process)[pressed].pk, request=asked())
-
-    assert standing(process) == ["waiting", "running"]
-    assert statuses(process)["errand"] == "waiting"
-    assert not Incident.objects.open().exists()
-    assert violations() == []
-    assert go_on(process).status == "completed"
-    assert results(process)["report"] == "bought in Nara, reported"
-    assert done.count("report") == 1
-    assert ProcessInstance.objects.filter(parent=process).count() == 1
+    assert f"/processes/{child.pk}/" in read(f"/processes/{process.pk}/")
+    assert f"/processes/{process.pk}/" in read(f"/processes/{child.pk}/")
+    assert f'id="incident-{complaint(process).pk}"' in of_parent
+    assert link.format(child.pk) in of_parent
+    assert link.format(process.pk) in of_child
 
 
 def test_a_retry_before_the_parent_has_heard_of_it_leaves_that_waiting() -> None:
     process = launch(p.Plain)
     faults["buy"] = BROKEN
-    runs = process.step_runs.filter(node="errand")
-    until(process, "failed")
-    assert (runs.get().status, runs.get().wake_at is not None) == ("waiting", True)
+    child = until(process, "failed")
+    errand = visit(process, "errand")
+    assert (errand.status, errand.wake_at is not None) == ("waiting", True)
     assert violations() == []
-    faults.clear()
-    retry(child_of(process).pk, request=asked())
+    mended(child)
+
     assert go_on(process).status == "completed"
-
-    assert not Incident.objects.filter(instance=process).exists()
-
-
-def child_status(process: ProcessInstance) -> str:
-    child = process.children.last()
-    return str(child.status) if child else ""
-
-
-def once() -> Any:
-    """Stop after the first piece of work."""
-    looked = iter([False])
-    return lambda: next(looked, True)
+    assert not process.incidents.exists()
 
 
 # A rule takes it
@@ -224,38 +194,34 @@ def test_a_catch_takes_it_and_closes_the_child(operator: User) -> None:
     process = broken(p.Caught)
     child = child_of(process)
 
-    assert standing(process) == ["completed", "cancelled"]
+    assert quietly(process) == ["completed", "cancelled"]
     said = "errand, SubprocessFailed, 1: buy: ConnectionError: no line"
     assert results(process)["explain"] == said
-    assert not Incident.objects.open().exists()
-    with pytest.raises(OperationRefused, match="Its parent went on"):
-        retry(child.pk, request=asked())
+    refused("Its parent went on", retry, child)
     assert refusals([child], operator)[child.pk]["retry"] == "Its parent went on"
 
 
 @pytest.mark.parametrize("undoing_fails", [False, True])
-def test_what_the_child_has_done_is_undone_when_a_rule_takes_its_failure(
-    undoing_fails: bool,
-) -> None:
+def test_what_the_child_did_is_undone_when_a_rule_takes_it(undoing_fails: bool) -> None:
     if undoing_fails:
         faults["come_back"] = Permanent("no train")
     process = broken(p.CaughtBack)
     if undoing_fails:
         assert standing(process) == ["completed", "failed"]
-        faults.clear()
-        retry(child_of(process).pk, request=asked())
-        go_on(process)
+        mended(child_of(process))
 
     assert standing(process) == ["completed", "cancelled"]
     assert undone == ["back from Nara"]
 
 
-@pytest.mark.parametrize(
-    ("error", "way"), [(NO, "explain"), (BROKEN, "other")], ids=["declined", "broken"]
+@cases(
+    "error, way",
+    (NO, "explain"),
+    (BROKEN, "other"),
 )
 def test_a_catch_may_take_only_what_was_declined(error: Exception, way: str) -> None:
-    faults["buy"] = error
-    process = finished(p.OnlyDeclined)
+    journal.forget()
+    process = troubled(p.OnlyDeclined, buy=error)
 
     assert standing(process) == ["completed", "cancelled"]
     assert (list(results(process)), undone) == ([way], ["back from Nara"])
@@ -267,24 +233,21 @@ def test_a_catch_may_take_only_what_was_declined(error: Exception, way: str) -> 
         assert results(process)["explain"] == said
 
 
-@pytest.mark.parametrize(
-    ("definition", "back", "deep"),
-    [
-        (p.Booked, ["no room in Nara"], 2),
-        (p.BookedExcursion, ["back from Nara", "no room in Nara"], 2),
-        (p.TopBooked, ["no room in Nara"], 3),
-    ],
+@cases(
+    "definition, back, deep",
+    (p.Booked, ["no room in Nara"], 2),
+    (p.BookedExcursion, ["back from Nara", "no room in Nara"], 2),
+    (p.TopBooked, ["no room in Nara"], 3),
 )
 def test_a_parent_is_undone_when_its_child_declines_and_not_when_it_is_broken(
     definition: type[Workflow], back: list[str], deep: int
 ) -> None:
+    journal.forget()
     process = broken(definition)
     assert (standing(process), undone) == (["failed"] * deep, [])
-    cancel(process.pk, request=asked())
-    go_on(process)
+    did(cancel, process)
     journal.forget()
-    faults["buy"] = NO
-    process = finished(definition)
+    process = troubled(definition, buy=NO)
 
     assert (standing(process), undone) == (["cancelled"] * deep, back)
     assert not Incident.objects.open().exists()
@@ -293,18 +256,13 @@ def test_a_parent_is_undone_when_its_child_declines_and_not_when_it_is_broken(
     assert said.endswith("declined at buy: Permanent: sold out")
 
 
-def test_a_child_that_has_undone_itself_is_followed_by_another_when_that_is_wanted() -> (
-    None
-):
-    faults["buy"] = NO
-    process = finished(p.Outing)
+def test_a_child_that_has_undone_itself_is_followed_by_another_when_asked() -> None:
+    process = troubled(p.Outing, buy=NO)
     first = child_of(process)
     assert (standing(process), undone) == (["failed", "cancelled"], ["back from Nara"])
     assert "declined at buy" in complaint(process).message
-    faults.clear()
-    retry(process.pk, request=asked())
 
-    assert go_on(process).status == "completed"
+    assert mended(process).status == "completed"
     assert child_of(process) != first
 
 
@@ -319,24 +277,19 @@ def test_failing_fast_gives_the_others_up_until_either_is_retried() -> None:
     process = broken(p.Hasty)
     assert standing(process) == ["failed", "failed"]
     assert statuses(process)["sure"] == "cancelled"
-    faults.clear()
-    retry(child_of(process).pk, request=asked())
+    mended(child_of(process))
     assert statuses(process)["sure"] == "waiting"
-    process = go_on(process)
-    decide(process.pk, visit(process, "sure").pk, "yes", request=asked())
 
-    assert go_on(process).status == "completed"
+    assert decided(process).status == "completed"
 
 
 # Maps
 
 
 def test_a_map_tolerates_it_and_its_window_moves_on() -> None:
-    faults["buy in Nara"] = BROKEN
-    process = finished(p.Round, "Nara", 5)
+    process = troubled(p.Round, "Nara", 5, **{"buy in Nara": BROKEN})
 
-    assert process.status == "completed"
-    assert len(results(process)["collect"]) == 4
+    assert (process.status, len(results(process)["collect"])) == ("completed", 4)
     assert in_town(process, "Nara").status == "cancelled"
     assert not Incident.objects.open().exists()
 
@@ -349,34 +302,37 @@ def test_one_too_many_stands_failed_until_either_is_retried(parent: bool) -> Non
     last = in_town(process, "Osaka")
     assert (in_town(process, "Kobe").status, last.status) == ("cancelled", "failed")
     assert str(last.pk) in complaint(process).message
-    faults.clear()
-    retry(process.pk if parent else last.pk, request=asked())
-    process = go_on(process)
+    mended(process if parent else last)
 
-    assert (process.status, len(results(process)["collect"])) == ("completed", 4)
+    assert go_on(process).status == "completed"
+    assert len(results(process)["collect"]) == 4
 
 
 def test_a_retry_of_one_element_leaves_the_others_failed() -> None:
     process = broken(p.StrictRound, "Nara", 3)
     assert [told(process), Incident.objects.open().count()] == [3, 6]
-    faults.clear()
-    retry(in_town(process, "Nara").pk, request=asked())
-    process = go_on(process)
-    assert (process.status, told(process)) == ("failed", 2)
+    mended(in_town(process, "Nara"))
+    assert (go_on(process).status, told(process)) == ("failed", 2)
     assert in_town(process, "Nara").status == "completed"
-    retry(process.pk, request=asked())
 
-    assert go_on(process).status == "completed"
-    assert ProcessInstance.objects.filter(parent=process).count() == 3
+    assert did(retry, process).status == "completed"
+    assert process.children.count() == 3
+
+
+def test_what_the_failure_of_several_elements_cancelled_comes_back_once() -> None:
+    process = mended(broken(p.HastyRound, "Nara", 3))
+    open_runs = process.step_runs.filter(finished_at=None).exclude(kind="join")
+    assert open_runs.get().node == "night"
+    pass_time(days=2)
+
+    assert outcome(process, "wake") == ("completed", 3)
 
 
 def test_a_failure_in_a_map_that_is_caught_closes_all_of_them() -> None:
-    faults["buy in Osaka"] = BROKEN
-    process = finished(p.CaughtRound, "Nara", 5)
+    process = troubled(p.CaughtRound, "Nara", 5, **{"buy in Osaka": BROKEN})
 
     assert process.status == "completed"
-    parts = ProcessInstance.objects.filter(parent=process)
-    assert not parts.live().exists()
+    assert not process.children.filter(finished_at=None).exists()
     assert in_town(process, "Osaka").status == "cancelled"
     assert "back from Osaka" in undone
 
@@ -384,87 +340,76 @@ def test_a_failure_in_a_map_that_is_caught_closes_all_of_them() -> None:
 # Three deep
 
 
-@pytest.mark.parametrize("pressed", [0, 1, 2])
-def test_it_goes_up_level_by_level_and_a_retry_at_any_revives_all(pressed: int) -> None:
-    process = broken(p.Top)
-    assert standing(process) == ["failed", "failed", "failed"]
-    top, middle, bottom = map(complaint, family(process))
-    assert bottom.message in middle.message
-    assert middle.message in top.message
+@cases(
+    "definition, deep, pressed",
+    *((p.Plain, 2, 0), (p.Plain, 2, 1)),
+    *((p.Top, 3, 0), (p.Top, 3, 1), (p.Top, 3, 2)),
+)
+def test_it_goes_up_level_by_level_and_a_retry_at_any_revives_all_in_one_commit(
+    definition: type[Workflow], deep: int, pressed: int
+) -> None:
+    journal.forget()
+    process = broken(definition)
+    did(retry, family(process)[pressed])
+    assert standing(process) == ["failed"] * deep
+    told = [complaint(one).message for one in family(process)]
+    assert all(inner in outer for outer, inner in pairwise(told))
     faults.clear()
     retry(family(process)[pressed].pk, request=asked())
 
-    assert standing(process) == ["waiting", "waiting", "running"]
-    assert not Incident.objects.open().exists()
+    assert quietly(process) == [*["waiting"] * (deep - 1), "running"]
+    assert process.step_runs.get(kind="run").status == "waiting"
     assert violations() == []
     assert go_on(process).status == "completed"
+    assert (done.count("buy"), process.children.count()) == (1, 1)
+    assert done.count("report") == (definition is p.Plain)
 
 
-def test_a_catch_at_the_top_closes_all_below() -> None:
-    process = broken(p.TopCaught)
+def test_a_catch_at_the_top_or_its_cancellation_closes_all_below() -> None:
+    caught, process = broken(p.TopCaught), broken(p.Top)
+    did(cancel, process)
 
-    assert standing(process) == ["completed", "cancelled", "cancelled"]
-    assert not Incident.objects.open().exists()
+    assert quietly(caught) == ["completed", "cancelled", "cancelled"]
+    assert standing(process) == ["cancelled", "cancelled", "cancelled"]
 
 
 # What people do
 
 
-def test_cancelling_the_parent_closes_the_failed_child() -> None:
-    process = broken(p.Top)
-    cancel(process.pk, request=asked())
-    go_on(process)
-
-    assert standing(process) == ["cancelled", "cancelled", "cancelled"]
-    assert not Incident.objects.open().exists()
-
-
 def test_cancelling_the_failed_child_fails_the_parents_step_for_that() -> None:
     process = broken(p.Plain)
     first = child_of(process)
-    cancel(first.pk, request=asked())
-    process = go_on(process)
+    did(cancel, first)
     assert standing(process) == ["failed", "cancelled"]
     assert "ChildCancelled" in complaint(process).message
-    faults.clear()
-    retry(process.pk, request=asked())
 
-    assert go_on(process).status == "completed"
+    assert mended(process).status == "completed"
     assert child_of(process) != first
 
 
 def test_skipping_the_failed_step_of_the_child_lets_the_parent_go_on() -> None:
     process = broken(p.Plain)
-    child = child_of(process)
-    skip(child.pk, visit(child, "buy").pk, "a gift", request=asked())
-    process = go_on(process)
+    skipped(child_of(process), "buy", "a gift")
 
-    assert standing(process) == ["completed", "completed"]
+    assert quietly(process) == ["completed", "completed"]
     assert results(process)["report"] == "a gift, reported"
-    assert not Incident.objects.open().exists()
 
 
 def test_skipping_the_step_of_the_parent_closes_the_child() -> None:
-    process = broken(p.Plain)
-    skip(process.pk, visit(process, "errand").pk, "nothing", request=asked())
-    process = go_on(process)
+    process = skipped(broken(p.Plain), "errand", "nothing")
 
     assert standing(process) == ["completed", "cancelled"]
-    with pytest.raises(OperationRefused, match="Its parent went on"):
-        retry(child_of(process).pk, request=asked())
+    refused("Its parent went on", retry, child_of(process))
 
 
 @pytest.mark.parametrize("level", [0, 1])
 def test_resuming_either_tries_the_failed_child_again(level: int) -> None:
     process = broken(p.Plain)
-    one = family(process)[level]
     faults.clear()
-    resume(one.pk, 2, request=asked())
-    process = go_on(process)
+    did(resume, family(process)[level], 2)
 
-    assert standing(process) == ["completed", "completed"]
-    assert not Incident.objects.open().exists()
-    assert ProcessInstance.objects.filter(parent=process).count() == 1
+    assert quietly(process) == ["completed", "completed"]
+    assert process.children.count() == 1
 
 
 def test_restarting_the_failed_child_lets_all_above_wait_for_the_new_one() -> None:
@@ -474,23 +419,18 @@ def test_restarting_the_failed_child_lets_all_above_wait_for_the_new_one() -> No
     restart(bottom.pk, {"town": "Uji", "errands": 1}, request=asked())
     assert standing(process)[:2] == ["waiting", "waiting"]
     assert told(process) == told(middle) == 0
-    process = go_on(process)
 
-    assert process.status == "completed"
+    assert go_on(process).status == "completed"
     assert results(middle)["errand"] == "bought in Uji"
 
 
 def test_a_sub_process_that_fails_when_it_is_redone_is_retried_too() -> None:
     process = finished(p.Hasty)
     faults["buy"] = BROKEN
-    redo(process.pk, "errand", request=asked())
-    process = go_on(process)
+    did(redo, process, "errand")
     assert standing(process) == ["failed", "failed"]
-    faults.clear()
-    retry(process.pk, request=asked())
-    process = go_on(process)
 
-    assert (process.status, told(process)) == ("waiting", 0)
+    assert (mended(process).status, told(process)) == ("waiting", 0)
     assert child_of(process).status == "completed"
 
 
@@ -499,46 +439,38 @@ def test_a_sub_process_that_fails_when_it_is_redone_is_retried_too() -> None:
 
 def test_a_paused_child_reaches_its_parent_when_it_goes_on() -> None:
     process = launch(p.Caught)
-    until(process, "running")
-    child = child_of(process)
+    child = until(process, "running")
     faults["buy"] = BROKEN
     pause(child.pk, True, request=asked())
-    StepRun.objects.filter(instance=child).update(
-        remaining=None, wake_at=child.started_at
-    )
+    open_runs = StepRun.objects.filter(instance=child)
+    open_runs.update(remaining=None, wake_at=child.started_at)
     go_on(process)
     assert standing(process) == ["waiting", "paused"]
-    unpause(child.pk, True, request=asked())
+    did(unpause, child, True)
 
-    assert standing(go_on(process)) == ["completed", "cancelled"]
+    assert standing(process) == ["completed", "cancelled"]
 
 
 def test_a_paused_parent_hears_of_it_when_it_goes_on() -> None:
     process = launch(p.Caught)
     until(process, "running")
-    pause(process.pk, False, request=asked())
     faults["buy"] = BROKEN
-    process = go_on(process)
+    did(pause, process, False)
     assert standing(process) == ["paused", "failed"]
     assert violations() == []
-    unpause(process.pk, False, request=asked())
 
-    assert standing(go_on(process)) == ["completed", "cancelled"]
+    assert standing(did(unpause, process, False)) == ["completed", "cancelled"]
 
 
 def test_a_failed_child_may_be_paused_and_retried_meanwhile() -> None:
     process = broken(p.Plain)
     child = child_of(process)
-    pause(child.pk, True, request=asked())
-    process = go_on(process)
+    did(pause, child, True)
     assert standing(process) == ["failed", "paused"]
-    faults.clear()
-    retry(process.pk, request=asked())
-    process = go_on(process)
-    assert standing(process) == ["waiting", "paused"]
-    unpause(child.pk, True, request=asked())
+    assert standing(mended(process)) == ["waiting", "paused"]
+    did(unpause, child, True)
 
-    assert standing(go_on(process)) == ["completed", "completed"]
+    assert standing(process) == ["completed", "completed"]
 
 
 # Many at once
@@ -549,13 +481,10 @@ def test_a_retry_of_both_at_the_same_moment_revives_them_once() -> None:
     for _ in range(5):
         process = broken(p.Top)
         faults.clear()
-        keys = [part.pk for part in family(process)]
-        answers = together(*(partial(retry, pk, request=asked()) for pk in keys))
-        refused = raised(answers)
+        errors = at_once(*(press(retry, one) for one in family(process)))
 
-        assert len(refused) < len(answers)
-        assert all(isinstance(error, OperationRefused) for error in refused)
-        assert {str(error) for error in refused} <= {"Nothing has failed"}
+        assert len(errors) < 3
+        assert {str(error) for error in errors} <= {"Nothing has failed"}
         assert go_on(process).status == "completed"
         assert done.count("buy") == 1
         journal.forget()
@@ -563,35 +492,23 @@ def test_a_retry_of_both_at_the_same_moment_revives_them_once() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_whatever_is_done_to_them_at_once_they_come_to_an_end() -> None:
-    for number in range(6):
+    for action, level in (
+        (cancel, 0),
+        (cancel, 2),
+        (retry, 1),
+        (pause, 0),
+        (cancel, 1),
+        (retry, 0),
+    ):
         process = broken(p.TopBooked)
-        top, middle, bottom = (part.pk for part in family(process))
+        parts = family(process)
         faults.clear()
-        acts = [
-            (cancel, top),
-            (cancel, bottom),
-            (retry, middle),
-            (pause, top),
-            (cancel, middle),
-            (retry, top),
-        ]
-        action, target = acts[number]
-        answers = together(
-            partial(retry, bottom, request=asked()),
-            partial(retry, top, request=asked()),
-            partial(action, target, request=asked()),
-            drain,
-            drain,
-        )
-        errors = raised(answers)
-        assert all(isinstance(error, OperationRefused) for error in errors), errors
-        process = go_on(process)
-        if process.status == "paused":
-            unpause(process.pk, True, request=asked())
-            process = go_on(process)
+        retries = (press(retry, parts[-1]), press(retry, process))
+        at_once(*retries, press(action, parts[level]), drain, drain)
+        if go_on(process).status == "paused":
+            did(unpause, process, True)
         if process.status == "failed":
-            retry(process.pk, request=asked())
-            process = go_on(process)
+            did(retry, process)
 
         assert set(standing(process)) <= {"completed", "cancelled"}
         assert violations() == []
@@ -602,24 +519,20 @@ def test_elements_that_fail_at_once_are_all_heard() -> None:
     faults["buy"] = BROKEN
     process = launch(p.StrictRound, "Nara", 5)
     assert not raised(together(drain, drain, drain))
-    process = go_on(process)
-    assert (process.status, told(process)) == ("failed", 5)
+    assert (go_on(process).status, told(process)) == ("failed", 5)
     faults.clear()
-    parts = ProcessInstance.objects.filter(parent=process)
-    keys = list(parts.values_list("pk", flat=True))
-    answers = together(
-        *(partial(retry, pk, request=asked()) for pk in [*keys, process.pk]), drain
-    )
-    assert all(isinstance(error, OperationRefused) for error in raised(answers))
-    process = go_on(process)
+    whole = (*process.children.all(), process)
+    at_once(*(press(retry, part) for part in whole), drain)
 
-    assert (process.status, done.count("collect")) == ("completed", 1)
+    assert (go_on(process).status, done.count("collect")) == ("completed", 1)
 
 
-def claimed_by_the_dead() -> None:
+def claimed_by_the_dead() -> StepRun:
     """Have a worker that will die claim what the parent is to hear."""
-    claimed = step_runs.claim("default", "dead", 8, 10.0, **CLAIMED)
-    assert [one.work.node for one in claimed] == ["errand"]
+    [claimed] = step_runs.claim("default", "dead", 8, 10.0, **CLAIMED)
+    assert claimed.work.node == "errand"
+    run: StepRun = claimed.work
+    return run
 
 
 def test_a_worker_that_dies_when_it_was_to_hear_of_it_is_followed_by_another() -> None:
@@ -644,24 +557,20 @@ def test_a_worker_that_dies_when_it_was_to_hear_that_it_goes_on() -> None:
     assert go_on(process).status == "completed"
 
 
-def test_one_whose_end_kills_whoever_hears_of_it_is_given_up_until_it_is_retried() -> (
-    None
-):
+def test_one_whose_end_kills_whoever_hears_of_it_is_given_up_until_a_retry() -> None:
     process = launch(p.Plain)
     until(process, "completed")
     attempts = Policy().attempts()
     for _ in range(attempts):
-        [claimed] = step_runs.claim("default", "dead", 8, 10.0, **CLAIMED)
-        assert (claimed.work.node, claimed.work.status) == ("errand", "waiting")
-        work = leases.name_of(step_runs, claimed.work.pk)
+        run = claimed_by_the_dead()
+        assert run.status == "waiting"
+        work = leases.name_of(step_runs, run.pk)
         leases.end(["dead"], in_hand={work: Lost.DIED})
-    process = go_on(process)
 
-    assert standing(process) == ["failed", "completed"]
-    incident = process.incidents.open().get()
-    assert f"died or was killed in each of {attempts} attempts" in incident.message
-    retry(process.pk, request=asked())
-    assert go_on(process).status == "completed"
+    assert standing(go_on(process)) == ["failed", "completed"]
+    said = f"died or was killed in each of {attempts} attempts"
+    assert said in complaint(process).message
+    assert did(retry, process).status == "completed"
 
 
 def test_an_end_that_was_claimed_and_not_looked_at_is_heard_however_often() -> None:
@@ -679,12 +588,10 @@ def test_an_end_that_was_claimed_and_not_looked_at_is_heard_however_often() -> N
 # What it costs
 
 
-@pytest.mark.parametrize(
-    ("planted", "found"),
-    [
-        ({"status": "waiting", "error": ""}, "was not told"),
-        ({"status": "failed"}, "stands failed, but"),
-    ],
+@cases(
+    "planted, found",
+    ({"status": "waiting", "error": ""}, "was not told"),
+    ({"status": "failed"}, "stands failed, but"),
 )
 def test_the_invariants_find_a_step_that_stands_otherwise_than_its_child(
     planted: dict[str, str], found: str
@@ -717,7 +624,7 @@ def test_one_that_is_restarted_while_a_worker_sees_its_failure_is_waited_for_ane
         settle(run, error, *others)
 
     monkeypatch.setattr(of_step, "_settle_somehow", settle_late)
-    process = go_on(broken(definition))
+    process = broken(definition)
 
     assert replaced
     assert standing(process) == ["completed", "completed"]

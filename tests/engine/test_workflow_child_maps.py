@@ -1,13 +1,9 @@
 """Maps over sub-processes: one for each element, in the window, and what becomes of them when something goes wrong."""
 
-from functools import partial
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
-from django.test import Client
 
-from orchestrator import Permanent
 from orchestrator.engine.drain import drain
 from orchestrator.engine.invariants.progress import progress
 from orchestrator.engine.operations import cancel, decide, redo, resume, retry, skip
@@ -27,24 +23,23 @@ from tests.apps.patterns.desk import (
 )
 from tests.apps.process_managers.together import raised, together
 from tests.services.asking import asked
+from tests.services.client import Read
+from tests.services.operated import BAD, decided, did, mended, press, troubled
 
 __all__ = ["known", "trips"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("trips")]
 
-BAD = Permanent("no line")
-
 
 def legs(process: ProcessInstance) -> list[str]:
     """Return the cities of the sub-processes that have not ended, in the order in which they began."""
-    live = ProcessInstance.objects.live().filter(parent=process)
+    live = process.children.filter(finished_at=None)
     return [child.correlation_key for child in live.order_by("pk")]
 
 
 def leg_to(process: ProcessInstance, city: str) -> ProcessInstance:
     """Return the last sub-process to a city."""
-    same = ProcessInstance.objects.filter(parent=process, correlation_key=city)
-    child: ProcessInstance = same.latest("pk")
+    child: ProcessInstance = process.children.filter(correlation_key=city).latest("pk")
     return child
 
 
@@ -58,7 +53,7 @@ def looked(process: ProcessInstance, *cities: str) -> ProcessInstance:
     """Let the legs to these cities come to their end, one after the other."""
     for city in cities:
         look(process, city)
-        process = go_on(process)
+        go_on(process)
     return process
 
 
@@ -66,54 +61,56 @@ def element(process: ProcessInstance, number: int) -> StepRun:
     return process.step_runs.filter(node="leg", item=number).latest("pk")
 
 
-def arrived(*cities: str) -> list[str]:
-    """Return the results of the legs of a process of one night for each of some cities."""
-    return [f"arrived after {len(rallies.CITIES)} days to {city}" for city in cities]
+def arrived(*cities: str, days: int = len(rallies.CITIES)) -> list[str]:
+    """Return the results of the legs to some cities of a process of so many nights."""
+    return [f"arrived after {days} days to {city}" for city in cities]
+
+
+def back(*cities: str, days: int) -> list[str]:
+    """Return what is undone of the legs to some cities of a process of so many nights."""
+    return [f"back from {days} days to {city}" for city in cities]
+
+
+def gathered(process: ProcessInstance) -> Any:
+    return results(process)["gather"]
 
 
 def rally() -> ProcessInstance:
-    return finished(rallies.Rally, "Ito", len(rallies.CITIES))
+    """Begin a process of which the legs to two cities run at once, of Kobe, Nara, Osaka, Kyoto and Uji."""
+    process = finished(rallies.Rally, "Ito", len(rallies.CITIES))
+    assert legs(process) == ["Kobe", "Nara"]
+    return process
 
 
 # Results
 
 
-def test_each_element_has_a_sub_process_and_their_results_are_a_list_in_the_same_order() -> (
-    None
-):
+def test_each_element_has_a_sub_process_and_their_results_stand_in_its_order() -> None:
     process = finished(rallies.Regretted, "Ito", 3)
     runs = [element(process, number) for number in range(3)]
-    begun = [run.child for run in runs]
+    begun = [run.child for run in runs if run.child]
+    cities = rallies.CITIES[:3]
 
-    assert [child.data["city"] for child in begun if child] == list(rallies.CITIES[:3])
-    assert {child.parent for child in begun if child} == {process}
-    assert [(run.kind, run.status, run.element) for run in runs] == [
-        ("item", "waiting", city) for city in rallies.CITIES[:3]
-    ]
-    assert ProcessInstance.objects.filter(parent=process).count() == 3
-    assert process.status == "waiting"
+    assert [child.data["city"] for child in begun] == list(cities)
+    assert {child.parent for child in begun} == {process}
+    found = [(run.kind, run.status, run.element) for run in runs]
+    assert found == [("item", "waiting", city) for city in cities]
+    assert (process.status, process.children.count()) == ("waiting", 3)
 
-    process = looked(process, "Osaka", "Kobe", "Nara")
-
-    cities = [f"arrived after 3 days to {city}" for city in ("Kobe", "Nara", "Osaka")]
-    assert results(process)["gather"] == cities
+    looked(process, "Osaka", "Kobe", "Nara")
+    assert gathered(process) == arrived("Kobe", "Nara", "Osaka", days=3)
     assert statuses(process)["approve"] == "waiting"
 
 
-def test_the_pages_lead_from_each_element_to_its_sub_process_and_back(
-    client: Client, operator: User
-) -> None:
-    client.force_login(operator)
+def test_pages_lead_from_an_element_to_its_sub_process_and_back(page_of: Read) -> None:
     process = finished(rallies.Regretted, "Ito", 3)
-    pages = {
-        pk: client.get(f"/processes/{pk}/?step=leg").content.decode()
-        for pk in (process.pk, leg_to(process, "Nara").pk)
-    }
+    nara = leg_to(process, "Nara")
+    page = page_of(process, "?step=leg")
 
     for city in rallies.CITIES[:3]:
         link = f'href="/processes/{leg_to(process, city).pk}/"'
-        assert pages[process.pk].count(link) == 2  # its element, and the sub-processes
-    assert f'href="/processes/{process.pk}/"' in pages[leg_to(process, "Nara").pk]
+        assert page.count(link) == 2  # its element, and the sub-processes
+    assert f'href="/processes/{process.pk}/"' in page_of(nara, "?step=leg")
 
 
 def test_nothing_else_than_its_end_wakes_the_last_of_them() -> None:
@@ -124,16 +121,14 @@ def test_nothing_else_than_its_end_wakes_the_last_of_them() -> None:
 
 
 def test_only_so_many_run_at_once() -> None:
-    process = rally()
-    assert legs(process) == ["Kobe", "Nara"]
-    process = looked(process, "Nara")
+    process = looked(rally(), "Nara")
     assert legs(process) == ["Kobe", "Osaka"]
-    process = looked(process, "Kobe", "Osaka", "Kyoto")
+    looked(process, "Kobe", "Osaka", "Kyoto")
     assert legs(process) == ["Uji"]
-    process = looked(process, "Uji")
+    looked(process, "Uji")
 
-    assert results(process)["gather"] == arrived(*rallies.CITIES)
-    assert ProcessInstance.objects.filter(parent=process).count() == 5
+    assert gathered(process) == arrived(*rallies.CITIES)
+    assert process.children.count() == 5
 
 
 def test_an_element_may_be_a_dataclass_and_a_sub_process_end_at_once() -> None:
@@ -146,30 +141,21 @@ def test_an_element_may_be_a_dataclass_and_a_sub_process_end_at_once() -> None:
 def test_without_elements_there_are_no_sub_processes() -> None:
     process = finished(rallies.Rally, "Ito", 0)
 
-    assert results(process)["gather"] == []
-    assert not ProcessInstance.objects.filter(parent=process).exists()
+    assert gathered(process) == []
+    assert not process.children.exists()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_ends_at_the_same_moment_are_all_heard_once() -> None:
-    process = finished(rallies.Regretted, "Ito", 4)
-    for city in rallies.CITIES[:4]:
-        look(process, city)
-    assert not raised(together(drain, drain, drain))
-    process = go_on(process)
-
-    assert len(results(process)["gather"]) == 4
-    assert done.count("gather") == 1
-    assert ProcessInstance.objects.filter(parent=process).count() == 4
-
-
-@pytest.mark.django_db(transaction=True)
-def test_elements_that_start_at_the_same_moment_have_one_sub_process_each() -> None:
+def test_starts_and_ends_at_the_same_moment_are_all_heard_once() -> None:
     process = launch(rallies.Regretted, "Ito", 5)
     assert not raised(together(drain, drain, drain))
-    process = go_on(process)
+    assert sorted(legs(go_on(process))) == sorted(rallies.CITIES)
+    for city in rallies.CITIES:
+        look(process, city)
+    assert not raised(together(drain, drain, drain))
 
-    assert sorted(legs(process)) == sorted(rallies.CITIES)
+    assert len(gathered(go_on(process))) == 5
+    assert (done.count("gather"), process.children.count()) == (1, 5)
 
 
 # Failures
@@ -177,58 +163,47 @@ def test_elements_that_start_at_the_same_moment_have_one_sub_process_each() -> N
 
 def test_failures_are_put_up_with_as_far_as_it_says() -> None:
     process = rally()
-    cancel(leg_to(process, "Kobe").pk, request=asked())
-    process = go_on(process)
+    did(cancel, leg_to(process, "Kobe"))
     assert legs(process) == ["Nara", "Osaka"]
-    assert (process.status, statuses(process)["leg"]) == ("waiting", "waiting")
-    process = looked(process, "Nara", "Osaka", "Kyoto", "Uji")
+    assert (go_on(process).status, statuses(process)["leg"]) == ("waiting", "waiting")
+    looked(process, "Nara", "Osaka", "Kyoto", "Uji")
 
-    assert results(process)["gather"] == arrived("Nara", "Osaka", "Kyoto", "Uji")
+    assert gathered(process) == arrived("Nara", "Osaka", "Kyoto", "Uji")
     assert not Incident.objects.open().exists()
 
 
 def test_one_failure_too_many_is_an_incident_and_retried_as_a_new_one() -> None:
     process = rally()
     for city in ("Kobe", "Nara"):
-        cancel(leg_to(process, city).pk, request=asked())
-        process = go_on(process)
-    assert process.status == "failed"
+        did(cancel, leg_to(process, city))
+    assert go_on(process).status == "failed"
     assert "was cancelled" in complaint(process).message
     assert legs(process) == ["Osaka"]
-    retry(process.pk, request=asked())
-    process = go_on(process)
+    did(retry, process)
     assert legs(process) == ["Osaka", "Nara"]
-    process = looked(process, "Nara", "Osaka", "Kyoto", "Uji")
+    looked(process, "Nara", "Osaka", "Kyoto", "Uji")
 
-    assert results(process)["gather"] == arrived("Nara", "Osaka", "Kyoto", "Uji")
+    assert gathered(process) == arrived("Nara", "Osaka", "Kyoto", "Uji")
 
 
 def test_a_failure_that_is_caught_calls_the_others_off() -> None:
     process = finished(rallies.Wary, "Ito", 3)
-    cancel(leg_to(process, "Nara").pk, request=asked())
-    process = go_on(process)
+    did(cancel, leg_to(process, "Nara"))
 
-    assert (process.status, legs(process)) == ("completed", [])
+    assert (go_on(process).status, legs(process)) == ("completed", [])
     assert results(process)["give_up"] == "home after 3 days"
-    assert sorted(journal.undone) == [
-        f"back from 3 days to {city}" for city in ("Kobe", "Nara", "Osaka")
-    ]
+    assert sorted(journal.undone) == back("Kobe", "Nara", "Osaka", days=3)
 
 
 def test_what_a_failure_has_cancelled_begins_anew_in_the_window() -> None:
-    faults["rest"] = BAD
-    process = finished(rallies.Hurried, "Ito", 4)
+    process = troubled(rallies.Hurried, "Ito", 4, rest=BAD)
     first = leg_to(process, "Kobe")
-    approve = visit(process, "approve")
-    decide(process.pk, approve.pk, "yes", request=asked())
-    process = go_on(process)
-    assert (process.status, legs(process)) == ("failed", [])
-    faults.clear()
-    retry(process.pk, request=asked())
-    process = go_on(process)
+    assert decided(process, "approve").status == "failed"
+    assert legs(process) == []
+    mended(process)
     assert legs(process) == ["Kobe", "Nara"]
     assert leg_to(process, "Kobe") != first
-    process = looked(process, "Kobe", "Nara", "Osaka", "Kyoto")
+    looked(process, "Kobe", "Nara", "Osaka", "Kyoto")
 
     assert process.status == "completed"
 
@@ -236,19 +211,13 @@ def test_what_a_failure_has_cancelled_begins_anew_in_the_window() -> None:
 def test_one_that_went_on_after_a_resumption_may_have_to_wait_for_its_turn() -> None:
     process = finished(rallies.Hurried, "Ito", 4)
     before = process.revision
-    process = looked(process, "Kobe")
-    resume(process.pk, before, request=asked())
-    process = go_on(process)
+    did(resume, looked(process, "Kobe"), before)
     assert legs(process) == ["Nara", "Osaka"]
     faults["rest"] = BAD
-    approve = process.step_runs.get(node="approve", finished_at=None)
-    decide(process.pk, approve.pk, "yes", request=asked())
-    process = go_on(process)
-    faults.clear()
-    retry(process.pk, request=asked())
-    process = go_on(process)
+    decided(process, "approve")
+    mended(process)
     assert sorted(legs(process)) == ["Kobe", "Nara"]
-    process = looked(process, "Kobe", "Nara", "Osaka", "Kyoto")
+    looked(process, "Kobe", "Nara", "Osaka", "Kyoto")
 
     assert process.status == "completed"
 
@@ -257,14 +226,10 @@ def test_one_that_went_on_after_a_resumption_may_have_to_wait_for_its_turn() -> 
 
 
 def test_with_the_process_all_of_them_are_cancelled() -> None:
-    process = rally()
-    cancel(process.pk, request=asked())
-    process = go_on(process)
+    process = did(cancel, rally())
 
     assert (process.status, legs(process)) == ("cancelled", [])
-    assert sorted(journal.undone) == [
-        f"back from 5 days to {city}" for city in ("Kobe", "Nara")
-    ]
+    assert sorted(journal.undone) == back("Kobe", "Nara", days=5)
     assert not StepRun.objects.filter(finished_at=None).exists()
 
 
@@ -274,12 +239,10 @@ def test_a_cancellation_while_they_start_or_end_leaves_nothing_behind() -> None:
         journal.forget()
         process = launch(rallies.Regretted, f"P-{number}", 3)
         if number % 2:
-            process = go_on(process)
-            look(process, "Kobe")
-        together(drain, partial(cancel, process.pk, request=asked()), drain)
-        process = go_on(process)
+            look(go_on(process), "Kobe")
+        together(drain, press(cancel, process), drain)
 
-        assert (process.status, legs(process)) == ("cancelled", [])
+        assert (go_on(process).status, legs(process)) == ("cancelled", [])
         assert not StepRun.objects.filter(finished_at=None).exists()
 
 
@@ -293,73 +256,56 @@ def test_one_that_is_about_to_start_when_the_process_is_cancelled_does_not(
         cancel(process.pk, request=asked())
         return original(*given)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(subprocesses, "input_of", meanwhile)
-        process = go_on(process)
+    monkeypatch.setattr(subprocesses, "input_of", meanwhile)
 
-    assert process.status == "cancelled"
-    assert not ProcessInstance.objects.filter(parent=process).exists()
+    assert go_on(process).status == "cancelled"
+    assert not process.children.exists()
 
 
 def test_what_they_did_is_undone_one_by_one_with_each_result() -> None:
     process = finished(rallies.Regretted, "Ito", 2)
-    process = looked(process, "Nara", "Kobe")
-    cancel(process.pk, request=asked())
-    go_on(process)
+    did(cancel, looked(process, "Nara", "Kobe"))
 
-    assert journal.undone == [
-        "forget Kobe: arrived after 2 days to Kobe",
-        "forget Nara: arrived after 2 days to Nara",
-    ]
+    kobe, nara = arrived("Kobe", "Nara", days=2)
+    assert journal.undone == [f"forget Kobe: {kobe}", f"forget Nara: {nara}"]
 
 
 # Operators
 
 
-def test_an_element_that_is_skipped_cancels_its_sub_process() -> None:
+def test_an_element_that_is_skipped_makes_room_only_if_it_had_a_sub_process() -> None:
     process = rally()
-    skip(process.pk, element(process, 0).pk, "by train", request=asked())
-    process = go_on(process)
+    did(skip, process, element(process, 3).pk, "on foot")
+    assert legs(process) == ["Kobe", "Nara"]  # it had not begun
+    did(skip, process, element(process, 0).pk, "by train")
     assert legs(process) == ["Nara", "Osaka"]
     assert leg_to(process, "Kobe").status == "cancelled"
-    process = looked(process, "Nara", "Osaka", "Kyoto", "Uji")
+    looked(process, "Nara", "Osaka", "Uji")
 
-    assert results(process)["gather"][0] == "by train"
-
-
-def test_an_element_that_is_skipped_before_it_begins_makes_no_room() -> None:
-    process = rally()
-    skip(process.pk, element(process, 3).pk, "by train", request=asked())
-    process = go_on(process)
-
-    assert legs(process) == ["Kobe", "Nara"]
+    assert gathered(process)[::3] == ["by train", "on foot"]
 
 
 def test_it_is_redone_with_new_sub_processes() -> None:
-    process = finished(rallies.Regretted, "Ito", 2)
-    process = looked(process, "Kobe", "Nara")
-    redo(process.pk, "leg", request=asked())
-    process = go_on(process)
+    process = looked(finished(rallies.Regretted, "Ito", 2), "Kobe", "Nara")
+    did(redo, process, "leg")
     assert legs(process) == ["Kobe", "Nara"]
-    process = looked(process, "Kobe", "Nara")
+    looked(process, "Kobe", "Nara")
 
     assert [element(process, number).round for number in (0, 1)] == [2, 2]
-    assert ProcessInstance.objects.filter(parent=process).count() == 4
+    assert process.children.count() == 4
     assert statuses(process)["approve"] == "waiting"
 
 
 def test_those_that_were_open_at_a_checkpoint_go_on() -> None:
     process = rally()
     before = process.revision
-    process = looked(process, "Kobe")
     nara = leg_to(process, "Nara")
-    resume(process.pk, before, request=asked())
-    process = go_on(process)
+    did(resume, looked(process, "Kobe"), before)
     assert legs(process) == ["Nara", "Osaka"]
     assert element(process, 1).child == nara
-    process = looked(process, "Nara", "Osaka", "Kobe", "Kyoto", "Uji")
+    looked(process, "Nara", "Osaka", "Kobe", "Kyoto", "Uji")
 
-    assert results(process)["gather"] == arrived(*rallies.CITIES)
+    assert gathered(process) == arrived(*rallies.CITIES)
 
 
 def test_one_that_ended_before_that_could_be_heard_is_heard_after_it() -> None:
@@ -368,20 +314,15 @@ def test_one_that_ended_before_that_could_be_heard_is_heard_after_it() -> None:
     child = leg_to(process, "Kobe")
     skip(child.pk, visit(child, "arrive").pk, "by train", request=asked())
     assert legs(process) == ["Nara"]
-    resume(process.pk, process.revision, request=asked())
-    process = go_on(process)
+    did(resume, process, process.revision)
 
     assert legs(process) == ["Nara", "Osaka"]
-    assert (element(process, 0).child, element(process, 0).result) == (
-        child,
-        "by train",
-    )
+    kobe = element(process, 0)
+    assert (kobe.child, kobe.result) == (child, "by train")
 
 
 def test_those_that_began_after_a_checkpoint_are_cancelled() -> None:
-    process = rally()
-    resume(process.pk, 1, request=asked())
-    process = go_on(process)
+    process = did(resume, rally(), 1)
 
     assert legs(process) == ["Kobe", "Nara"]
-    assert ProcessInstance.objects.filter(parent=process).count() == 4
+    assert process.children.count() == 4

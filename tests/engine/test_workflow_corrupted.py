@@ -14,19 +14,17 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
-from tests.apps.patterns import failing, lost
+from tests.apps.patterns import lost
 from tests.apps.patterns import patterns as p
 from tests.apps.patterns.desk import complaint, finished, go_on, results, visit, visits
 from tests.apps.patterns.fixtures import flows, press
-from tests.apps.patterns.ledger import noted
 from tests.services.asking import asked
+from tests.services.cases import cases
+from tests.services.operated import decided, did, outcome, skipped
 
 __all__ = ["flows", "press"]
 
-pytestmark = [
-    pytest.mark.django_db,
-    pytest.mark.usefixtures("flows"),
-]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("flows", "press")]
 
 WAIT = "wait_for_approved"
 
@@ -60,19 +58,21 @@ def held_up() -> ProcessInstance:
     return read(process)
 
 
+def stopped(process: ProcessInstance) -> tuple[str, str, str]:
+    """Return the status of a process, and the kind and step of what people are told."""
+    incident = complaint(process)
+    return process.status, incident.kind, incident.step
+
+
 # An event
 
 
 @pytest.mark.parametrize("bad", [{"result": 999}, {"checksum": "0" * 64}])
-def test_what_an_event_gave_is_taken_from_the_event_again(
-    bad: dict[str, Any], press: str
-) -> None:
+def test_what_an_event_gave_is_taken_from_the_event_again(bad: dict[str, Any]) -> None:
     process = told()
     spoil(process, WAIT, **bad)
 
-    process = read(process)
-
-    assert (process.status, results(process)["after_event"]) == ("completed", "Ada")
+    assert outcome(read(process), "after_event") == ("completed", "Ada")
     second = visits(process, WAIT)[1]
     assert (second.round, second.redo, second.status) == (2, True, "done")
     assert (second.result, second.left) == ({"by": "Ada"}, second.entered)
@@ -80,106 +80,80 @@ def test_what_an_event_gave_is_taken_from_the_event_again(
     assert not Incident.objects.exists()
 
 
-@pytest.mark.parametrize(
-    "body", [{"by": "Mallory"}, {"by": 5}, None], ids=["another", "no such", "gone"]
+@cases(
+    "body",
+    {"by": "Mallory"},
+    {"by": 5},
+    None,
 )
-def test_an_event_that_is_bad_too_is_not_taken_and_people_are_told(
-    body: Any, press: str
-) -> None:
+def test_an_event_that_is_bad_too_is_not_taken_and_people_are_told(body: Any) -> None:
     process = told()
     spoil(process, WAIT)
     event = InboxEvent.objects.filter(process=process)
     event.update(body=body) if body else event.update(verdict="discarded")
 
-    process = read(process)
-
-    assert process.status == Status.FAILED
+    assert stopped(read(process)) == ("failed", "corrupted_data", "after_event")
     incident = complaint(process)
-    assert (incident.kind, incident.step) == ("corrupted_data", "after_event")
     assert f"the stored result of {WAIT} does not match" in incident.message
     assert f"have {WAIT} sent another one, or skip it" in incident.message
     event.update(body={"by": "Ada"}, verdict="moved")
-    process = approve(process, "Bo")
-    assert (process.status, results(process)["after_event"]) == ("completed", "Bo")
+    assert outcome(approve(process, "Bo"), "after_event") == ("completed", "Bo")
     assert not Incident.objects.open().exists()
 
 
-def test_what_a_person_gave_in_place_of_an_event_is_not_taken_from_one(
-    press: str,
-) -> None:
+def test_what_a_person_gave_in_place_of_an_event_is_not_taken_from_one() -> None:
     process = finished(lost.Told)
     skip(process.pk, visit(process, WAIT).pk, {"by": "Ada"}, request=asked())
     spoil(process, WAIT)
 
-    process = read(go_on(process))
+    read(go_on(process))
 
-    assert (process.status, complaint(process).kind) == ("failed", "corrupted_data")
-    again = visits(process, WAIT)[-1]
-    skip(process.pk, again.pk, {"by": "Bo"}, request=asked())
-    assert results(go_on(process))["after_event"] == "Bo"
+    assert stopped(process) == ("failed", "corrupted_data", "after_event")
+    assert outcome(skipped(process, WAIT, {"by": "Bo"}), "after_event")[1] == "Bo"
 
 
 def test_an_event_that_a_step_does_not_believe_is_not_given_to_it_again() -> None:
     process = approve(finished(lost.Disbelieving), "Eve")
 
-    assert (process.status, complaint(process).kind) == ("failed", "corrupted_data")
+    assert stopped(process) == ("failed", "corrupted_data", "disbelieve")
     assert "Eve may not approve" in complaint(process).message
-    process = approve(process, "Ada")
-    assert (process.status, results(process)["disbelieve"]) == ("completed", "Ada")
+    assert outcome(approve(process, "Ada"), "disbelieve") == ("completed", "Ada")
 
 
 # A decision
 
 
-def test_a_decision_that_went_bad_is_made_again_by_a_person(press: str) -> None:
+def test_a_decision_that_went_bad_is_made_again_by_a_person() -> None:
     process = held_up()
 
-    assert process.status == Status.FAILED
-    incident = complaint(process)
-    assert (incident.kind, incident.step) == ("corrupted_data", "after_answer")
-    assert "decide answer again, or skip it with its result" in incident.message
+    assert stopped(process) == ("failed", "corrupted_data", "after_answer")
+    told = "decide answer again, or skip it with its result"
+    assert told in complaint(process).message
     question = visits(process, "answer")[-1]
     assert (question.status, question.redo) == (StepStatus.WAITING, True)
-    decide(process.pk, question.pk, "no", request=asked())
-    process = go_on(process)
-    assert (process.status, results(process)["after_answer"]) == ("completed", "no")
+    assert outcome(decided(process, choice="no"), "after_answer") == ("completed", "no")
     assert not Incident.objects.open().exists()
     assert visit(process, "after_answer").attempt == 1
 
 
-def test_trying_again_without_deciding_changes_nothing(press: str) -> None:
+def test_trying_again_without_deciding_changes_nothing() -> None:
     process = held_up()
-    retry(process.pk, request=asked())
-    process = go_on(process)
+    did(retry, process)
 
-    assert (process.status, complaint(process).kind) == ("failed", "corrupted_data")
+    assert stopped(process) == ("failed", "corrupted_data", "after_answer")
     assert [run.status for run in visits(process, "answer")] == ["done", "waiting"]
     retry(process.pk, request=asked())
-    decide(process.pk, visits(process, "answer")[-1].pk, "yes", request=asked())
-    process = go_on(process)
-    assert (process.status, results(process)["after_answer"]) == ("completed", "yes")
+    assert outcome(decided(process), "after_answer") == ("completed", "yes")
     assert visit(process, "after_answer").attempt == 1
 
 
-def test_a_process_that_needs_a_decision_again_can_be_resumed_or_cancelled(
-    press: str,
-) -> None:
+def test_a_process_that_needs_a_decision_again_can_be_resumed_or_cancelled() -> None:
     process, other = held_up(), held_up()
     resume(process.pk, 1, request=asked())
     cancel(other.pk, request=asked())
 
     assert go_on(process).status == Status.WAITING
-    decide(process.pk, visits(process, "answer")[-1].pk, "no", request=asked())
-    assert results(read(go_on(process)))["after_answer"] == "no"
+    read(decided(process, choice="no"))
+    assert results(process)["after_answer"] == "no"
     assert go_on(other).status == Status.CANCELLED
     assert not Incident.objects.open().exists()
-
-
-# Computed results
-
-
-def test_a_result_that_stays_bad_is_told_as_corrupted() -> None:
-    process = finished(failing.Doubting, -1)
-
-    assert noted()["measure"] == 4
-    assert complaint(process).kind == "corrupted_data"

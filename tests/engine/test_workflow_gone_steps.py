@@ -13,7 +13,8 @@ from orchestrator.engine.steps.running import CLAIMED
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.models import Lost, StepRun
-from orchestrator.testing import Process, pass_time, registered, run, started
+from orchestrator.testing import Process, pass_time, run, started
+from tests.services.operated import knowing
 
 pytestmark = pytest.mark.django_db
 
@@ -76,11 +77,7 @@ class ChargedAfter(Workflow):
     flow = (step(bill, idempotent=False),)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def known() -> Iterator[None]:
-    """For a whole module: the invariants are asked for after each test, and must still know the definition."""
-    with registered(Before, Patient, ChargedBefore):
-        yield
+known = knowing(Before, Patient, ChargedBefore)
 
 
 @contextmanager

@@ -10,14 +10,12 @@ from orchestrator.models import ProcessInstance, Status, StepKind
 from tests.apps.patterns import rounds
 from tests.apps.patterns.desk import finished, go_on, launch, results
 from tests.apps.patterns.fixtures import flows, press
-from tests.services.asking import asked
+from tests.services.cases import cases
+from tests.services.operated import did
 
 __all__ = ["flows", "press"]
 
-pytestmark = [
-    pytest.mark.django_db,
-    pytest.mark.usefixtures("flows"),
-]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("flows")]
 
 
 def here(process: ProcessInstance) -> ProcessInstance:
@@ -32,10 +30,10 @@ def in_two_places(process: ProcessInstance) -> ProcessInstance:
     return go_on(process)
 
 
-@pytest.mark.parametrize(
-    ("definition", "run"),
-    [(rounds.Shrinking, here), (rounds.ShrinkingElsewhere, in_two_places)],
-    ids=["here", "elsewhere"],
+@cases(
+    "definition, run",
+    (rounds.Shrinking, here),
+    (rounds.ShrinkingElsewhere, in_two_places),
 )
 def test_a_map_with_fewer_elements_in_a_later_round_gives_only_those(
     definition: type[Workflow],
@@ -57,12 +55,9 @@ def test_a_map_without_elements_in_a_later_round_gives_none() -> None:
     assert results(process)["keep"] == [[], []]
 
 
-def test_of_a_map_in_a_loop_the_elements_of_the_last_round_are_redone(
-    press: str,
-) -> None:
+def test_of_a_map_in_a_loop_elements_of_the_last_round_are_redone(press: str) -> None:
     process = finished(rounds.Lingering, [1, 2, 3])
-    operations.redo(process.pk, "raised", request=asked())
-    go_on(process)
+    did(operations.redo, process, "raised")
 
     again = process.step_runs.filter(node="raised", redo=True)
     assert [(run.visit, run.item, run.result) for run in again] == [(2, 0, 113)]

@@ -1,30 +1,19 @@
 """A graph made from an input runs the functions, by the policies, that its own input chose."""
 
-from collections.abc import Iterator
-
 import pytest
 from django.db import transaction
 
 from orchestrator import start_process
 from orchestrator.definition import codec
-from orchestrator.engine.operations import decide
 from orchestrator.engine.storage import definitions
-from orchestrator.models import Definition, ProcessInstance
-from orchestrator.testing import registered
+from orchestrator.models import Definition
 from tests.apps.made_from_input.processes import File, Housekeeping, done
 from tests.apps.patterns.desk import go_on, insist, launch, statuses
-from tests.services.asking import asked
-
-__all__ = ["known"]
+from tests.services.operated import decided, knowing
 
 pytestmark = pytest.mark.django_db
 
-
-@pytest.fixture(scope="module", autouse=True)
-def known() -> Iterator[None]:
-    """Let the running code have the workflow, also while the invariants are asked for after each test."""
-    with registered(Housekeeping):
-        yield
+known = knowing(Housekeeping)
 
 
 @pytest.fixture(autouse=True)
@@ -32,12 +21,6 @@ def nothing_done() -> None:
     """Begin with nothing done, and nothing remembered of earlier processes."""
     done.clear()
     definitions.forget()
-
-
-def decided(process: ProcessInstance, step: str) -> ProcessInstance:
-    run = process.step_runs.get(node=step, finished_at=None)
-    decide(process.pk, run.pk, "on", request=asked())
-    return go_on(process)
 
 
 @pytest.mark.parametrize("afresh", [False, True])
@@ -51,7 +34,7 @@ def test_processes_whose_graphs_are_equal_run_each_its_own_functions(
         for process in processes.values():
             if afresh:  # another worker, who has seen none of them
                 definitions.forget()
-            decided(process, step)
+            decided(process, step, "on")
 
     first, second = (f"{kind} {kind}" for kind in order)
     assert done == [first, second, first, second]
@@ -60,8 +43,8 @@ def test_processes_whose_graphs_are_equal_run_each_its_own_functions(
 def test_processes_whose_graphs_are_equal_have_each_its_own_policies() -> None:
     patient = go_on(launch(Housekeeping, "patient", "fail", 3))
     hasty = go_on(launch(Housekeeping, "hasty", "fail", 0))
-    decided(patient, "ready")
-    insist(decided(hasty, "ready"))
+    decided(patient, "ready", "on")
+    insist(decided(hasty, "ready", "on"))
 
     attempts = [f"attempt {number} at patient" for number in range(1, 5)]
     assert sorted(done) == ["attempt 1 at hasty", *attempts]
@@ -74,15 +57,14 @@ def test_a_start_that_was_rolled_back_leaves_nothing_behind() -> None:
         start_process(Housekeeping, File("gone", "delete"), id="one")
         transaction.set_rollback(True)
     process = launch(Housekeeping, "kept", "copy", id="one")
-    decided(decided(go_on(process), "ready"), "again")
+    for step in ("ready", "again"):
+        decided(go_on(process), step, "on")
 
     assert done == ["copy kept"] * 2
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_input_is_not_read_at_each_step_to_find_its_plan(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_input_is_read_once_to_find_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     process = go_on(launch(Housekeeping, "long", "copy", 0, 30))
     asked_for: list[object] = []
 
@@ -92,6 +74,7 @@ def test_an_input_is_not_read_at_each_step_to_find_its_plan(
 
     definitions.forget()
     monkeypatch.setattr(definitions, "digest", counted)
-    decided(decided(process, "ready"), "again")
+    for step in ("ready", "again"):
+        decided(process, step, "on")
 
     assert asked_for == [process.data]

@@ -1,18 +1,16 @@
 """Starting a process again as a new one, with an input that an operator has edited; and calling one off."""
 
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
 
-from orchestrator import Permanent
-from orchestrator.engine.operations import cancel, decide, restart, retry
-from orchestrator.exceptions import OperationRefused
+from orchestrator.engine.operations import cancel, redo, restart, resume, retry
 from orchestrator.models import (
     InboxEvent,
     Incident,
     IssuedCommand,
-    OperatorAction,
     ProcessInstance,
     StepRun,
 )
@@ -23,7 +21,6 @@ from tests.apps.patterns.desk import (
     finished,
     go_on,
     insist,
-    launch,
     results,
     statuses,
     visit,
@@ -37,35 +34,27 @@ from tests.apps.process_managers.messages import (
     ParcelScanned,
 )
 from tests.services.asking import asked
+from tests.services.operated import BAD, decided, did, failed, refused, troubled
 
 __all__ = ["known", "trips"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("trips", "parcels")]
 
-BAD = Permanent("no line")
 
-
-def failed(step: str = "hotel") -> ProcessInstance:
-    """Run a trip until this step has failed for good; another attempt would work."""
-    faults[step] = BAD
-    process = finished(processes.Trip)
-    faults.clear()
-    assert process.status == "failed"
-    return process
-
-
-def new_one(action: OperatorAction) -> ProcessInstance:
-    return ProcessInstance.objects.get(pk=UUID(action.after["restarted_as"]))
+def restarted(process: ProcessInstance, **given: Any) -> ProcessInstance:
+    """Restart a process with this input, and run the new one as far as it goes; `process` is read anew."""
+    action = restart(process.pk, given, request=asked())
+    process.refresh_from_db()
+    new = UUID(action.after["restarted_as"])
+    return go_on(ProcessInstance.objects.get(pk=new))
 
 
 # Restart
 
 
 def test_a_failed_process_is_restarted_with_edited_input() -> None:
-    process = failed()
-    action = restart(process.pk, {"name": "Ito", "nights": 7}, request=asked())
-    process.refresh_from_db()
-    again = go_on(new_one(action))
+    process = failed("hotel")
+    again = restarted(process, name="Ito", nights=7)
 
     assert (process.status, process.open_steps) == ("cancelled", 0)
     assert (again.status, again.data) == ("waiting", {"name": "Ito", "nights": 7})
@@ -75,30 +64,24 @@ def test_a_failed_process_is_restarted_with_edited_input() -> None:
 
 
 def test_nothing_is_undone_for_it() -> None:
-    process = finished(processes.Undoable)
-    cancel(process.pk, request=asked())
-    go_on(process)
+    process = did(cancel, finished(processes.Undoable))
     undone.clear()
     done.clear()
-    action = restart(process.pk, {"name": "Ito", "nights": 2}, request=asked())
-    go_on(new_one(action))
+    restarted(process, name="Ito", nights=2)
 
     assert (undone, done) == ([], ["plan", "flight", "hotel", "invoice"])
 
 
 def test_a_completed_process_is_restarted_too() -> None:
     process = finished(processes.Choice)
-    assert process.status == "completed"
-    action = restart(process.pk, process.data, request=asked())
+    again = restarted(process, **process.data)
 
-    assert go_on(new_one(action)).status == "completed"
-    process.refresh_from_db()
-    assert process.status == "completed"
+    assert (process.status, again.status) == ("completed", "completed")
 
 
 def test_what_cannot_be_restarted_is_refused_with_the_reason() -> None:
-    process = failed()
-    other = go_on(launch(processes.Trip, "Sato", 2))
+    process = failed("hotel")
+    other = finished(processes.Trip, "Sato", 2)
     for given, why in (
         ({"name": "Ito", "nights": "two"}, "nights: Input should be a valid integer"),
         ({"name": "Ito", "nights": 2, "pets": 1}, "pets: "),
@@ -106,39 +89,32 @@ def test_what_cannot_be_restarted_is_refused_with_the_reason() -> None:
         (None, "no input of trip"),
         ({"name": "Sato", "nights": 2}, "already a live trip with the key"),
     ):
-        with pytest.raises(OperationRefused, match=why):
-            restart(process.pk, given, request=asked())
-    with pytest.raises(OperationRefused, match="still going on"):
-        restart(other.pk, other.data, request=asked())
+        refused(why, restart, process, given)
+    refused("still going on", restart, other, other.data)
     process.refresh_from_db()
     assert (process.status, ProcessInstance.objects.count()) == ("failed", 2)
-    with pytest.raises(OperationRefused, match="send that event again"):
-        restart(place().pk, {}, request=asked())
+    refused("send that event again", restart, place(), {})
 
 
 def test_pressing_twice_starts_one_process() -> None:
-    process, press = failed(), asked()
+    process, press = failed("hotel"), asked()
     given = {"name": "Ito"}  # its nights have a default
-    first = restart(process.pk, given, request=press)
-    again = restart(process.pk, given, request=press)
+    first, again = (restart(process.pk, given, request=press) for _ in range(2))
 
     assert first.after == again.after
     assert ProcessInstance.objects.count() == 2
 
 
 def test_the_new_one_takes_its_place_in_another_process() -> None:
-    faults["drive"] = ConnectionError("no line")
-    tour = insist(finished(processes.Tour))
-    child = ProcessInstance.objects.get(parent=tour)
+    tour = insist(troubled(processes.Tour, drive=ConnectionError("no line")))
+    child = tour.children.get()
     assert (tour.status, child.status) == ("failed", "failed")
     faults.clear()
-    action = restart(child.pk, {"city": "Uji", "days": 1}, request=asked())
-    again = go_on(new_one(action))
+    again = restarted(child, city="Uji", days=1)
     assert again.parent == tour
-    decide(again.pk, visit(again, "look").pk, "yes", request=asked())
-    tour = go_on(tour)
+    decided(again)
 
-    assert tour.status == "completed"
+    assert go_on(tour).status == "completed"
     assert results(tour)["leg"] == "arrived after 1 days to Uji"
     assert visit(tour, "leg").child == again
 
@@ -147,7 +123,7 @@ def test_the_new_one_takes_its_place_in_another_process() -> None:
 
 
 def test_a_cancelled_workflow_ends_at_once_when_nothing_can_be_undone() -> None:
-    process = failed()
+    process = failed("hotel")
     action = cancel(process.pk, request=asked())
     process.refresh_from_db()
 
@@ -155,9 +131,8 @@ def test_a_cancelled_workflow_ends_at_once_when_nothing_can_be_undone() -> None:
     assert (action.after["status"], action.after["steps_to_undo"]) == ("cancelled", 0)
     assert Incident.objects.get().resolution == "cancelled"
     assert not StepRun.objects.filter(finished_at=None).exists()
-    process = finished(processes.Trip)  # its key is free
-    cancel(process.pk, request=asked())
-    assert statuses(go_on(process))["approve"] == "cancelled"
+    again = did(cancel, finished(processes.Trip))  # its key is free
+    assert statuses(again)["approve"] == "cancelled"
 
 
 def test_cancel_undoes_the_finished_steps_the_last_one_first_once() -> None:
@@ -165,24 +140,21 @@ def test_cancel_undoes_the_finished_steps_the_last_one_first_once() -> None:
     action = cancel(process.pk, request=asked())
     process.refresh_from_db()
     assert (process.status, action.after["steps_to_undo"]) == ("running", 2)
-    with pytest.raises(OperationRefused, match="already being undone"):
-        cancel(process.pk, request=asked())
-    process = go_on(process)
+    refused("already being undone", cancel, process)
 
-    assert (process.status, process.open_steps) == ("cancelled", 0)
+    assert (go_on(process).status, process.open_steps) == ("cancelled", 0)
     assert undone == ["release 2 nights in Nara", "release flight to Nara"]
-    with pytest.raises(OperationRefused, match="has ended"):
-        cancel(process.pk, request=asked())
+    refused("has ended", cancel, process)
 
 
-def test_what_is_being_undone_is_not_restarted() -> None:
+def test_what_is_being_undone_is_not_restarted_resumed_or_redone() -> None:
     process = finished(processes.Undoable)
     faults["release_hotel"] = BAD
-    cancel(process.pk, request=asked())
-    process = go_on(process)
-    assert (process.status, undone) == ("failed", [])
-    with pytest.raises(OperationRefused, match="being undone"):
-        restart(process.pk, process.data, request=asked())
+
+    assert (did(cancel, process).status, undone) == ("failed", [])
+    refused("being undone", restart, process, process.data)
+    refused("being undone", resume, process, 2)
+    refused("being undone", redo, process, "plan")
 
 
 def test_a_process_manager_is_cancelled_where_it_stands(handler: SetHandler) -> None:
@@ -191,7 +163,6 @@ def test_a_process_manager_is_cancelled_where_it_stands(handler: SetHandler) -> 
 
     handler(BookCourier, fail, after_commit=True)
     parcel = underway("P-1", Courier.PARTNER)
-    parcel.refresh_from_db()
     action = cancel(parcel.pk, request=asked())
     parcel.refresh_from_db()
 
@@ -199,33 +170,28 @@ def test_a_process_manager_is_cancelled_where_it_stands(handler: SetHandler) -> 
     assert parcel.step_runs.get(status="cancelled").node == "OnTheWay"
     assert action.after["commands_still_to_do"] == 1
     handler(BookCourier, lambda command: None, after_commit=True)
-    retry(parcel.pk, request=asked())
-    go_on(parcel)
+    assert did(retry, parcel).status == "cancelled"
     assert IssuedCommand.objects.get(type="BookCourier").status == "done"
-    assert parcel.status == "cancelled"
 
 
 def test_events_of_a_cancelled_process_manager_are_shown() -> None:
     parcel = place()
     accept(parcel, ParcelDelivered("P-1"), "early")
     go_on(parcel)
-    assert InboxEvent.objects.get(event_id="early").verdict == "parked"
-    cancel(parcel.pk, request=asked())
-    go_on(parcel)
+    events = InboxEvent.objects.exclude(verdict="started")
+    assert events.get().verdict == "parked"
+    did(cancel, parcel)
     accept(parcel, ParcelScanned("P-1", "Nagoya"), "late")
-    go_on(parcel)
 
-    verdicts = InboxEvent.objects.exclude(verdict="started").values_list("verdict")
-    assert {verdict for (verdict,) in verdicts} == {"unexpected"}
-    assert parcel.status == "cancelled"
+    assert go_on(parcel).status == "cancelled"
+    assert [event.verdict for event in events] == ["unexpected", "unexpected"]
 
 
 def test_deadlines_of_a_cancelled_process_do_not_pass() -> None:
     process = finished(processes.Patient)
     cancel(process.pk, request=asked())
-    StepRun.objects.filter(wake_at__isnull=False).update(
-        wake_at=process.started_at - timedelta(days=9)
-    )
+    long_ago = process.started_at - timedelta(days=9)
+    StepRun.objects.filter(wake_at__isnull=False).update(wake_at=long_ago)
 
     assert go_on(process).status == "cancelled"
     assert journal.done == ["apply"]

@@ -4,17 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator import Permanent, send_event
+from orchestrator import send_event
 from orchestrator.engine.drain import drain
-from orchestrator.engine.operations import cancel, decide, redo, resume, retry, skip
+from orchestrator.engine.operations import resume, skip
 from orchestrator.engine.steps.session import Session
-from orchestrator.exceptions import OperationRefused
-from orchestrator.models import (
-    Checkpoint,
-    InboxEvent,
-    Incident,
-    ProcessInstance,
-)
+from orchestrator.models import Checkpoint, InboxEvent, Incident, ProcessInstance
 from orchestrator.testing import pass_time
 from tests.apps.compensation import journal, processes
 from tests.apps.compensation.fixtures import known, trips
@@ -30,12 +24,11 @@ from tests.apps.patterns.desk import (
     visits,
 )
 from tests.services.asking import asked
+from tests.services.operated import BAD, decided, did, failed, mended, refused, troubled
 
 __all__ = ["known", "trips"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("trips")]
-
-BAD = Permanent("no line")
 
 
 def after(process: ProcessInstance, node: str) -> int:
@@ -46,24 +39,28 @@ def after(process: ProcessInstance, node: str) -> int:
     return left
 
 
-def answered(process: ProcessInstance) -> ProcessInstance:
-    run = process.step_runs.get(kind="ask", finished_at=None)
-    decide(process.pk, run.pk, "yes", request=asked())
+def visa_granted(process: ProcessInstance) -> ProcessInstance:
+    """Send a process the event that it waits for, and run whatever is ready then."""
+    send_event(VisaGranted("V-1"), id="1", source="consulate", process_id=process.pk)
     return go_on(process)
+
+
+def rounds(process: ProcessInstance, node: str) -> list[str]:
+    """Return the statuses of all visits of a node."""
+    return [run.status for run in visits(process, node)]
 
 
 def test_what_came_after_the_checkpoint_is_done_again() -> None:
     process = finished(processes.Trip)
     done.clear()
     action = resume(process.pk, after(process, "hotel"), request=asked())
-    process = go_on(process)
 
+    assert (go_on(process).status, process.open_steps) == ("waiting", 1)
     assert done == ["invoice"]
     assert action.after["resumed_from"] == 4
-    assert (process.status, process.open_steps) == ("waiting", 1)
-    assert [r.status for r in visits(process, "invoice")] == ["superseded", "done"]
+    assert rounds(process, "invoice") == ["superseded", "done"]
     assert [r.round for r in visits(process, "approve")] == [1, 2]
-    assert answered(process).status == "completed"
+    assert decided(process).status == "completed"
     assert done == ["invoice", "deliver"]
 
 
@@ -71,126 +68,96 @@ def test_a_join_that_waited_at_the_checkpoint_waits_again() -> None:
     process = finished(processes.Trip)
     done.clear()
     resume(process.pk, after(process, "flight"), request=asked())
-    joins = visits(process, "invoice")
-    assert (joins[-1].kind, joins[-1].arrived, joins[-1].taken) == ("join", 1, 1)
-    process = go_on(process)
+    join = visits(process, "invoice")[-1]
+    assert (join.kind, join.arrived, join.taken) == ("join", 1, 1)
+    go_on(process)
     assert done == ["hotel", "invoice"]
 
     done.clear()
-    resume(process.pk, 1, request=asked())
-    process = answered(go_on(process))
+    did(resume, process, 1)
+    assert decided(process).status == "completed"
     assert done == ["plan", "flight", "hotel", "invoice", "deliver"]
-    assert process.status == "completed"
 
 
 def test_from_the_last_checkpoint_what_has_failed_is_tried_again() -> None:
-    faults["deliver"] = BAD
-    process = answered(finished(processes.Trip))
+    process = decided(troubled(processes.Trip, deliver=BAD))
     assert process.status == "failed"
-    faults.clear()
-    done.clear()
-    resume(process.pk, process.revision, request=asked())
-    process = go_on(process)
+    journal.forget()
+    did(resume, process, process.revision)
 
     assert (process.status, done) == ("completed", ["deliver"])
     assert Incident.objects.get().resolution == "resumed from a checkpoint"
 
 
 def test_a_superseded_result_is_not_read_again() -> None:
-    process = finished(processes.Choice, "Ito", 2)
-    assert process.status == "completed"
-
-    faults["rest"] = BAD
-    process = finished(processes.Choice, "Ito", 2)
+    process = failed("rest", of=processes.Choice, given=("Ito", 2))
     assert statuses(process)["flight"] == "not_taken"
-    faults.clear()
     resume(process.pk, 1, request=asked())
     plan = process.step_runs.get(node="plan", finished_at=None)
-    skip(process.pk, plan.pk, {"city": "Osaka", "nights": 9}, request=asked())
-    process = go_on(process)
+    did(skip, process, plan.pk, {"city": "Osaka", "nights": 9})
 
     assert process.status == "completed"
-    assert [r.status for r in visits(process, "flight")] == ["superseded", "done"]
-    assert [r.status for r in visits(process, "hotel")] == ["superseded", "not_taken"]
+    assert rounds(process, "flight") == ["superseded", "done"]
+    assert rounds(process, "hotel") == ["superseded", "not_taken"]
     assert results(process)["flight"] == "flight to Osaka"
     assert "hotel" not in results(process)
 
 
 def test_a_map_keeps_the_elements_that_were_done() -> None:
-    process = launch(processes.Block, "Ito", 5)
-    faults["reserve 4"] = faults["reserve 5"] = BAD
-    process = go_on(process)
-    assert process.status == "failed"
+    process = failed("reserve 4", "reserve 5", of=processes.Block, given=("Ito", 5))
     third = process.step_runs.get(item=2).left
     assert third is not None
-    faults.clear()
     done.clear()
     resume(process.pk, third, request=asked())
     head = process.step_runs.get(kind="map", finished_at=None)
     assert head.progress == {"done": 3, "failed": 0, "total": 5}
     assert (head.expected, head.round) == (5, 2)
-    process = go_on(process)
 
+    assert go_on(process).status == "completed"
     assert done == ["reserve 4", "reserve 5", "total", "pay"]
-    assert (process.status, results(process)["total"]) == ("completed", 5)
+    assert results(process)["total"] == 5
 
 
 def test_a_map_that_was_done_later_runs_anew() -> None:
-    faults["pay"] = BAD
-    process = finished(processes.Block, "Ito", 3)
-    faults.clear()
+    process = failed("pay", of=processes.Block, given=("Ito", 3))
     done.clear()
-    resume(process.pk, after(process, "rooms"), request=asked())
-    process = go_on(process)
+    did(resume, process, after(process, "rooms"))
 
     assert sorted(done) == ["pay", "reserve 1", "reserve 2", "reserve 3", "total"]
     assert (process.status, results(process)["pay"]) == ("completed", 300)
 
 
 def test_in_a_loop_the_visits_until_then_are_kept() -> None:
-    faults["rest"] = BAD
-    process = finished(processes.Hunt)
-    faults.clear()
+    process = failed("rest", of=processes.Hunt)
     done.clear()
     second = process.step_runs.get(node="search", visit=2)
-    assert second.left is not None
-    resume(process.pk, second.left, request=asked())
-    process = go_on(process)
+    did(resume, process, second.left)
 
     assert done == ["search", "choose", "rest"]
     assert results(process)["choose"] == 3
-    assert [(r.visit, r.round, r.status) for r in visits(process, "search")] == [
-        (1, 1, "done"),
-        (2, 1, "done"),
-        (3, 1, "superseded"),
-        (3, 2, "done"),
-    ]
+    found = [(run.visit, run.round) for run in visits(process, "search")]
+    assert found == [(1, 1), (2, 1), (3, 1), (3, 2)]
+    assert rounds(process, "search") == ["done", "done", "superseded", "done"]
 
 
 def test_it_can_be_resumed_again_and_from_before() -> None:
     process = finished(processes.Trip)
-    resume(process.pk, 4, request=asked())
-    process = go_on(process)
-    resume(process.pk, process.revision - 1, request=asked())
-    process = go_on(process)
-    resume(process.pk, 2, request=asked())
-    process = go_on(process)
+    did(resume, process, 4)
+    did(resume, process, process.revision - 1)
+    did(resume, process, 2)
 
     assert [r.round for r in visits(process, "approve")] == [1, 2, 3, 4]
-    assert answered(process).status == "completed"
+    assert decided(process).status == "completed"
     assert process.step_runs.filter(status="superseded").count() > 5
 
 
 def test_what_was_given_up_by_a_resumption_is_no_place_to_go_back_to() -> None:
     process = finished(processes.Trip)
     for revision in (0, -1, 99):
-        with pytest.raises(OperationRefused, match="there is no checkpoint"):
-            resume(process.pk, revision, request=asked())
-    resume(process.pk, 2, request=asked())
-    go_on(process)
+        refused("there is no checkpoint", resume, process, revision)
+    did(resume, process, 2)
 
-    with pytest.raises(OperationRefused, match="checkpoint 3 was given up"):
-        resume(process.pk, 3, request=asked())
+    refused("checkpoint 3 was given up", resume, process, 3)
     resume(process.pk, 2, request=asked())
 
 
@@ -203,141 +170,77 @@ def test_a_worker_that_runs_a_superseded_step_is_not_listened_to() -> None:
         resume(process.pk, 1, request=asked())
 
     during["apply"] = meanwhile
-    process = go_on(process)
 
-    assert [r.status for r in visits(process, "apply")] == ["superseded", "done"]
-    assert (process.status, done) == ("waiting", ["apply", "apply"])
+    assert (go_on(process).status, done) == ("waiting", ["apply", "apply"])
+    assert rounds(process, "apply") == ["superseded", "done"]
 
 
 def test_an_event_that_was_taken_later_is_offered_again() -> None:
     process = finished(processes.Visa)
     faults["show"] = BAD
-    send_event(VisaGranted("V-1"), id="1", source="consulate", process_id=process.pk)
-    assert go_on(process).status == "failed"
+    assert visa_granted(process).status == "failed"
     faults.clear()
-    resume(process.pk, 1, request=asked())
-    process = go_on(process)
+    did(resume, process, 1)
 
     assert (process.status, results(process)["show"]) == ("completed", "V-1")
-    first, copy = InboxEvent.objects.order_by("pk")
-    assert (first.verdict, copy.verdict, copy.source) == (
-        "moved",
-        "moved",
-        "resumption",
-    )
+    told = InboxEvent.objects.order_by("pk").values_list("verdict", "source")
+    assert list(told) == [("moved", "consulate"), ("moved", "resumption")]
 
 
 def test_a_deadline_that_passed_later_waits_again_and_its_other_way_is_gone() -> None:
-    faults["close"] = BAD
-    process = finished(processes.Patient)
+    process = troubled(processes.Patient, close=BAD)
     pass_time(timedelta(days=3))
-    process = go_on(process)
+    process.refresh_from_db()
     assert (process.status, statuses(process)["remind"]) == ("failed", "done")
     done.clear()
-    resume(process.pk, after(process, "remind"), request=asked())
-    process = go_on(process)
+    did(resume, process, after(process, "remind"))
     assert (process.status, done) == ("failed", [])  # its close was called again
 
     faults.clear()
-    resume(process.pk, after(process, "apply"), request=asked())
-    process = go_on(process)
+    did(resume, process, after(process, "apply"))
     assert (process.status, process.step) == ("waiting", "reminded")
-    send_event(VisaGranted("V-1"), id="1", source="consulate", process_id=process.pk)
-    process = go_on(process)
+    visa_granted(process)
 
     assert (process.status, results(process)["close"]) == ("completed", "V-1")
     assert statuses(process)["remind"] == "not_taken"
-
-
-def test_what_a_failure_has_cancelled_is_brought_back() -> None:
-    faults["flight"] = BAD
-    process = finished(processes.Hasty)
-    assert statuses(process)["hotel"] == "cancelled"
-    faults.clear()
-    resume(process.pk, process.revision, request=asked())
-    process = answered(go_on(process))
-
-    assert (process.status, done.count("rest")) == ("completed", 1)
 
 
 def test_a_join_that_was_given_up_with_its_branches_waits_no_more() -> None:
     process = finished(processes.Shortcut)
     assert visit(process, "both").arrived == 1
     faults["search"] = BAD
-    send_event(VisaGranted("V-1"), id="1", source="consulate", process_id=process.pk)
-    process = go_on(process)
-    assert (process.status, statuses(process)["both"]) == ("failed", "not_taken")
+    assert visa_granted(process).status == "failed"
+    assert statuses(process)["both"] == "not_taken"
     faults.clear()
-    resume(process.pk, process.revision, request=asked())
-    process = go_on(process)
+    did(resume, process, process.revision)
 
     assert (process.status, process.open_steps) == ("completed", 0)
     assert len(visits(process, "both")) == 1
 
 
 def test_a_bad_result_that_decided_on_the_way_is_not_gone_by() -> None:
-    faults["rest"] = BAD
-    process = finished(processes.Choice)
+    process = failed("rest", of=processes.Choice)
     plan = process.step_runs.filter(node="plan")
     plan.update(result={"city": "Osaka", "nights": 2})
 
-    with pytest.raises(OperationRefused, match="plan does not match its checksum"):
-        resume(process.pk, process.revision, request=asked())
+    why = "plan does not match its checksum"
+    refused(why, resume, process, process.revision)
     resume(process.pk, 1, request=asked())
-
     plan.filter(status="superseded").update(result={"city": "Nara", "nights": 2})
-    faults.clear()
     assert go_on(process).status == "completed"
 
 
-def test_a_sub_process_that_was_open_goes_on() -> None:
+def test_a_sub_process_that_was_open_goes_on_and_one_begun_later_is_cancelled() -> None:
     process = finished(processes.Tour)
-    child = ProcessInstance.objects.get(parent=process)
-    resume(process.pk, process.revision, request=asked())
-    assert child.status == "waiting"
-    answered(child)
-    process = go_on(process)
-
-    assert process.status == "completed"
-    assert ProcessInstance.objects.filter(parent=process).count() == 1
-
-
-def test_a_sub_process_that_began_later_is_cancelled_and_begun_anew() -> None:
-    process = finished(processes.Tour)
-    resume(process.pk, 1, request=asked())
-    process = go_on(process)
-    first, second = ProcessInstance.objects.filter(parent=process).order_by("pk")
-
+    did(resume, process, 1)
+    first, second = process.children.order_by("pk")
     assert (first.status, second.status) == ("cancelled", "waiting")
     assert journal.undone == ["back from 2 days to Kobe"]
-    answered(second)
+    did(resume, process, process.revision)
+    decided(second)
+
     assert go_on(process).status == "completed"
-
-
-def test_undoing_is_not_resumed() -> None:
-    process = finished(processes.Undoable)
-    faults["release_hotel"] = BAD
-    cancel(process.pk, request=asked())
-    assert go_on(process).status == "failed"
-
-    with pytest.raises(OperationRefused, match="being undone"):
-        resume(process.pk, 2, request=asked())
-    with pytest.raises(OperationRefused, match="being undone"):
-        redo(process.pk, "plan", request=asked())
-
-
-def test_a_step_that_is_done_after_a_resumption_is_undone_once() -> None:
-    process = finished(processes.Undoable)
-    resume(process.pk, 2, request=asked())
-    process = go_on(process)
-    cancel(process.pk, request=asked())
-    process = go_on(process)
-
-    assert process.status == "cancelled"
-    assert sorted(journal.undone) == [
-        "release 2 nights in Nara",
-        "release flight to Nara",
-    ]
+    assert process.children.count() == 2
 
 
 def test_after_everything_was_killed_nothing_needs_to_be_resumed(
@@ -352,12 +255,10 @@ def test_after_everything_was_killed_nothing_needs_to_be_resumed(
     assert done == ["plan", "flight", "hotel"]
     assert visit(process, "invoice").owner
     pass_time(timedelta(minutes=1))  # the lease ends
-    process = go_on(process)
 
+    assert go_on(process).status == "waiting"
     assert done == ["plan", "flight", "hotel", "invoice"]
-    assert process.status == "waiting"
-    causes = Checkpoint.objects.filter(instance=process).values_list("cause", flat=True)
-    assert not [cause for cause in causes if cause.startswith("operator")]
+    assert not Checkpoint.objects.filter(cause__startswith="operator").exists()
 
 
 def vanish(*args: object) -> None:
@@ -367,10 +268,7 @@ def vanish(*args: object) -> None:
 def test_retry_after_a_resumption_works_as_before() -> None:
     process = finished(processes.Trip)
     faults["invoice"] = BAD
-    resume(process.pk, 2, request=asked())
-    process = go_on(process)
-    assert process.status == "failed"
-    faults.clear()
-    retry(process.pk, request=asked())
+    assert did(resume, process, 2).status == "failed"
 
-    assert answered(go_on(process)).status == "completed"
+    mended(process)
+    assert decided(process).status == "completed"

@@ -16,10 +16,7 @@ from tests.apps.patterns.fixtures import flows
 
 __all__ = ["flows"]
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("flows"),
-]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("flows")]
 
 
 @pytest.fixture
@@ -58,13 +55,9 @@ def running(changes: list[Change], node: str) -> int:
 
 
 def test_progress_is_stored_with_the_step() -> None:
-    process = finished(reporting.Counting, 40)
+    progress = visit(finished(reporting.Counting, 40), "count").progress
 
-    assert visit(process, "count").progress == {
-        "done": 40,
-        "total": 40,
-        "message": "page 40",
-    }
+    assert progress == {"done": 40, "total": 40, "message": "page 40"}
 
 
 def test_progress_is_announced_while_the_step_runs(changes: list[Change]) -> None:

@@ -1,21 +1,18 @@
 """Steps that sleep, wait for certain events, get arguments; errors caught together; and starts without an input."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import User
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from orchestrator import start_process
 from orchestrator.engine.claims import leases
 from orchestrator.engine.operations import pause, redo, resume, skip, unpause
 from orchestrator.engine.storage.tables import step_runs
-from orchestrator.exceptions import InvalidMessage, OperationRefused
-from orchestrator.models import Lost, StepRun, StepStatus
-from orchestrator.testing import Process, pass_time, registered, run, started
+from orchestrator.exceptions import InvalidMessage
+from orchestrator.models import Lost, StepRun
+from orchestrator.testing import Process, pass_time, run, started
 from tests.apps.richer_steps.processes import (
     DAY,
     WORKFLOWS,
@@ -32,6 +29,8 @@ from tests.apps.richer_steps.processes import (
     TwoPayments,
 )
 from tests.services.asking import asked
+from tests.services.client import Read
+from tests.services.operated import did, knowing, refused
 
 pytestmark = pytest.mark.django_db
 
@@ -39,10 +38,7 @@ HOUR = timedelta(hours=1)
 NAME = "sleep_1_day"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def known() -> Iterator[None]:
-    with registered(*WORKFLOWS):
-        yield
+known = knowing(*WORKFLOWS)
 
 
 def asleep(process: Process, step: str = NAME) -> StepRun:
@@ -76,8 +72,7 @@ def test_a_pause_stops_a_sleep_with_what_is_left() -> None:
     process = started(Reminding, Order())
     pass_time(DAY / 2)
     pause(process.id, True, request=asked())
-    left = asleep(process).remaining
-    assert left is not None
+    left = asleep(process).remaining or HOUR
     assert abs(left - DAY / 2) < HOUR
     pass_time(3 * DAY)
     assert process.status == "paused"
@@ -89,54 +84,37 @@ def test_a_pause_stops_a_sleep_with_what_is_left() -> None:
     assert process.status == "completed"
 
 
-def test_a_sleep_can_be_skipped_and_is_not_redone() -> None:
-    process = started(Reminding, Order())
-    with pytest.raises(OperationRefused, match="there is no result to redo"):
-        redo(process.id, NAME, request=asked())
-    skip(process.id, asleep(process).pk, None, request=asked())
-    run()
+def test_a_sleep_can_be_skipped_and_cancelled_and_is_not_redone() -> None:
+    process, other = started(Reminding, Order()), started(Reminding, Order("O-2"))
+    refused("there is no result to redo", redo, process.instance, NAME)
+    did(skip, process.instance, asleep(process).pk, None)
+    other.cancel()
 
     assert (process.status, process.result) == ("completed", "O-1 is sent")
-
-
-def test_a_cancelled_sleep_ends_and_is_undone() -> None:
-    process = started(Reminding, Order())
-    process.cancel()
-
-    assert (process.status, process.path[-1]) == ("cancelled", "undo note")
+    assert (other.status, other.path[-1]) == ("cancelled", "undo note")
 
 
 def test_resuming_begins_a_sleep_anew() -> None:
     process = started(Resting, Order("O-2"))
     pass_time(DAY + HOUR)
-    child = process.instance.step_runs.get(node="reminding").child
-    assert child is not None
-    assert child.status == "completed"
+    assert process.children[0].status == "completed"
 
     waiting = started(Napping, Order("O-3"))
     pass_time(DAY + HOUR)
     revision = waiting.instance.revision
     pass_time(DAY)
-    resume(waiting.id, revision, request=asked())
-    run()
+    did(resume, waiting.instance, revision)
     again = asleep(waiting, "nap")
     assert (again.visit, again.round) == (2, 2)
-    waiting.finish()
-    assert waiting.result == "O-3 is sent"
+    assert waiting.finish().result == "O-3 is sent"
 
 
 def test_a_sleep_in_a_loop_has_a_visit_for_each_round() -> None:
-    process = started(Napping, Order())
-    process.finish()
-
-    assert process.path.count("nap") == 3
+    assert started(Napping, Order()).finish().path.count("nap") == 3
 
 
-def test_a_sleep_shows_when_it_goes_on(client: Client, viewer: User) -> None:
-    process = started(Reminding, Order())
-    client.force_login(viewer)
-
-    page = client.get(f"/processes/{process.id}/").content.decode()
+def test_a_sleep_shows_when_it_goes_on(page_of: Read) -> None:
+    page = page_of(started(Reminding, Order()).instance)
 
     assert "Goes on in" in page
     assert "Deadline in" not in page
@@ -148,27 +126,21 @@ def test_a_sleep_shows_when_it_goes_on(client: Client, viewer: User) -> None:
 def test_a_step_waits_for_the_event_that_fits() -> None:
     process = started(Paying, Order(size=2))
     for event in (Paid("O-2", 20), Paid("O-1", 30), Paid("O-1", 20, "USD")):
-        assert process.send(event) == "parked"
-    assert process.status == "waiting"
+        assert (process.send(event), process.status) == ("parked", "waiting")
     assert process.send(Paid("O-1", 20)) == "moved"
     assert process.status == "completed"
 
-    for size, event, verdict in (
-        (2, Paid("O-3", 20, "CHF"), "moved"),
-        (0, Paid("O-3", 0), "parked"),
-    ):
-        assert started(Paying, Order("O-3", size)).send(event) == verdict
+    assert started(Paying, Order("O-3", 2)).send(Paid("O-3", 20, "CHF")) == "moved"
+    assert started(Paying, Order("O-4", 0)).send(Paid("O-4", 0)) == "parked"
 
 
 def test_of_two_waits_each_takes_what_it_wants() -> None:
     process = started(TwoPayments, Order())
-    assert process.send(Paid("O-1", 1, "USD")) == "parked"
-    assert process.send(Paid("O-1", 1, "CHF")) == "moved"
-    assert process.open_steps == ["euros"]
-    assert process.send(Paid("O-1", 1, "CHF")) == "parked"
-    assert process.send(Paid("O-1", 1, "EUR")) == "moved"
+    verdicts = [process.send(Paid("O-1", 1, one)) for one in ("USD", "CHF")]
+    assert (verdicts, process.open_steps) == (["parked", "moved"], ["euros"])
+    verdicts = [process.send(Paid("O-1", 1, one)) for one in ("CHF", "EUR")]
 
-    assert process.status == "completed"
+    assert (verdicts, process.status) == (["parked", "moved"], "completed")
 
 
 def test_an_event_asks_for_what_many_guards_want_in_one_query() -> None:
@@ -207,10 +179,9 @@ def test_several_errors_are_caught_by_one_row_and_no_others() -> None:
 
 def test_a_step_that_runs_too_long_is_caught_by_its_type() -> None:
     receipt = start_process(Guarded, Order("slow"))
-    visit = StepRun.objects.get(node="risky")
-    visit.attempt, visit.owner, visit.status = 1, "a worker", StepStatus.RUNNING
-    visit.save()
-    name = leases.name_of(step_runs, visit.pk)
+    risky = StepRun.objects.filter(node="risky")
+    risky.update(attempt=1, owner="a worker", status="running")
+    name = leases.name_of(step_runs, risky.get().pk)
     leases.end(["a worker"], in_hand={name: Lost.TIMED_OUT})
     run()
 
@@ -220,19 +191,9 @@ def test_a_step_that_runs_too_long_is_caught_by_its_type() -> None:
 # Without an input
 
 
-def test_a_workflow_without_an_input_is_started_without_one() -> None:
-    receipt = start_process(Plain)
-    run()
-
-    process = Process(receipt.process_id)
-    assert process.open_steps == [NAME]
+def test_a_workflow_is_started_without_an_input_if_it_has_none() -> None:
     assert started(Plain).open_steps == [NAME]
-    assert (
-        start_process(Plain, id="1").process_id
-        == start_process("plain", id="1").process_id
-    )
-
-
-def test_a_workflow_with_an_input_is_not() -> None:
+    one, same = (start_process(plain, id="1") for plain in (Plain, "plain"))
+    assert one.process_id == same.process_id
     with pytest.raises(InvalidMessage, match="starts with Order, not with None"):
         start_process(Reminding)

@@ -14,10 +14,7 @@ from tests.services.sizes import size
 
 __all__ = ["flows"]
 
-pytestmark = [
-    pytest.mark.django_db,
-    pytest.mark.usefixtures("flows"),
-]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("flows")]
 
 
 def queries_per_step(workflow: type[Workflow], steps: int, *given: int) -> float:

@@ -38,14 +38,12 @@ from tests.apps.patterns.desk import (
 )
 from tests.apps.patterns.fixtures import Start, flows, press, said, start
 from tests.apps.patterns.ledger import note, noted
+from tests.services.operated import outcome
 from tests.services.patience import wait_for
 
 __all__ = ["flows", "press", "start"]
 
-pytestmark = [
-    pytest.mark.django_db,
-    pytest.mark.usefixtures("flows"),
-]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("flows")]
 
 
 def ended() -> bool:
@@ -56,9 +54,7 @@ def ended() -> bool:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_pause_between_attempts_is_stored_and_keeps_no_worker_busy(
-    start: Start,
-) -> None:
+def test_a_pause_between_attempts_is_stored_and_keeps_nobody_busy(start: Start) -> None:
     waiting = [launch(failing.Unhurried, 1) for _ in range(4)]
     workers = start(1, BACKOFF_CAP_SECONDS=failing.DAY)
     # One may have a pause so short that it is over already.
@@ -85,7 +81,7 @@ def done(process: ProcessInstance) -> bool:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_step_that_ran_out_of_time_goes_on_from_what_it_saved_or_people_are_told(
+def test_what_ran_out_of_time_goes_on_from_what_it_saved_or_is_told(
     start: Start,
 ) -> None:
     scanning, silent = launch(lost.Scanning), launch(lost.Silent)
@@ -94,20 +90,15 @@ def test_a_step_that_ran_out_of_time_goes_on_from_what_it_saved_or_people_are_to
     wait_for(lambda: done(scanning), 25, lambda: said(workers))
     wait_for(lambda: Incident.objects.open().count() == 2, 25, lambda: said(workers))
 
-    assert noted() == {
-        **{f"page {page}": 1 for page in range(lost.PAGES)},
-        "attempt 1": 1,
-        "falls silent": 1,
-        "attempt 2": 1,
-        "paid": 1,  # it is not idempotent
-    }
+    pages = [f"page {page}" for page in range(lost.PAGES)]
+    once = (*pages, "attempt 1", "falls silent", "attempt 2", "paid")
+    assert noted() == dict.fromkeys(once, 1)  # what was paid is not idempotent
     assert visit(scanning, "scan").attempt == 2
     assert "overran its time and is killed" in said(workers)
     assert complaint(silent).step == "fall_silent"
-    assert complaint(silent).message == (
-        "TimedOut: it ran longer than it may, or did not report in time, 2 times"
-    )
-    paying.refresh_from_db()
+    late = "TimedOut: it ran longer than it may, or did not report in time, 2 times"
+    assert complaint(silent).message == late
+    assert not done(paying)
     assert paying.status == Status.FAILED
     message = complaint(paying).message
     assert message.startswith("Interrupted: the worker died in attempt 1")
@@ -125,44 +116,30 @@ def corrupt(run: StepRun) -> None:
 def test_a_result_that_was_corrupted_is_redone_alone(press: str) -> None:
     process = finished(lost.Reading, 5)
     assert statuses(process) == {"weigh": "done", "hold": "ready"}
-    process = go_on(process, press)
-    process.refresh_from_db()
+    go_on(process, press)
     corrupt(visit(process, "weigh"))
 
-    process = go_on(process)
-
-    assert process.status == Status.COMPLETED
+    assert outcome(process, "close") == ("completed", 10)
     assert noted() == {"weigh": 2, "pause": 1, "report": 1, "again": 1}
-    assert results(process)["close"] == 10
-    first, second = visits(process, "weigh")
-    assert (first.round, first.result) == (1, 999)
-    assert (second.round, second.result, second.redo) == (2, 5, True)
+    rounds = [(run.round, run.result, run.redo) for run in visits(process, "weigh")]
+    assert rounds == [(1, 999, False), (2, 5, True)]
     assert visit(process, "hold").round == 1
     assert not Incident.objects.exists()
 
 
 def test_of_a_map_only_the_corrupted_elements_are_redone(press: str) -> None:
     process = finished(lost.Summing, [1, 2, 3])
-    item = process.step_runs.get(node="notice", item=1, kind=StepKind.ITEM)
-    corrupt(item)
+    corrupt(process.step_runs.get(node="notice", item=1, kind=StepKind.ITEM))
 
-    process = go_on(go_on(process, press))
-
-    assert process.status == Status.COMPLETED
+    assert outcome(go_on(process, press), "sum_noticed") == ("completed", 6)
     assert noted() == {"notice 1": 1, "notice 2": 2, "notice 3": 1}
-    assert results(process)["sum_noticed"] == 6
 
 
-def test_the_result_of_a_sub_process_that_was_corrupted_is_fetched_again(
-    press: str,
-) -> None:
+def test_a_corrupted_result_of_a_sub_process_is_fetched_again(press: str) -> None:
     process = finished(lost.Delegating, [1, 2])
     corrupt(visit(process, "delegate"))
 
-    process = go_on(go_on(process, press))
-
-    assert process.status == Status.COMPLETED
-    assert results(process)["after_hold"] == 5
+    assert outcome(go_on(process, press), "after_hold") == ("completed", 5)
     assert len(visits(process, "hold_delegate")) == 1
 
 
@@ -170,7 +147,7 @@ def test_the_result_of_a_sub_process_that_was_corrupted_is_fetched_again(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_after_everything_was_killed_the_workflow_goes_on_from_its_last_checkpoint(
+def test_after_everything_was_killed_it_goes_on_from_its_checkpoint(
     start: Start,
 ) -> None:
     process = launch(lost.Journey, 1)
@@ -205,9 +182,7 @@ def finished_steps(process: ProcessInstance) -> set[str]:
 
 
 def test_a_step_that_the_database_refused_is_tried_again_at_no_charge() -> None:
-    process = go_on(launch(lost.Refused))
-
-    assert results(process)["be_refused"] == "attempt 1"
+    assert results(finished(lost.Refused))["be_refused"] == "attempt 1"
     assert noted() == {"refused": 3}
 
 
@@ -221,13 +196,17 @@ def test_an_attempt_that_is_always_refused_counts_in_the_end(where: str) -> None
     assert complaint(process).message == "OperationalError: database is locked"
 
 
-def test_a_failure_that_cannot_be_stored_is_told_in_the_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture
+def no_failure_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the database refuse to store that a step has failed."""
+
     def refuse(*args: object) -> None:
         raise OperationalError("database is locked")
 
     monkeypatch.setattr("orchestrator.engine.failures.of_step._settle", refuse)
+
+
+def test_a_failure_nobody_can_store_is_told_in_the_end(no_failure_stored: None) -> None:
     process = insist(launch(failing.Saying, "permanent by raising"))
 
     run = visit(process, "say")
@@ -237,27 +216,20 @@ def test_a_failure_that_cannot_be_stored_is_told_in_the_end(
     assert "Permanent: never" in incident.detail
 
 
-def test_a_failure_that_cannot_be_stored_runs_no_step_twice_that_must_not(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_step_that_must_not_run_twice_is_not_when_the_database_refused(
+    stored: bool, request: pytest.FixtureRequest
 ) -> None:
-    def refuse(*args: object) -> None:
-        raise OperationalError("database is locked")
-
-    monkeypatch.setattr("orchestrator.engine.failures.of_step._settle", refuse)
+    if not stored:
+        request.getfixturevalue("no_failure_stored")
     process = insist(launch(lost.RefusedOnce))
 
-    assert noted() == {"refused": 1}
-    assert process.status == Status.FAILED
-    assert "Interrupted: the database refused in attempt 1" in complaint(process).detail
-
-
-def test_a_step_that_must_not_run_twice_is_not_when_the_database_refused() -> None:
-    process = go_on(launch(lost.RefusedOnce))
-
-    assert noted() == {"refused": 1}
-    assert complaint(process).message.startswith(
-        "Interrupted: the database refused in attempt 1 (database is locked)"
-    )
+    assert (process.status, noted()) == ("failed", {"refused": 1})
+    incident = complaint(process)
+    said = "Interrupted: the database refused in attempt 1"
+    assert said in incident.detail
+    if stored:
+        assert incident.message.startswith(f"{said} (database is locked)")
 
 
 @pytest.mark.django_db(transaction=True)

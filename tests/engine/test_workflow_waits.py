@@ -1,7 +1,6 @@
 """Steps that wait for something outside: events that come early, late or twice, decisions, deadlines."""
 
 from datetime import timedelta
-from functools import partial
 from itertools import count
 
 import pytest
@@ -17,16 +16,9 @@ from tests.apps.compensation import journal, processes, steps
 from tests.apps.compensation.fixtures import known, trips
 from tests.apps.compensation.journal import done
 from tests.apps.compensation.steps import VisaGranted
-from tests.apps.patterns.desk import (
-    finished,
-    go_on,
-    launch,
-    results,
-    statuses,
-    visit,
-)
+from tests.apps.patterns.desk import finished, go_on, launch, results, statuses, visit
 from tests.apps.process_managers.together import raised, together
-from tests.services.asking import asked
+from tests.services.operated import did, outcome, press
 
 __all__ = ["known", "trips"]
 
@@ -55,9 +47,8 @@ def test_the_event_is_the_result_of_the_step_that_waited() -> None:
     process = finished(processes.Visa)
     assert (process.status, process.step) == ("waiting", "wait_for_visa_granted")
     event = tell(process, VisaGranted("V-1"))
-    process = go_on(process)
 
-    assert (process.status, results(process)["show"]) == ("completed", "V-1")
+    assert outcome(process, "show") == ("completed", "V-1")
     assert results(process)["wait_for_visa_granted"] == {"number": "V-1"}
     assert verdict(event) == "moved"
     checkpoint = Checkpoint.objects.get(cause=f"event:{event.pk}")
@@ -68,14 +59,12 @@ def test_an_event_that_comes_before_the_step_waits_is_kept_for_it() -> None:
     send_event(VisaGranted("V-1"), id="1", source="x", correlation_key="Ito")
     process, other = finished(processes.Visa), launch(processes.Visa, "Sato", 2)
     event = tell(other, VisaGranted("V-2"))
-    other = go_on(other)
 
-    assert (process.status, results(process)["show"]) == ("completed", "V-1")
-    assert (other.status, verdict(event)) == ("completed", "moved")
+    assert outcome(process, "show") == ("completed", "V-1")
+    assert (go_on(other).status, verdict(event)) == ("completed", "moved")
     assert not Incident.objects.exists()
 
-    cancelled = finished(processes.Visa)
-    cancel(cancelled.pk, request=asked())
+    cancelled = did(cancel, finished(processes.Visa))
     event = tell(cancelled, VisaGranted("V-3"))
     assert go_on(cancelled).status == "cancelled"
     assert verdict(event) == "unexpected"
@@ -91,9 +80,7 @@ def test_an_event_that_comes_while_the_step_before_runs_is_kept_for_it() -> None
         assert verdict(told[0]) == "parked"
 
     steps.during["apply"] = meanwhile
-    process = go_on(process)
-
-    assert (process.status, verdict(told[0])) == ("completed", "moved")
+    assert (go_on(process).status, verdict(told[0])) == ("completed", "moved")
 
 
 def test_an_event_that_nothing_waited_for_is_shown_when_its_process_has_ended() -> None:
@@ -104,7 +91,7 @@ def test_an_event_that_nothing_waited_for_is_shown_when_its_process_has_ended() 
         tell(process, VisaGranted("V-2"))
 
     steps.during["apply"] = meanwhile
-    process = go_on(process)
+    go_on(process)
     first, second = InboxEvent.objects.order_by("pk")
 
     assert (first.verdict, second.verdict) == ("moved", "unexpected")
@@ -112,10 +99,9 @@ def test_an_event_that_nothing_waited_for_is_shown_when_its_process_has_ended() 
 
 
 def test_an_event_to_a_process_that_has_ended_is_shown() -> None:
-    process = finished(processes.Choice)
-    visa = finished(processes.Visa)
+    process, visa = finished(processes.Choice), finished(processes.Visa)
     tell(visa, VisaGranted("V-1"))
-    visa = go_on(visa)
+    go_on(visa)
     late = [tell(visa, VisaGranted("V-2")), tell(process, VisaGranted("V-3"))]
     go_on(process)
 
@@ -125,37 +111,27 @@ def test_an_event_to_a_process_that_has_ended_is_shown() -> None:
 
 
 @pytest.mark.parametrize("early", [False, True])
-def test_two_waits_for_one_event_take_one_each_the_older_wait_first(
-    early: bool,
-) -> None:
+def test_two_waits_for_one_event_take_one_each_the_older_first(early: bool) -> None:
     process = launch(processes.TwoVisas) if early else finished(processes.TwoVisas)
     for _ in range(2):  # the same once more
         send_event(VisaGranted("V-1"), id="1", source="x", process_id=process.pk)
     if not early:
-        process = go_on(process)
-        found = statuses(process)
+        found = statuses(go_on(process))
         assert (found["first"], found["second"]) == ("done", "waiting")
     tell(process, VisaGranted("V-2"))
-    process = go_on(process)
 
-    assert process.status == "completed"
-    assert results(process)["show_both"] == ["V-1", "V-2"]
+    assert outcome(process, "show_both") == ("completed", ["V-1", "V-2"])
 
 
-def test_a_graph_made_from_the_input_waits_for_the_events_that_its_class_names() -> (
-    None
-):
+def test_a_graph_made_from_the_input_waits_for_events_that_its_class_names() -> None:
     send_event(VisaGranted("V-1"), id="1", source="x", correlation_key="Ito")
     process = finished(processes.Countries, "Ito", 2)
-    drain()
-    process.refresh_from_db()
     assert (process.status, process.step) == ("waiting", "visa_2")
     tell(process, VisaGranted("V-2"))
-    process = go_on(process)
 
-    assert (process.status, results(process)["travel"]) == ("completed", "Ito is away")
-    numbers = [results(process)[f"visa_{number}"]["number"] for number in (1, 2)]
-    assert numbers == ["V-1", "V-2"]
+    assert outcome(process, "travel") == ("completed", "Ito is away")
+    visas = [results(process)[f"visa_{number}"] for number in (1, 2)]
+    assert visas == [{"number": "V-1"}, {"number": "V-2"}]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -164,9 +140,7 @@ def test_events_that_come_at_the_same_moment_settle_one_wait_each() -> None:
     for number in range(4):
         tell(process, VisaGranted(f"V-{number}"))
     assert not raised(together(drain, drain, drain))
-    process = go_on(process)
-
-    assert process.status == "completed"
+    assert go_on(process).status == "completed"
     verdicts = InboxEvent.objects.values_list("verdict", flat=True)
     assert sorted(verdicts) == ["moved", "moved", "unexpected", "unexpected"]
     assert done.count("show_both") == 1
@@ -179,18 +153,17 @@ def test_after_its_deadline_a_wait_goes_the_other_way_and_takes_no_event() -> No
     process = finished(processes.Patient)
     pass_time(DAYS)
     event = tell(process, VisaGranted("V-1"))
-    process = go_on(process)
 
-    assert (process.status, results(process)["close"]) == ("completed", "reminded Ito")
-    assert statuses(process)["reminded"] == "cancelled"
-    assert statuses(process)["show"] == "not_taken"
+    assert outcome(process, "close") == ("completed", "reminded Ito")
+    found = statuses(process)
+    assert (found["reminded"], found["show"]) == ("cancelled", "not_taken")
     assert (process.escalation_level, verdict(event)) == (0, "unexpected")
 
 
 def test_an_event_before_the_deadline_goes_the_usual_way() -> None:
     process = finished(processes.Patient)
     tell(process, VisaGranted("V-1"))
-    process = go_on(process)
+    go_on(process)
     pass_time(DAYS)
 
     assert results(process)["close"] == "V-1"
@@ -201,7 +174,7 @@ def test_an_event_before_the_deadline_goes_the_usual_way() -> None:
 def test_without_another_way_people_are_told_and_it_waits_on() -> None:
     process = finished(processes.Pressed)
     pass_time(DAYS)
-    process = go_on(process)
+    go_on(process)
     run = visit(process, "wait_for_visa_granted")
     assert (process.status, process.escalation_level) == ("waiting", 1)
     assert (run.status, run.wake_at, run.deadlines_fired) == ("waiting", None, 1)
@@ -215,9 +188,7 @@ def test_without_another_way_people_are_told_and_it_waits_on() -> None:
 def test_a_question_has_a_deadline_too() -> None:
     process = finished(processes.Asked)
     pass_time(DAYS)
-    process = go_on(process)
-
-    assert (process.status, done) == ("completed", ["apply", "rest"])
+    assert (go_on(process).status, done) == ("completed", ["apply", "rest"])
     assert statuses(process)["answer"] == "cancelled"
 
 
@@ -228,11 +199,8 @@ def test_of_a_deadline_and_a_decision_one_wins(operator: User) -> None:
         process = finished(processes.Asked)
         run = visit(process, "answer")
         process.step_runs.filter(pk=run.pk).update(wake_at=process.started_at)
-        answer = partial(decide, process.pk, run.pk, "yes", request=asked())
-        together(drain, answer)
-        process = go_on(process)
-
-        assert process.status == "completed"
+        together(drain, press(decide, process, run.pk, "yes"))
+        assert go_on(process).status == "completed"
         assert done in (["apply", "rest"], ["apply", "travel"])
 
 
@@ -248,14 +216,9 @@ def test_a_deadline_that_this_code_cannot_carry_out_is_tried_again(
         patch.setattr("orchestrator.engine.steps.waits._late", broken)
         pass_time(DAYS)
     run = visit(process, "reminded")
-    assert run.status == "waiting"
+    assert (run.status, run.wake_at is not None) == ("waiting", True)
     assert "not today" in run.error
-    assert run.wake_at is not None
-    process.refresh_from_db()
-    retry(process.pk, request=asked())
 
-    assert results(go_on(process))["close"] == "reminded Ito"
+    did(retry, process)
+    assert results(process)["close"] == "reminded Ito"
     assert not Incident.objects.open().exists()
-
-
-# Cancelled

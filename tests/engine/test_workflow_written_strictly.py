@@ -1,11 +1,9 @@
 """Results are written as strictly as they are read: a step fails that gives a wrong one, not the one that reads it."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from orchestrator.definition import Workflow
-from orchestrator.testing import registered, started
+from orchestrator.testing import started
 from tests.apps.written_strictly.processes import (
     WORKFLOWS,
     MissingField,
@@ -13,27 +11,22 @@ from tests.apps.written_strictly.processes import (
     PaintedAlready,
     WrongSkip,
 )
+from tests.services.cases import cases
+from tests.services.operated import knowing
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture(scope="module", autouse=True)
-def known() -> Iterator[None]:
-    with registered(*WORKFLOWS):
-        yield
+known = knowing(*WORKFLOWS)
 
 
-@pytest.mark.parametrize(
-    ("workflow", "said"),
-    [
-        (MissingField, "the result of survey: rooms: Input should be a valid integer"),
-        (MissingResult, "the result of count: Input should be a valid integer"),
-        (WrongSkip, "the result of guess: Input should be a valid integer"),
-    ],
+@cases(
+    "workflow, said",
+    (MissingField, "the result of survey: rooms: Input should be a valid integer"),
+    (MissingResult, "the result of count: Input should be a valid integer"),
+    (WrongSkip, "the result of guess: Input should be a valid integer"),
 )
-def test_the_step_that_gives_a_wrong_result_fails(
-    workflow: type[Workflow], said: str
-) -> None:
+def test_a_step_with_a_wrong_result_fails(workflow: type[Workflow], said: str) -> None:
     process = started(workflow, workflow.Input())
 
     assert process.status == "failed"

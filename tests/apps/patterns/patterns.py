@@ -504,13 +504,6 @@ class WithChild(Workflow):
     flow = (then(parity, after_parity),)
 
 
-class CatchChild(Workflow):
-    """The cancellation of a sub-process leads elsewhere."""
-
-    Input = Numbers
-    flow = (then(parity, after_parity), catch(parity, error=Exception, to=explain))
-
-
 class Approved(Event):
     by: str
 

@@ -1,6 +1,7 @@
 """Workflows whose sub-process, an errand, may fail, and what they have written for that case."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 
 from orchestrator import Permanent
@@ -12,6 +13,7 @@ from orchestrator.definition import (
     each,
     join,
     run,
+    sleep,
     start,
     step,
     then,
@@ -218,6 +220,24 @@ class StrictRound(Workflow):
     flow = (each(towns, over="", do=errand, into=collect, item="town"),)
 
 
+night = sleep(timedelta(days=1), "night")
+
+
+def wake(collect: list[str]) -> int:
+    return len(collect)
+
+
+class HastyRound(Workflow):
+    """The same; a night beside them is given up when one fails."""
+
+    Input = Town
+    flow = (
+        start(towns, night),
+        each(towns, over="", do=errand, into=collect, item="town"),
+        join(collect, night, into=wake, on_failure="fail_fast"),
+    )
+
+
 class CaughtRound(Workflow):
     """When one fails the others are given up."""
 
@@ -277,6 +297,7 @@ WORKFLOWS = (
     Hasty,
     Round,
     StrictRound,
+    HastyRound,
     CaughtRound,
     Middle,
     Top,
