@@ -11,7 +11,8 @@ from orchestrator.models import Checkpoint, ProcessInstance, Status, StepStatus
 from tests.apps.compensation import steps as s
 from tests.apps.patterns.desk import finished, insist, statuses, visit, visits
 from tests.both.test_joins_of_one_change import Told, told
-from tests.services.operated import decided, did, knowing, refused
+from tests.services.doing import refused
+from tests.services.operated import decided, knowing, operated
 
 __all__ = ["told"]
 
@@ -195,7 +196,7 @@ def rounds(process: ProcessInstance, node: str) -> list[tuple[int, str]]:
 def test_a_redo_that_is_cancelled_with_its_branch_arrives_nowhere() -> None:
     process = finished(Caught)
     broken.add("first")
-    did(redo, process, "first")
+    operated(redo, process, "first")
     assert rounds(process, "first") == [(1, "done"), (2, "retrying")]
 
     decided(process, "mail")
@@ -207,7 +208,7 @@ def test_a_redo_that_is_cancelled_with_its_branch_arrives_nowhere() -> None:
 def test_a_redo_that_waits_is_cancelled_with_the_rest_of_a_branch() -> None:
     process = finished(Either)
     broken.add("first")
-    did(redo, process, "first")
+    operated(redo, process, "first")
 
     assert decided(process, "phone").status == Status.COMPLETED
     assert rounds(process, "first") == [(1, "done"), (2, "cancelled")]
@@ -232,9 +233,9 @@ def test_who_waits_for_a_redo_that_is_cancelled_has_it_done_anew() -> None:
 def test_a_step_is_redone_again_after_its_redo_was_given_up() -> None:
     process = finished(Asked)
     checkpoint = Checkpoint.objects.filter(instance=process).latest("revision")
-    did(redo, process, "first")
-    did(resume, process, checkpoint.revision)
-    did(redo, process, "first")
+    operated(redo, process, "first")
+    operated(resume, process, checkpoint.revision)
+    operated(redo, process, "first")
 
     assert rounds(process, "first") == [(1, "done"), (2, "superseded"), (3, "done")]
     assert decided(process, "phone").status == Status.COMPLETED
@@ -251,7 +252,7 @@ def test_what_one_step_brings_back_another_can_cancel(first: str) -> None:
     if first == "retry":
         skips[0] = {"edit": "retry"}
 
-    assert did(repair, process, skips).status == Status.COMPLETED
+    assert operated(repair, process, skips).status == Status.COMPLETED
     assert rounds(process, "phone") == [(1, "cancelled")]
 
 
@@ -281,7 +282,7 @@ def test_a_redo_that_was_given_up_and_is_cancelled_holds_nobody_up() -> None:
 def test_what_a_redo_that_failed_gave_up_is_cancelled_with_it() -> None:
     process = finished(Orphaned)
     broken.add("first for good")
-    did(redo, process, "first")
+    operated(redo, process, "first")
 
     assert decided(process, "fax").status == Status.COMPLETED
 
@@ -303,7 +304,7 @@ def test_a_retry_brings_nothing_back_that_was_cancelled_meanwhile() -> None:
     decided(process, "mail")
     broken.clear()
 
-    assert did(retry, process).status == Status.COMPLETED
+    assert operated(retry, process).status == Status.COMPLETED
     assert rounds(process, "phone") == [(1, "cancelled")]
 
 

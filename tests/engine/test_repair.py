@@ -38,7 +38,8 @@ from tests.apps.process_managers.messages import (
 )
 from tests.services.asking import asked
 from tests.services.cases import cases
-from tests.services.operated import at_once, did, mistakes, press, refused
+from tests.services.doing import refused
+from tests.services.operated import at_once, mistakes, operated, press
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
@@ -135,7 +136,7 @@ def test_s7_1_what_was_parked_is_taken_by_the_step_to_which_it_is_moved() -> Non
     tell(parcel, ParcelDelivered("P-1"))
     assert parcel.parked == 1
 
-    did(repair, parcel, [move("Missing")])
+    operated(repair, parcel, [move("Missing")])
 
     assert (parcel.status, parcel.parked) == ("completed", 0)
 
@@ -157,7 +158,7 @@ def test_s7_1_the_incident_of_a_deadline_is_resolved_when_its_step_is_left(
         (entered,) = parcel.step_runs.filter(finished_at=None)
         assert parcel.status == "paused"
         assert (entered.wake_at, entered.remaining) == (None, timedelta(hours=72))
-        did(unpause, parcel)
+        operated(unpause, parcel)
     assert health(parcel) == WELL
 
 
@@ -196,7 +197,7 @@ def test_s7_1_what_failed_is_tried_again_on_edited_data(handler: SetHandler) -> 
     assert (parcel.status, scanned.verdict) == ("failed", "failed")
 
     handler(CountScan, accept)
-    did(repair, parcel, [data(note="looked at"), {"edit": "retry"}])
+    operated(repair, parcel, [data(note="looked at"), {"edit": "retry"}])
 
     scanned.refresh_from_db()
     assert (scanned.verdict, parcel.status) == ("moved", "waiting")

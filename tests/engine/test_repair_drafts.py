@@ -27,7 +27,8 @@ from tests.apps.process_managers.messages import ParcelPacked
 from tests.apps.process_managers.processes import Shipping
 from tests.conftest import OPERATOR_MAY, person
 from tests.services.asking import asked
-from tests.services.operated import did, refused
+from tests.services.doing import refused
+from tests.services.operated import operated
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
@@ -84,7 +85,7 @@ def test_s7_1_what_is_staged_changes_nothing_and_leaves_no_row(operator: User) -
     assert parcel.revision == 1
     assert staged(parcel, operator) == [MOVE]
     assert not OperatorAction.objects.exists()
-    did(repair, parcel, [MOVE])
+    operated(repair, parcel, [MOVE])
     assert moved(parcel) == ("OnTheWay", 0)
 
 

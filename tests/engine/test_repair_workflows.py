@@ -23,15 +23,8 @@ from tests.apps.patterns.desk import finished, go_on, results, statuses, visits
 from tests.apps.pausing import processes as apps
 from tests.apps.subprocess_failures import processes as errands
 from tests.services.asking import asked
-from tests.services.operated import (
-    BAD,
-    decided,
-    did,
-    failed,
-    knowing,
-    mistakes,
-    refused,
-)
+from tests.services.doing import refused
+from tests.services.operated import BAD, decided, failed, knowing, mistakes, operated
 
 __all__ = ["known", "trips"]
 
@@ -82,7 +75,7 @@ def redo(node: str) -> dict[str, Any]:
 
 def repaired(process: ProcessInstance, *edits: Any) -> ProcessInstance:
     """Repair a process, and run whatever is ready then."""
-    return did(repair, process, list(edits))
+    return operated(repair, process, list(edits))
 
 
 # Results
@@ -135,7 +128,7 @@ def test_s7_1_what_is_undone_is_undone_with_the_edited_result() -> None:
     process = finished(processes.Undoable)
 
     repaired(process, result(process, "flight", "by train"))
-    did(cancel, process)
+    operated(cancel, process)
 
     # As of a step that was redone: what was done last is undone first.
     assert undone == ["release by train", "release 2 nights in Nara"]
@@ -146,7 +139,7 @@ def test_s7_1_a_process_is_resumed_from_before_it_was_repaired() -> None:
     at = process.revision
     repaired(process, result(process, "invoice", 99))
 
-    did(resume, process, at)
+    operated(resume, process, at)
 
     assert decided(process).status == "completed"
 
@@ -202,7 +195,7 @@ def test_s7_1_a_process_that_stands_still_is_repaired_and_stands_still() -> None
     assert repaired(process, on_foot).status == "paused"
     assert "invoice" not in done
 
-    assert did(unpause, process).status == "waiting"
+    assert operated(unpause, process).status == "waiting"
     assert results(process)["invoice"] == len("2 nights in Nara") + len("on foot")
 
 

@@ -18,7 +18,8 @@ from tests.apps.subprocess_failures import processes as p
 from tests.services.asking import asked
 from tests.services.bulk import a_moment, begun, frozen, slice_of, verdicts
 from tests.services.cases import cases
-from tests.services.operated import did, failed, knowing, refused, troubled
+from tests.services.doing import refused
+from tests.services.operated import failed, knowing, operated, troubled
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("errands")]
 
@@ -65,7 +66,7 @@ def test_it_can_be_cancelled_and_not_tried_again(settings: Settings) -> None:
     process = at_its_limit(settings)
 
     refused("the most it may", retry, process)
-    did(cancel, process)
+    operated(cancel, process)
 
     assert (process.status, process.open_steps) == ("cancelled", 0)
 
@@ -74,7 +75,7 @@ def test_what_it_has_done_is_undone_before(settings: Settings) -> None:
     process = finished(Undoable)
     limit(settings, process.revision)
 
-    assert did(cancel, process).status == "cancelled"
+    assert operated(cancel, process).status == "cancelled"
     assert undone == ["release 2 nights in Nara", "release flight to Nara"]
 
 

@@ -42,8 +42,9 @@ from tests.services import emptying
 from tests.services.asking import asked
 from tests.services.cases import cases
 from tests.services.client import Client, Read
+from tests.services.doing import refused
 from tests.services.invariants import broken
-from tests.services.operated import at_once, press, refused
+from tests.services.operated import at_once, press
 
 __all__ = ["helpdesk"]
 

@@ -34,7 +34,7 @@ from orchestrator.models import Lost, ProcessInstance, StepKind, StepRun
 from orchestrator.workers.held import results_of
 from tests.apps.patterns.desk import statuses
 from tests.apps.watched.doubled import Numbers, doubled, given, total
-from tests.services.operated import did, knowing
+from tests.services.operated import knowing, operated
 from tests.services.supervised import Supervised, unhurried
 
 __all__ = ["unhurried"]
@@ -280,7 +280,7 @@ def given_up(process: ProcessInstance, said: str) -> None:
 
 def retried(process: ProcessInstance) -> ProcessInstance:
     looking.clear()
-    return did(retry, process)
+    return operated(retry, process)
 
 
 @pytest.mark.parametrize("definition", [Mapped, MappedStrictly])

@@ -7,7 +7,8 @@ from orchestrator.models import Incident
 from tests.apps.caught_failures import namesakes
 from tests.apps.caught_failures.processes import Hurry, Mending, Rush
 from tests.apps.patterns.desk import finished, go_on, results, statuses, visit, visits
-from tests.services.operated import decided, did, knowing, outcome, refused
+from tests.services.doing import refused
+from tests.services.operated import decided, knowing, operated, outcome
 
 pytestmark = pytest.mark.django_db
 
@@ -23,7 +24,7 @@ def test_resuming_behind_a_failure_goes_the_way_it_went(how: str) -> None:
     failed = visit(process, "sew").left
     assert (failed, statuses(process)["patch"]) == (2, "done")
     for _ in range(2):  # the second time the way's first step is not the first one's
-        did(resume, process, failed)
+        operated(resume, process, failed)
         assert statuses(process)["keep"] == "waiting"
 
     assert decided(process, "keep").status == "completed"
@@ -51,7 +52,7 @@ def test_a_failure_is_caught_though_nobody_waits_for_that_any_more() -> None:
     process = decided(decided(finished(Hurry, "gone"), "hang"), "fetch")
     failed = visit(process, "sew").left
     assert statuses(process)["patch"] == statuses(process)["wash"] == "not_taken"
-    did(resume, process, failed)
+    operated(resume, process, failed)
 
     assert decided(process, "keep").status == "completed"
     assert len(visits(process, "wear")) == 1

@@ -49,16 +49,16 @@ from tests.apps.subprocess_failures import processes as p
 from tests.services.asking import asked
 from tests.services.cases import cases
 from tests.services.client import Read
+from tests.services.doing import refused
 from tests.services.operated import (
     at_once,
     decided,
-    did,
     knowing,
     mended,
     one_piece,
+    operated,
     outcome,
     press,
-    refused,
     skipped,
     troubled,
 )
@@ -245,7 +245,7 @@ def test_a_parent_is_undone_when_its_child_declines_and_not_when_it_is_broken(
     journal.forget()
     process = broken(definition)
     assert (standing(process), undone) == (["failed"] * deep, [])
-    did(cancel, process)
+    operated(cancel, process)
     journal.forget()
     process = troubled(definition, buy=NO)
 
@@ -315,7 +315,7 @@ def test_a_retry_of_one_element_leaves_the_others_failed() -> None:
     assert (go_on(process).status, told(process)) == ("failed", 2)
     assert in_town(process, "Nara").status == "completed"
 
-    assert did(retry, process).status == "completed"
+    assert operated(retry, process).status == "completed"
     assert process.children.count() == 3
 
 
@@ -350,7 +350,7 @@ def test_it_goes_up_level_by_level_and_a_retry_at_any_revives_all_in_one_commit(
 ) -> None:
     journal.forget()
     process = broken(definition)
-    did(retry, family(process)[pressed])
+    operated(retry, family(process)[pressed])
     assert standing(process) == ["failed"] * deep
     told = [complaint(one).message for one in family(process)]
     assert all(inner in outer for outer, inner in pairwise(told))
@@ -367,7 +367,7 @@ def test_it_goes_up_level_by_level_and_a_retry_at_any_revives_all_in_one_commit(
 
 def test_a_catch_at_the_top_or_its_cancellation_closes_all_below() -> None:
     caught, process = broken(p.TopCaught), broken(p.Top)
-    did(cancel, process)
+    operated(cancel, process)
 
     assert quietly(caught) == ["completed", "cancelled", "cancelled"]
     assert standing(process) == ["cancelled", "cancelled", "cancelled"]
@@ -379,7 +379,7 @@ def test_a_catch_at_the_top_or_its_cancellation_closes_all_below() -> None:
 def test_cancelling_the_failed_child_fails_the_parents_step_for_that() -> None:
     process = broken(p.Plain)
     first = child_of(process)
-    did(cancel, first)
+    operated(cancel, first)
     assert standing(process) == ["failed", "cancelled"]
     assert "ChildCancelled" in complaint(process).message
 
@@ -406,7 +406,7 @@ def test_skipping_the_step_of_the_parent_closes_the_child() -> None:
 def test_resuming_either_tries_the_failed_child_again(level: int) -> None:
     process = broken(p.Plain)
     faults.clear()
-    did(resume, family(process)[level], 2)
+    operated(resume, family(process)[level], 2)
 
     assert quietly(process) == ["completed", "completed"]
     assert process.children.count() == 1
@@ -427,7 +427,7 @@ def test_restarting_the_failed_child_lets_all_above_wait_for_the_new_one() -> No
 def test_a_sub_process_that_fails_when_it_is_redone_is_retried_too() -> None:
     process = finished(p.Hasty)
     faults["buy"] = BROKEN
-    did(redo, process, "errand")
+    operated(redo, process, "errand")
     assert standing(process) == ["failed", "failed"]
 
     assert (mended(process).status, told(process)) == ("waiting", 0)
@@ -446,7 +446,7 @@ def test_a_paused_child_reaches_its_parent_when_it_goes_on() -> None:
     open_runs.update(remaining=None, wake_at=child.started_at)
     go_on(process)
     assert standing(process) == ["waiting", "paused"]
-    did(unpause, child, True)
+    operated(unpause, child, True)
 
     assert standing(process) == ["completed", "cancelled"]
 
@@ -455,20 +455,20 @@ def test_a_paused_parent_hears_of_it_when_it_goes_on() -> None:
     process = launch(p.Caught)
     until(process, "running")
     faults["buy"] = BROKEN
-    did(pause, process, False)
+    operated(pause, process, False)
     assert standing(process) == ["paused", "failed"]
     assert violations() == []
 
-    assert standing(did(unpause, process, False)) == ["completed", "cancelled"]
+    assert standing(operated(unpause, process, False)) == ["completed", "cancelled"]
 
 
 def test_a_failed_child_may_be_paused_and_retried_meanwhile() -> None:
     process = broken(p.Plain)
     child = child_of(process)
-    did(pause, child, True)
+    operated(pause, child, True)
     assert standing(process) == ["failed", "paused"]
     assert standing(mended(process)) == ["waiting", "paused"]
-    did(unpause, child, True)
+    operated(unpause, child, True)
 
     assert standing(process) == ["completed", "completed"]
 
@@ -506,9 +506,9 @@ def test_whatever_is_done_to_them_at_once_they_come_to_an_end() -> None:
         retries = (press(retry, parts[-1]), press(retry, process))
         at_once(*retries, press(action, parts[level]), drain, drain)
         if go_on(process).status == "paused":
-            did(unpause, process, True)
+            operated(unpause, process, True)
         if process.status == "failed":
-            did(retry, process)
+            operated(retry, process)
 
         assert set(standing(process)) <= {"completed", "cancelled"}
         assert violations() == []
@@ -570,7 +570,7 @@ def test_one_whose_end_kills_whoever_hears_of_it_is_given_up_until_a_retry() -> 
     assert standing(go_on(process)) == ["failed", "completed"]
     said = f"died or was killed in each of {attempts} attempts"
     assert said in complaint(process).message
-    assert did(retry, process).status == "completed"
+    assert operated(retry, process).status == "completed"
 
 
 def test_an_end_that_was_claimed_and_not_looked_at_is_heard_however_often() -> None:

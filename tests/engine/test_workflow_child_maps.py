@@ -24,7 +24,7 @@ from tests.apps.patterns.desk import (
 from tests.apps.process_managers.together import raised, together
 from tests.services.asking import asked
 from tests.services.client import Read
-from tests.services.operated import BAD, decided, did, mended, press, troubled
+from tests.services.operated import BAD, decided, mended, operated, press, troubled
 
 __all__ = ["known", "trips"]
 
@@ -163,7 +163,7 @@ def test_starts_and_ends_at_the_same_moment_are_all_heard_once() -> None:
 
 def test_failures_are_put_up_with_as_far_as_it_says() -> None:
     process = rally()
-    did(cancel, leg_to(process, "Kobe"))
+    operated(cancel, leg_to(process, "Kobe"))
     assert legs(process) == ["Nara", "Osaka"]
     assert (go_on(process).status, statuses(process)["leg"]) == ("waiting", "waiting")
     looked(process, "Nara", "Osaka", "Kyoto", "Uji")
@@ -175,11 +175,11 @@ def test_failures_are_put_up_with_as_far_as_it_says() -> None:
 def test_one_failure_too_many_is_an_incident_and_retried_as_a_new_one() -> None:
     process = rally()
     for city in ("Kobe", "Nara"):
-        did(cancel, leg_to(process, city))
+        operated(cancel, leg_to(process, city))
     assert go_on(process).status == "failed"
     assert "was cancelled" in complaint(process).message
     assert legs(process) == ["Osaka"]
-    did(retry, process)
+    operated(retry, process)
     assert legs(process) == ["Osaka", "Nara"]
     looked(process, "Nara", "Osaka", "Kyoto", "Uji")
 
@@ -188,7 +188,7 @@ def test_one_failure_too_many_is_an_incident_and_retried_as_a_new_one() -> None:
 
 def test_a_failure_that_is_caught_calls_the_others_off() -> None:
     process = finished(rallies.Wary, "Ito", 3)
-    did(cancel, leg_to(process, "Nara"))
+    operated(cancel, leg_to(process, "Nara"))
 
     assert (go_on(process).status, legs(process)) == ("completed", [])
     assert results(process)["give_up"] == "home after 3 days"
@@ -211,7 +211,7 @@ def test_what_a_failure_has_cancelled_begins_anew_in_the_window() -> None:
 def test_one_that_went_on_after_a_resumption_may_have_to_wait_for_its_turn() -> None:
     process = finished(rallies.Hurried, "Ito", 4)
     before = process.revision
-    did(resume, looked(process, "Kobe"), before)
+    operated(resume, looked(process, "Kobe"), before)
     assert legs(process) == ["Nara", "Osaka"]
     faults["rest"] = BAD
     decided(process, "approve")
@@ -226,7 +226,7 @@ def test_one_that_went_on_after_a_resumption_may_have_to_wait_for_its_turn() -> 
 
 
 def test_with_the_process_all_of_them_are_cancelled() -> None:
-    process = did(cancel, rally())
+    process = operated(cancel, rally())
 
     assert (process.status, legs(process)) == ("cancelled", [])
     assert sorted(journal.undone) == back("Kobe", "Nara", days=5)
@@ -264,7 +264,7 @@ def test_one_that_is_about_to_start_when_the_process_is_cancelled_does_not(
 
 def test_what_they_did_is_undone_one_by_one_with_each_result() -> None:
     process = finished(rallies.Regretted, "Ito", 2)
-    did(cancel, looked(process, "Nara", "Kobe"))
+    operated(cancel, looked(process, "Nara", "Kobe"))
 
     kobe, nara = arrived("Kobe", "Nara", days=2)
     assert journal.undone == [f"forget Kobe: {kobe}", f"forget Nara: {nara}"]
@@ -275,9 +275,9 @@ def test_what_they_did_is_undone_one_by_one_with_each_result() -> None:
 
 def test_an_element_that_is_skipped_makes_room_only_if_it_had_a_sub_process() -> None:
     process = rally()
-    did(skip, process, element(process, 3).pk, "on foot")
+    operated(skip, process, element(process, 3).pk, "on foot")
     assert legs(process) == ["Kobe", "Nara"]  # it had not begun
-    did(skip, process, element(process, 0).pk, "by train")
+    operated(skip, process, element(process, 0).pk, "by train")
     assert legs(process) == ["Nara", "Osaka"]
     assert leg_to(process, "Kobe").status == "cancelled"
     looked(process, "Nara", "Osaka", "Uji")
@@ -287,7 +287,7 @@ def test_an_element_that_is_skipped_makes_room_only_if_it_had_a_sub_process() ->
 
 def test_it_is_redone_with_new_sub_processes() -> None:
     process = looked(finished(rallies.Regretted, "Ito", 2), "Kobe", "Nara")
-    did(redo, process, "leg")
+    operated(redo, process, "leg")
     assert legs(process) == ["Kobe", "Nara"]
     looked(process, "Kobe", "Nara")
 
@@ -300,7 +300,7 @@ def test_those_that_were_open_at_a_checkpoint_go_on() -> None:
     process = rally()
     before = process.revision
     nara = leg_to(process, "Nara")
-    did(resume, looked(process, "Kobe"), before)
+    operated(resume, looked(process, "Kobe"), before)
     assert legs(process) == ["Nara", "Osaka"]
     assert element(process, 1).child == nara
     looked(process, "Nara", "Osaka", "Kobe", "Kyoto", "Uji")
@@ -314,7 +314,7 @@ def test_one_that_ended_before_that_could_be_heard_is_heard_after_it() -> None:
     child = leg_to(process, "Kobe")
     skip(child.pk, visit(child, "arrive").pk, "by train", request=asked())
     assert legs(process) == ["Nara"]
-    did(resume, process, process.revision)
+    operated(resume, process, process.revision)
 
     assert legs(process) == ["Nara", "Osaka"]
     kobe = element(process, 0)
@@ -322,7 +322,7 @@ def test_one_that_ended_before_that_could_be_heard_is_heard_after_it() -> None:
 
 
 def test_those_that_began_after_a_checkpoint_are_cancelled() -> None:
-    process = did(resume, rally(), 1)
+    process = operated(resume, rally(), 1)
 
     assert legs(process) == ["Kobe", "Nara"]
     assert process.children.count() == 4

@@ -25,7 +25,7 @@ from tests.apps.patterns.desk import (
 )
 from tests.apps.process_managers.together import together
 from tests.services.asking import asked
-from tests.services.operated import decided, did, press, skipped, troubled
+from tests.services.operated import decided, operated, press, skipped, troubled
 
 __all__ = ["known", "trips"]
 
@@ -77,7 +77,7 @@ def test_bad_input_is_an_incident_of_the_step(monkeypatch: pytest.MonkeyPatch) -
     assert (tour.status, ProcessInstance.objects.count()) == ("failed", 1)
     assert "the input of leg: no such city" in complaint(tour).message
     assert complaint(tour).step == "leg"
-    assert did(retry, tour).status == "waiting"
+    assert operated(retry, tour).status == "waiting"
 
 
 def test_input_of_another_type_is_such_an_incident_too() -> None:
@@ -96,7 +96,7 @@ def test_a_key_that_another_process_has_is_waited_for() -> None:
     run = visit(tour, "leg")
     assert (tour.status, run.status, run.child) == ("retrying", "retrying", None)
     assert "already a live leg with the key 'Kobe'" in run.error
-    did(cancel, other)
+    operated(cancel, other)
 
     assert insist(tour, 1).status == child_of(tour).status == "waiting"
 
@@ -105,7 +105,7 @@ def test_a_key_that_another_process_has_is_waited_for() -> None:
 
 
 def test_with_a_process_its_sub_processes_are_cancelled_and_people_read_why() -> None:
-    tour = did(cancel, finished(processes.Tour))
+    tour = operated(cancel, finished(processes.Tour))
     child = child_of(tour)
 
     assert (tour.status, child.status) == ("cancelled", "cancelled")
@@ -119,7 +119,7 @@ def test_with_a_process_its_sub_processes_are_cancelled_and_people_read_why() ->
 def test_a_cancelled_sub_process_fails_the_step_that_waits_for_it() -> None:
     tour = finished(processes.Tour)
     child = child_of(tour)
-    did(cancel, child)
+    operated(cancel, child)
 
     assert (go_on(tour).status, statuses(tour)["leg"]) == ("failed", "failed")
     assert f"the sub-process leg {child.pk} was cancelled" in complaint(tour).message
@@ -149,7 +149,7 @@ def test_when_parent_and_child_are_cancelled_at_once_both_end() -> None:
     tour = finished(processes.Tour)
     child = child_of(tour)
     cancel(child.pk, request=asked())
-    did(cancel, tour)
+    operated(cancel, tour)
 
     assert tour.status == go_on(child).status == "cancelled"
     assert journal.undone == ["back from 2 days to Kobe"]
@@ -177,7 +177,7 @@ def test_a_sub_process_is_redone_as_a_new_one() -> None:
     first = child_of(tour)
     decided(first)
     assert go_on(tour).status == "retrying"
-    did(redo, tour, "leg")
+    operated(redo, tour, "leg")
     assert child_of(tour) != first
     decided(child_of(tour))
     faults.clear()

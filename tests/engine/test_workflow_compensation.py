@@ -32,7 +32,7 @@ from tests.apps.patterns.fixtures import press
 from tests.apps.process_managers.together import raised, together
 from tests.services.asking import asked
 from tests.services.cases import cases
-from tests.services.operated import BAD, did, mended, one_piece, troubled
+from tests.services.operated import BAD, mended, one_piece, operated, troubled
 
 __all__ = ["known", "press", "trips"]
 
@@ -88,7 +88,7 @@ def test_an_unexpected_error_stops_for_a_person(step: str, back: list[str]) -> N
     assert (process.status, statuses(process)[step], undone) == ("failed", "failed", [])
     assert complaint(process).message == "ConnectionError: no line"
 
-    assert (did(cancel, process).status, undone) == ("cancelled", back)
+    assert (operated(cancel, process).status, undone) == ("cancelled", back)
 
 
 def test_after_an_unexpected_error_it_goes_on_when_it_is_retried() -> None:
@@ -149,8 +149,8 @@ def test_of_a_map_that_fails_the_elements_that_were_done_are_undone() -> None:
 @cases("again, given", (redo, "flight"), (resume, 2))
 def test_a_step_that_was_done_again_is_undone_once(again: Any, given: Any) -> None:
     forget()
-    process = did(again, finished(processes.Undoable), given)
-    did(cancel, process)
+    process = operated(again, finished(processes.Undoable), given)
+    operated(cancel, process)
 
     assert (process.status, sorted(undone)) == ("cancelled", [HOTEL, FLIGHT])
     [flight] = [run for run in undos(process) if run.node == "flight"]
@@ -160,9 +160,9 @@ def test_a_step_that_was_done_again_is_undone_once(again: Any, given: Any) -> No
 def test_a_step_that_was_skipped_has_nothing_to_undo() -> None:
     process = troubled(processes.Undoable, flight=AWAY)
     flight = process.step_runs.get(node="flight", kind="step").pk
-    did(skip, process, flight, "by train")
+    operated(skip, process, flight, "by train")
 
-    assert did(cancel, process).status == "cancelled"
+    assert operated(cancel, process).status == "cancelled"
     assert undone == [HOTEL]
 
 
@@ -229,7 +229,7 @@ def test_undoing_that_fails_for_good_waits_for_a_person_and_cancels_nothing(
 def test_undoing_that_is_skipped_goes_on_with_the_next() -> None:
     faults["release_hotel"] = BAD
     process = go_on(failing())
-    did(skip, process, undos(process)[0].pk, None)
+    operated(skip, process, undos(process)[0].pk, None)
 
     assert (process.status, undone) == ("cancelled", [FLIGHT])
 

@@ -20,7 +20,7 @@ from tests.apps.patterns.desk import complaint, finished, go_on, results, visit,
 from tests.apps.patterns.fixtures import flows, press
 from tests.services.asking import asked
 from tests.services.cases import cases
-from tests.services.operated import decided, did, outcome, skipped
+from tests.services.operated import decided, operated, outcome, skipped
 
 __all__ = ["flows", "press"]
 
@@ -138,7 +138,7 @@ def test_a_decision_that_went_bad_is_made_again_by_a_person() -> None:
 
 def test_trying_again_without_deciding_changes_nothing() -> None:
     process = held_up()
-    did(retry, process)
+    operated(retry, process)
 
     assert stopped(process) == ("failed", "corrupted_data", "after_answer")
     assert [run.status for run in visits(process, "answer")] == ["done", "waiting"]

@@ -11,7 +11,7 @@ from tests.apps.patterns import rounds
 from tests.apps.patterns.desk import finished, go_on, launch, results
 from tests.apps.patterns.fixtures import flows, press
 from tests.services.cases import cases
-from tests.services.operated import did
+from tests.services.operated import operated
 
 __all__ = ["flows", "press"]
 
@@ -57,7 +57,7 @@ def test_a_map_without_elements_in_a_later_round_gives_none() -> None:
 
 def test_of_a_map_in_a_loop_elements_of_the_last_round_are_redone(press: str) -> None:
     process = finished(rounds.Lingering, [1, 2, 3])
-    did(operations.redo, process, "raised")
+    operated(operations.redo, process, "raised")
 
     again = process.step_runs.filter(node="raised", redo=True)
     assert [(run.visit, run.item, run.result) for run in again] == [(2, 0, 113)]

@@ -11,7 +11,7 @@ from orchestrator.workers.held import SharedHeld
 from tests.apps.patterns.desk import finished, launch, statuses
 from tests.apps.watched.doubled import Numbers, doubled, given, total
 from tests.services.cases import cases
-from tests.services.operated import did, knowing
+from tests.services.operated import knowing, operated
 from tests.services.supervised import unhurried
 
 __all__ = ["unhurried"]
@@ -105,7 +105,7 @@ def test_the_way_is_the_same_when_a_person_gave_a_result_and_the_history_is_told
     process = finished(Routed, numbers)
     if resumed:
         begun = process.step_runs.filter(node="double").earliest("pk").entered
-        did(resume, process, begun)
-    did(skip, process, process.step_runs.get(status="failed").pk, given)
+        operated(resume, process, begun)
+    operated(skip, process, process.step_runs.get(status="failed").pk, given)
 
     assert ways(process) == {"large"}

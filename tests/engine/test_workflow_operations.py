@@ -37,16 +37,16 @@ from tests.apps.patterns.desk import (
 )
 from tests.services.asking import asked
 from tests.services.cases import cases, words
+from tests.services.doing import refused
 from tests.services.operated import (
     BAD,
     at_once,
     decided,
-    did,
     failed,
     mended,
+    operated,
     outcome,
     press,
-    refused,
     skipped,
     troubled,
 )
@@ -150,7 +150,7 @@ def test_an_element_of_a_map_is_skipped_with_its_result() -> None:
     assert (process.status, run.status) == ("failed", "failed")
     refused("a valid string", skip, process, run.pk, 3)
 
-    did(skip, process, run.pk, "tent")
+    operated(skip, process, run.pk, "tent")
     assert outcome(process, "total") == ("completed", 3)
 
 
@@ -224,7 +224,7 @@ def test_what_is_read_later_is_the_result_of_the_last_round() -> None:
     process = at_question()
     runs = process.step_runs.filter(node="invoice")
     runs.update(result=1000)  # somebody broke it
-    did(redo, process, "invoice")
+    operated(redo, process, "invoice")
 
     assert outcome(decided(process), "deliver") == ("completed", "delivered 30")
 
@@ -233,18 +233,18 @@ def test_of_a_map_the_elements_with_bad_results_are_redone() -> None:
     process = failed("pay", of=processes.Block, given=("Ito", 3))
     done.clear()
     process.step_runs.filter(item=1).update(result="torn")
-    did(redo, process, "reserve")
+    operated(redo, process, "reserve")
     assert done == ["reserve 2"]
 
     done.clear()
-    did(redo, process, "reserve")
+    operated(redo, process, "reserve")
     assert sorted(done) == ["reserve 1", "reserve 2", "reserve 3"]
 
 
 def test_a_redo_that_fails_waits_for_a_person_and_undoes_nothing() -> None:
     process = finished(processes.Undoable)
     faults["plan"] = BAD
-    assert did(redo, process, "plan").status == "failed"
+    assert operated(redo, process, "plan").status == "failed"
     assert journal.undone == []
 
     nara = {"city": "Nara", "nights": 2}
@@ -287,11 +287,11 @@ def test_what_the_failure_has_cancelled_is_brought_back(how: str) -> None:
     assert statuses(process)["hotel"] == "cancelled"
     done.clear()
     if how == "retry":
-        did(retry, process)
+        operated(retry, process)
     elif how == "skip":
         skipped(process, "flight", "by train")
     else:
-        did(resume, process, process.revision)
+        operated(resume, process, process.revision)
 
     assert (process.status, statuses(process)["hotel"]) == ("waiting", "done")
     assert (decided(process).status, done.count("rest")) == ("completed", 1)
@@ -301,7 +301,7 @@ def test_a_question_that_was_cancelled_asks_again() -> None:
     process = troubled(processes.Hasty, flight=AWAY)
     assert visit(process, "approve").status == "waiting"
     faults["flight"] = BAD
-    did(retry, process)
+    operated(retry, process)
     assert visit(process, "approve").status == "cancelled"
 
     run = visit(mended(process), "approve")

@@ -34,7 +34,8 @@ from tests.apps.process_managers.messages import (
     ParcelScanned,
 )
 from tests.services.asking import asked
-from tests.services.operated import BAD, decided, did, failed, refused, troubled
+from tests.services.doing import refused
+from tests.services.operated import BAD, decided, failed, operated, troubled
 
 __all__ = ["known", "trips"]
 
@@ -64,7 +65,7 @@ def test_a_failed_process_is_restarted_with_edited_input() -> None:
 
 
 def test_nothing_is_undone_for_it() -> None:
-    process = did(cancel, finished(processes.Undoable))
+    process = operated(cancel, finished(processes.Undoable))
     undone.clear()
     done.clear()
     restarted(process, name="Ito", nights=2)
@@ -131,7 +132,7 @@ def test_a_cancelled_workflow_ends_at_once_when_nothing_can_be_undone() -> None:
     assert (action.after["status"], action.after["steps_to_undo"]) == ("cancelled", 0)
     assert Incident.objects.get().resolution == "cancelled"
     assert not StepRun.objects.filter(finished_at=None).exists()
-    again = did(cancel, finished(processes.Trip))  # its key is free
+    again = operated(cancel, finished(processes.Trip))  # its key is free
     assert statuses(again)["approve"] == "cancelled"
 
 
@@ -151,7 +152,7 @@ def test_what_is_being_undone_is_not_restarted_resumed_or_redone() -> None:
     process = finished(processes.Undoable)
     faults["release_hotel"] = BAD
 
-    assert (did(cancel, process).status, undone) == ("failed", [])
+    assert (operated(cancel, process).status, undone) == ("failed", [])
     refused("being undone", restart, process, process.data)
     refused("being undone", resume, process, 2)
     refused("being undone", redo, process, "plan")
@@ -170,7 +171,7 @@ def test_a_process_manager_is_cancelled_where_it_stands(handler: SetHandler) -> 
     assert parcel.step_runs.get(status="cancelled").node == "OnTheWay"
     assert action.after["commands_still_to_do"] == 1
     handler(BookCourier, lambda command: None, after_commit=True)
-    assert did(retry, parcel).status == "cancelled"
+    assert operated(retry, parcel).status == "cancelled"
     assert IssuedCommand.objects.get(type="BookCourier").status == "done"
 
 
@@ -180,7 +181,7 @@ def test_events_of_a_cancelled_process_manager_are_shown() -> None:
     go_on(parcel)
     events = InboxEvent.objects.exclude(verdict="started")
     assert events.get().verdict == "parked"
-    did(cancel, parcel)
+    operated(cancel, parcel)
     accept(parcel, ParcelScanned("P-1", "Nagoya"), "late")
 
     assert go_on(parcel).status == "cancelled"

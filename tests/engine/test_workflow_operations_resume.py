@@ -24,7 +24,8 @@ from tests.apps.patterns.desk import (
     visits,
 )
 from tests.services.asking import asked
-from tests.services.operated import BAD, decided, did, failed, mended, refused, troubled
+from tests.services.doing import refused
+from tests.services.operated import BAD, decided, failed, mended, operated, troubled
 
 __all__ = ["known", "trips"]
 
@@ -74,7 +75,7 @@ def test_a_join_that_waited_at_the_checkpoint_waits_again() -> None:
     assert done == ["hotel", "invoice"]
 
     done.clear()
-    did(resume, process, 1)
+    operated(resume, process, 1)
     assert decided(process).status == "completed"
     assert done == ["plan", "flight", "hotel", "invoice", "deliver"]
 
@@ -83,7 +84,7 @@ def test_from_the_last_checkpoint_what_has_failed_is_tried_again() -> None:
     process = decided(troubled(processes.Trip, deliver=BAD))
     assert process.status == "failed"
     journal.forget()
-    did(resume, process, process.revision)
+    operated(resume, process, process.revision)
 
     assert (process.status, done) == ("completed", ["deliver"])
     assert Incident.objects.get().resolution == "resumed from a checkpoint"
@@ -94,7 +95,7 @@ def test_a_superseded_result_is_not_read_again() -> None:
     assert statuses(process)["flight"] == "not_taken"
     resume(process.pk, 1, request=asked())
     plan = process.step_runs.get(node="plan", finished_at=None)
-    did(skip, process, plan.pk, {"city": "Osaka", "nights": 9})
+    operated(skip, process, plan.pk, {"city": "Osaka", "nights": 9})
 
     assert process.status == "completed"
     assert rounds(process, "flight") == ["superseded", "done"]
@@ -121,7 +122,7 @@ def test_a_map_keeps_the_elements_that_were_done() -> None:
 def test_a_map_that_was_done_later_runs_anew() -> None:
     process = failed("pay", of=processes.Block, given=("Ito", 3))
     done.clear()
-    did(resume, process, after(process, "rooms"))
+    operated(resume, process, after(process, "rooms"))
 
     assert sorted(done) == ["pay", "reserve 1", "reserve 2", "reserve 3", "total"]
     assert (process.status, results(process)["pay"]) == ("completed", 300)
@@ -131,7 +132,7 @@ def test_in_a_loop_the_visits_until_then_are_kept() -> None:
     process = failed("rest", of=processes.Hunt)
     done.clear()
     second = process.step_runs.get(node="search", visit=2)
-    did(resume, process, second.left)
+    operated(resume, process, second.left)
 
     assert done == ["search", "choose", "rest"]
     assert results(process)["choose"] == 3
@@ -142,9 +143,9 @@ def test_in_a_loop_the_visits_until_then_are_kept() -> None:
 
 def test_it_can_be_resumed_again_and_from_before() -> None:
     process = finished(processes.Trip)
-    did(resume, process, 4)
-    did(resume, process, process.revision - 1)
-    did(resume, process, 2)
+    operated(resume, process, 4)
+    operated(resume, process, process.revision - 1)
+    operated(resume, process, 2)
 
     assert [r.round for r in visits(process, "approve")] == [1, 2, 3, 4]
     assert decided(process).status == "completed"
@@ -155,7 +156,7 @@ def test_what_was_given_up_by_a_resumption_is_no_place_to_go_back_to() -> None:
     process = finished(processes.Trip)
     for revision in (0, -1, 99):
         refused("there is no checkpoint", resume, process, revision)
-    did(resume, process, 2)
+    operated(resume, process, 2)
 
     refused("checkpoint 3 was given up", resume, process, 3)
     resume(process.pk, 2, request=asked())
@@ -180,7 +181,7 @@ def test_an_event_that_was_taken_later_is_offered_again() -> None:
     faults["show"] = BAD
     assert visa_granted(process).status == "failed"
     faults.clear()
-    did(resume, process, 1)
+    operated(resume, process, 1)
 
     assert (process.status, results(process)["show"]) == ("completed", "V-1")
     told = InboxEvent.objects.order_by("pk").values_list("verdict", "source")
@@ -193,11 +194,11 @@ def test_a_deadline_that_passed_later_waits_again_and_its_other_way_is_gone() ->
     process.refresh_from_db()
     assert (process.status, statuses(process)["remind"]) == ("failed", "done")
     done.clear()
-    did(resume, process, after(process, "remind"))
+    operated(resume, process, after(process, "remind"))
     assert (process.status, done) == ("failed", [])  # its close was called again
 
     faults.clear()
-    did(resume, process, after(process, "apply"))
+    operated(resume, process, after(process, "apply"))
     assert (process.status, process.step) == ("waiting", "reminded")
     visa_granted(process)
 
@@ -212,7 +213,7 @@ def test_a_join_that_was_given_up_with_its_branches_waits_no_more() -> None:
     assert visa_granted(process).status == "failed"
     assert statuses(process)["both"] == "not_taken"
     faults.clear()
-    did(resume, process, process.revision)
+    operated(resume, process, process.revision)
 
     assert (process.status, process.open_steps) == ("completed", 0)
     assert len(visits(process, "both")) == 1
@@ -232,11 +233,11 @@ def test_a_bad_result_that_decided_on_the_way_is_not_gone_by() -> None:
 
 def test_a_sub_process_that_was_open_goes_on_and_one_begun_later_is_cancelled() -> None:
     process = finished(processes.Tour)
-    did(resume, process, 1)
+    operated(resume, process, 1)
     first, second = process.children.order_by("pk")
     assert (first.status, second.status) == ("cancelled", "waiting")
     assert journal.undone == ["back from 2 days to Kobe"]
-    did(resume, process, process.revision)
+    operated(resume, process, process.revision)
     decided(second)
 
     assert go_on(process).status == "completed"
@@ -268,7 +269,7 @@ def vanish(*args: object) -> None:
 def test_retry_after_a_resumption_works_as_before() -> None:
     process = finished(processes.Trip)
     faults["invoice"] = BAD
-    assert did(resume, process, 2).status == "failed"
+    assert operated(resume, process, 2).status == "failed"
 
     mended(process)
     assert decided(process).status == "completed"

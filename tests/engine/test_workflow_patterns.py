@@ -31,7 +31,8 @@ from tests.apps.patterns.desk import (
 from tests.apps.patterns.fixtures import Start, flows, press, said, start
 from tests.apps.patterns.ledger import most_at_once, noted
 from tests.services.cases import cases
-from tests.services.operated import did, refused, skipped
+from tests.services.doing import refused
+from tests.services.operated import operated, skipped
 from tests.services.patience import wait_for
 from tests.services.sizes import FULL
 
@@ -197,7 +198,7 @@ def test_a_join_that_lacks_branches_is_told_until_it_is_skipped(
     assert told() == ("failed", join, said, 1)
     acts: list[Any] = [(retry,), (resume, process.revision), (resume, 2)]
     for act, *given in acts:
-        did(act, process, *given)
+        operated(act, process, *given)
         assert told() == ("failed", join, said, 1)
     assert skipped(process, join, "by hand").status == Status.COMPLETED
 
@@ -220,7 +221,7 @@ def test_a_question_after_such_a_join_is_not_asked() -> None:
     run = visit(process, "verdict")
     assert (process.status, run.status) == ("failed", "failed")
     assert "the join at verdict needs 1" in complaint(process).message
-    assert did(decide, process, run.pk, "yes").status == Status.COMPLETED
+    assert operated(decide, process, run.pk, "yes").status == Status.COMPLETED
 
 
 def test_a_join_that_lacks_branches_leads_where_failures_do() -> None:

@@ -30,7 +30,8 @@ from tests.apps.richer_steps.processes import (
 )
 from tests.services.asking import asked
 from tests.services.client import Read
-from tests.services.operated import did, knowing, refused
+from tests.services.doing import refused
+from tests.services.operated import knowing, operated
 
 pytestmark = pytest.mark.django_db
 
@@ -87,7 +88,7 @@ def test_a_pause_stops_a_sleep_with_what_is_left() -> None:
 def test_a_sleep_can_be_skipped_and_cancelled_and_is_not_redone() -> None:
     process, other = started(Reminding, Order()), started(Reminding, Order("O-2"))
     refused("there is no result to redo", redo, process.instance, NAME)
-    did(skip, process.instance, asleep(process).pk, None)
+    operated(skip, process.instance, asleep(process).pk, None)
     other.cancel()
 
     assert (process.status, process.result) == ("completed", "O-1 is sent")
@@ -103,7 +104,7 @@ def test_resuming_begins_a_sleep_anew() -> None:
     pass_time(DAY + HOUR)
     revision = waiting.instance.revision
     pass_time(DAY)
-    did(resume, waiting.instance, revision)
+    operated(resume, waiting.instance, revision)
     again = asleep(waiting, "nap")
     assert (again.visit, again.round) == (2, 2)
     assert waiting.finish().result == "O-3 is sent"

@@ -18,7 +18,7 @@ from tests.apps.compensation.journal import done
 from tests.apps.compensation.steps import VisaGranted
 from tests.apps.patterns.desk import finished, go_on, launch, results, statuses, visit
 from tests.apps.process_managers.together import raised, together
-from tests.services.operated import did, outcome, press
+from tests.services.operated import operated, outcome, press
 
 __all__ = ["known", "trips"]
 
@@ -64,7 +64,7 @@ def test_an_event_that_comes_before_the_step_waits_is_kept_for_it() -> None:
     assert (go_on(other).status, verdict(event)) == ("completed", "moved")
     assert not Incident.objects.exists()
 
-    cancelled = did(cancel, finished(processes.Visa))
+    cancelled = operated(cancel, finished(processes.Visa))
     event = tell(cancelled, VisaGranted("V-3"))
     assert go_on(cancelled).status == "cancelled"
     assert verdict(event) == "unexpected"
@@ -219,6 +219,6 @@ def test_a_deadline_that_this_code_cannot_carry_out_is_tried_again(
     assert (run.status, run.wake_at is not None) == ("waiting", True)
     assert "not today" in run.error
 
-    did(retry, process)
+    operated(retry, process)
     assert results(process)["close"] == "reminded Ito"
     assert not Incident.objects.open().exists()

@@ -39,7 +39,7 @@ def knowing(*definitions: Declared) -> Any:
     return known
 
 
-def did(
+def operated(
     operation: Callable[..., object],
     process: ProcessInstance,
     *given: Any,
@@ -50,31 +50,18 @@ def did(
     return go_on(process)
 
 
-def refused(
-    why: str,
-    operation: Callable[..., object],
-    row: Model,
-    *given: Any,
-    error: type[Exception] = OperationRefused,
-    **request: Any,
-) -> None:
-    """Expect an operation on a process, or on another row, to be refused; for this reason, if one is given."""
-    with pytest.raises(error, match=why or None):
-        operation(row.pk, *given, request=asked(**request))
-
-
 def decided(
     process: ProcessInstance, node: str = "", choice: str = "yes"
 ) -> ProcessInstance:
     """Answer the question that is open, or that of a step; run whatever is ready then."""
     questions = process.step_runs.filter(kind="ask", finished_at=None)
     question = questions.get(node=node) if node else questions.get()
-    return did(decide, process, question.pk, choice)
+    return operated(decide, process, question.pk, choice)
 
 
 def skipped(process: ProcessInstance, node: str, result: Any) -> ProcessInstance:
     """Skip the last visit of a step with a result, and run whatever is ready then."""
-    return did(skip, process, visits(process, node)[-1].pk, result)
+    return operated(skip, process, visits(process, node)[-1].pk, result)
 
 
 def outcome(process: ProcessInstance, step: str) -> tuple[str, Any]:
@@ -103,7 +90,7 @@ def failed(
 def mended(process: ProcessInstance) -> ProcessInstance:
     """Have a process retried when nothing is wrong any more, and run whatever is ready then."""
     faults.clear()
-    return did(retry, process)
+    return operated(retry, process)
 
 
 def mistakes(process: ProcessInstance, *edits: Any) -> dict[int, str]:
