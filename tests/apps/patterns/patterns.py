@@ -504,6 +504,13 @@ class WithChild(Workflow):
     flow = (then(parity, after_parity),)
 
 
+class CatchChild(Workflow):
+    """The cancellation of a sub-process leads elsewhere; databases of before have processes of it."""
+
+    Input = Numbers
+    flow = (then(parity, after_parity), catch(parity, error=Exception, to=explain))
+
+
 class Approved(Event):
     by: str
 
