@@ -2,27 +2,27 @@
 
 import re
 from typing import Any
+from uuid import UUID
 
 import hypothesis
 import pytest
 import requests
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.test import Client
 from django.urls import get_resolver
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from urllib3 import HTTPResponse
 
 from monitoring.api.descriptions import address_of, by_rest
 from monitoring.api.urls import urlpatterns
-from monitoring.api.wrong_tokens import wrong_tokens
 from monitoring.queries.event_search import EventFilters
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.middleware import POLICY
 from tests.apps.every_construct.fixtures import helpdesk
-from tests.conftest import person
+from tests.conftest import of, person
 from tests.console.test_api import Program
 from tests.console.test_seen_by_definition import let_see
+from tests.services.client import Client
 from tests.services.forms_of_actions import failed_order, inquiry
 from tests.services.sizes import FULL, size
 
@@ -31,34 +31,26 @@ __all__ = ["helpdesk"]
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("world")]
 
 
-@pytest.fixture(autouse=True)
-def forgotten() -> None:
-    """Nobody has brought a wrong token yet."""
-    wrong_tokens.forget()
-
-
 @pytest.fixture(scope="module")
-def world(module_db: None, helpdesk: None) -> dict[str, str]:
-    """Make an order that has failed, and an inquiry that waits for a decision; return their ids."""
-    return {"order": str(failed_order().pk), "inquiry": str(inquiry().pk)}
+def world(module_db: None, helpdesk: None) -> None:
+    """Make an order that has failed, and an inquiry that waits for a decision."""
+    failed_order()
+    inquiry()
 
 
 @pytest.fixture
-def document(operator: User) -> dict[str, Any]:
-    found: dict[str, Any] = Program(operator).get("/api/openapi.json").json()
-    return found
+def document(operator: User) -> Any:
+    return Program(operator).told("/api/openapi.json")
 
 
-def test_the_document_is_valid_and_has_every_address_and_every_action(
-    document: dict[str, Any],
-) -> None:
+def test_the_document_is_valid_and_whole(document: dict[str, Any]) -> None:
     assert [str(one) for one in OpenAPIV31SpecValidator(document).iter_errors()] == []
     assert document["openapi"] == "3.1.0"
     paths = document["paths"]
-    generic = {name for name in NAMED if name.startswith("api-act")}
+    named = {str(one.name) for one in urlpatterns}
+    generic = {name for name in named if name.startswith("api-act")}
     hidden = {"api-nothing", "api-root", "api-document", "api-docs"}
-    described = {name_of(path) for path in paths}
-    assert described >= {one.name for one in urlpatterns} - generic - hidden
+    assert {name_of(path) for path in paths} >= named - generic - hidden
     for operation in by_rest():
         post = paths[address_of(operation).partition("?")[0]]["post"]
         assert post["operationId"] == operation.name
@@ -70,12 +62,8 @@ def test_the_document_is_valid_and_has_every_address_and_every_action(
         assert ("reason" in form["required"]) == operation.asks_reason
     ids = [told["operationId"] for one in paths.values() for told in one.values()]
     assert len(ids) == len(set(ids)) > len(OPERATIONS)
-    assert EventFilters.names()["since"] in str(
-        paths["/api/events/"]["get"]["parameters"]
-    )
-
-
-NAMED = {str(one.name) for one in urlpatterns}
+    parameters = str(paths["/api/events/"]["get"]["parameters"])
+    assert EventFilters.names()["since"] in parameters
 
 
 def name_of(path: str) -> str:
@@ -86,8 +74,7 @@ def name_of(path: str) -> str:
 
 
 PLACES = {
-    "{process}": "00000000-0000-0000-0000-000000000000",
-    "{operation}": "00000000-0000-0000-0000-000000000000",
+    **dict.fromkeys(("{process}", "{operation}"), str(UUID(int=0))),
     **dict.fromkeys(("{visit}", "{event}", "{view}", "{token}"), "1"),
     "{cause}": "none",
     "{name}": "stage",
@@ -95,59 +82,40 @@ PLACES = {
 
 
 def test_who_may_read_the_document_and_its_page_and_all_read_the_same(
-    client: Client, operator: User, viewer: User, stranger: User
+    operator: User, viewing: Client, stranger: User
 ) -> None:
-    ann = let_see(
-        person("ann", "use_accesstoken"), "order-listing", "view_processinstance"
-    )
-    sessions = {
-        "nobody": (None, 401, 302),
-        "stranger": (stranger, 403, 403),
-        "viewer": (viewer, 200, 200),
-        "reader of one": (ann, 200, 200),
-    }
+    ann = person("ann", "use_accesstoken")
+    let_see(ann, "order-listing", "view_processinstance")
+    sessions = [
+        (Client(), 401, 302),
+        (of(stranger), 403, 403),
+        (viewing, 200, 200),
+        (of(ann), 200, 200),
+    ]
     texts = {Program(operator).get("/api/openapi.json").content}
-    for who, (user, of_document, of_page) in sessions.items():
-        asking = Client()
-        if user is not None:
-            asking.force_login(user)
+    for asking, of_document, of_page in sessions:
         read, page = asking.get("/api/openapi.json"), asking.get("/api/docs/")
-        assert (read.status_code, page.status_code) == (of_document, of_page), who
+        assert (read.status_code, page.status_code) == (of_document, of_page)
         assert read.status_code == 403 or read["Cache-Control"] == "no-store"
         if read.status_code == 200:
             texts.add(read.content)
-            assert asking.get("/api/processes/").status_code == 401, who
+            assert asking.get("/api/processes/").status_code == 401
+    good, wrong = Program(ann), Client(headers={"authorization": "Bearer x"})
     for path in ("openapi.json", "docs/"):
-        asking = Program(ann if path == "docs/" else person("bo", *MAY))
-        assert asking.get(f"/api/{path}").status_code == 200
-        assert (
-            Client(headers={"authorization": "Bearer x"})
-            .get(f"/api/{path}")
-            .status_code
-            == 401
-        )
-        client.force_login(viewer)
-        assert client.post(f"/api/{path}").status_code == 405
-    assert len(texts) == 1
+        assert good.get(f"/api/{path}").status_code == 200
+        wrong.read(f"/api/{path}", status=401)
+        assert viewing.post(f"/api/{path}").status_code == 405
     [text] = texts
     for word in (b"order-listing", b"helpdesk", b"OrderCreated", b"operator"):
         assert word not in text
 
 
-MAY = ("view_processinstance", "use_accesstoken")
-
-
-def test_the_page_brings_its_script_and_style_and_nothing_in_line(
-    client: Client, viewer: User
-) -> None:
-    client.force_login(viewer)
-    answer = client.get("/api/docs/")
+def test_the_page_brings_script_and_style_and_nothing_in_line(viewing: Client) -> None:
+    answer = viewing.get("/api/docs/")
     text = answer.content.decode()
 
     assert answer["Content-Security-Policy"] == POLICY
-    assert re.findall(r"<script(?![^>]* src=)", text) == []
-    assert " style=" not in text
-    assert "<style" not in text
+    assert re.findall(r'<script(?![^>]* src=)| style="|<style', text) == []
     loaded = re.findall(r'(?:src|href)="([^"]+\.(?:js|css))"', text)
     assert [one for one in loaded if "swagger-ui" in one]
     assert [one for one in loaded if not one.startswith("/static/")] == []

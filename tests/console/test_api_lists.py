@@ -1,6 +1,7 @@
 """Calls that read: parameters, pages, one process in full, and what is told to whom; calls that create."""
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
@@ -16,17 +17,19 @@ from monitoring.api.wrong_tokens import wrong_tokens
 from monitoring.queries.instances.filters import Filters
 from orchestrator import start_process
 from orchestrator.definition.secrets import MASK
-from orchestrator.engine.drain import drain
-from orchestrator.engine.operations import ActionRequest, make_token, save_view
+from orchestrator.engine.operations import make_token, save_view
 from orchestrator.models import InboxEvent, ProcessInstance
+from orchestrator.testing import run
 from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.every_construct.processes import Lattice
 from tests.apps.kept_secret.fixtures import Filled, filled, secretive
-from tests.conftest import person
+from tests.conftest import of, person
 from tests.console.test_api import Program
 from tests.console.test_secrets import content, told
 from tests.console.test_seen_by_definition import let_see
+from tests.services.asking import asked
 from tests.services.bulk import begun, frozen
+from tests.services.cases import words
 from tests.services.forms_of_actions import failed_order
 
 __all__ = ["filled", "helpdesk", "secretive"]
@@ -39,42 +42,30 @@ ORDERS = "order-listing"
 HOSTILE = ("\0", "a\0b", "\ud800", "9" * 40, "-1", "' OR 1=1 --", "\u202e", "x" * 5_000)
 
 
-@pytest.fixture(autouse=True)
-def forgotten() -> None:
-    """Nobody has brought a wrong token yet."""
-    wrong_tokens.forget()
-
-
 @pytest.fixture(scope="module")
 def world(module_db: None, helpdesk: None) -> dict[str, Any]:
     """Make orders of which one has failed, and workflows of which two have ended; return their ids."""
     order = failed_order()
     event = InboxEvent.objects.latest("pk")
-    others = [place_order(Destination.INTERNAL, "1 MWh").process_id for _ in range(4)]
-    one, two = (
-        start_process(Lattice, Lattice.Input(1, width)).process_id for width in (1, 2)
-    )
-    drain()
+    for _ in range(4):
+        place_order(Destination.INTERNAL, "1 MWh")
+    wide = [Lattice.Input(1, width) for width in (1, 2)]
+    one, two = (start_process(Lattice, given).process_id for given in wide)
+    run()
     chief = User.objects.create_superuser("chief")
     for name in ("a", "b", "c"):
-        save_view(name, {"status": "live"}, True, request=asked(chief))
-    operations = [
+        save_view(name, {"status": "live"}, True, request=asked(actor=chief))
+    first, *_others = [
         begun(chief, {"definition": ORDERS}, 5, action="escalate") for _ in range(3)
     ]
-    frozen(operations[0])
     return {
         "order": order.pk,
         "cause": order.incidents.get().fingerprint,
         "event": event.pk,
-        "others": others,
         "one": one,
         "two": two,
-        "operation": operations[0].pk,
+        "operation": frozen(first).pk,
     }
-
-
-def asked(actor: Any) -> ActionRequest:
-    return ActionRequest(actor, uuid4(), "because")
 
 
 @pytest.fixture
@@ -129,19 +120,23 @@ LISTS: dict[str, dict[str, tuple[str, str]]] = {
 }
 
 
+LIMITS = {
+    **{f"limit={n}": ("limit", "1 to 200") for n in (0, 201, -1, "x", 10**40, 1.5)},
+    "limit=1&limit=2": ("limit", "twice"),
+}
+"""What each list that has pages refuses, and what is meant."""
+
+
 def test_what_is_asked_and_is_not_known_is_refused_with_what_is_meant(
     program: Program, world: dict[str, Any]
 ) -> None:
     wrong = []
-    for path, cases in LISTS.items():
+    for path, own in LISTS.items():
         address = f"/api/{path.format(**world)}"
         assert program.get(address).status_code == 200, address
         assert program.get(f"{address}?").status_code == 200
-        if "no parameters" not in str(cases):
-            for limit in ("0", "201", "-1", "x", "9" * 40, "1.5"):
-                cases = {**cases, f"limit={limit}": ("limit", "1 to 200")}
-            cases = {**cases, "limit=1&limit=2": ("limit", "twice")}
-        for query, (name, meant) in cases.items():
+        limits = {} if "no parameters" in str(own) else LIMITS
+        for query, (name, meant) in (own | limits).items():
             answer = program.get(f"{address}?{query}")
             told = answer.json()
             errors = told.get("errors", {"": [told.get("said", "")]})
@@ -174,33 +169,36 @@ def test_nothing_hostile_that_is_asked_is_an_error_of_ours(
 # Pages
 
 
+PAGED = {
+    "processes/": ("processes", "process"),
+    "processes/?sort=oldest": ("processes", "process"),
+    "processes/{order}/": ("history", "revision"),
+    "events/?type=OrderCreated": ("events", "event"),
+    "failures/": ("failures", "newest"),
+    "failures/{cause}/": ("failures", "failure"),
+    "operations/": ("operations", "operation"),
+    "operations/?going_on=1": ("operations", "operation"),
+    "operations/{operation}/": ("items", "process"),
+    "tokens/": ("tokens", "token"),
+}
+"""Of each list the name of its rows, and of their keys."""
+
+
 def test_every_list_is_read_a_page_at_a_time_to_its_end(
     program: Program, operator: User, world: dict[str, Any]
 ) -> None:
     for number in range(4):
-        make_token(f"t{number}", 1, request=asked(operator))
-    rows = {
-        "processes/": ("processes", "process"),
-        "processes/?sort=oldest": ("processes", "process"),
-        "processes/{order}/": ("history", "revision"),
-        "events/?type=OrderCreated": ("events", "event"),
-        "failures/": ("failures", "newest"),
-        "failures/{cause}/": ("failures", "failure"),
-        "operations/": ("operations", "operation"),
-        "operations/?going_on=1": ("operations", "operation"),
-        "operations/{operation}/": ("items", "process"),
-        "tokens/": ("tokens", "token"),
-    }
+        make_token(f"t{number}", 1, request=asked(actor=operator))
     several = 0
-    for path, (name, key) in rows.items():
+    for path, (name, key) in PAGED.items():
         address = f"/api/{path.format(**world)}"
         joined = "&" if "?" in address else "?"
-        whole = program.get(f"{address}{joined}limit={MOST}").json()
+        whole = program.told(f"{address}{joined}limit={MOST}")
         assert whole["next"] is None, path
         for limit in (1, 2):
             found, following = list[Any](), f"{address}{joined}limit={limit}"
             while following:
-                page = program.get(following).json()
+                page = program.told(following)
                 assert len(page[name]) <= limit
                 found += page[name]
                 following = page["next"]
@@ -216,22 +214,40 @@ def test_one_process_is_told_with_its_data_its_result_and_its_history(
     program: Program, world: dict[str, Any]
 ) -> None:
     order = ProcessInstance.objects.get(pk=world["order"])
-    told = program.get(f"/api/processes/{order.pk}/").json()
-    one, two = (
-        program.get(f"/api/processes/{world[name]}/").json() for name in ("one", "two")
+    told, one, two = (
+        program.told(f"/api/processes/{world[name]}/")
+        for name in ("order", "one", "two")
     )
 
-    assert told["data"] == order.data
-    assert told["result"] is None
+    assert (told["data"], told["result"]) == (order.data, None)
     assert (one["result"], two["result"]) == (1, {"work_0_0": 1, "work_0_1": 1})
-    newest, oldest = told["history"][0], told["history"][-1]
-    assert newest["revision"] == order.revision
-    assert (oldest["event"]["type"], oldest["revision"]) == ("OrderCreated", 1)
-    assert oldest["event"]["body"]["destination"] == "both"
-    commands = [one for row in told["history"] for one in row["commands"]]
-    assert {one["type"] for one in commands} >= {"RequestExternalCreation"}
-    lines = "\n".join(str(row) for row in told["history"])
-    assert "no exchange is configured" in lines
+    history = told["history"]
+    assert history[0]["revision"] == order.revision
+    event = history[-1]["event"]
+    assert (event["type"], history[-1]["revision"]) == ("OrderCreated", 1)
+    assert event["body"]["destination"] == "both"
+    commands = {one["type"] for row in history for one in row["commands"]}
+    assert "RequestExternalCreation" in commands
+    assert "no exchange is configured" in str(history)
+
+
+def told_of(pk: object, program: Program, reader: Client, *, order: bool) -> str:
+    """What a program is told of a process where a page tells the same: "data", "none" of it, or "403"."""
+    answer = program.get(f"/api/processes/{pk}/")
+    assert answer.status_code == reader.get(f"/processes/{pk}/").status_code
+    if answer.status_code != 200:
+        return str(answer.status_code)
+    told, text = answer.json(), answer.content.decode()
+    with_data = told["data"] is not None
+    values = [told["data"], *(row["data"] for row in told["history"])]
+    values += [row["event"] and row["event"]["body"] for row in told["history"]]
+    assert any(values) == with_data
+    ids = {row["event"]["id"] for row in told["history"] if row["event"]}
+    assert ids or not order
+    assert with_data or ids <= {None}  # no id for who sees neither events nor data
+    assert ('"destination"' in text) == (with_data and order)
+    assert ("Traceback" in text) <= with_data
+    return "data" if with_data else "none"
 
 
 def test_what_is_told_of_a_process_is_what_its_reader_may_see_on_its_page(
@@ -239,53 +255,23 @@ def test_what_is_told_of_a_process_is_what_its_reader_may_see_on_its_page(
 ) -> None:
     use, view = "use_accesstoken", "view_processinstance"
     data = "view_data_processinstance"
-    people: dict[str, Callable[[], User]] = {
-        "all": lambda: person("all", use, view, data),
-        "no data": lambda: person("no-data", use, view),
-        "orders": lambda: let_see(person("orders", use), ORDERS, view),
-        "data of orders": lambda: let_see(person("more", use, view), ORDERS, data),
-        "nothing": lambda: person("nothing", use),
-    }
-    expected = {
-        "all": {"order": "data", "one": "data"},
-        "no data": {"order": "none", "one": "none"},
-        "orders": {"order": "none", "one": "403"},
-        "data of orders": {"order": "data", "one": "none"},
-        "nothing": {"order": "403", "one": "403"},
-    }
-    found: dict[str, dict[str, str]] = {}
-    for who, make in people.items():
+    people: list[tuple[Callable[[], User], str, str]] = [
+        (lambda: person("all", use, view, data), "data", "data"),
+        (lambda: person("no-data", use, view), "none", "none"),
+        (lambda: let_see(person("orders", use), ORDERS, view), "none", "403"),
+        (lambda: let_see(person("more", use, view), ORDERS, data), "data", "none"),
+        (lambda: person("nothing", use), "403", "403"),
+    ]
+    for make, of_order, of_another in people:
         user = make()
-        asking, reader = Program(user), Client()
-        reader.force_login(user)
-        found[who] = {}
-        for name in ("order", "one"):
-            place = f"/processes/{world[name]}/"
-            answer, page = asking.get(f"/api{place}"), reader.get(place)
-            assert answer.status_code == page.status_code, (who, name)
-            found[who][name] = str(answer.status_code)
-            if answer.status_code == 200:
-                told, text = answer.json(), answer.content.decode()
-                found[who][name] = "none" if told["data"] is None else "data"
-                bodies = [
-                    row["event"] and row["event"]["body"] for row in told["history"]
-                ]
-                values = [
-                    told["data"],
-                    *bodies,
-                    *(row["data"] for row in told["history"]),
-                ]
-                assert any(values) == (told["data"] is not None), (who, name)
-                shown = found[who][name] == "data" and name == "order"
-                assert ('"destination"' in text) == shown
-                assert ("Traceback" in text) <= (told["data"] is not None)
-    assert found == expected
+        who = Program(user), of(user)
+        assert told_of(world["order"], *who, order=True) == of_order, user
+        assert told_of(world["one"], *who, order=False) == of_another, user
 
 
 def test_a_reader_of_one_definition_is_told_of_no_other(world: dict[str, Any]) -> None:
-    ann = Program(
-        let_see(person("ann", "use_accesstoken"), ORDERS, "view_processinstance")
-    )
+    who = person("ann", "use_accesstoken")
+    ann = Program(let_see(who, ORDERS, "view_processinstance"))
     expected = {
         f"processes/?definition={ORDERS}": 200,
         "processes/?definition=helpdesk-lattice": 403,
@@ -321,17 +307,8 @@ def test_a_reader_of_one_definition_is_told_of_no_other(world: dict[str, Any]) -
 @pytest.mark.usefixtures("secretive")
 def test_no_secret_is_told(filled: Filled, administrator: User) -> None:
     program = Program(administrator)
-    for path in ("processes/", "events/?tab=all", "failures/"):
-        assert (
-            told(
-                content(
-                    program.get(
-                        f"/api/{path}?limit=200".replace("?tab=all?", "?tab=all&")
-                    )
-                )
-            )
-            == []
-        )
+    for path in ("processes/?", "events/?tab=all&", "failures/?"):
+        assert told(content(program.get(f"/api/{path}limit=200"))) == []
     for pk in filled:
         text = content(program.get(f"/api/processes/{pk}/"))
         assert told(text) == []
@@ -341,29 +318,25 @@ def test_no_secret_is_told(filled: Filled, administrator: User) -> None:
 # Calls that create, and refusals
 
 
-def test_what_is_created_in_a_list_is_answered_with_201_or_202(
-    program: Program, world: dict[str, Any]
-) -> None:
+def test_what_is_created_in_a_list_is_answered_by_201_or_202(program: Program) -> None:
     typed = "/api/events/?type=ListedOnInternal"
-    key = str(uuid4())
-    event = {"event_id": "n-1", "field-order_id": "A-1"}
-    sent = program.say(typed, key=key, **event)
-    again = program.say(typed, key=key, **event)
+    event = {"key": str(uuid4()), "event_id": "n-1", "field-order_id": "A-1"}
+    sent, again = program.say(typed, **event), program.say(typed, **event)
     assert (sent.status_code, again.status_code) == (202, 202)
     assert sent.json()["receipt"] == again.json()["receipt"]
-    assert program.get(sent["Location"]).json()["id"] == "n-1"
+    assert program.told(sent["Location"])["id"] == "n-1"
     assert program.say(typed, event_id="").status_code == 422
 
     selected = f"status=failed&definition={ORDERS}&action=retry"
-    shown = program.get(f"/api/operations/begin/?{selected}").json()
+    shown = program.told(f"/api/operations/begin/?{selected}")
     given = {name: shown[name] for name in ("shown", "shown_at", "exact", "limits")}
     begun = program.say(f"/api/operations/?{selected}", **given)
     assert begun.status_code == 202
-    assert program.get(begun["Location"]).json()["action"] == "retry"
+    assert program.told(begun["Location"])["action"] == "retry"
 
     saved = program.say("/api/views/", name="mine", query="status=failed", reason=...)
     assert saved.status_code == 201
-    assert "mine" in [row["name"] for row in program.get("/api/views/").json()["views"]]
+    assert "mine" in [row["name"] for row in program.told("/api/views/")["views"]]
 
 
 def test_a_refusal_is_a_problem_document_for_who_asks_for_one(
@@ -376,6 +349,7 @@ def test_a_refusal_is_a_problem_document_for_who_asks_for_one(
     invalid = program.get("/api/processes/?stauts=failed", headers=asks)
     missing = Client().get("/api/", headers=asks)
 
+    now = program.told(f"/api/processes/{world['order']}/")
     assert refused.json() == {
         "type": "about:blank",
         "title": "Conflict",
@@ -384,13 +358,8 @@ def test_a_refusal_is_a_problem_document_for_who_asks_for_one(
         "instance": address,
         "error": "refused",
         "code": "it_is_not_paused",
-        "process": program.get(f"/api/processes/{world['order']}/").json()
-        and {
-            name: value
-            for name, value in program.get(f"/api/processes/{world['order']}/")
-            .json()
-            .items()
-            if name in ("process", "status", "step", "revision")
+        "process": {
+            name: now[name] for name in ("process", "status", "step", "revision")
         },
     }
     assert invalid.json()["errors"].keys() == {"stauts"}
@@ -403,36 +372,27 @@ def test_a_refusal_is_a_problem_document_for_who_asks_for_one(
     assert plain.json()["done"] is False
 
 
+METHODS = words("GET HEAD POST PUT DELETE OPTIONS TRACE BREW")
+ALLOWED = {
+    "": "GET, HEAD",
+    "processes/": "GET, HEAD",
+    "processes/{order}/": "GET, HEAD",
+    "processes/{order}/escalate/": "POST",
+    "events/": "GET, HEAD, POST",
+    "events/send/": "POST",
+    "operations/begin/": "GET, HEAD, POST",
+    "views/": "GET, HEAD, POST",
+}
+
+
 def test_a_method_that_an_address_does_not_have_is_answered_with_those_it_has(
     program: Program, world: dict[str, Any]
 ) -> None:
-    expected = {
-        "": "GET, HEAD",
-        "processes/": "GET, HEAD",
-        "processes/{order}/": "GET, HEAD",
-        "processes/{order}/escalate/": "POST",
-        "events/": "GET, HEAD, POST",
-        "events/send/": "POST",
-        "operations/begin/": "GET, HEAD, POST",
-        "views/": "GET, HEAD, POST",
-    }
-    for path, allow in expected.items():
-        address = f"/api/{path.format(**world)}"
-        for method in (
-            "GET",
-            "HEAD",
-            "POST",
-            "PUT",
-            "DELETE",
-            "OPTIONS",
-            "TRACE",
-            "BREW",
-        ):
-            if method in allow.split(", "):
-                continue
+    for (path, allow), method in product(ALLOWED.items(), METHODS):
+        if method not in allow.split(", "):
             wrong_tokens.forget()
+            address = f"/api/{path.format(**world)}"
             answer = program.generic(method, address)
             assert (answer.status_code, answer["Allow"]) == (405, allow), (method, path)
             assert Client().generic(method, address).status_code == 401
-    head = program.head("/api/processes/?no=1")
-    assert head.status_code == 422
+    assert program.head("/api/processes/?no=1").status_code == 422

@@ -12,14 +12,10 @@ from bench.measurement import Measurement
 from bench.memory import PROC
 from bench.run import HELD, QUEUE, held_back, release, running
 from bench.workflow_game import WorkflowGame
+from orchestrator import start_process
 from orchestrator.engine.drain import drain
-from orchestrator.engine.processes import start_process
-from orchestrator.models import (
-    Checkpoint,
-    Definition,
-    ProcessInstance,
-    StepRun,
-)
+from orchestrator.models import Checkpoint, Definition, ProcessInstance, StepRun
+from tests.services.cases import cases
 from tests.services.invariants import undone
 from tests.services.program import run_command
 from tests.services.valkey import ValkeyServer
@@ -51,29 +47,22 @@ def chains() -> Iterator[int]:
         yield 2
 
 
-def test_what_was_done_passes(chains: int) -> None:
+DAMAGE: dict[str, Callable[[], object]] = {
+    r"by status: \{'failed': 2\}, not": lambda: ProcessInstance.objects.update(
+        status="failed"
+    ),
+    "visits by status and attempt": lambda: StepRun.objects.update(attempt=2),
+    "rows without their checkpoint": lambda: Checkpoint.objects.all().delete(),
+}
+
+
+def test_what_was_done_passes_and_what_was_not_voids_the_figure(chains: int) -> None:
     checks.completed(Chain.name, chains, chains * LENGTH)
-
-
-@pytest.mark.parametrize(
-    ("damage", "said"),
-    [
-        (
-            lambda: ProcessInstance.objects.update(status="failed"),
-            r"by status: \{'failed': 2\}, not",
-        ),
-        (lambda: StepRun.objects.update(attempt=2), "visits by status and attempt"),
-        (lambda: Checkpoint.objects.all().delete(), "rows without their checkpoint"),
-    ],
-)
-def test_what_was_not_done_voids_the_figure(
-    chains: int, damage: Callable[[], object], said: str
-) -> None:
-    with undone():
-        damage()
-
-        with pytest.raises(BenchFailed, match=said):
-            checks.completed(Chain.name, chains, chains * LENGTH)
+    for said, damage in DAMAGE.items():
+        with undone():
+            damage()
+            with pytest.raises(BenchFailed, match=said):
+                checks.completed(Chain.name, chains, chains * LENGTH)
 
 
 def test_what_is_held_back_runs_when_it_is_released() -> None:
@@ -93,10 +82,10 @@ def test_a_game_with_real_workers_measures_and_leaves_nothing_behind() -> None:
     played = run_command("shell", "--no-imports", "-c", PLAY)
 
     assert played.returncode == 0, played.stderr
-    assert "'per_second'" in played.stdout
-    assert "'statements'" in played.stdout
-    assert not ProcessInstance.objects.filter(name=Chain.name).exists()
-    assert not Definition.objects.filter(name=Chain.name).exists()
+    for figure in ("'per_second'", "'statements'"):
+        assert figure in played.stdout
+    for rows in (ProcessInstance.objects, Definition.objects):
+        assert not rows.filter(name=Chain.name).exists()
 
 
 def test_a_table_says_how_busy_the_machine_was_before() -> None:
@@ -110,22 +99,20 @@ def test_a_table_says_how_busy_the_machine_was_before() -> None:
     assert "| ours (steps) | 1,234 (1,234-1,234) |" in table
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("chain --rounds 0", "--rounds: write a whole number of 1 or more, not '0'"),
-        ("chain --rounds many", "--rounds: write a whole number of 1 or more"),
-        ("chain --count -5", "--count: write a whole number of 1 or more, not '-5'"),
-        ("chain --count 0", "--count: write a whole number of 1 or more, not '0'"),
-        ("chain --processes 0", "--processes: write a whole number of 1 or more"),
-        ("chain --patience nan", "--patience: write a number of seconds above 0"),
-        ("chain --patience 1e12", "--patience: write a number of seconds above 0"),
-        ("graph --steps 0", "--steps: write whole numbers of 1 or more, as 50,1000"),
-        ("graph --steps 50,", "--steps: write whole numbers of 1 or more, as 50,1000"),
-        ("live --changes 0", "--changes: write a whole number of 2 or more, not '0'"),
-        ("paint --count 1", "bench paint needs a --count of 2 or more"),
-        ("events --count 7", "bench events needs a --count of 8 or more"),
-    ],
+@cases(
+    "words, said",
+    ("chain --rounds 0", "--rounds: write a whole number of 1 or more, not '0'"),
+    ("chain --rounds many", "--rounds: write a whole number of 1 or more"),
+    ("chain --count -5", "--count: write a whole number of 1 or more, not '-5'"),
+    ("chain --count 0", "--count: write a whole number of 1 or more, not '0'"),
+    ("chain --processes 0", "--processes: write a whole number of 1 or more"),
+    ("chain --patience nan", "--patience: write a number of seconds above 0"),
+    ("chain --patience 1e12", "--patience: write a number of seconds above 0"),
+    ("graph --steps 0", "--steps: write whole numbers of 1 or more, as 50,1000"),
+    ("graph --steps 50,", "--steps: write whole numbers of 1 or more, as 50,1000"),
+    ("live --changes 0", "--changes: write a whole number of 2 or more, not '0'"),
+    ("paint --count 1", "bench paint needs a --count of 2 or more"),
+    ("events --count 7", "bench events needs a --count of 8 or more"),
 )
 def test_a_number_that_measures_nothing_is_refused(words: str, said: str) -> None:
     with pytest.raises(CommandError, match=said):

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from orchestrator import Permanent
 from orchestrator.engine.operations import skip_failed
 from orchestrator.exceptions import OperationRefused
-from orchestrator.models import OperatorAction, ProcessInstance, StepRun
+from orchestrator.models import BulkOperation, OperatorAction, ProcessInstance, StepRun
 from tests.apps.compensation import processes
 from tests.apps.compensation.fixtures import Ask, asked, known, trips
 from tests.apps.compensation.journal import faults
@@ -33,37 +33,30 @@ def failed(step: str, definition: Any = processes.Choice) -> ProcessInstance:
     return process
 
 
-def test_s6_3_the_failed_step_of_each_is_skipped(operator: User) -> None:
-    some = [failed("plan") for _ in range(2)]
+def skipped(operator: User, number: int, result: object) -> BulkOperation:
+    """Have the step that has failed skipped in so many processes."""
     a_moment()
-    operation = worked_on(
-        begun(
-            operator,
-            {"status": "failed"},
-            2,
-            action="skip_failed",
-            given=[NARA],
-        )
-    )
+    about = {"status": "failed"}
+    given: dict[str, Any] = {"action": "skip_failed", "given": [result]}
+    return worked_on(begun(operator, about, number, **given))
+
+
+def test_s6_3_the_failed_step_of_each_is_skipped_by_a_result(operator: User) -> None:
+    some = [failed("plan") for _ in range(2)]
+    wrong = skipped(operator, 2, 7)
+    assert verdicts(wrong) == {"refused": 2}
+    for item in wrong.items.all():
+        assert "no result of plan" in item.detail
+
+    operation = skipped(operator, 2, NARA)
 
     assert verdicts(operation) == {"done": 2}
     for process in some:
         process.refresh_from_db()
-        assert process.status == "completed"
-        assert StepRun.objects.get(instance=process, node="plan").status == "skipped"
+        run = StepRun.objects.get(instance=process, node="plan")
+        assert (process.status, run.status) == ("completed", "skipped")
     rows = OperatorAction.objects.filter(bulk=operation, action="skip_failed")
     assert [row.after["skipped"] for row in rows] == [{"plan": NARA}] * 2
-
-
-def test_s6_3_what_is_no_result_of_the_step_is_refused_for_each(operator: User) -> None:
-    failed("plan")
-    a_moment()
-    operation = worked_on(
-        begun(operator, {"status": "failed"}, 1, action="skip_failed", given=[7])
-    )
-
-    assert verdicts(operation) == {"refused": 1}
-    assert "no result of plan" in operation.items.get().detail
 
 
 def test_a_process_without_a_failed_step_is_left_as_it_is(asked: Ask) -> None:
@@ -74,6 +67,6 @@ def test_a_process_without_a_failed_step_is_left_as_it_is(asked: Ask) -> None:
 
 def test_the_page_asks_for_the_result(operating: Client) -> None:
     failed("plan")
-    page = operating.get("/operations/begin/?action=skip_failed&status=failed")
 
-    assert 'name="json"' in page.content.decode()
+    page = operating.read("/operations/begin/?action=skip_failed&status=failed")
+    assert 'name="json"' in page

@@ -5,42 +5,40 @@ from uuid import uuid4
 
 import pytest
 
-from examples.order_listing.messages import Destination
-from examples.order_listing.orders import place_order
 from orchestrator.models import OperatorAction, ProcessInstance
-from orchestrator.testing import run
 from tests.services.cases import cases, words
-from tests.services.client import Client
+from tests.services.client import Client, Read
+from tests.services.placing import placed
+from tests.services.reading import BY_SCRIPT
 
 pytestmark = pytest.mark.django_db
-
-FRAGMENTS = {"HX-Request": "true"}
 
 
 @pytest.fixture
 def process() -> ProcessInstance:
     """A process whose call to the exchange has failed."""
-    order = place_order(Destination.BOTH, "50 MWh")
-    run()
-    return ProcessInstance.objects.get(pk=order.process_id)
+    return placed()
 
 
 def form(process: ProcessInstance, **changed: Any) -> dict[str, Any]:
-    return {
-        "key": uuid4().hex,
-        "revision": process.revision,
-        "reason": "because",
-        **changed,
-    }
+    said = {"key": uuid4().hex, "revision": process.revision, "reason": "because"}
+    return {**said, **changed}
+
+
+def escalated(
+    client: Client, process: ProcessInstance, given: dict[str, Any], **more: Any
+) -> Any:
+    """The answer to the button that escalates."""
+    return client.post(f"/processes/{process.pk}/escalate/", given, **more)
 
 
 def test_a_stale_page_is_refused_with_what_changed_and_the_page_as_it_is_now(
     process: ProcessInstance, operating: Client
 ) -> None:
-    address = f"/processes/{process.pk}/escalate/"
-    operating.post(address, form(process), headers=FRAGMENTS)
-
-    answer = operating.post(address, form(process), headers=FRAGMENTS)
+    _, answer = (
+        escalated(operating, process, form(process), headers=BY_SCRIPT)
+        for _ in range(2)
+    )
 
     assert answer.status_code == 409
     text = answer.content.decode()
@@ -54,11 +52,11 @@ def test_a_stale_page_is_refused_with_what_changed_and_the_page_as_it_is_now(
 def test_the_same_press_twice_acts_once_and_is_answered_alike(
     process: ProcessInstance, operating: Client
 ) -> None:
-    address, pressed = f"/processes/{process.pk}/escalate/", form(process)
+    pressed = form(process)
+    for _ in range(3):
+        answer = escalated(operating, process, pressed, headers=BY_SCRIPT)
+        assert answer.status_code == 200
 
-    answers = [operating.post(address, pressed, headers=FRAGMENTS) for _ in range(3)]
-
-    assert {answer.status_code for answer in answers} == {200}
     process.refresh_from_db()
     assert process.escalation_level == 1
     assert OperatorAction.objects.count() == 1
@@ -66,44 +64,30 @@ def test_the_same_press_twice_acts_once_and_is_answered_alike(
 
 @cases(
     "wrong",
-    {"reason": ""},
-    {"reason": "  "},
-    {"key": "no"},
-    {"key": ""},
-    {"revision": "-1"},
-    {"revision": str(2**31)},
-    {"revision": str(2**63)},
+    *({"reason": text} for text in ("", "  ")),
+    *({"key": text} for text in ("no", "")),
+    *({"revision": text} for text in ("-1", f"{2**31}", f"{2**63}")),
 )
 def test_an_incomplete_form_is_refused_and_does_nothing(
     wrong: dict[str, str], process: ProcessInstance, operating: Client
 ) -> None:
-    answer = operating.post(
-        f"/processes/{process.pk}/escalate/", form(process, **wrong), headers=FRAGMENTS
-    )
+    given = form(process, **wrong)
+    answer = escalated(operating, process, given, headers=BY_SCRIPT)
 
     assert answer.status_code == 400
     assert not OperatorAction.objects.exists()
 
 
-def test_a_browser_without_scripts_is_led_back_to_the_page(
-    process: ProcessInstance, operating: Client
-) -> None:
-    answer = operating.post(
-        f"/processes/{process.pk}/escalate/", form(process), follow=True
-    )
-
-    assert answer.redirect_chain == [(f"/processes/{process.pk}/", 302)]
-    assert "Escalated." in answer.content.decode()
-
-
 def test_a_browser_without_scripts_reads_why_it_was_refused(
     process: ProcessInstance, operating: Client
 ) -> None:
-    place = f"/processes/{process.pk}/escalate/"
-    answer = operating.post(place, form(process, revision=99))
+    refused = escalated(operating, process, form(process, revision=99))
+    answer = escalated(operating, process, form(process), follow=True)
 
-    assert answer.status_code == 409
-    assert "the page showed 99" in answer.content.decode()
+    assert refused.status_code == 409
+    assert "the page showed 99" in refused.content.decode()
+    assert answer.redirect_chain == [(f"/processes/{process.pk}/", 302)]
+    assert "Escalated." in answer.content.decode()
 
 
 def test_the_admin_asks_for_a_reason_and_then_acts_on_every_chosen_row(
@@ -140,11 +124,9 @@ def test_the_admin_shows_every_table_and_changes_none(
 
 
 def test_a_command_that_its_handler_gave_up_is_not_said_to_have_no_answer(
-    process: ProcessInstance, operating: Client
+    process: ProcessInstance, page_of: Read
 ) -> None:
-    page = operating.read(f"/processes/{process.pk}/")
-
-    ledger = page.partition('id="ledger"')[2]
+    ledger = page_of(process).partition('id="ledger"')[2]
     assert "Not carried out" in ledger
     assert "No answer" not in ledger
 
@@ -154,10 +136,9 @@ def test_an_address_that_is_none_is_the_place_of_no_form(
     place: str, process: ProcessInstance, operating: Client
 ) -> None:
     """Also a stranger's script may say where it is."""
-    headers = {**FRAGMENTS, "HX-Current-URL": place}
-    path = f"/processes/{process.pk}/escalate/"
+    headers = {**BY_SCRIPT, "HX-Current-URL": place}
 
-    answer = operating.post(path, form(process), headers=headers)
+    answer = escalated(operating, process, form(process), headers=headers)
 
     assert answer.status_code == 200
     assert str(process.pk) in answer.content.decode()

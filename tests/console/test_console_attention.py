@@ -1,9 +1,10 @@
 """What every page says of work without workers, and of what needs a person: true, and the same as the lists."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from html import unescape
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -24,13 +25,17 @@ from orchestrator.models import (
     StepRun,
 )
 from orchestrator.testing import run
+from tests.apps.every_construct.desk import inquiry
 from tests.apps.every_construct.processes import Inquiry
 from tests.browser.samples import orders
+from tests.conftest import of, permissions
 from tests.services import emptying
 from tests.services.bulk import begun
 from tests.services.cases import cases, words
-from tests.services.client import Client, Read
+from tests.services.client import Read
 from tests.services.hired import hire
+from tests.services.placing import placed
+from tests.services.reading import BY_SCRIPT, between
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("helpdesk")]
 
@@ -45,23 +50,24 @@ ENTRY = re.compile(
 
 def needs(page: str) -> dict[str, tuple[str, int]]:
     """What the first page says needs a person: of each kind there is any of the address of the list, and how many."""
-    part = page.partition('id="needs"')[2].partition("</ul>")[0]
     return {
         kind: (unescape(address), int(number))
-        for address, kind, number in FIGURE.findall(part)
+        for address, kind, number in FIGURE.findall(
+            between(page, 'id="needs"', "</ul>")
+        )
         if number != "0"
     }
 
 
 def lines(page: str) -> str:
     """What the first page says of each definition."""
-    return page.partition('id="definitions"')[2].partition("</tbody>")[0]
+    return between(page, 'id="definitions"', "</tbody>")
 
 
 def rows(page: str) -> int:
     """How many things a list says that it has: each row is one, or a group of so many."""
     page = page.partition('id="volume"')[0]  # what there has been of each type
-    body = page.partition("<tbody")[2].partition("</tbody>")[0]
+    body = between(page, "<tbody", "</tbody>")
     grouped = re.findall(r'data-number="(\d+)"', body)
     return sum(map(int, grouped)) if grouped else body.count("<tr")
 
@@ -80,16 +86,9 @@ def test_without_workers_every_page_says_so(address: str, read: Read) -> None:
     assert NOBODY in read(address)
 
     hire()
-    assert NOBODY not in read(address)
-    assert CALM not in read(address)
-
-
-def test_an_open_page_hears_of_it(read: Read) -> None:
-    orders()
-    fragments = read("/?since=1", **{"HX-Request": "true"})
-
-    said = fragments.partition('hx-target="#headline"')[2].partition("</hx-partial>")[0]
-    assert NOBODY in said
+    page = read(address)
+    assert NOBODY not in page
+    assert CALM not in page
 
 
 def test_a_queue_with_work_and_without_a_worker_is_named(read: Read) -> None:
@@ -105,25 +104,23 @@ def test_a_queue_with_work_and_without_a_worker_is_named(read: Read) -> None:
     assert "No worker serves" not in read("/processes/")
 
 
-def test_a_worker_that_is_slow_to_say_that_it_lives_is_not_missed(read: Read) -> None:
-    place_order(Destination.INTERNAL, "50 MWh")
-    hire(seconds_ago=9)
+@cases("seconds, missed", (9, False), (60, True))
+def test_a_worker_is_missed_after_a_minute_and_an_open_page_hears_of_it(
+    seconds: int, missed: bool, read: Read
+) -> None:
+    hire(seconds_ago=seconds)
 
-    assert NOBODY not in read("/")
-
-
-def test_a_worker_that_has_been_silent_for_a_minute_is(read: Read) -> None:
-    hire(seconds_ago=60)
-
-    assert NOBODY in read("/")
+    assert (NOBODY in read("/")) is missed
+    parts = read("/?since=1", **BY_SCRIPT)
+    said = between(parts, 'hx-target="#headline"', "</hx-partial>")
+    assert (NOBODY in said) is missed
 
 
 # What needs a person
 
 
 def test_nothing_needs_a_person_where_that_is_so(read: Read) -> None:
-    place_order(Destination.INTERNAL, "50 MWh")
-    run()
+    placed(Destination.INTERNAL)
     hire()
 
     page = read("/")
@@ -133,36 +130,13 @@ def test_nothing_needs_a_person_where_that_is_so(read: Read) -> None:
     assert needs(page) == {}
 
 
-def asking() -> ProcessInstance:
-    receipt = start_process(Inquiry, Inquiry.Input("T-1"))
-    run()
-    return ProcessInstance.objects.get(pk=receipt.process_id)
-
-
 def overdue() -> None:
-    place_order(Destination.EXTERNAL, "50 MWh")
-    run()
+    placed(Destination.EXTERNAL)
     at = timezone.now() - timedelta(seconds=90)
     StepRun.objects.filter(finished_at=None).update(wake_at=at)
 
 
-def decision() -> None:
-    asking()
-
-
-def paused() -> None:
-    asking()
-    ProcessInstance.objects.update(status="paused", paused_at=timezone.now())
-
-
-def escalated() -> None:
-    asking()
-    ProcessInstance.objects.update(escalation_level=1, escalated_at=timezone.now())
-
-
-def retrying() -> None:
-    asking()
-    ProcessInstance.objects.update(status="retrying")
+NOW = timezone.now()
 
 
 def stalled() -> None:
@@ -175,19 +149,21 @@ def stalled() -> None:
 
 
 @cases(
-    "happens, said",
-    (orders, ("failures", 2)),
-    (decision, ("decisions", 1)),
-    (paused, ("paused", 1)),
-    (escalated, ("escalated", 1)),
-    (overdue, ("overdue", 1)),
-    (retrying, ("retrying", 1)),
-    (stalled, ("stalled", 1)),
+    "happens, changed, said",
+    (orders, {}, ("failures", 2)),
+    (inquiry, {}, ("decisions", 1)),
+    (inquiry, {"status": "paused", "paused_at": NOW}, ("paused", 1)),
+    (inquiry, {"escalation_level": 1, "escalated_at": NOW}, ("escalated", 1)),
+    (overdue, {}, ("overdue", 1)),
+    (inquiry, {"status": "retrying"}, ("retrying", 1)),
+    (stalled, {}, ("stalled", 1)),
 )
 def test_s1_1_every_number_is_that_of_the_list_it_opens(
-    happens: Callable[[], object], said: tuple[str, int], read: Read
+    happens: Callable[[], Any], changed: Any, said: tuple[str, int], read: Read
 ) -> None:
     happens()
+    if changed:
+        ProcessInstance.objects.update(**changed)
     hire()
 
     page = read("/")
@@ -196,87 +172,66 @@ def test_s1_1_every_number_is_that_of_the_list_it_opens(
     assert found[said[0]][1] == said[1]
     for kind, (address, number) in found.items():
         assert rows(read(address)) == number, kind
-    opened = 0
-    for address, said_there in LINK.findall(lines(page)):
-        if said_there[0].isdecimal():
-            opened += 1
-            number = int(said_there.split()[0])
-            assert rows(read(unescape(address))) == number, said_there
-    assert 0 < lines(page).count("the oldest") < opened
+    opened = [link for link in LINK.findall(lines(page)) if link[1][0].isdecimal()]
+    for address, there in opened:
+        assert rows(read(unescape(address))) == int(there.split()[0]), there
+    assert 0 < lines(page).count("the oldest") < len(opened)
     emptying.empty(connection)  # the invariants hold of what the engine writes
 
 
-def test_who_may_not_see_events_is_told_of_none(client: Client, viewer: User) -> None:
-    orders()
-    viewer.user_permissions.filter(codename="view_inboxevent").delete()
-    client.force_login(User.objects.get(pk=viewer.pk))
-
-    assert "events" not in needs(client.read("/"))
-
-
-def unexpected() -> InboxEvent:
+@pytest.fixture
+def unexpected() -> Iterator[None]:
     """An event that its process did not take."""
-    place_order(Destination.INTERNAL, "50 MWh")
-    run()
-    event = InboxEvent.objects.latest("pk")
-    InboxEvent.objects.filter(pk=event.pk).update(verdict="unexpected")
-    return event
-
-
-def test_a_definition_has_the_events_that_its_processes_did_not_take(
-    read: Read,
-) -> None:
-    event = unexpected()
-    asking()
+    placed(Destination.INTERNAL)
     hire()
-    line = read("/").partition('id="definition-order-listing"')[2]
-    line = line.partition("</tr>")[0]
+    event = InboxEvent.objects.latest("pk")
+    rows = InboxEvent.objects.filter(pk=event.pk)
+    rows.update(verdict="unexpected")
+    yield
+    rows.update(verdict=event.verdict)
+
+
+@pytest.mark.usefixtures("unexpected")
+def test_a_definition_has_the_events_that_its_processes_left(read: Read) -> None:
+    inquiry()
+    line = between(read("/"), 'id="definition-order-listing"', "</tr>")
 
     assert "nothing needs a person" not in line
     found = {text: unescape(address) for address, text in LINK.findall(line)}
     address = found["1 event that nothing took"]
     assert rows(read(address)) == 1
     assert rows(read(address.replace("order-listing", "helpdesk"))) == 0
-    InboxEvent.objects.filter(pk=event.pk).update(verdict=event.verdict)
 
 
-def test_who_may_not_see_events_is_not_told_that_there_are_none(
-    client: Client, viewer: User
-) -> None:
-    event = unexpected()
-    hire()
-    viewer.user_permissions.filter(codename="view_inboxevent").delete()
-    client.force_login(User.objects.get(pk=viewer.pk))
+@pytest.mark.usefixtures("unexpected")
+def test_who_may_see_no_events_is_told_neither_of_any_nor_of_none(viewer: User) -> None:
+    viewer.user_permissions.remove(permissions()["view_inboxevent"])
 
-    page = client.read("/")
+    page = of(viewer).read("/")
 
+    assert "events" not in needs(page)
     assert CALM not in page
     assert page.count("Nothing that you may see needs a person") == 1
-    InboxEvent.objects.filter(pk=event.pk).update(verdict=event.verdict)
 
 
 def test_what_is_overdue_is_so_by_the_clock_of_the_database(
     read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A web host whose clock is wrong neither calls anybody for nothing nor hides what is late."""
-    asking()
-    StepRun.objects.filter(finished_at=None).update(
-        wake_at=timezone.now() + timedelta(minutes=5)
-    )
+    inquiry()
+    soon, ahead = (timezone.now() + timedelta(minutes=n) for n in (5, 60))
+    StepRun.objects.filter(finished_at=None).update(wake_at=soon)
     hire()
-    ahead = timezone.now() + timedelta(hours=1)
     monkeypatch.setattr("django.utils.timezone.now", lambda: ahead)
 
     assert "overdue" not in needs(read("/"))
 
 
-def test_every_number_in_the_menu_is_that_of_the_list_it_opens(
-    read: Read, operator: User
-) -> None:
+def test_each_number_in_the_menu_is_of_its_list(read: Read, operator: User) -> None:
     assert "/operations/?" not in read("/")
     orders()
     orders()
-    asking()
+    inquiry()
     hire()
     ended = begun(operator, {"status": "failed"}, 2)
     BulkOperation.objects.filter(pk=ended.pk).update(status=BulkStatus.COMPLETED)
@@ -286,8 +241,7 @@ def test_every_number_in_the_menu_is_that_of_the_list_it_opens(
 
     assert len(entries) == 6
     for address, number in entries:
-        assert int(number) > 0
-        assert rows(read(unescape(address))) == int(number), address
+        assert rows(read(unescape(address))) == int(number) > 0, address
 
 
 PART = re.compile(r'<li class="is-(\w+)" data-part="([^"]+)">(.*?)</li>', re.DOTALL)
@@ -305,11 +259,8 @@ def test_s1_3_the_first_page_has_each_queue_with_its_workers_and_what_is_due(
     read: Read,
 ) -> None:
     shown = running(read("/"))
-    assert shown["queue-default"] == (
-        "unknown",
-        "queue default no worker · nothing due",
-    )
-    assert shown["workers"][0] == "bad"
+    idle = ("unknown", "queue default no worker · nothing due")
+    assert (shown["queue-default"], shown["workers"][0]) == (idle, "bad")
 
     hire()
     place_order(Destination.INTERNAL, "50 MWh")
@@ -318,22 +269,20 @@ def test_s1_3_the_first_page_has_each_queue_with_its_workers_and_what_is_due(
     assert due.update(queue="mail", wake_at=late) == 1
     shown = running(read("/"))
     assert next(iter(shown)) == "queue-mail"  # the one that nobody serves
-    state, words = shown["queue-mail"]
-    assert state == "bad"
-    assert re.search("no worker · 1 due, the oldest 2[0-9] s ago", words)
-    assert shown["queue-default"][0] == "well"
+    states = {name: state for name, (state, _words) in shown.items()}
+    expected = {"queue-mail": "bad", "queue-default": "well", "sweep": "well"}
+    assert states | expected == states
+    served = "no worker · 1 due, the oldest 2[0-9] s ago"
+    assert re.search(served, shown["queue-mail"][1])
     assert shown["workers"] == ("well", "workers 1 lives · heartbeat 0 s ago")
-    assert shown["sweep"][0] == "well"
     assert re.search("oldest due work 2[0-9] s ago", shown["due"][1])
 
     hire("mail")
     hire("mail", seconds_ago=60)
     shown = running(read("/"))
-    assert shown["queue-mail"][0] == "well"
-    assert shown["workers"][0] == "late"
+    assert (shown["queue-mail"][0], shown["workers"][0]) == ("well", "late")
     assert "2 live · 1 silent" in shown["workers"][1]
-    part = read("/?since=", **{"HX-Request": "true"})
-    assert running(part).keys() == shown.keys()
+    assert running(read("/?since=", **BY_SCRIPT)).keys() == shown.keys()
 
 
 def test_s1_1_what_needs_a_person_comes_first_and_an_open_page_keeps_its_places(
@@ -343,17 +292,15 @@ def test_s1_1_what_needs_a_person_comes_first_and_an_open_page_keeps_its_places(
         return re.findall(r'id="definition-([\w-]+)"', page)
 
     hire()
-    asking()
-    place_order(Destination.INTERNAL, "50 MWh")
-    run()
-    asked, completed = Inquiry.name, "order-listing"
+    inquiry()
+    placed(Destination.INTERNAL)
     before = names(read("/"))
-    assert before == [asked, completed]
+    assert before == [Inquiry.name, "order-listing"]
 
     orders()  # of which one fails: that is more urgent than to be asked
-    assert names(read("/")) == [completed, asked]
+    assert names(read("/")) == ["order-listing", Inquiry.name]
 
-    part = read(f"/?since=&rows={','.join(before)}", **{"HX-Request": "true"})
+    part = read(f"/?since=&rows={','.join(before)}", **BY_SCRIPT)
     assert names(part) == before
     assert "2 failures" in part
 
@@ -376,16 +323,10 @@ def test_the_first_page_has_any_number_of_definitions(read: Read) -> None:
     """SQLite reads no more than 500 parts in one statement."""
     orders()
     row = Definition.objects.get(name="order-listing")
+    same = {"kind": row.kind, "graph": row.graph, "created_at": row.created_at}
     Definition.objects.bulk_create(
-        Definition(
-            name=f"kind-{number}",
-            version=1,
-            kind=row.kind,
-            fingerprint=f"{number:064x}",
-            graph=row.graph,
-            created_at=row.created_at,
-        )
-        for number in range(501)
+        Definition(name=f"kind-{n}", version=1, fingerprint=f"{n:064x}", **same)
+        for n in range(501)
     )
 
     assert "order-listing" in lines(read("/"))

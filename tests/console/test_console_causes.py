@@ -6,14 +6,13 @@ from contextlib import contextmanager
 import pytest
 from django.urls import reverse
 
-from examples.order_listing.messages import Destination
-from examples.order_listing.orders import place_order
 from orchestrator.engine.operations.stale import what_changed
 from orchestrator.models import CauseKind, Checkpoint, ProcessInstance
-from orchestrator.testing import run
 from tests.apps.every_construct.desk import inquiry
 from tests.services.cases import cases
 from tests.services.client import Client
+from tests.services.placing import placed
+from tests.services.reading import plain
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("helpdesk")]
 
@@ -24,12 +23,6 @@ STORED = [
     "magic:49152:7",
 ]
 """One of each kind that refers to nothing that is there, and one of a kind that only a later version knows."""
-
-
-def order() -> ProcessInstance:
-    placed = place_order(Destination.BOTH, "50 MWh")
-    run()
-    return ProcessInstance.objects.get(pk=placed.process_id)
 
 
 @contextmanager
@@ -44,7 +37,7 @@ def moved_by(process: ProcessInstance, stored: str) -> Iterator[Checkpoint]:
 
 @pytest.fixture
 def processes() -> list[ProcessInstance]:
-    return [order(), inquiry()]
+    return [placed(), inquiry()]
 
 
 @cases("stored", *STORED)
@@ -55,7 +48,7 @@ def test_a_history_shows_no_stored_cause(
     with moved_by(processes[0], stored) as last, moved_by(processes[1], stored):
         shown = reverse("admin:orchestrator_checkpoint_change", args=[last.pk])
         for address in (*(f"/processes/{one.pk}/" for one in processes), listed, shown):
-            assert "49152" not in _read(admin.read(address))
+            assert "49152" not in plain(admin.read(address))
         told = what_changed(processes[0], 1)
 
     assert "49152" not in told
@@ -63,13 +56,8 @@ def test_a_history_shows_no_stored_cause(
 
 
 def test_the_admin_says_from_where_to_where_a_transition_led(admin: Client) -> None:
-    first = order().checkpoints.get(revision=1)
+    first = placed().checkpoints.get(revision=1)
 
     shown = admin.read(reverse("admin:orchestrator_checkpoint_change", args=[first.pk]))
 
     assert "Not started → Awaiting external creation" in shown
-
-
-def _read(text: str) -> str:
-    """What stands on a page, without the names in its tags."""
-    return "".join(part.partition(">")[2] for part in text.split("<"))

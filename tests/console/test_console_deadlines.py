@@ -3,16 +3,14 @@
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import User
 from django.utils import timezone
 
 from examples.order_listing.messages import Destination
-from examples.order_listing.orders import place_order
-from orchestrator import start_process
-from orchestrator.engine.drain import drain
 from orchestrator.models import StepRun
-from tests.apps.every_construct.processes import Inquiry
+from tests.apps.every_construct.desk import inquiry
 from tests.services.client import Client
+from tests.services.placing import placed
+from tests.services.reading import between
 
 pytestmark = pytest.mark.django_db
 
@@ -23,43 +21,38 @@ AHEAD = 'class="deadline"'
 @pytest.fixture
 def waiting() -> StepRun:
     """An order's visit of the step in which it waits for the exchange, for ten minutes at most."""
-    order = place_order(Destination.EXTERNAL, "50 MWh")
-    drain()
-    return StepRun.objects.get(instance=order.process_id, finished_at=None)
+    return placed(Destination.EXTERNAL).step_runs.get(finished_at=None)
 
 
-def now_part(client: Client, viewer: User, run: StepRun) -> str:
-    client.force_login(viewer)
+def now_part(client: Client, run: StepRun) -> str:
     page = client.read(f"/processes/{run.instance_id}/")
-    return page.partition('id="now"')[2].partition("</section>")[0]
+    return between(page, 'id="now"', "</section>")
 
 
-def came(run: StepRun, **values: object) -> None:
-    """The moment of a visit's deadline is over, and nobody has carried it out."""
-    at = timezone.now() - timedelta(seconds=20)
-    StepRun.objects.filter(pk=run.pk).update(wake_at=at, **values)
+def due_in(run: StepRun, **time: float) -> None:
+    """The moment of a visit's deadline; when it is over, nobody has carried it out."""
+    at = timezone.now() + timedelta(**time)
+    StepRun.objects.filter(pk=run.pk).update(wake_at=at)
 
 
-def test_a_deadline_that_nobody_carries_out_is_overdue(
-    client: Client, viewer: User, waiting: StepRun
-) -> None:
-    assert AHEAD in now_part(client, viewer, waiting)
+def test_a_deadline_not_met_is_overdue(viewing: Client, waiting: StepRun) -> None:
+    assert AHEAD in now_part(viewing, waiting)
 
-    came(waiting)
+    due_in(waiting, seconds=-20)
 
-    text = now_part(client, viewer, waiting)
+    text = now_part(viewing, waiting)
     assert OVERDUE in text
     assert "Overdue since" in text
 
 
 def test_the_next_attempt_of_a_deadline_is_not_taken_for_the_deadline(
-    client: Client, viewer: User, waiting: StepRun
+    viewing: Client, waiting: StepRun
 ) -> None:
-    later = timezone.now() + timedelta(minutes=1)
+    due_in(waiting, minutes=1)
     rows = StepRun.objects.filter(pk=waiting.pk)
-    rows.update(wake_at=later, attempt=1, error="ValueError: no")
+    rows.update(attempt=1, error="ValueError: no")
 
-    text = now_part(client, viewer, waiting)
+    text = now_part(viewing, waiting)
 
     assert "Deadline passed" in text
     assert "Deadline in" not in text
@@ -67,20 +60,12 @@ def test_the_next_attempt_of_a_deadline_is_not_taken_for_the_deadline(
 
 
 @pytest.mark.usefixtures("helpdesk")
-def test_a_question_is_overdue_on_its_page_and_among_the_decisions(
-    client: Client, viewer: User
-) -> None:
-    receipt = start_process(Inquiry, Inquiry.Input("T-1"))
-    drain()
-    asked = StepRun.objects.get(
-        instance=receipt.process_id, kind="ask", finished_at=None
-    )
-    StepRun.objects.filter(pk=asked.pk).update(
-        wake_at=timezone.now() + timedelta(hours=1)
-    )
-    assert AHEAD in now_part(client, viewer, asked)
+def test_a_question_is_overdue_on_its_page_and_in_decisions(viewing: Client) -> None:
+    asked = inquiry().step_runs.get(kind="ask", finished_at=None)
+    due_in(asked, hours=1)
+    assert AHEAD in now_part(viewing, asked)
 
-    came(asked)
+    due_in(asked, seconds=-20)
 
-    assert OVERDUE in now_part(client, viewer, asked)
-    assert OVERDUE in client.read("/decisions/")
+    assert OVERDUE in now_part(viewing, asked)
+    assert OVERDUE in viewing.read("/decisions/")

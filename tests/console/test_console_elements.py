@@ -20,15 +20,15 @@ from monitoring.queries.instance.elements import (
     element_text,
 )
 from orchestrator import send_event, start_process
-from orchestrator.engine.drain import drain
 from orchestrator.models import ProcessInstance, StepRun
-from orchestrator.testing import registered
+from orchestrator.testing import registered, run
 from tests.apps.every_construct.desk import inquiry
 from tests.apps.every_construct.processes import Inquiry
 from tests.apps.nested_maps.processes import Inventory, Shop, Signed, Stocktaking
 from tests.services.cases import cases, words
 from tests.services.client import Client, Read
 from tests.services.explained import explained
+from tests.services.reading import all_rows, rows_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("helpdesk", "shelves")]
 
@@ -76,8 +76,10 @@ def invariants() -> None:
     """Ask for none: most of these elements are not the engine's."""
 
 
-def found(instance: ProcessInstance, **narrowed: Any) -> ElementPage:
-    shown = element_page(instance, ElementFilters("read_page", **narrowed))
+def found(
+    instance: ProcessInstance, after: str = "", node: str = "read_page", **narrowed: Any
+) -> ElementPage:
+    shown = element_page(instance, ElementFilters(node, **narrowed), after)
     assert shown is not None
     return shown
 
@@ -87,108 +89,85 @@ def numbers(shown: ElementPage) -> list[int | None]:
 
 
 def test_s3_5_elements_are_paged_by_number_without_gap_or_repeat() -> None:
-    instance, seen, after = inquiry(pages=75), list[int | None](), ""
-    for _ in range(4):
-        shown = element_page(instance, ElementFilters("read_page"), after)
-        assert shown is not None
-        seen += numbers(shown)
-        after = shown.older
-        if not after:
-            break
-    assert seen == list(range(75))
+    instance = inquiry(pages=75)
+    rows = all_rows(lambda after: found(instance, after))
+    assert [run.item for run in rows] == list(range(75))
 
 
 def test_s3_5_an_element_is_found_by_number_key_status_and_error(
     large: ProcessInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(elements, "SECONDS", 60)
-    assert numbers(found(large, search="#8123")) == [8123]
-    assert numbers(found(large, search="page 8123")) == [8123]
-    assert numbers(found(large, search="8123")) == [8123]
-    assert numbers(found(large, search="頁8123")) == [8123]
-    assert numbers(found(large, search="TORN 70")) == [7000]
+    expected = {
+        **dict.fromkeys(("#8123", "page 8123", "8123", "頁8123"), [8123]),  # noqa: RUF024  they are only read
+        "TORN 70": [7000],
+        **{text: [] for text in ("%", "x", "#77777")},
+    }
+    assert {text: numbers(found(large, search=text)) for text in expected} == expected
     assert numbers(found(large, state="failed")) == [7000, 9999]
     assert numbers(found(large, state="open")) == []
-    assert numbers(found(large, search="%")) == numbers(found(large, search="x")) == []
-    assert numbers(found(large, search="#77777")) == []
     assert found(large, search="torn", state="done").older == ""
 
 
-def test_s3_5_a_page_looks_at_so_many_and_says_where_it_stopped(
-    large: ProcessInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(elements, "MOST", 3_000)
-    monkeypatch.setattr(elements, "SECONDS", 60)
-    shown, steps = found(large, state="failed"), []
-    while shown.older:
-        steps.append((numbers(shown), shown.looked_to))
-        filters = ElementFilters("read_page", state="failed")
-        then = element_page(large, filters, shown.older)
-        assert then is not None
-        shown = then
-    assert steps == [([], 2999), ([], 5999), ([7000], 8999)]
-    assert (numbers(shown), shown.looked_to) == ([9999], None)
-
-
-def test_s3_5_where_time_is_over_a_page_stops(
+def test_s3_5_a_page_looks_at_so_many_or_so_long_and_says_where_it_stopped(
     large: ProcessInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(elements, "SECONDS", 0)
     assert found(large, state="failed").looked_to == 999
+    monkeypatch.setattr(elements, "MOST", 3_000)
+    monkeypatch.setattr(elements, "SECONDS", 60)
+    steps, after = list[object](), ""
+    while after or not steps:
+        shown = found(large, after, state="failed")
+        steps.append((numbers(shown), shown.looked_to))
+        after = shown.older
+    assert steps == [([], 2999), ([], 5999), ([7000], 8999), ([9999], None)]
 
 
-def test_s3_5_it_goes_along_the_index_of_elements(large: ProcessInstance) -> None:
+def test_s3_5_it_goes_along_the_index_of_elements_and_reads_some_at_a_time(
+    large: ProcessInstance, django_assert_num_queries: Any
+) -> None:
     with explained() as plans:
-        found(large)
-        found(large, search="#9000")
-        found(large, search="nothing like it")
+        for search in ("", "#9000", "nothing like it"):
+            found(large, search=search)
     looks = [plan for plan in plans if "item" in plan.lower() or "element" in plan]
     assert looks
     for plan in looks:
         assert any(name in plan for name in INDEXES), plan
+    assert large.definition.pk  # which the page has read with the process
+    parts = element_batches(large, ElementFilters("read_page"))
+    with django_assert_num_queries(2):  # the map, and the first part
+        assert len(next(parts)) == elements.AT_ONCE
 
 
-def test_s3_5_the_split_counts_what_is_settled_and_what_is_open(
-    large: ProcessInstance,
-) -> None:
-    parts = found(large).parts
-    assert [(one.status, one.number) for one in parts] == [
-        ("done", "9,998"),
-        ("handled", "2"),
-    ]
-    assert [one.state for one in parts] == ["done", "failed"]
+def test_s3_5_the_split_counts_what_is_settled_and_open(large: ProcessInstance) -> None:
+    parts = [(one.status, one.number, one.state) for one in found(large).parts]
+    assert parts == [("done", "9,998", "done"), ("handled", "2", "failed")]
 
 
 def test_s3_5_while_it_goes_on_the_split_tells_what_is_under_way() -> None:
     receipt = start_process(Inquiry, Inquiry.Input("T-1", pages=5))
     instance = ProcessInstance.objects.get(pk=receipt.process_id)
     assert element_page(instance, ElementFilters("read_page")) is None
-    StepRun.objects.filter(instance=instance).update(queue="default")
-    drain()
-    items = StepRun.objects.filter(instance=instance, node="read_page", item__lt=2)
-    head = StepRun.objects.filter(instance=instance, node="read_page", item=None)
-    head.update(finished_at=None, progress={"done": 3, "failed": 0, "total": 5})
-    items.update(finished_at=None, status="running")
+    run()
+    visits = StepRun.objects.filter(instance=instance, node="read_page")
+    progress = {"done": 3, "failed": 0, "total": 5}
+    visits.filter(item=None).update(finished_at=None, progress=progress)
+    visits.filter(item__lt=2).update(finished_at=None, status="running")
     shown = [(one.status, one.number) for one in found(instance).parts]
     assert shown == [("done", "3"), ("running", "2")]
     assert numbers(found(instance, state="open")) == [0, 1]
 
 
-def test_s3_5_the_file_has_what_the_list_has(
-    large: ProcessInstance, operating: Client
-) -> None:
+def test_s3_5_the_file_is_the_list(large: ProcessInstance, operating: Client) -> None:
     place = f"/processes/{large.pk}/elements"
-    lines = b"".join(
-        operating.get(f"{place}.jsonl?step=read_page&state=failed")
-    ).splitlines()
-    rows = [json.loads(line) for line in lines]
-    assert [row["element"] for row in rows] == [7000, 9999]
-    assert rows[0]["key"] == "page 7000 頁7000"
-    assert rows[0]["error"] == "E: torn 7000"
-    text = b"".join(operating.get(f"{place}.csv?step=read_page"))
+    first, second = rows_of(operating, f"{place}.jsonl?step=read_page&state=failed")
+    assert (first["element"], second["element"]) == (7000, 9999)
+    assert (first["key"], first["error"]) == ("page 7000 頁7000", "E: torn 7000")
+    text = operating.read(f"{place}.csv?step=read_page")
     assert len(text.splitlines()) == MANY + 1
-    assert operating.get(f"{place}.xml?step=read_page").status_code == 404
-    assert b"".join(operating.get(f"{place}.jsonl?step=nothing")) == b""
+    operating.read(f"{place}.xml?step=read_page", status=404)
+    assert operating.read(f"{place}.jsonl?step=nothing") == ""
 
 
 def test_s3_5_the_page_has_the_list_at_the_map(page_of: Read) -> None:
@@ -214,26 +193,20 @@ def test_s3_5_the_page_has_the_list_at_the_map(page_of: Read) -> None:
         &search=%00%25_%5C &state=nothing"""
     ),
 )
-def test_s3_5_nothing_that_is_asked_ends_in_an_error(
-    query: str, operating: Client
-) -> None:
+def test_s3_5_nothing_asked_ends_in_an_error(query: str, operating: Client) -> None:
     instance = inquiry(pages=3)
     for place in ("", "elements.csv"):
-        answer = operating.get(
-            f"/processes/{instance.pk}/{place}?step=read_page{query}"
-        )
-        assert answer.status_code == 200
-        list(answer)
+        operating.read(f"/processes/{instance.pk}/{place}?step=read_page{query}")
 
 
 def test_s3_5_each_visit_of_a_map_in_a_loop_has_its_own_list() -> None:
     instance = inquiry(pages=2)
-    for run in StepRun.objects.filter(instance=instance, node="read_page"):
-        run.pk, run.visit = None, 2
-        run.save(force_insert=True)
+    for row in StepRun.objects.filter(instance=instance, node="read_page"):
+        row.pk, row.visit = None, 2
+        row.save(force_insert=True)
     last, first = found(instance), found(instance, visit=1)
-    assert (last.head.visit, last.other_visits) == (2, [1])
-    assert (first.head.visit, first.other_visits) == (1, [2])
+    seen = [(shown.head.visit, shown.other_visits) for shown in (last, first)]
+    assert seen == [(2, [1]), (1, [2])]
     assert numbers(first) == numbers(last) == [0, 1]
     assert {run.visit for run in first.rows} == {1}
 
@@ -241,43 +214,25 @@ def test_s3_5_each_visit_of_a_map_in_a_loop_has_its_own_list() -> None:
 def test_s3_5_maps_within_maps_waits_and_sub_processes(page_of: Read) -> None:
     names = [f"棚{number}" for number in range(35)]
     receipt = start_process(Inventory, Shop(names, broken="棚3/1"))
-    drain()
+    run()
     outer = ProcessInstance.objects.get(pk=receipt.process_id)
-    [node] = StepRun.objects.filter(instance=outer, kind="map").values_list(
-        "node", flat=True
-    )
-    shown = element_page(outer, ElementFilters(node, search="棚34"))
-    assert shown is not None
-    [run] = shown.rows
-    assert json.loads(element_text(run))["shelf"] == "棚34"
-    assert run.child is not None
+    node = StepRun.objects.get(instance=outer, kind="map").node
 
+    def shelf(search: str, number: int) -> StepRun:
+        rows = found(outer, node=node, search=search).rows
+        return next(run for run in rows if run.item == number)
+
+    last = shelf("棚34", 34)
+    assert json.loads(element_text(last))["shelf"] == "棚34"
     text = page_of(outer, f"?step={node}&search=棚34")
-    assert f"/processes/{run.child_id}/" in text  # one click to what it is at
-    inner = page_of(run.child, "?step=count_box")
+    assert f"/processes/{last.child_id}/" in text  # one click to what it is at
+    inner = page_of(last.child, "?step=count_box")
     assert "3 elements in all" in inner
     assert "棚34/2" in inner
-    assert "Signature" in page_of(run.child, "")
+    assert "Signature" in page_of(last.child, "")
+    broken = page_of(shelf("棚3", 3).child, "?step=count_box&state=failed")
+    assert "棚3/1 is broken open" in broken
 
-    failed = element_page(outer, ElementFilters(node, search="棚3"))
-    assert failed is not None
-    broken = next(run for run in failed.rows if run.item == 3)
-    assert broken.child is not None
-    assert "棚3/1 is broken open" in page_of(
-        broken.child, "?step=count_box&state=failed"
-    )
-
-    send_event(Signed("ann"), id="signed", process_id=run.child_id)
-    drain()
-    again = element_page(outer, ElementFilters(node, search="#34"))
-    assert again is not None
-    assert again.rows[0].status == "done"
-
-
-def test_s3_5_all_is_read_some_at_a_time(
-    large: ProcessInstance, django_assert_num_queries: Any
-) -> None:
-    assert large.definition.pk  # which the page has read with the process
-    parts = element_batches(large, ElementFilters("read_page"))
-    with django_assert_num_queries(2):  # the map, and the first part
-        assert len(next(parts)) == elements.AT_ONCE
+    send_event(Signed("ann"), id="signed", process_id=last.child_id)
+    run()
+    assert shelf("#34", 34).status == "done"

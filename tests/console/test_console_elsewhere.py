@@ -15,17 +15,16 @@ from django.urls import reverse
 from pytest_django import Settings
 from standardwebhooks.webhooks import Webhook
 
-from examples.order_listing.messages import Destination
-from examples.order_listing.orders import place_order
 from monitoring.routing import with_live_pages
-from orchestrator.models import OperatorAction, ProcessInstance
-from orchestrator.testing import run
+from orchestrator.models import OperatorAction
 from tests.services.cases import cases, words
 from tests.services.client import Client
+from tests.services.placing import placed
+from tests.services.reading import BY_SCRIPT
+from tests.services.sockets import headers_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
-BY_SCRIPT = {"HX-Request": "true"}
 ESCALATE = {"key": "0193a1b2c3d47e5f8a9b0c1d2e3f4a5b", "reason": "because"}
 BARE = [  # what a new project has, without what it can do without
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -41,51 +40,29 @@ def elsewhere(settings: Settings) -> None:
     settings.LOGIN_URL = "enter"
 
 
-@pytest.fixture
-def process() -> ProcessInstance:
-    order = place_order(Destination.BOTH, "50 MWh")
-    run()
-    return ProcessInstance.objects.get(pk=order.process_id)
-
-
-def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
-
-
-def test_strangers_are_sent_where_the_project_signs_them_in(client: Client) -> None:
+def test_strangers_are_sent_where_the_project_signs_them_in(
+    client: Client, settings: Settings
+) -> None:
     answer = client.get("/ops/processes/?status=failed")
 
     expected = "/enter/?next=/ops/processes/%3Fstatus%3Dfailed"
     assert (answer.status_code, answer.headers["Location"]) == (302, expected)
-    assert client.get("/ops/", headers=BY_SCRIPT).status_code == 401
-
-
-def test_the_projects_own_middleware_for_strangers_sends_no_script_to_its_page(
-    client: Client, settings: Settings
-) -> None:
+    client.read("/ops/", status=401, headers=BY_SCRIPT)
+    # Nor does the project's own middleware for strangers send a script to its page.
     own = "django.contrib.auth.middleware.LoginRequiredMiddleware"
     settings.MIDDLEWARE = [*BARE, own]
-
-    assert client.get("/ops/", headers=BY_SCRIPT).status_code == 401
+    client.read("/ops/", status=401, headers=BY_SCRIPT)
     assert client.get("/ops/").headers["Location"] == "/enter/?next=/ops/"
 
 
-def test_every_address_on_a_page_is_under_the_consoles(
-    administrator: User, process: ProcessInstance
-) -> None:
-    client = signed_in(administrator)
-    places = [
-        *words(
-            """/ops/ /ops/processes/ /ops/events/ /ops/failures/ /ops/decisions/ /ops/waits/
+def test_every_address_on_a_page_is_under_the_consoles(admin: Client) -> None:
+    places = words(
+        """/ops/ /ops/processes/ /ops/events/ /ops/failures/ /ops/decisions/ /ops/waits/
         /ops/stalled/ /ops/definitions/order-listing/"""
-        ),
-        f"/ops/processes/{process.pk}/",
-    ]
+    )
 
-    for place in places:
-        text = client.read(place)
+    for place in (*places, f"/ops/processes/{placed().pk}/"):
+        text = admin.read(place)
         found = re.findall(r'(?:href|action|src|data-socket)="(/[^"]*)"', text)
         others = {at for at in found if not at.startswith(("/ops/", "/static/"))}
         assert (place, others) == (place, set())
@@ -93,41 +70,31 @@ def test_every_address_on_a_page_is_under_the_consoles(
 
 
 @cases("headers", {}, BY_SCRIPT)
-def test_a_button_needs_no_other_middleware(
-    headers: dict[str, str], operator: User, process: ProcessInstance
-) -> None:
-    place = reverse("monitoring:act", args=[process.pk, "escalate"])
+def test_buttons_need_no_middleware(headers: dict[str, str], operating: Client) -> None:
+    place = reverse("monitoring:act", args=[placed().pk, "escalate"])
 
-    answer = signed_in(operator).post(place, ESCALATE, headers=headers)
+    answer = operating.post(place, ESCALATE, headers=headers)
+    refused = operating.post(place, {**ESCALATE, "reason": ""})
 
     assert answer.status_code == (200 if headers else 302)
     assert OperatorAction.objects.get().result == "done"
     assert (b"<hx-partial" in answer.content) == bool(headers)
-
-
-def test_a_refused_form_leads_back_into_the_console(
-    operator: User, process: ProcessInstance
-) -> None:
-    place = reverse("monitoring:act", args=[process.pk, "escalate"])
-
-    answer = signed_in(operator).post(place, {**ESCALATE, "reason": ""})
-
-    assert answer.status_code == 400
-    assert 'class="button" href="/ops/"' in answer.content.decode()
+    assert refused.status_code == 400
+    assert 'class="button" href="/ops/"' in refused.content.decode()
 
 
 def test_webhooks_come_in_where_the_project_has_them(
     client: Client, settings: Settings, valkey: object
 ) -> None:
     key = "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0"
-    now, body = (
-        datetime.now(UTC),
-        '{"type": "ListedOnInternal", "data": {"order_id": "A-1"}}',
-    )
-    signature = Webhook(key).sign("m-1", now, body)
-    headers = {"webhook-id": "m-1", "webhook-timestamp": str(int(now.timestamp()))}
-    headers["webhook-signature"] = signature
-    del settings.REDIS_URL
+    now = datetime.now(UTC)
+    body = '{"type": "ListedOnInternal", "data": {"order_id": "A-1"}}'
+    headers = {
+        "webhook-id": "m-1",
+        "webhook-timestamp": str(int(now.timestamp())),
+        "webhook-signature": Webhook(key).sign("m-1", now, body),
+    }
+    del settings.REDIS_URL, settings.WEBHOOK_SOURCES
     settings.WEBHOOK_RATES = {"bank": (5, 20)}
 
     def sent() -> int:
@@ -135,7 +102,6 @@ def test_webhooks_come_in_where_the_project_has_them(
             "/hooks/in/bank/", body, content_type="application/json", headers=headers
         ).status_code
 
-    del settings.WEBHOOK_SOURCES
     assert sent() == 404
     settings.WEBHOOK_SOURCES = {"bank": [key]}
     assert sent() == 202
@@ -151,53 +117,33 @@ async def no_connection_left() -> Any:
     await sync_to_async(connections.close_all)()
 
 
-async def code_of(application: Any, path: str, user: User, **about: Any) -> int:
+async def code_of(path: str, user: User, root: str = "") -> int:
     """What a page's socket is closed with: 0 if it stays open."""
-    client = await sync_to_async(signed_in)(user)
-    pairs = "; ".join(f"{name}={it.value}" for name, it in client.cookies.items())
-    headers = [(b"host", b"127.0.0.1"), (b"origin", b"http://127.0.0.1")]
-    headers.append((b"cookie", pairs.encode()))
+    headers = await headers_of(user)
+    application = with_live_pages(get_asgi_application())
     socket = WebsocketCommunicator(application, f"{path}?watch=overview", headers)
-    socket.scope.update(about)
+    socket.scope["root_path"] = root
     accepted, code = await socket.connect(timeout=60)
-    if accepted and await socket.receive_nothing():
-        await socket.disconnect()
-        return 0
-    return (
-        int(code or 0) if not accepted else int((await socket.receive_output())["code"])
-    )
+    if not accepted:
+        return int(code or 0)
+    if not await socket.receive_nothing():
+        return int((await socket.receive_output())["code"])
+    await socket.disconnect()
+    return 0
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.asyncio
 @pytest.mark.usefixtures("no_connection_left")
-@pytest.mark.parametrize(
-    ("path", "root"),
-    [
-        ("/ops/ws/live/", ""),
-        ("/en/desk/ws/live/", ""),
-        ("/ja/desk/ws/live/", ""),
-        ("/behind/a/proxy/ops/ws/live/", "/behind/a/proxy"),
-    ],
-)
-async def test_the_socket_is_where_the_project_has_the_console(
-    path: str, root: str, viewer: User, valkey: object
+async def test_the_socket_is_where_the_project_has_the_console_and_nowhere_else(
+    viewer: User, valkey: object
 ) -> None:
-    application = with_live_pages(get_asgi_application())
-
-    assert await code_of(application, path, viewer, root_path=root) == 0
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.asyncio
-@pytest.mark.usefixtures("no_connection_left")
-@pytest.mark.parametrize("path", ["/ws/live/", "/", "/ops/", "/ops/find/", "/no/"])
-async def test_a_socket_elsewhere_is_refused_where_the_project_has_none(
-    path: str, viewer: User
-) -> None:
-    application = with_live_pages(get_asgi_application())
-
-    assert await code_of(application, path, viewer) == 1000
+    proxy = "/behind/a/proxy"
+    for path in ("/ops/ws/live/", "/en/desk/ws/live/", "/ja/desk/ws/live/"):
+        assert await code_of(path, viewer) == 0, path
+    assert await code_of(f"{proxy}/ops/ws/live/", viewer, proxy) == 0
+    for path in ("/ws/live/", "/", "/ops/", "/ops/find/", "/no/"):
+        assert await code_of(path, viewer) == 1000, path
 
 
 @pytest.mark.asyncio
@@ -218,5 +164,5 @@ async def test_the_projects_own_sockets_and_pages_stay_its_own() -> None:
     assert asked == [socket, page]
 
 
-def test_a_server_without_sockets_asks_for_one(viewer: User) -> None:
-    assert signed_in(viewer).get("/ops/ws/live/").status_code == 426
+def test_a_server_without_sockets_asks_for_one(viewing: Client) -> None:
+    viewing.read("/ops/ws/live/", status=426)

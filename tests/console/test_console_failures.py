@@ -4,17 +4,17 @@ from collections.abc import Iterator
 
 import pytest
 from django.contrib.auth.models import User
-from django.utils.html import strip_tags
 
 from monitoring.queries.instance.entries import Entry, Issued
 from monitoring.queries.instance.page import instance_page
 from orchestrator import Permanent
-from orchestrator.models import CommandStatus, IssuedCommand, ProcessInstance
+from orchestrator.models import CommandStatus, IssuedCommand
 from orchestrator.testing import registered
 from tests.apps.compensation import journal
 from tests.apps.patterns.desk import finished
 from tests.apps.subprocess_failures.processes import WORKFLOWS, Booked, Plain, Round
-from tests.services.client import Client
+from tests.services.client import Read
+from tests.services.reading import plain
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("errands")]
 
@@ -31,42 +31,19 @@ def errands(known: None) -> None:
     journal.forget()
 
 
-@pytest.fixture
-def statuses(operator: User) -> dict[str, list[str]]:
-    """Return the statuses of a declined process: as its history says them, and as its table of steps does."""
-    journal.faults["buy"] = Permanent("sold out")
-    page = instance_page(finished(Booked).pk, operator)
-    assert page.workflow is not None
-    return {
-        "history": [entry.status for entry in page.ledger.entries],
-        "table": [row.status for row in page.workflow.runs.rows],
-    }
-
-
-def text(client: Client, operator: User, process: ProcessInstance) -> str:
-    client.force_login(operator)
-    page = client.read(f"/processes/{process.pk}/")
-    return " ".join(strip_tags(page).split())
-
-
-def test_what_has_failed_for_good_is_not_said_to_be_tried_again(operator: User) -> None:
-    journal.faults["buy"] = ConnectionError("no line")
-    process = finished(Plain)
-    for part in (process, process.children.get()):
-        newest = instance_page(part.pk, operator).ledger.entries[0]
-        assert newest.status == "failed"
-
-
-def test_a_sub_process_that_its_open_step_shows_is_not_listed_again(
+def test_what_has_failed_for_good_is_not_said_to_be_tried_again_nor_listed_twice(
     operator: User,
 ) -> None:
     journal.faults["buy"] = ConnectionError("no line")
     process = finished(Plain)
+    child = process.children.get()
+    for part in (process, child):
+        newest = instance_page(part.pk, operator).ledger.entries[0]
+        assert newest.status == "failed"
     view = instance_page(process.pk, operator).workflow
-
     assert view is not None
-    assert [step.run.child for step in view.open] == [process.children.get()]
-    assert view.children == []
+    assert [step.run.child for step in view.open] == [child]
+    assert view.children == []  # its open step shows it
 
 
 def test_a_map_is_as_failed_in_the_table_as_in_the_diagram(operator: User) -> None:
@@ -80,16 +57,18 @@ def test_a_map_is_as_failed_in_the_table_as_in_the_diagram(operator: User) -> No
     assert (row.status, step.status) == ("failed", "failed")
 
 
-def test_what_was_undone_is_said_to_be_undone(statuses: dict[str, list[str]]) -> None:
-    assert statuses["history"] == ["undone", "failed", "", "done", ""]
-    assert statuses["table"] == ["undone", "failed", "done"]
-
-
-def test_the_page_says_who_declined(client: Client, operator: User) -> None:
+def test_what_was_undone_and_who_declined(operator: User, page_of: Read) -> None:
     journal.faults["buy"] = Permanent("sold out")
-    said = text(client, operator, finished(Booked))
+    process = finished(Booked)
+    page = instance_page(process.pk, operator)
+    assert page.workflow is not None
 
-    assert "Declined by Errand SubprocessDeclined: the sub-process errand" in said
+    history = [entry.status for entry in page.ledger.entries]
+    table = [row.status for row in page.workflow.runs.rows]
+    assert history == ["undone", "failed", "", "done", ""]
+    assert table == ["undone", "failed", "done"]
+    declined = "Declined by Errand SubprocessDeclined: the sub-process errand"
+    assert declined in plain(page_of(process))
 
 
 def test_of_many_commands_the_page_shows_the_first_and_those_that_fail() -> None:

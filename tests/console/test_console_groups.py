@@ -11,8 +11,10 @@ from tests.apps.patterns.desk import finished
 from tests.apps.patterns.ways import MANY, Broad
 from tests.apps.process_managers.fixtures import known
 from tests.services.client import Client
+from tests.services.reading import between
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("broad")]
+HOME = f"/definitions/{Broad.name}/"
 
 NAMES = [one.name for one in MANY]
 
@@ -22,13 +24,9 @@ def broad() -> Iterator[None]:
     yield from known(Broad)
 
 
-@pytest.fixture
-def process(viewing: Client) -> ProcessInstance:
+@pytest.fixture(autouse=True)
+def process(broad: None) -> ProcessInstance:
     return finished(Broad, 1)
-
-
-def page(client: Client, address: str) -> str:
-    return client.read(address)
 
 
 def box(text: str) -> str:
@@ -38,38 +36,26 @@ def box(text: str) -> str:
 
 
 def steps_in(text: str, table: str) -> set[str]:
-    part = text.partition(f'id="{table}"')[2].partition("</section>")[0]
+    part = between(text, f'id="{table}"', "</section>")
     return set(re.findall(r"<code>(\w+)</code>", part))
 
 
-def test_the_box_of_a_definition_leads_to_the_rows_of_its_steps(
-    process: ProcessInstance, viewing: Client
-) -> None:
-    home = f"/definitions/{Broad.name}/"
+def test_the_box_of_a_definition_leads_to_rows_of_its_steps(viewing: Client) -> None:
+    def steps(query: str) -> set[str]:
+        return steps_in(viewing.read(HOME + query), "all-steps")
 
-    place = box(page(viewing, home))
-    shown = page(viewing, home + place)
+    place = box(viewing.read(HOME))
 
     assert place.endswith("#all-steps")
-    assert steps_in(shown, "all-steps") == set(NAMES)
-    assert steps_in(page(viewing, home), "all-steps") == {"begin", *NAMES, "close"}
+    assert steps(place) == set(NAMES)
+    assert steps("") == {"begin", *NAMES, "close"}
+    # Searching stays within the box, and one that is unknown narrows nothing.
+    assert steps(f"{place.partition('#')[0]}&search=e") == set()
+    assert "begin" in steps("?group=siblings:nothing")
 
 
-def test_searching_stays_within_the_box(
-    process: ProcessInstance, viewing: Client
-) -> None:
-    home = f"/definitions/{Broad.name}/"
-    query = box(page(viewing, home)).partition("#")[0]
-
-    shown = page(viewing, f"{home}{query}&search=e")
-
-    assert steps_in(shown, "all-steps") == set()
-
-
-def test_the_box_of_an_older_version_stays_with_it(
-    process: ProcessInstance, viewing: Client
-) -> None:
-    text = page(viewing, f"/definitions/{Broad.name}/?version=1")
+def test_the_box_of_an_older_version_stays_with_it(viewing: Client) -> None:
+    text = viewing.read(f"{HOME}?version=1")
 
     assert box(text).startswith("?version=1&group=")
     assert '<a href="?version=1&amp;step=begin&amp;doing=here"' in text
@@ -80,21 +66,10 @@ def test_the_box_of_a_process_leads_to_the_runs_of_its_steps(
 ) -> None:
     home = f"/processes/{process.pk}/"
 
-    place = box(page(viewing, home))
-    shown = page(viewing, home + place)
+    place = box(viewing.read(home))
+    shown = viewing.read(home + place)
 
     assert place.endswith("#runs")
-    runs = steps_in(shown, "runs")
-    assert runs
-    assert runs <= set(NAMES)
-    older = re.search(r'href="(\?[^"]*runs=\d+)#runs"', shown)
-    assert older is not None
-    assert steps_in(page(viewing, home + unescape(older[1])), "runs") <= set(NAMES)
-
-
-def test_a_box_that_is_unknown_narrows_nothing(
-    process: ProcessInstance, viewing: Client
-) -> None:
-    shown = page(viewing, f"/definitions/{Broad.name}/?group=siblings:nothing")
-
-    assert "begin" in steps_in(shown, "all-steps")
+    assert set() < steps_in(shown, "runs") <= set(NAMES)
+    [older] = re.findall(r'href="(\?[^"]*runs=\d+)#runs"', shown)
+    assert steps_in(viewing.read(home + unescape(older)), "runs") <= set(NAMES)

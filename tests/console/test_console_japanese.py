@@ -11,7 +11,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import translation
 
-from orchestrator.models import Definition, ProcessInstance
+from orchestrator.models import Definition
 from tests.apps.every_construct.desk import inquiry
 from tests.apps.every_construct.processes import Inquiry
 from tests.browser.samples import orders
@@ -85,27 +85,18 @@ def theirs() -> set[str]:
 def pages(operator: User) -> list[str]:
     placed = orders()
     frozen(begun(operator, {"status": "failed"}, 1))
-    inquiries = [inquiry(), inquiry("T-2", trouble="text"), inquiry("T-3", pages=5)]
+    inquiries = (inquiry(), inquiry("T-2", trouble="text"), inquiry("T-3", pages=5))
     found = addresses(placed)
     for process in inquiries:
-        found += [
-            f"/processes/{process.pk}/",
-            f"/processes/{process.pk}/?step=read_page",
-        ]
-        found += [
-            f"/processes/{process.pk}/messages/",
-            f"/processes/{process.pk}/repair/",
-        ]
+        parts = ("", "?step=read_page", "messages/", "repair/")
+        found += [f"/processes/{process.pk}/{part}" for part in parts]
     return [*found, f"/definitions/{Inquiry.name}/", "/decisions/", "/views/"]
 
 
-def test_no_page_shows_a_text_of_ours_in_english(
-    operating: Client, operator: User
-) -> None:
+def test_no_page_shows_ours_in_english(operating: Client, operator: User) -> None:
     looked_at = pages(operator)
     left = ours() - theirs()
     assert len(left) > 500
-    assert ProcessInstance.objects.exists()
 
     found = {}
     for address in looked_at:

@@ -7,34 +7,34 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from django.contrib.auth.models import User
-from django.test import Client
 from django.utils import translation
 
 from examples.order_listing.messages import Destination
-from examples.order_listing.orders import place_order
 from monitoring.diagrams import drawing_of
 from monitoring.diagrams.drawing import Drawing
 from monitoring.diagrams.sketch import level_plan, plan
 from monitoring.diagrams.words import detail_of, phrase
 from orchestrator.definition.graph import Graph, Node
-from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import Incident
 from tests.apps.patterns.ways import Broad
+from tests.services.client import Client
+from tests.services.placing import placed
+from tests.services.reading import between
 from tests.unit.test_diagram_workflows import every_pattern
 
 MESSAGES = (
     Path(__file__).parents[2] / "monitoring/locale/ja/LC_MESSAGES/django.po"
 ).read_text()
+LISTED = set(re.findall(r'^msgid(?:_plural)? "(.*)"$', MESSAGES, re.MULTILINE))
 IN_TEMPLATES = re.compile(r"""\{% translate (?:"([^"]+)"|'([^']+)')""")
 TRIMMED = re.compile(
     r"\{% blocktranslate trimmed [^%]*%\}(.*?)\{% endblocktranslate %\}", re.DOTALL
 )
 """Longer texts, on lines of their own, each with its plural."""
 
-TEMPLATES = Path(__file__).parents[2] / "templates"
-CONSOLE = Path(__file__).parents[2] / "monitoring"
+ROOT = Path(__file__).parents[2]
+IN_JAPANESE = {"Accept-Language": "ja"}
 
 
 @pytest.fixture(autouse=True)
@@ -45,28 +45,26 @@ def english_again() -> Iterator[None]:
 
 
 @pytest.mark.django_db
-def test_pages_speak_the_readers_language(client: Client, operator: User) -> None:
-    order = place_order(Destination.BOTH, "50 MWh")
-    drain()
-    client.force_login(operator)
+def test_pages_speak_the_readers_language(viewing: Client) -> None:
+    order = placed(Destination.EXTERNAL)
 
-    text = client.get(
-        f"/processes/{order.process_id}/", headers={"Accept-Language": "ja"}
-    ).content.decode()
+    text = viewing.read(f"/processes/{order.pk}/", headers=IN_JAPANESE)
 
     assert '<html lang="ja"' in text
     for word in ("台帳", "リトライ", "エスカレーション", "現在のステップ"):
         assert word in text
+    drawn = between(text, 'class="picture"', "</svg>")
+    assert "/ エスカレーション" in drawn
+    assert "Completed: まだ可能" in drawn
 
 
 def words(graph: Graph) -> str:
     """What can be read on a workflow's picture and in its tooltips."""
     found = ET.fromstring(drawing_of(graph).svg())  # noqa: S314  it is ours
-    texts = ("".join(one.itertext()) for one in found.iter() if one.tag in TEXTS)
-    return " | ".join(texts)
+    read = [one for one in found.iter() if one.tag in ("text", "title")]
+    return " | ".join("".join(one.itertext()) for one in read)
 
 
-TEXTS = ("text", "title")
 OWN_WORDS = {
     "start": "開始",
     "end": "終了",
@@ -104,23 +102,6 @@ def test_parts_that_stand_for_several_steps_are_named_in_the_readers_language() 
     assert "レベル 2" in levels
 
 
-@pytest.mark.django_db
-def test_the_words_of_a_state_machine_are_in_the_readers_language(
-    client: Client, viewer: User
-) -> None:
-    order = place_order(Destination.EXTERNAL, "50 MWh")
-    drain()
-    client.force_login(viewer)
-
-    text = client.get(
-        f"/processes/{order.process_id}/", headers={"Accept-Language": "ja"}
-    ).content.decode()
-
-    drawn = text.partition('class="picture"')[2].partition("</svg>")[0]
-    assert "/ エスカレーション" in drawn
-    assert "Completed: まだ可能" in drawn
-
-
 def texts_of(template: str) -> set[str]:
     """The texts of a template as they stand in the list of translations."""
     short = {one or other for one, other in IN_TEMPLATES.findall(template)}
@@ -130,14 +111,12 @@ def texts_of(template: str) -> set[str]:
 
 
 def test_every_text_of_the_templates_is_translated() -> None:
-    texts = set().union(
-        *(texts_of(one.read_text()) for one in TEMPLATES.rglob("*.html"))
-    )
+    templates = (ROOT / "templates").rglob("*.html")
+    texts = set().union(*(texts_of(one.read_text()) for one in templates))
 
-    listed = set(re.findall(r'^msgid(?:_plural)? "(.*)"$', MESSAGES, re.MULTILINE))
     assert "Nothing has failed." in texts
     assert "%(title)s, for %(number)s rows:" in texts
-    assert texts - listed == set()
+    assert texts - LISTED == set()
     assert 'msgstr ""' not in MESSAGES.partition("\n\n")[2]
 
 
@@ -168,12 +147,10 @@ def in_japanese(text: str) -> str:
 
 
 def test_every_text_of_the_consoles_code_is_translated() -> None:
-    texts = set().union(*(texts_in(one.read_text()) for one in CONSOLE.rglob("*.py")))
+    code = (ROOT / "monitoring").rglob("*.py")
+    texts = set().union(*(texts_in(one.read_text()) for one in code))
 
-    listed = {
-        text.replace('\\"', '"').replace("\\n", "\n")
-        for text in re.findall(r'^msgid(?:_plural)? "(.*)"$', MESSAGES, re.MULTILINE)
-    }
+    listed = {one.replace('\\"', '"').replace("\\n", "\n") for one in LISTED}
     assert len(texts) > 450
     assert {one for one in texts - listed if in_japanese(one) == one} == set()
 
@@ -184,39 +161,28 @@ def test_what_kind_of_failure_it_is_is_translated() -> None:
     assert [kind for kind in kinds if in_japanese(kind) == kind] == []
 
 
-@pytest.mark.parametrize(
-    ("said", "japanese"),
-    [
-        ("after 1 hour 30 minutes", "1 時間 30 分後"),
-        ("until is clear, at most 3 times", "is clear になるまで、最大 3 回"),
-        ("each of pages", "pages の各要素"),
-        ("OrderCreated", "OrderCreated"),
-    ],
-)
-def test_phrases_of_ours_on_a_picture_are_translated_and_names_are_not(
-    said: str, japanese: str
-) -> None:
-    assert phrase(said) == said
-    with translation.override("ja"):
-        assert phrase(said) == japanese
-
-
-def test_what_stands_below_a_step_is_translated_phrase_by_phrase() -> None:
+def test_phrases_of_ours_on_a_picture_are_translated_and_names_are_not() -> None:
+    phrases = {
+        "after 1 hour 30 minutes": "1 時間 30 分後",
+        "until is clear, at most 3 times": "is clear になるまで、最大 3 回",
+        "each of pages": "pages の各要素",
+        "OrderCreated": "OrderCreated",
+    }
     node = Node("n", "N", "ask", detail="yes or no, at most 2 days")
 
+    assert [phrase(said) for said in phrases] == list(phrases)
     assert detail_of(node) == node.detail
     with translation.override("ja"):
+        assert {said: phrase(said) for said in phrases} == phrases
         assert detail_of(node) == "yes または no, 最長 2 日"
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_every_text_of_an_action_is_translated(name: str) -> None:
-    operation = OPERATIONS[name]
-    given = [one.label for one in operation.given]
-    texts = [operation.label, operation.done, operation.text, *given]
-    english = [str(text) for text in texts]
-    with translation.override("ja"):
-        japanese = [str(text) for text in texts]
+def test_every_text_of_an_action_is_translated() -> None:
+    left = list[str]()
+    for one in OPERATIONS.values():
+        texts = [one.label, one.done, one.text, *(given.label for given in one.given)]
+        english = [str(text) for text in texts]
+        with translation.override("ja"):
+            left += [str(text) for text in texts if text and str(text) in english]
 
-    same = [one for one, other in zip(english, japanese, strict=True) if one == other]
-    assert [one for one in same if one] == []
+    assert left == []

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator
-from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -15,13 +12,16 @@ from examples.order_listing.orders import place_order
 from monitoring.queries.instance import ledger_lines
 from monitoring.queries.instance.history import history_of
 from orchestrator.engine import operations
-from orchestrator.engine.operations import ActionRequest
 from orchestrator.models import ProcessInstance
 from orchestrator.testing import pass_time, registered, run
 from tests.apps.patterns.desk import insist, launch
 from tests.apps.random_graphs.processes import RandomGraph
 from tests.browser.orders import created_outside
+from tests.conftest import of
+from tests.services.asking import asked
 from tests.services.client import Client
+from tests.services.placing import placed
+from tests.services.reading import rows_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -32,18 +32,11 @@ def known() -> Iterator[None]:
         yield
 
 
-def stored(order_id: str) -> ProcessInstance:
-    return ProcessInstance.objects.get(correlation_key=order_id)
-
-
 def test_s4_1_an_action_and_its_transition_have_the_same_commit_mark(
-    admin: Client, administrator: User
+    admin: Client,
 ) -> None:
-    order = place_order(Destination.BOTH, "50 MWh")
-    run()
-    process = ProcessInstance.objects.get(pk=order.process_id)
-    request = ActionRequest(administrator, uuid4(), "the exchange is back")
-    operations.retry(process.pk, request=request)
+    process = placed()
+    operations.retry(process.pk, request=asked())
 
     page = history_of(process, "NotStarted", {})
 
@@ -52,28 +45,24 @@ def test_s4_1_an_action_and_its_transition_have_the_same_commit_mark(
     assert action.commit is not None
     assert moved.at == action.at
     text = admin.read(f"/processes/{process.pk}/")
-    marks = re.findall(r'data-commit="(\d+)"', text)
-    assert marks.count(str(action.commit)) == 2
+    assert text.count(f'data-commit="{action.commit}"') == 2
     run()
 
 
 def test_s4_2_a_deadlines_step_leads_to_the_row_of_its_passing(admin: Client) -> None:
-    order = place_order(Destination.BOTH, "50 MWh")
-    run()
+    process = placed()
     pass_time(minutes=11)
-    run()
-    process = ProcessInstance.objects.get(pk=order.process_id)
-    passed = process.checkpoints.get(cause__startswith="deadline:")
+    process.refresh_from_db()
+    passed = process.checkpoints.get(cause__startswith="deadline:").revision
 
     page = history_of(process, "NotStarted", {})
 
     (entered,) = (entry for entry in page.entries if entry.revision == 1)
-    assert entered.leads_to == passed.revision
+    assert entered.leads_to == passed
     text = admin.read(f"/processes/{process.pk}/")
-    assert f"#revision-{passed.revision}" in text
-    assert f'id="revision-{passed.revision}"' in text
-    then = admin.read(f"/processes/{process.pk}/?at=1")
-    assert f"#revision-{passed.revision}" not in then
+    assert f"#revision-{passed}" in text
+    assert f'id="revision-{passed}"' in text
+    assert f"#revision-{passed}" not in admin.read(f"/processes/{process.pk}/?at=1")
 
 
 def test_s4_2_a_failed_attempt_leads_to_the_row_in_which_its_step_was_settled() -> None:
@@ -94,7 +83,7 @@ def test_s4_2_a_failed_attempt_leads_to_the_row_in_which_its_step_was_settled() 
 
 
 def test_s4_4_the_whole_ledger_comes_as_json_lines_a_few_rows_at_a_time(
-    admin: Client, monkeypatch: pytest.MonkeyPatch
+    admin: Client, stranger: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ledger_lines, "AT_ONCE", 2)
     order = place_order(Destination.BOTH, "50 MWh")
@@ -102,9 +91,9 @@ def test_s4_4_the_whole_ledger_comes_as_json_lines_a_few_rows_at_a_time(
     created_outside(order)
     run()
     process = ProcessInstance.objects.get(pk=order.process_id)
+    address = f"/processes/{process.pk}/ledger.jsonl"
 
-    answer = admin.get(f"/processes/{process.pk}/ledger.jsonl")
-    lines = [json.loads(line) for line in answer.getvalue().decode().splitlines()]
+    lines = rows_of(admin, address)
 
     assert process.revision > 3
     assert [one["revision"] for one in lines] == [*range(1, process.revision + 1)]
@@ -113,36 +102,19 @@ def test_s4_4_the_whole_ledger_comes_as_json_lines_a_few_rows_at_a_time(
     assert lines[-1]["status"] == process.status == "completed"
     assert lines[-1]["data"] == process.data
     assert len(list(ledger_lines.ledger_lines(process))) == -(-process.revision // 2)
-
-
-def test_s4_4_nobody_gets_the_ledger_who_may_not_see_the_process(
-    client: Client, stranger: User
-) -> None:
-    order = place_order(Destination.INTERNAL, "50 MWh")
-    run()
-    client.force_login(stranger)
-    assert client.get(f"/processes/{order.process_id}/ledger.jsonl").status_code == 403
+    of(stranger).read(address, status=403)
 
 
 def test_s4_5_two_processes_of_one_key_are_never_merged(admin: Client) -> None:
-    first = place_order(Destination.INTERNAL, "first", "O-1")
-    run()
-    one = ProcessInstance.objects.get(pk=first.process_id)
-    second = place_order(Destination.INTERNAL, "second", "O-1-again")
-    run()
-    other = ProcessInstance.objects.get(pk=second.process_id)
-    ProcessInstance.objects.filter(pk=other.pk).update(
-        correlation_key=one.correlation_key
-    )
+    one = placed(Destination.INTERNAL, "first", "O-1")
+    other = placed(Destination.INTERNAL, "second", "O-2")
+    rows = ProcessInstance.objects.filter(pk=other.pk)
+    rows.update(correlation_key=one.correlation_key)
 
     for process, own, foreign in ((one, "first", "second"), (other, "second", "first")):
         address = f"/processes/{process.pk}/"
-        lines = admin.get(f"{address}ledger.jsonl").getvalue().decode()
+        lines = admin.read(f"{address}ledger.jsonl")
         assert lines.count("\n") == process.revision
-        for text in (
-            lines,
-            admin.read(address),
-            admin.read(f"{address}?at=1"),
-        ):
+        for text in (lines, admin.read(address), admin.read(f"{address}?at=1")):
             assert own in text
             assert foreign not in text

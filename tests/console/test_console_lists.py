@@ -1,6 +1,8 @@
 """The lists: filters that live in the URL, pages by key, rows that stay in their places."""
 
-from datetime import timedelta
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from django.http import QueryDict
@@ -8,30 +10,27 @@ from django.utils import timezone
 from uuid6 import uuid7
 
 from examples.order_listing.messages import Destination
-from examples.order_listing.models import Order
-from examples.order_listing.orders import place_order
 from monitoring.queries import counts, definitions
 from monitoring.queries.counts import MARK, ForEach, capped, grouped
 from monitoring.queries.definitions import counts_of
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import page_of, same_rows
 from orchestrator.models import Definition, ProcessInstance, Status
-from orchestrator.testing import run
 from tests.services.cases import cases, words
 from tests.services.client import Client
+from tests.services.placing import placed
+from tests.services.reading import all_rows
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(scope="module", autouse=True)
-def orders(module_db: None) -> dict[str, Order]:
-    """One that has completed, one that has failed, one that waits and was escalated."""
-    placed = {
-        "completed": place_order(Destination.INTERNAL, "one", "A-1"),
-        "failed": place_order(Destination.BOTH, "two", "A-2"),
+def orders(module_db: None) -> dict[str, ProcessInstance]:
+    """One that has completed, and one that has failed."""
+    return {
+        "completed": placed(Destination.INTERNAL, key="A-1"),
+        "failed": placed(Destination.BOTH, key="A-2"),
     }
-    run()
-    return placed
 
 
 def keys(query: str) -> list[str]:
@@ -60,81 +59,60 @@ def test_filters(query: str, expected: list[str]) -> None:
     assert keys(query) == expected
 
 
-def test_a_process_is_found_by_its_id(orders: dict[str, Order]) -> None:
-    assert keys(f"q={orders['failed'].process_id}") == ["A-2"]
-    assert keys(f"q={orders['failed'].process_id.hex}") == ["A-2"]
+def test_a_process_is_found_by_its_id(orders: dict[str, ProcessInstance]) -> None:
+    pk = orders["failed"].pk
+    assert keys(f"q={pk}") == keys(f"q={pk.hex}") == ["A-2"]
 
 
-def test_finding_one_process_leads_to_it(
-    orders: dict[str, Order], operating: Client
-) -> None:
-    one, many = operating.get("/find/?q=A-1"), operating.get("/find/?q=A-")
-
-    assert one["Location"] == f"/processes/{orders['completed'].process_id}/"
-    assert many["Location"] == "/processes/?q=A-"
-
-
-def many(number: int) -> None:
-    definition = Definition.objects.get()
+@contextmanager
+def many(number: int) -> Iterator[None]:
+    """Have so many more that have completed, until the end of a block."""
     now = timezone.now()
-    ProcessInstance.objects.bulk_create(
-        ProcessInstance(
-            id=uuid7(),
-            definition=definition,
-            name="order-listing",
-            correlation_key=f"M-{index}",
-            status=Status.COMPLETED,
-            step="Completed",
-            started_at=now,
-            changed_at=now,
-            finished_at=now + timedelta(seconds=1),
-        )
+    usual = {
+        "definition": Definition.objects.get(),
+        "name": "order-listing",
+        "status": Status.COMPLETED,
+        "step": "Completed",
+        **dict.fromkeys(("started_at", "changed_at", "finished_at"), now),
+    }
+    rows = [
+        ProcessInstance(id=uuid7(), correlation_key=f"M-{index}", **usual)
         for index in range(number)
-    )
+    ]
+    ProcessInstance.objects.bulk_create(rows)
+    yield
+    ProcessInstance.objects.filter(correlation_key__startswith="M-").delete()
 
 
 def test_pages_follow_each_other_without_gap_or_repeat() -> None:
-    many(100)
-    seen, before = [], ""
-    while True:
-        page = page_of(Filters(), before, size=30)
-        seen += [row.correlation_key for row in page.rows]
-        if not (before := page.older):
-            break
-    ProcessInstance.objects.filter(correlation_key__startswith="M-").delete()
+    with many(100):
+        seen = all_rows(lambda before: page_of(Filters(), before, size=30))
 
-    assert seen == [f"M-{index}" for index in reversed(range(100))] + ["A-2", "A-1"]
+    expected = [f"M-{index}" for index in reversed(range(100))] + ["A-2", "A-1"]
+    assert [row.correlation_key for row in seen] == expected
 
 
 def test_an_open_list_keeps_its_rows_and_counts_what_is_new() -> None:
     shown = [str(row.pk) for row in page_of(Filters()).rows]
-    many(100)
-    same = same_rows(Filters(), shown)
-    ProcessInstance.objects.filter(correlation_key__startswith="M-").delete()
+    with many(30):
+        same = same_rows(Filters(), shown)
+        full = [str(row.pk) for row in page_of(Filters(), size=20).rows]
+        latest = same_rows(Filters(), full, 20)
+        older = same_rows(Filters(), full[5:], 15, before=full[4])
 
     assert [str(row.pk) for row in same.rows] == shown
-    assert same.new == 100
-
-
-def test_a_full_page_is_told_of_newer_rows_only() -> None:
-    many(30)
-    shown = [str(row.pk) for row in page_of(Filters(), size=20).rows]
-    same = same_rows(Filters(), shown, 20)
-    older = same_rows(Filters(), shown[5:], 15, before=shown[4])
-    ProcessInstance.objects.filter(correlation_key__startswith="M-").delete()
-
-    assert (same.new, older.new) == (0, 0)
+    assert (same.new, latest.new, older.new) == (30, 0, 0)
 
 
 def test_a_row_that_no_longer_matches_stays_and_is_marked(
-    orders: dict[str, Order],
+    orders: dict[str, ProcessInstance],
 ) -> None:
-    shown = [str(order.process_id) for order in orders.values()]
+    shown = [str(order.pk) for order in orders.values()]
 
     same = same_rows(Filters(status="failed"), shown)
 
     assert [str(row.pk) for row in same.rows] == shown
-    assert same.gone == {orders["completed"].process_id}
+    assert same.gone == {orders["completed"].pk}
 
 
 def test_counts_agree_with_the_lists_they_lead_to() -> None:
@@ -167,11 +145,9 @@ def test_counts_of_stored_rows_are_those_of_their_processes_alone(
 
 
 def test_counts_stop_at_their_cap() -> None:
-    assert str(capped(ProcessInstance.objects.all(), 1)) == "1+"
-    assert str(capped(ProcessInstance.objects.all(), 3)) == "2"
-    assert grouped(ProcessInstance.objects.all(), "name", cap=1) == [
-        ("order-listing", 1)
-    ]
+    rows = ProcessInstance.objects.all()
+    assert [str(capped(rows, cap)) for cap in (1, 3)] == ["1+", "2"]
+    assert grouped(rows, "name", cap=1) == [("order-listing", 1)]
 
 
 def test_counts_of_parts_that_are_too_many_for_one_statement_are_added_up(
@@ -200,18 +176,16 @@ def test_counts_of_parts_that_are_too_many_for_one_statement_are_added_up(
 )
 def test_a_page_takes_few_queries(
     address: str,
-    orders: dict[str, Order],
+    orders: dict[str, ProcessInstance],
     operating: Client,
-    django_assert_max_num_queries: object,
+    django_assert_max_num_queries: Any,
 ) -> None:
-    place = address.format(failed=orders["failed"].process_id)
-    operating.get(place)
+    place = address.format(failed=orders["failed"].pk)
+    operating.read(place)
 
     # Twice, whole and live; one each asks which versions the process has been on.
-    with django_assert_max_num_queries(68):  # type: ignore[operator]
-        assert operating.get(place).status_code == 200
-        fragments = operating.get(f"{place}?since=1", headers={"HX-Request": "true"})
+    with django_assert_max_num_queries(68):
+        operating.read(place)
+        parts = operating.read(f"{place}?since=1", headers={"HX-Request": "true"})
 
-    assert fragments.content.count(b"<hx-partial") == fragments.content.count(
-        b"</hx-partial>"
-    )
+    assert parts.count("<hx-partial") == parts.count("</hx-partial>")

@@ -25,9 +25,9 @@ from orchestrator.models import DefinitionGrant, ProcessInstance
 from orchestrator.signals import Change
 from tests.apps.process_managers.desk import place
 from tests.console.test_seen_by_definition import ORDERS, PARCELS, VIEW, let_see
-from tests.services.client import Client
 from tests.services.forms_of_actions import failed_order
 from tests.services.patience import A_MINUTE
+from tests.services.sockets import HERE, headers_of
 from tests.services.valkey import ValkeyServer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
@@ -40,23 +40,14 @@ async def no_connection_left() -> AsyncIterator[None]:
     await sync_to_async(connections.close_all)()
 
 
-def cookie(user: User | None) -> list[tuple[bytes, bytes]]:
-    if user is None:
-        return []
-    client = Client()
-    client.force_login(user)
-    pairs = "; ".join(f"{name}={m.value}" for name, m in client.cookies.items())
-    return [(b"cookie", pairs.encode())]
-
-
 async def opened(
-    user: User | None, query: str, origin: bytes = b"http://127.0.0.1"
-) -> tuple[WebsocketCommunicator, bool]:
-    headers = [(b"host", b"127.0.0.1"), (b"origin", origin)]
-    headers += await sync_to_async(cookie)(user)
+    user: User | None, query: str = "watch=overview", origin: str = HERE
+) -> WebsocketCommunicator:
+    headers = await headers_of(user, origin)
     socket = WebsocketCommunicator(application, f"/ws/live/?{query}", headers)
     accepted, _ = await socket.connect(timeout=60)
-    return socket, accepted
+    assert accepted is (origin == HERE)
+    return socket
 
 
 async def closed(socket: WebsocketCommunicator) -> int:
@@ -81,98 +72,67 @@ async def told(socket: WebsocketCommunicator) -> dict[str, Any]:
 
 
 def change(**fields: Any) -> Change:
-    return Change(
-        process_id=fields.pop("process_id", uuid4()),
-        name="order-listing",
-        status="waiting",
-        **fields,
-    )
+    usual: dict[str, Any] = {"process_id": uuid4(), "name": "order-listing"}
+    return Change(**usual | {"status": "waiting"} | fields)
 
 
-async def test_nobody_watches_without_a_session() -> None:
-    socket, _ = await opened(None, "watch=overview")
-
-    assert await closed(socket) == 4401
-
-
-async def test_a_stranger_may_not_watch(stranger: User) -> None:
-    socket, _ = await opened(stranger, "watch=overview")
-
-    assert await closed(socket) == 4403
-
-
-@pytest.mark.parametrize(
-    ("query", "code"), [("watch=overview", 0), ("watch=overview&watch=events", 4403)]
-)
-async def test_events_are_watched_only_by_those_who_may_look_at_events(
-    query: str, code: int, viewer: User
-) -> None:
-    look = await Permission.objects.aget(codename="view_inboxevent")
-    await viewer.user_permissions.aremove(look)
-    socket, _ = await opened(viewer, query)
-
-    if code:
-        assert await closed(socket) == code
-    else:
-        assert await stays_open(socket)
-        await socket.disconnect()
-
-
-async def test_losing_the_permission_for_events_closes_the_socket_of_their_page(
-    viewer: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def quickly(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Whether a page may stay open is asked ten times a second."""
     monkeypatch.setattr(audience, "CHECK", 0.1)
-    socket, _ = await opened(viewer, "watch=events")
+    return monkeypatch
 
+
+SUBJECTS = (
+    "",
+    "watch=everything",
+    "watch=instance:1",
+    "watch=definition:",
+    "watch=definition:a.b",
+    "watch=overview&" * 9,
+)
+
+
+async def test_who_may_not_watch_and_a_subject_that_is_none_close_the_socket(
+    viewer: User, stranger: User
+) -> None:
+    assert await closed(await opened(None)) == 4401
+    assert await closed(await opened(stranger)) == 4403
+    for query in SUBJECTS:
+        assert await closed(await opened(viewer, query)) == 4400, query
+    await opened(viewer, origin="https://elsewhere.example")  # it is not accepted
+
+
+async def test_who_may_not_watch_events_or_anything_any_more_is_cut_off(
+    viewer: User, quickly: pytest.MonkeyPatch
+) -> None:
+    events = await opened(viewer, "watch=events")
     look = await Permission.objects.aget(codename="view_inboxevent")
     await viewer.user_permissions.aremove(look)
 
-    assert await closed(socket) == 4403
-
-
-async def test_another_site_cannot_open_the_socket(viewer: User) -> None:
-    _, accepted = await opened(viewer, "watch=overview", b"https://elsewhere.example")
-
-    assert not accepted
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "",
-        "watch=everything",
-        "watch=instance:1",
-        "watch=definition:",
-        "watch=definition:a.b",
-        "watch=overview&" * 9,
-    ],
-)
-async def test_a_subject_that_is_none_closes_the_socket(
-    query: str, viewer: User
-) -> None:
-    socket, _ = await opened(viewer, query)
-
-    assert await closed(socket) == 4400
+    assert await closed(events) == 4403
+    assert await closed(await opened(viewer, "watch=overview&watch=events")) == 4403
+    others = await opened(viewer)
+    assert await told(others) == {"beat": True, "pace": need.pace(1)}  # it is alive
+    await sync_to_async(viewer.user_permissions.clear)()
+    assert await closed(others) == 4403
 
 
 async def test_a_viewer_is_told_of_changes_and_of_nothing_else(viewer: User) -> None:
-    mine, other = uuid4(), uuid4()
-    socket, _ = await opened(viewer, f"watch=instance:{mine}")
+    mine = uuid4()
+    socket = await opened(viewer, f"watch=instance:{mine}")
     broadcaster = Broadcaster()
 
-    broadcaster.put(change(process_id=other, revision=7))
-    broadcaster.put(
-        change(process_id=mine, revision=3, steps={"A": "done"}, edge="e1", at=1.5)
-    )
+    broadcaster.put(change(revision=7))
+    moved = {"revision": 3, "steps": {"A": "done"}, "at": 1.5}
+    broadcaster.put(change(process_id=mine, edge="e1", **moved))
 
     assert await told(socket) == {
         "id": str(mine),
         "name": "order-listing",
-        "revision": 3,
         "status": "waiting",
-        "steps": {"A": "done"},
+        **moved,
         "edges": ["e1"],
-        "at": 1.5,
         "pace": need.pace(1),
     }
     assert await socket.receive_nothing()
@@ -185,7 +145,7 @@ async def test_what_was_told_and_lost_is_told_again_once(
     monkeypatch.setattr(audience, "LOOK", 0.1)
     monkeypatch.setattr(Broadcaster, "put", lambda *_: None)  # each hint is lost
     order = await sync_to_async(place_order)(Destination.BOTH, "50 MWh")
-    socket, _ = await opened(viewer, f"watch=instance:{order.process_id}&watch=events")
+    socket = await opened(viewer, f"watch=instance:{order.process_id}&watch=events")
 
     await sync_to_async(drain)()
     now = await ProcessInstance.objects.aget(pk=order.process_id)
@@ -209,7 +169,7 @@ async def test_pages_stay_open_while_the_database_does_not_say_how_far_processes
 
     monkeypatch.setattr(audience, "LOOK", 0.05)
     monkeypatch.setattr(consumers, "newest_changes", away)
-    socket, _ = await opened(viewer, f"watch=instance:{uuid4()}")
+    socket = await opened(viewer, f"watch=instance:{uuid4()}")
 
     await asked.wait()
     assert await stays_open(socket)
@@ -217,76 +177,29 @@ async def test_pages_stay_open_while_the_database_does_not_say_how_far_processes
     await socket.disconnect()
 
 
-async def test_signing_out_elsewhere_closes_the_socket(
-    viewer: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(audience, "CHECK", 0.1)
-    socket, _ = await opened(viewer, "watch=overview")
-
-    await sync_to_async(viewer.set_password)("another-password-1")
-    await sync_to_async(viewer.save)()
-
-    assert await closed(socket) == 4401
-
-
-async def test_a_withdrawn_permission_closes_the_socket(
-    viewer: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(audience, "CHECK", 0.1)
-    socket, _ = await opened(viewer, "watch=overview")
-
-    await sync_to_async(viewer.user_permissions.clear)()
-
-    assert await closed(socket) == 4403
-
-
 async def test_a_socket_that_the_layer_has_forgotten_closes(
-    viewer: User, monkeypatch: pytest.MonkeyPatch
+    viewer: User, quickly: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audience, "CHECK", 0.1)
-    monkeypatch.setattr(audience, "ANSWER", 0.2)
-    socket, _ = await opened(viewer, "watch=overview")
+    quickly.setattr(audience, "ANSWER", 0.2)
+    socket = await opened(viewer)
 
     async def lost(*_: object) -> None:
         """The message goes nowhere."""
 
-    monkeypatch.setattr(get_channel_layer(), "send", lost)
+    quickly.setattr(get_channel_layer(), "send", lost)
 
     assert await closed(socket) == 1012
 
 
-async def test_an_open_socket_shows_that_it_is_alive(
-    viewer: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(audience, "CHECK", 0.1)
-    socket, _ = await opened(viewer, "watch=overview")
-
-    assert await told(socket) == {"beat": True, "pace": need.pace(1)}
-    await socket.disconnect()
-
-
 async def test_a_burst_of_changes_is_one_hint_that_keeps_the_whole_path() -> None:
-    mine = str(uuid4())
-    first = {
-        "id": mine,
-        "revision": 2,
-        "steps": {"A": "done", "B": "waiting"},
-        "edges": ["e1"],
-    }
-    second = {
-        "id": mine,
-        "revision": 3,
-        "steps": {"B": "done", "C": "waiting"},
-        "edges": ["e2"],
-    }
+    def hint(revision: int, *edges: str, **steps: str) -> dict[str, Any]:
+        return {"id": "1", "revision": revision, "steps": steps, "edges": [*edges]}
 
-    for older, newer in ((first, second), (second, first)):
-        assert merged(older, newer) == {
-            "id": mine,
-            "revision": 3,
-            "steps": {"A": "done", "B": "done", "C": "waiting"},
-            "edges": ["e1", "e2"],
-        }
+    first = hint(2, "e1", A="done", B="waiting")
+    second = hint(3, "e2", B="done", C="waiting")
+
+    whole = hint(3, "e1", "e2", A="done", B="done", C="waiting")
+    assert merged(first, second) == merged(second, first) == whole
 
 
 async def test_a_hint_stays_short_however_many_branches_a_change_has_taken() -> None:
@@ -316,43 +229,30 @@ async def test_a_dead_channel_layer_never_reaches_the_code_that_commits(
     assert sum("not told" in line for line in caplog.messages) == 1
 
 
-async def test_all_pages_of_a_web_server_have_one_subscription(
+async def test_all_pages_of_a_web_server_have_one_subscription_until_the_last_is_gone(
     viewer: User, valkey: ValkeyServer
 ) -> None:
-    sockets = [(await opened(viewer, "watch=overview"))[0] for _ in range(3)]
+    sockets = [await opened(viewer) for _ in range(3)]
 
     with valkey.client() as client:
         channels = [name.decode() for name in client.pubsub_channels("asgi*")]
         [(_, followers)] = client.pubsub_numsub("asgi__group__overview")
-    Broadcaster().put(change(revision=4))
-    hints = [await told(socket) for socket in sockets]
+        Broadcaster().put(change(revision=4))
+        hints = [await told(socket) for socket in sockets]
 
-    assert len(channels) == 2  # its own, and the group's
-    assert followers == 1
-    assert [hint["revision"] for hint in hints] == [4, 4, 4]
-    for socket in sockets:
-        await socket.disconnect()
-
-
-async def test_with_its_last_page_the_subscription_ends(
-    viewer: User, valkey: ValkeyServer
-) -> None:
-    sockets = [(await opened(viewer, "watch=overview"))[0] for _ in range(2)]
-
-    for socket in sockets:
-        await socket.disconnect()
-
-    with valkey.client() as client:
+        assert len(channels) == 2  # its own, and the group's
+        assert followers == 1
+        assert [hint["revision"] for hint in hints] == [4, 4, 4]
+        for socket in sockets:
+            await socket.disconnect()
         assert client.pubsub_channels("asgi*") == []
-    again, _ = await opened(viewer, "watch=overview")
+    again = await opened(viewer)
     assert await stays_open(again)
     await again.disconnect()
 
 
-async def test_many_changes_are_few_hints_of_which_the_last_is_the_last_state(
-    viewer: User,
-) -> None:
-    socket, _ = await opened(viewer, "watch=overview")
+async def test_many_changes_are_few_hints_up_to_the_last_state(viewer: User) -> None:
+    socket = await opened(viewer)
     broadcaster = Broadcaster()
     for revision in range(1, 501):
         broadcaster.put(change(revision=revision))
@@ -377,10 +277,8 @@ def in_memory(settings: Any) -> None:
     }
 
 
-async def test_pages_are_told_through_a_layer_in_memory(
-    viewer: User, in_memory: None
-) -> None:
-    sockets = [(await opened(viewer, "watch=overview"))[0] for _ in range(2)]
+async def test_a_layer_in_memory_tells_pages(viewer: User, in_memory: None) -> None:
+    sockets = [await opened(viewer) for _ in range(2)]
 
     hint = {"type": "live.change", "group": "overview", **as_hint(change(revision=2))}
     await get_channel_layer().group_send("overview", hint)
@@ -390,42 +288,24 @@ async def test_pages_are_told_through_a_layer_in_memory(
         await socket.disconnect()
 
 
-async def test_a_layer_that_does_not_answer_lets_no_page_wait(
+async def test_a_layer_or_a_database_that_does_not_answer_lets_no_page_wait(
     viewer: User, in_memory: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audience, "ANSWER", 0.1)
-
     async def silent(*_: object) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(Layer, "group_add", silent)
+    asked = ((audience, Layer, "group_add"), (consumers, consumers, "close_code"))
+    for module, target, name in asked:
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "ANSWER", 0.1)
+            patch.setattr(target, name, silent)
+            assert await closed(await opened(viewer)) == 1012
 
-    socket, _ = await opened(viewer, "watch=overview")
 
-    assert await closed(socket) == 1012
-
-
-async def test_a_database_that_does_not_answer_lets_no_page_wait(
-    viewer: User, monkeypatch: pytest.MonkeyPatch
+async def test_signing_out_elsewhere_closes_the_pages_of_that_session_alone(
+    viewer: User, operator: User, quickly: pytest.MonkeyPatch
 ) -> None:
-    async def silent(*_: object) -> int:
-        await asyncio.Event().wait()
-        return 0
-
-    monkeypatch.setattr(consumers, "ANSWER", 0.1)
-    monkeypatch.setattr(consumers, "close_code", silent)
-
-    socket, _ = await opened(viewer, "watch=overview")
-
-    assert await closed(socket) == 1012
-
-
-async def test_only_the_pages_of_the_session_that_ended_are_closed(
-    viewer: User, operator: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(audience, "CHECK", 0.1)
-    mine, _ = await opened(viewer, "watch=overview")
-    others, _ = await opened(operator, "watch=overview")
+    mine, others = await opened(viewer), await opened(operator)
 
     await sync_to_async(viewer.set_password)("another-password-1")
     await sync_to_async(viewer.save)()
@@ -447,16 +327,14 @@ async def test_a_page_that_does_not_read_holds_nobody_up_and_is_let_go(
 
     inbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     inbox.put_nowait({"type": "websocket.connect"})
-    session = (await sync_to_async(cookie)(viewer))[0][1].decode()
-    headers = [(b"host", b"127.0.0.1"), (b"origin", b"http://127.0.0.1")]
     scope = {
         "type": "websocket",
         "path": "/ws/live/",
         "query_string": b"watch=overview",
-        "headers": [*headers, (b"cookie", session.encode())],
+        "headers": await headers_of(viewer),
     }
     slow = asyncio.create_task(application(scope, inbox.get, send))
-    quick, _ = await opened(viewer, "watch=overview")
+    quick = await opened(viewer)
     broadcaster = Broadcaster()
     broadcaster.put(change(revision=1))
     await asyncio.wait_for(frozen.wait(), A_MINUTE)
@@ -472,25 +350,18 @@ async def test_a_page_that_does_not_read_holds_nobody_up_and_is_let_go(
 
 
 async def test_s12_1_a_socket_tells_of_that_definition_alone(
-    parcels: None, stranger: User, valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+    parcels: None, stranger: User, valkey: ValkeyServer, quickly: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audience, "CHECK", 0.1)
     ann = await sync_to_async(let_see)(stranger, ORDERS, VIEW)
     order = await sync_to_async(failed_order)()
     parcel = await sync_to_async(place)("P-1")
-    others = (
-        "watch=overview",
-        "watch=events",
-        "watch=bulk",
-        f"watch=definition:{PARCELS}",
-        f"watch=instance:{parcel.pk}",
-    )
-    for query in others:
-        socket, _ = await opened(ann, query)
-        assert await closed(socket) == 4403, query
+    others = ("overview", "events", "bulk", f"definition:{PARCELS}")
+    for subject in (*others, f"instance:{parcel.pk}"):
+        socket = await opened(ann, f"watch={subject}")
+        assert await closed(socket) == 4403, subject
 
     own = f"watch=instance:{order.pk}&watch=overview&watch=definition:{ORDERS}"
-    socket, _ = await opened(ann, own)
+    socket = await opened(ann, own)
     assert await stays_open(socket)
     with valkey.client() as client:
         found = client.pubsub_channels("asgi__group__*")

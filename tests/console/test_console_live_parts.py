@@ -8,19 +8,17 @@ from uuid import uuid4
 import pytest
 from django.conf import settings
 
-from examples.order_listing.messages import Destination
-from examples.order_listing.orders import place_order
 from orchestrator.models import Incident, ProcessInstance
-from orchestrator.testing import run
 from tests.services.cases import cases, words
 from tests.services.client import Client
+from tests.services.placing import placed
+from tests.services.reading import BY_SCRIPT
 
 pytestmark = pytest.mark.django_db
 
 PART = re.compile(
     r'<hx-partial hx-target="#([\w-]+)" hx-swap="(\w+)">(.*?)</hx-partial>', re.DOTALL
 )
-FRAGMENTS = {"HX-Request": "true"}
 PAGES = tuple(
     words(
         """/ /definitions/order-listing/ /definitions/order-listing/versions/ /processes/
@@ -33,9 +31,7 @@ PAGES = tuple(
 
 @pytest.fixture
 def order() -> str:
-    placed = place_order(Destination.BOTH, "50 MWh")
-    run()
-    return str(placed.process_id)
+    return str(placed().pk)
 
 
 def escalation(order: str) -> dict[str, Any]:
@@ -52,7 +48,7 @@ def test_every_part_that_is_sent_has_its_place_in_the_page(
     place = address.format(order=order, cause=cause)
 
     whole = operating.read(place)
-    sent = operating.read(f"{place}?since=0", headers=FRAGMENTS)
+    sent = operating.read(f"{place}?since=0", headers=BY_SCRIPT)
 
     parts = PART.findall(sent)
     assert PART.sub("", sent) == ""
@@ -82,21 +78,18 @@ def test_a_message_for_the_next_page_is_not_taken_by_an_open_one(
 ) -> None:
     operating.post(f"/processes/{order}/escalate/", escalation(order))
 
-    sent = operating.get(f"/processes/{order}/?since=0", headers=FRAGMENTS)
+    sent = operating.get(f"/processes/{order}/?since=0", headers=BY_SCRIPT)
     shown = operating.read(f"/processes/{order}/")
 
     assert b"Escalated." not in sent.content
     assert "Escalated." in shown
 
 
-def test_the_answer_to_a_button_brings_the_page_up_to_date(
-    order: str, operating: Client
-) -> None:
+def test_the_answer_to_a_button_renews_the_page(order: str, operating: Client) -> None:
     form = escalation(order)
 
-    answer = operating.post(f"/processes/{order}/escalate/", form, headers=FRAGMENTS)
+    answer = operating.post(f"/processes/{order}/escalate/", form, headers=BY_SCRIPT)
 
-    said, *parts = answer.content.decode().split('<hx-partial hx-target="#nav"')
+    said, part = answer.content.decode().split('<hx-partial hx-target="#nav"')
     assert "Escalated." in said
-    assert len(parts) == 1
-    assert f'data-revision="{form["revision"] + 1}"' in parts[0]
+    assert f'data-revision="{form["revision"] + 1}"' in part

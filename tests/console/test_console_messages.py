@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -10,8 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from examples.order_listing.messages import Destination, ListedOnExternal
-from examples.order_listing.orders import place_order
+from examples.order_listing.messages import ListedOnExternal
 from monitoring.queries.flow.message import CHILDREN, COMMANDS, PARENT, lane_of
 from monitoring.queries.flow.page import FlowPage, flow_page
 from monitoring.queries.flow.sources import READ, Bound
@@ -27,8 +27,10 @@ from orchestrator.testing import run
 from tests.browser.samples import HARMFUL
 from tests.services import emptying
 from tests.services.client import Client
+from tests.services.placing import placed
+from tests.services.reading import all_rows
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
@@ -38,20 +40,17 @@ def invented() -> Iterator[None]:
     emptying.empty(connection)
 
 
-def order(key: str = "") -> ProcessInstance:
-    """A process whose commands were carried out, and answered."""
-    placed = place_order(Destination.BOTH, "50 MWh", key)
-    run()
-    return ProcessInstance.objects.get(pk=placed.process_id)
-
-
-def ways(page: FlowPage) -> list[tuple[str, str, str]]:
-    return [(row.message.name, row.sender.said, row.receiver.said) for row in page.rows]
+def invent(like: ProcessInstance, **fields: Any) -> ProcessInstance:
+    """Have a process that the engine has not started."""
+    now = timezone.now()
+    usual = {"definition": like.definition, "step": "", "started_at": now}
+    return ProcessInstance.objects.create(**usual, changed_at=now, **fields)
 
 
 def events(process: ProcessInstance, number: int) -> None:
     """Have events that the process ignored, a second apart, the last one just now."""
     now = timezone.now()
+    moments = [now - timedelta(seconds=number - one) for one in range(number)]
     InboxEvent.objects.bulk_create(
         InboxEvent(
             source="meter",
@@ -62,21 +61,21 @@ def events(process: ProcessInstance, number: int) -> None:
             body_hash="",
             process=process,
             verdict="ignored",
-            received_at=now - timedelta(seconds=number - one),
-            handled_at=now - timedelta(seconds=number - one),
+            received_at=at,
+            handled_at=at,
         )
-        for one in range(number)
+        for one, at in enumerate(moments)
     )
 
 
-def commands(process: ProcessInstance, revision: int, number: int) -> None:
-    """Have commands of one transition, all carried out."""
+def commands(process: ProcessInstance, number: int) -> None:
+    """Have commands of its next transition, all carried out."""
     now = timezone.now()
     IssuedCommand.objects.bulk_create(
         IssuedCommand(
             id=uuid4(),
             instance=process,
-            revision=revision,
+            revision=process.revision + 1,
             type="Ship",
             body={},
             delivery=Delivery.AFTER_COMMIT,
@@ -89,103 +88,72 @@ def commands(process: ProcessInstance, revision: int, number: int) -> None:
 
 
 def test_what_arrived_what_was_issued_and_what_answered_stand_in_their_order() -> None:
-    process = order()
+    process = placed()
 
     page = flow_page(process.pk)
 
-    times = [row.message.at for row in page.rows]
-    assert times == sorted(times)
-    kinds = {row.message.kind for row in page.rows}
-    assert {"event", "command"} <= kinds
+    told = [row.message for row in page.rows]
+    assert [one.at for one in told] == sorted(one.at for one in told)
+    assert {"event", "command"} <= {one.kind for one in told}
     own = lane_of(process.pk)
-    for row in page.rows:
-        assert own in (row.message.sender, row.message.receiver)
+    assert all(own in (one.sender, one.receiver) for one in told)
     issued = IssuedCommand.objects.filter(instance=process)
-    assert sum(
-        row.message.number for row in page.rows if row.message.kind == "command"
-    ) == (issued.exclude(delivery=Delivery.REACTION).count())
+    number = issued.exclude(delivery=Delivery.REACTION).count()
+    assert sum(one.number for one in told if one.kind == "command") == number
     arrived = InboxEvent.objects.filter(process=process).count()
-    assert len([row for row in page.rows if row.message.event is not None]) == arrived
+    assert sum(one.event is not None for one in told) == arrived
+    assert COMMANDS in [lane.name for lane in page.lanes]
+    assert all(0 < lane.place < 1_000 for lane in page.lanes)
 
 
 def test_each_message_has_its_page_once_however_one_goes_back(invented: None) -> None:
-    process = order()
+    process = placed()
     events(process, 3 * READ)
-    all_events = set(
-        InboxEvent.objects.filter(process=process).values_list("pk", flat=True)
-    )
+    rows = InboxEvent.objects.filter(process=process)
 
-    seen: list[int] = []
-    page = flow_page(process.pk)
-    for _ in range(10):
-        seen = [
-            row.message.event for row in page.rows if row.message.event is not None
-        ] + seen
-        if not page.older:
-            break
-        page = flow_page(process.pk, page.older)
+    told = all_rows(lambda older: flow_page(process.pk, older))
 
-    assert len(seen) == len(set(seen))
-    assert set(seen) == all_events
-    assert not page.older
+    seen = [row.message.event for row in told if row.message.event is not None]
+    assert sorted(seen) == sorted(rows.values_list("pk", flat=True))
 
 
-def test_commands_of_one_transition_are_one_arrow_that_says_how_many(
-    invented: None,
+def test_commands_of_one_transition_are_one_arrow_that_says_how_many_or_at_least(
+    invented: None, operating: Client
 ) -> None:
-    process = order()
-    commands(process, process.revision + 1, 7)
+    process, other = placed(), placed()
+    commands(process, 7)
+    commands(other, 4 * READ)
 
-    last = flow_page(process.pk).rows[-1].message
+    page = flow_page(other.pk)
+    few, many = flow_page(process.pk).rows[-1].message, page.rows[-1].message
+    text = operating.read(f"/processes/{other.pk}/messages/")
+    older = flow_page(other.pk, page.older)
 
-    assert (last.name, last.number, last.at_least) == ("Ship", 7, False)
-
-
-def test_of_very_many_it_says_at_least(invented: None, operating: Client) -> None:
-    process = order()
-    commands(process, process.revision + 1, 4 * READ)
-
-    page = flow_page(process.pk)
-    text = operating.read(f"/processes/{process.pk}/messages/")
-    older = flow_page(process.pk, page.older)
-
-    assert page.rows[-1].message.number == READ
-    assert page.rows[-1].message.at_least
+    assert (few.name, few.number, few.at_least) == ("Ship", 7, False)
+    assert (many.name, many.number, many.at_least) == ("Ship", READ, True)
     assert f"Ship \N{MULTIPLICATION SIGN}{READ}+" in text
     assert "Ship" not in [row.message.name for row in older.rows]
     assert older.rows
 
 
 def test_a_page_costs_the_same_however_many_messages_there_are(invented: None) -> None:
-    process = order()
+    process, other = placed(), placed()
     events(process, 5)
+    events(other, 10 * READ)
+    commands(other, 10 * READ)
     with CaptureQueriesContext(connection) as few:
         flow_page(process.pk)
-    events_more = order()
-    events(events_more, 10 * READ)
-    commands(events_more, events_more.revision + 1, 10 * READ)
-
     with CaptureQueriesContext(connection) as many:
-        page = flow_page(events_more.pk)
+        page = flow_page(other.pk)
 
     assert len(many) == len(few)
     assert sum(row.message.number for row in page.rows) <= 2 * READ + 2
 
 
 def test_others_of_its_key_stand_beside_it_and_are_never_merged(invented: None) -> None:
-    key = "one key"
-    first = order(key)
-    now = timezone.now()
-    twin = ProcessInstance.objects.create(
-        definition=first.definition,
-        name="another-process",
-        correlation_key=first.correlation_key,
-        status="running",
-        step="",
-        started_at=now,
-        changed_at=now,
-    )
-    commands(twin, 1, 1)
+    first = placed(key="one key")
+    twin = invent(first, name="another", status="running", correlation_key="one key")
+    commands(twin, 1)
 
     alone, beside = flow_page(first.pk), flow_page(first.pk, together=True)
 
@@ -197,55 +165,37 @@ def test_others_of_its_key_stand_beside_it_and_are_never_merged(invented: None) 
 
 
 def test_sub_processes_are_started_and_end(invented: None) -> None:
-    parent = order()
-    now = timezone.now()
-    child = ProcessInstance.objects.create(
-        definition=parent.definition,
-        name="part",
-        parent=parent,
-        status="completed",
-        step="",
-        started_at=now,
-        changed_at=now,
-        finished_at=now + timedelta(seconds=2),
+    parent = placed()
+    later = timezone.now() + timedelta(seconds=2)
+    child = invent(
+        parent, name="part", parent=parent, status="completed", finished_at=later
     )
 
-    above, below = flow_page(parent.pk), flow_page(child.pk)
+    def ways(page: FlowPage) -> list[tuple[str, object, object]]:
+        told = [row.message for row in page.rows if row.message.to in (None, child.pk)]
+        told = [one for one in told if one.kind in ("start", "end")]
+        return [(one.kind, one.sender, one.receiver) for one in told]
 
-    own = lane_of(parent.pk)
-    ends = [
-        (row.message.kind, row.message.sender, row.message.receiver)
-        for row in above.rows
-        if row.message.to == child.pk
-    ]
-    assert ends == [("start", own, CHILDREN), ("end", CHILDREN, own)]
-    here = lane_of(child.pk)
-    assert [
-        (row.message.kind, row.message.sender, row.message.receiver)
-        for row in below.rows
-    ] == [("start", PARENT, here), ("end", here, PARENT)]
+    own, here = lane_of(parent.pk), lane_of(child.pk)
+    above, below = flow_page(parent.pk), flow_page(child.pk)
+    assert ways(above) == [("start", own, CHILDREN), ("end", CHILDREN, own)]
+    assert ways(below) == [("start", PARENT, here), ("end", here, PARENT)]
+    assert len(below.rows) == 2
 
 
 def test_a_long_silence_is_said(invented: None, operating: Client) -> None:
-    process = order()
-    InboxEvent.objects.filter(process=process).order_by("pk").update(
-        received_at=timezone.now() - timedelta(hours=3)
-    )
+    process = placed()
+    long_ago = timezone.now() - timedelta(hours=3)
+    InboxEvent.objects.filter(process=process).update(received_at=long_ago)
 
-    text = operating.read(f"/processes/{process.pk}/messages/")
-
-    assert "without a message" in text
+    assert "without a message" in operating.read(f"/processes/{process.pk}/messages/")
 
 
 def test_many_sources_share_a_lane() -> None:
-    process = order()
+    process = placed()
     for number in range(9):
-        send_event(
-            ListedOnExternal("x"),
-            id=f"late {number}",
-            source=f"source {number}",
-            process_id=process.pk,
-        )
+        to: dict[str, Any] = {"source": f"source {number}", "process_id": process.pk}
+        send_event(ListedOnExternal("x"), id=f"late {number}", **to)
     run()
 
     page = flow_page(process.pk)
@@ -255,41 +205,22 @@ def test_many_sources_share_a_lane() -> None:
     assert {"source 7", "source 8"} <= {row.sender.said for row in page.rows}
 
 
-@pytest.mark.parametrize("text", HARMFUL)
-def test_harmful_texts_are_texts(invented: None, text: str, operating: Client) -> None:
-    process = order()
-    InboxEvent.objects.filter(process=process).update(
-        source=text[:100], type=text[:100]
-    )
-    IssuedCommand.objects.filter(instance=process).update(type=text[:100], error=text)
-
-    html = operating.read(f"/processes/{process.pk}/messages/")
-
-    assert text not in html or not re.search(r"[<>]", text)
+def test_harmful_texts_are_texts(invented: None, operating: Client) -> None:
+    process = placed()
+    arrived = InboxEvent.objects.filter(process=process)
+    issued = IssuedCommand.objects.filter(instance=process)
+    for text in HARMFUL:
+        arrived.update(source=text[:100], type=text[:100])
+        issued.update(type=text[:100], error=text)
+        html = operating.read(f"/processes/{process.pk}/messages/")
+        assert text not in html or not re.search(r"[<>]", text)
 
 
-@pytest.mark.parametrize(
-    "before",
-    ["", "x", "1-2", "-1--1--1", f"{9**40}-{9**40}-{9**40}", "0-0-0", "1-1-\0"],
-)
-def test_a_place_that_is_none_is_no_mistake(before: str, operating: Client) -> None:
-    process = order()
-
-    answer = operating.get(f"/processes/{process.pk}/messages/", {"before": before})
-
-    assert answer.status_code == 200
-
-
-def test_an_unknown_process_has_no_messages(operating: Client) -> None:
-    assert operating.get(f"/processes/{uuid4()}/messages/").status_code == 404
-
-
-def test_a_place_is_read_as_it_is_written() -> None:
+def test_a_place_that_is_none_is_no_mistake(operating: Client) -> None:
+    address = f"/processes/{placed().pk}/messages/"
+    large = f"{9**40}-{9**40}-{9**40}"
     place = Bound(7, 3, timezone.now())
     assert Bound.read(str(place)) == place
-
-
-def test_commands_and_their_answers_have_a_lane() -> None:
-    page = flow_page(order().pk)
-    assert COMMANDS in [lane.name for lane in page.lanes]
-    assert all(0 < lane.place < 1_000 for lane in page.lanes)
+    for before in ("", "x", "1-2", "-1--1--1", large, "0-0-0", "1-1-\0"):
+        operating.read(address, {"before": before})
+    operating.read(f"/processes/{uuid4()}/messages/", status=404)

@@ -1,16 +1,11 @@
 """A process's history names the events that went ahead of one received before them."""
 
-from uuid import uuid4
-
 import pytest
-from django.contrib.auth.models import User
-from django.urls import reverse
-from django.utils.html import strip_tags
 
 from monitoring.queries.instance.overtaking import overtaken
 from orchestrator import Permanent
-from orchestrator.engine.operations import ActionRequest, discard
-from orchestrator.models import InboxEvent, ProcessInstance, Verdict
+from orchestrator.engine.operations import discard
+from orchestrator.models import InboxEvent, Verdict
 from tests.apps.compensation.fixtures import known, trips
 from tests.apps.process_managers.desk import early, place, tell, underway
 from tests.apps.process_managers.fixtures import SetHandler
@@ -22,7 +17,9 @@ from tests.apps.process_managers.messages import (
     ParcelPacked,
     ParcelScanned,
 )
-from tests.services.client import Client
+from tests.services.asking import asked
+from tests.services.client import Read
+from tests.services.reading import plain
 
 __all__ = ["known", "trips"]
 
@@ -37,23 +34,15 @@ def ahead_of(event: InboxEvent) -> tuple[list[str], int] | None:
     return (found.types, found.more) if found is not None else None
 
 
-def page(client: Client, operator: User, process: ProcessInstance) -> str:
-    client.force_login(operator)
-    found = client.get(reverse("monitoring:instance", args=[process.pk]))
-    return " ".join(strip_tags(found.content.decode()).split())
-
-
-def test_a_parked_event_is_named_with_what_went_ahead(
-    client: Client, operator: User
-) -> None:
+def test_a_parked_event_is_named_with_what_went_ahead(page_of: Read) -> None:
     parcel = place()
     scan = tell(parcel, ParcelScanned("P-1", "Kobe"))
     assert scan.verdict == Verdict.PARKED
-    assert "overtaken by" not in page(client, operator, parcel)
+    assert "overtaken by" not in plain(page_of(parcel))
     tell(parcel, ParcelPacked(3))
 
     assert ahead_of(scan) == (["ParcelPacked"], 0)
-    assert page(client, operator, parcel).count("overtaken by ParcelPacked") == 1
+    assert plain(page_of(parcel)).count("overtaken by ParcelPacked") == 1
 
 
 def test_what_still_waits_names_the_first_and_counts_the_rest() -> None:
@@ -79,13 +68,11 @@ def test_an_event_that_has_failed_is_overtaken(handler: SetHandler) -> None:
     assert ahead_of(scan) == (["ParcelDelivered"], 0)
 
 
-def test_what_was_put_aside_is_overtaken_only_by_what_came_until_then(
-    operator: User,
-) -> None:
+def test_what_was_put_aside_is_overtaken_only_by_what_came_until_then() -> None:
     parcel = underway()
     packed = tell(parcel, ParcelPacked(4))
     tell(parcel, ParcelScanned("P-1", "Kobe"))
-    discard(packed.pk, request=ActionRequest(operator, uuid4(), "sent twice"))
+    discard(packed.pk, request=asked())
     tell(parcel, ParcelDelivered("P-1"))
 
     assert ahead_of(packed) == (["ParcelScanned"], 0)
