@@ -12,8 +12,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from tests.conftest import OPERATOR_MAY, person
 from tests.services.site import APPS, Site
-from tests.services.sizes import FULL
 
 logger = logging.getLogger(__name__)
 
@@ -22,11 +22,6 @@ expect.set_options(timeout=120_000)
 
 WIDTHS = (1440, 1024, 390)
 ACROSS = "document.documentElement.scrollWidth"
-
-IN_PROCESS_TOO = pytest.mark.skipif(
-    not FULL, reason="requests in process show it in each run, a browser with --full"
-)
-"""Of a promise for which docs/console.md names a test without a browser, whose page does nothing by itself for it."""
 
 
 @pytest.fixture(scope="session")
@@ -133,6 +128,14 @@ def another_page(signed_in: Page) -> Callable[[str], Page]:
         return other
 
     return open_page
+
+
+@pytest.fixture
+def other(signed_in: Page, browser: Browser, live_site: Site) -> Iterator[Page]:
+    """The page of a second operator, in a profile of their own."""
+    colleague = person("colleague", *OPERATOR_MAY)
+    with opened_by(browser, live_site, colleague) as page:
+        yield page
 
 
 def live(page: Page) -> None:

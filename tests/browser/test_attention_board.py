@@ -11,17 +11,16 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from orchestrator.engine.drain import drain
 from orchestrator.models import (
-    BulkOperation,
     InboxEvent,
     OperatorAction,
-    Worker,
 )
-from tests.browser.conftest import live, opened_by
-from tests.browser.samples import HARMFUL, orders
-from tests.services.bulk import worked_on
-from tests.services.hired import hire
+from orchestrator.testing import run
+from tests.browser.conftest import opened_by
+from tests.browser.orders import failed
+from tests.browser.pressing import opened, stayed
+from tests.browser.samples import orders
+from tests.services.hired import hire_for_long
 from tests.services.site import Site
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
@@ -40,13 +39,6 @@ ROWS = """() => {
 """How many things a list has: each row is one, or a group of so many."""
 
 
-def fail(number: int) -> None:
-    """Have so many orders fail for one cause; what they say of themselves would do harm as markup."""
-    for one in range(number):
-        place_order(Destination.BOTH, f"{one} MWh {HARMFUL[one % len(HARMFUL)]}")
-    drain()
-
-
 @pytest.fixture
 def phone(
     transactional_db: None, browser: Browser, live_site: Site, operator: User
@@ -57,11 +49,10 @@ def phone(
         yield page
 
 
-def staffed() -> None:
+@pytest.fixture(autouse=True)
+def staffed(transactional_db: None) -> None:
     """Have a worker that lives for as long as a test can take, however busy the machine is."""
-    hire()
-    later = timezone.now() + timedelta(hours=1)
-    Worker.objects.update(seen_at=later, swept_at=later)
+    hire_for_long()
 
 
 def figure(page: Page, kind: str) -> Locator:
@@ -71,7 +62,6 @@ def figure(page: Page, kind: str) -> Locator:
 def test_s1_1_the_page_says_what_is_wrong_and_each_number_opens_as_many(
     signed_in: Page,
 ) -> None:
-    staffed()
     orders()
     signed_in.goto("/")
     said = signed_in.locator("#headline p")
@@ -86,9 +76,9 @@ def test_s1_1_the_page_says_what_is_wrong_and_each_number_opens_as_many(
         (link.get_attribute("href") or "", (link.text_content() or "").split()[0])
         for link in signed_in.locator("#needs a, #definitions .soft a").all()
     }
-    opened = {address: number for address, number in links if number != "0"}
-    assert len(opened) >= 3
-    for address, number in opened.items():
+    some = {address: number for address, number in links if number != "0"}
+    assert len(some) >= 3
+    for address, number in some.items():
         signed_in.goto(address)
         assert signed_in.evaluate(ROWS) == int(number), address
 
@@ -96,19 +86,16 @@ def test_s1_1_the_page_says_what_is_wrong_and_each_number_opens_as_many(
 def test_s1_2_a_count_changes_without_reload_and_agrees_with_the_list_it_opens(
     signed_in: Page,
 ) -> None:
-    staffed()
-    fail(1)
-    signed_in.goto("/")
-    live(signed_in)
-    signed_in.evaluate("window.loadedOnce = true")
+    failed(1)
+    opened(signed_in, "/")
     expect(figure(signed_in, "failures")).to_have_text("1")
 
-    fail(2)
+    failed(2)
 
     expect(figure(signed_in, "failures")).to_have_text("3")
     expect(signed_in.locator("#headline p")).to_contain_text("3 failures")
     expect(signed_in.locator("#definitions .soft")).to_contain_text("3 failures")
-    assert signed_in.evaluate("window.loadedOnce") is True
+    stayed(signed_in)
     figure(signed_in, "failures").click()
     expect(signed_in.locator("[data-number]")).to_have_attribute("data-number", "3")
 
@@ -116,7 +103,6 @@ def test_s1_2_a_count_changes_without_reload_and_agrees_with_the_list_it_opens(
 def test_s1_3_a_queue_with_work_and_without_a_worker_is_red_and_said_first(
     signed_in: Page,
 ) -> None:
-    staffed()
     place_order(Destination.INTERNAL, "50 MWh")
     at = timezone.now() - timedelta(minutes=9)
     InboxEvent.objects.filter(wake_at__isnull=False).update(queue="mail", wake_at=at)
@@ -131,17 +117,15 @@ def test_s1_3_a_queue_with_work_and_without_a_worker_is_red_and_said_first(
     usual = signed_in.locator("[data-part=database] .num").evaluate(red)
     assert queue.locator(".num").evaluate(red) != usual
     expect(signed_in.locator("#headline p")).to_contain_text("No worker serves mail")
-    expect(signed_in.locator("#headline code")).to_have_text(
-        "manage.py work --queue mail"
-    )
+    said = signed_in.locator("#headline code")
+    expect(said).to_have_text("manage.py work --queue mail")
     for part in ("workers", "sweep", "due", "database", "redis", "live"):
         expect(signed_in.locator(f"[data-part={part}] svg.icon")).to_have_count(1)
     InboxEvent.objects.update(queue="default")
-    drain()
+    run()
 
 
 def test_s1_4_the_page_is_light_and_has_no_diagram(signed_in: Page) -> None:
-    staffed()
     orders()
     answer = signed_in.goto("/")
     assert answer is not None
@@ -154,55 +138,32 @@ def test_s1_4_the_page_is_light_and_has_no_diagram(signed_in: Page) -> None:
 
 
 def test_s1_5_an_item_is_opened_and_tried_again_with_one_thumb(phone: Page) -> None:
-    staffed()
-    fail(2)
-    phone.goto("/")
-    live(phone)
+    failed(2)
+    opened(phone, "/")
     first = phone.locator("#headline .acts a")
     for button in first.all():
         box = button.bounding_box()
-        assert box is not None
+        assert box
         assert box["height"] >= THUMB
         assert box["y"] + box["height"] < 844
     assert phone.evaluate("document.documentElement.scrollWidth") <= 380
 
-    taps = [
+    for target in (
         "#headline .acts a:first-child",
         "#members tbody tr:first-child a[href^='/processes/']",
         "#retry-button",
-    ]
-    for target in taps:
+    ):
         phone.locator(target).first.tap()
     phone.fill("#retry-dialog textarea", "the exchange is there")
     phone.locator("#retry-dialog button[type=submit]").tap()
 
     expect(phone.locator("dialog[open]")).to_have_count(0)
-    assert len(taps) + 1 <= 4
     assert OperatorAction.objects.get().result == "done"
 
 
-def test_s1_5_fifty_equal_failures_are_tried_again_in_three_clicks(
-    signed_in: Page,
-) -> None:
-    staffed()
-    fail(50)
-    signed_in.goto("/")
-    expect(signed_in.locator("#headline p")).to_contain_text("50 failures")
-    signed_in.click("#headline .acts a.primary")
-    expect(signed_in.locator("#total")).to_have_text("50")
-    signed_in.fill("#begin textarea", "the exchange is there")
-    signed_in.click("#begin-button")
-
-    live(signed_in)
-    operation = worked_on(BulkOperation.objects.get())
-    assert (operation.action, operation.total) == ("retry", 50)
-    assert OperatorAction.objects.filter(bulk=operation, action="retry").exists()
-
-
 def test_all_is_well_and_it_is_said_when_that_was_looked_at(signed_in: Page) -> None:
-    staffed()
     place_order(Destination.INTERNAL, "50 MWh")
-    drain()
+    run()
     signed_in.goto("/")
     expect(signed_in.locator("#headline")).to_contain_text("Nothing needs a person")
     expect(signed_in.locator("#headline time")).to_be_visible()

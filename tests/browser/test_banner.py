@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 
 from orchestrator.models import Worker
 from tests.browser.conftest import fits
+from tests.services.hired import hire
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
@@ -15,22 +16,12 @@ LOOK_AGAIN = "document.dispatchEvent(new Event('visibilitychange'))"
 
 
 def heard_of(seconds_ago: float) -> None:
-    now = timezone.now()
-    Worker.objects.update_or_create(
-        id="one",
-        defaults={
-            "supervisor": "one",
-            "host": "here",
-            "pid": 1,
-            "queue": "default",
-            "started_at": now,
-            "seen_at": now - timedelta(seconds=seconds_ago),
-        },
-    )
+    seen_at = timezone.now() - timedelta(seconds=seconds_ago)
+    Worker.objects.update(seen_at=seen_at)
 
 
 def test_a_worker_that_dies_is_missed_on_an_open_page(signed_in: Page) -> None:
-    heard_of(0)
+    hire()
     signed_in.goto("/failures/")
     banner = signed_in.locator("#banner")
     expect(banner).to_be_empty()

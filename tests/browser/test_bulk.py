@@ -1,7 +1,6 @@
 """S6, actions on many, in a browser: from the first page to every verdict, told live; paused and resumed."""
 
 import os
-import re
 import signal
 from contextlib import suppress
 
@@ -10,15 +9,13 @@ from django.contrib.auth.models import User
 from django.db.models import Count
 from playwright.sync_api import Page, expect
 
-from examples.order_listing.messages import Destination
-from examples.order_listing.orders import place_order
-from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import Pace
 from orchestrator.models import BulkOperation, Incident, OperatorAction
-from tests.browser.conftest import IN_PROCESS_TOO, live
-from tests.browser.samples import HARMFUL
+from orchestrator.testing import run
+from tests.browser.conftest import live
+from tests.browser.orders import failed
+from tests.browser.pressing import opened, press, stayed
 from tests.services.bulk import (
-    a_moment,
     begun,
     frozen,
     settled,
@@ -26,17 +23,11 @@ from tests.services.bulk import (
     verdicts,
     worked_on,
 )
+from tests.services.hired import hire_for_long
 from tests.services.patience import wait_for
 from tests.services.workers import Workers
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
-
-
-def fail(number: int) -> None:
-    for one in range(number):
-        place_order(Destination.BOTH, f"{one} MWh {HARMFUL[one % len(HARMFUL)]}")
-    drain()
-    a_moment()
 
 
 def last() -> BulkOperation:
@@ -46,11 +37,12 @@ def last() -> BulkOperation:
 def test_s6_1_s6_3_s6_4_fifty_of_one_cause_are_tried_again_in_three_clicks(
     signed_in: Page,
 ) -> None:
-    fail(50)
+    hire_for_long()
+    failed(50)
     signed_in.goto("/")
+    expect(signed_in.locator("#headline p")).to_contain_text("50 failures")
 
-    signed_in.click("#nav a[href='/failures/']")
-    signed_in.click("#failures a.button")
+    signed_in.click("#headline .acts a.primary")
     expect(signed_in.locator("#total")).to_have_text("50")
     expect(signed_in.locator("#matching tbody tr")).to_have_count(20)
     assert not OperatorAction.objects.exists()  # who only looks leaves no trace
@@ -58,7 +50,7 @@ def test_s6_1_s6_3_s6_4_fifty_of_one_cause_are_tried_again_in_three_clicks(
     signed_in.click("#begin-button")
 
     live(signed_in)
-    fail(1)  # what comes now is no part of it
+    failed(1)  # what comes now is no part of it
     operation = last()
     worked_on(operation)
     expect(signed_in.locator(".head .chip")).to_have_text("stopped")
@@ -67,63 +59,39 @@ def test_s6_1_s6_3_s6_4_fifty_of_one_cause_are_tried_again_in_three_clicks(
     expect(signed_in.locator("#newcomers")).to_contain_text("1 new failure")
     assert operation.total == 50
 
-    signed_in.click("#resume_bulk-button")
-    signed_in.click("#resume_bulk-dialog button[type=submit]")
+    press(signed_in, "resume_bulk")
     expect(signed_in.locator(".head .chip")).not_to_have_text("stopped")
 
 
-@IN_PROCESS_TOO
-def test_s6_2_the_pace_stands_in_a_part_that_opens(signed_in: Page) -> None:
-    fail(2)
-    signed_in.goto("/operations/begin/?status=failed")
-    signed_in.click("#begin summary")
-    signed_in.fill("[name=samples]", "1, 5")
-    signed_in.fill("[name=stop_above]", "")
-    signed_in.fill("#begin textarea", "slowly")
-    signed_in.click("#begin-button")
-    signed_in.wait_for_url(re.compile(r"/operations/[0-9a-f-]{36}/"))
-
-    operation = last()
-    assert (operation.samples, operation.stop_above) == ([1, 5], None)
-
-
 def test_s6_3_progress_is_told_live_and_its_buttons_act(
-    signed_in: Page, operator: object
+    signed_in: Page, operator: User
 ) -> None:
-    fail(3)
+    failed(3)
     cause = Incident.objects.open().latest("pk").fingerprint
     pace = Pace(samples=(1, 2), stop_above=None)
     about = {"cause": cause}
-    operation = frozen(
-        begun(operator, about, 3, selection="failures", pace=pace)  # type: ignore[arg-type]
-    )
-    signed_in.goto(f"/operations/{operation.pk}/")
-    live(signed_in)
+    operation = frozen(begun(operator, about, 3, selection="failures", pace=pace))
+    opened(signed_in, f"/operations/{operation.pk}/")
     expect(signed_in.locator("#settled")).to_have_text("0 of 3 have their verdict")
 
     slice_of(operation)
     expect(signed_in.locator("#items tr[data-verdict=tried]")).to_have_count(1)
-    drain()
+    run()
     slice_of(operation)
     expect(signed_in.locator("#settled")).to_have_text("1 of 3 have their verdict")
 
-    signed_in.click("#pause_bulk-button")
-    signed_in.click("#pause_bulk-dialog button[type=submit]")
+    press(signed_in, "pause_bulk")
     expect(signed_in.locator(".head .chip")).to_have_text("paused")
-    expect(signed_in.locator("#pause_bulk-button")).to_have_attribute(
-        "aria-disabled", "true"
-    )
-    signed_in.click("#cancel_bulk-button")
-    signed_in.click("#cancel_bulk-dialog button[type=submit]")
+    button = signed_in.locator("#pause_bulk-button")
+    expect(button).to_have_attribute("aria-disabled", "true")
+    press(signed_in, "cancel_bulk")
     expect(signed_in.locator(".head .chip")).to_have_text("cancelled")
     expect(signed_in.locator("#flash")).to_contain_text("Cancelled.")
     worked_on(operation)
 
     signed_in.click("a[data-verdict=failed]")
     expect(signed_in.locator("#items tbody tr[data-verdict=waiting]")).to_have_count(0)
-    signed_in.click("#repeat_bulk-button")
-    signed_in.fill("#repeat_bulk-dialog textarea", "once more")
-    signed_in.click("#repeat_bulk-dialog button[type=submit]")
+    press(signed_in, "repeat_bulk", "once more")
     expect(signed_in.locator("a", has_text="The operation before")).to_be_visible()
     assert last().again_of == operation
 
@@ -135,14 +103,12 @@ MANY = 60
 def test_s6_5_it_goes_on_after_its_worker_was_killed_and_each_item_has_its_verdict(
     workers: Workers, signed_in: Page, operator: User
 ) -> None:
-    fail(MANY)
+    failed(MANY)
     wait_for(lambda: Incident.objects.open().count() == MANY, 20)
     cause = Incident.objects.open().latest("pk").fingerprint
     pace = Pace(samples=(), batch=4, rate=20, stop_above=None)
     operation = begun(operator, {"cause": cause}, MANY, selection="failures", pace=pace)
-    signed_in.goto(f"/operations/{operation.pk}/")
-    live(signed_in)
-    signed_in.evaluate("window.loadedOnce = true")
+    opened(signed_in, f"/operations/{operation.pk}/")
     wait_for(lambda: settled(operation) >= 4, 20, lambda: verdicts(operation))
 
     killed = workers.pids
@@ -156,7 +122,7 @@ def test_s6_5_it_goes_on_after_its_worker_was_killed_and_each_item_has_its_verdi
         f"{MANY} of {MANY} have their verdict"
     )
     expect(signed_in.locator(".head .chip")).to_have_text("completed")
-    assert signed_in.evaluate("window.loadedOnce") is True
+    stayed(signed_in)
     signed_in.click("a[data-verdict=failed]")
     expect(signed_in.locator("a[data-verdict=failed] .num")).to_have_text(str(MANY))
     expect(signed_in.locator("#items tr[data-verdict=failed]").first).to_be_visible()

@@ -1,4 +1,4 @@
-"""Retry and Escalate, pressed by an operator in a browser."""
+"""Retry, Escalate and Discard, pressed by an operator in a browser."""
 
 from collections.abc import Callable
 
@@ -7,29 +7,23 @@ from django.conf import settings
 from playwright.sync_api import Page, Route, expect
 
 from examples.order_listing.messages import Destination
+from examples.order_listing.models import Order
 from examples.order_listing.orders import place_order
-from orchestrator.engine.drain import drain
 from orchestrator.models import InboxEvent, OperatorAction
-from tests.browser.conftest import IN_PROCESS_TOO, live
-from tests.browser.orders import WHAT, created_outside, started
+from tests.browser.conftest import live
+from tests.browser.orders import WHAT, started, waiting_order, went_on
+from tests.browser.pressing import asked, current, opened, press, submit
 from tests.browser.samples import orders
 from tests.services.exchange import ExchangeProcess
 from tests.services.workers import Workers
 
 
-def press(page: Page, button: str, reason: str) -> None:
-    page.click(f"#{button}-button")
-    page.fill(f"#{button}-dialog textarea", reason)
-    page.click(f"#{button}-dialog .acts button:last-child")
-
-
-def open_waiting_order(exchange: ExchangeProcess, page: Page) -> None:
-    """Open the page of an order that waits for an exchange that says nothing."""
-    exchange.behave(shortest=3600.0, longest=3600.0)
-    order = place_order(Destination.BOTH, WHAT)
-    started(order)
-    page.goto(f"/processes/{order.process_id}/")
-    live(page)
+@pytest.fixture
+def order(signed_in: Page) -> Order:
+    """An order that waits for the exchange, whose page is open."""
+    order = waiting_order()
+    opened(signed_in, order)
+    return order
 
 
 def test_retry_brings_an_order_with_a_failing_exchange_call_to_completion(
@@ -38,107 +32,58 @@ def test_retry_brings_an_order_with_a_failing_exchange_call_to_completion(
     exchange.behave(refuse=1.0)
     order = place_order(Destination.BOTH, WHAT)
     started(order)
-    signed_in.goto(f"/processes/{order.process_id}/")
-    live(signed_in)
+    opened(signed_in, order)
     expect(signed_in.locator("#n_AwaitingExternalCreation.is-failed")).to_be_visible()
     expect(signed_in.locator(".trouble")).to_contain_text("403")
-    expect(signed_in.locator("#retry-button")).to_have_class("primary")
+    button = signed_in.locator("#retry-button")
+    expect(button).to_have_class("primary")
     exchange.behave(refuse=0.0)
 
     press(signed_in, "retry", "the exchange takes orders again")
 
     expect(signed_in.locator("#flash")).to_contain_text("Trying again")
-    expect(signed_in.locator("#n_Completed.is-current")).to_be_visible()
+    current(signed_in, "Completed")
     expect(signed_in.locator(".trouble")).to_have_count(0)
-    expect(signed_in.locator("#retry-button")).to_have_attribute(
-        "aria-disabled", "true"
-    )
+    expect(button).to_have_attribute("aria-disabled", "true")
     expect(signed_in.locator("#ledger")).to_contain_text("Retry by operator")
 
 
-def test_an_escalation_appears_in_the_list_and_on_another_open_page(
-    exchange: ExchangeProcess,
-    workers: Workers,
-    signed_in: Page,
-    another_page: Callable[[str], Page],
+def escalated(page: Page) -> None:
+    chip = page.locator(".head .chip.c-failed")
+    expect(chip).to_contain_text("Escalated 1")
+
+
+def test_an_escalation_appears_everywhere_and_a_stale_page_is_told_what_changed(
+    order: Order, signed_in: Page, another_page: Callable[[str], Page]
 ) -> None:
-    exchange.behave(shortest=3600.0, longest=3600.0)
-    order = place_order(Destination.BOTH, WHAT)
-    started(order)
-    address = f"/processes/{order.process_id}/"
-    the_list, another = another_page("/processes/"), another_page(address)
-    signed_in.goto(address)
-    live(signed_in)
+    the_list, another = another_page("/processes/"), another_page(signed_in.url)
+    live(another)
+    stale = asked(another, "escalate")  # it remembers the revision it was opened at
 
     press(signed_in, "escalate", "the customer called twice")
 
     for page in (signed_in, another):
-        expect(page.locator(".head .chip.c-failed")).to_contain_text("Escalated")
-    expect(the_list.locator(f"[data-row='{order.process_id}']")).to_contain_text(
-        "Escalated"
-    )
-
-
-def test_a_stale_page_is_told_what_changed_and_shows_it(
-    exchange: ExchangeProcess,
-    workers: Workers,
-    signed_in: Page,
-    another_page: Callable[[str], Page],
-) -> None:
-    exchange.behave(shortest=3600.0, longest=3600.0)
-    order = place_order(Destination.BOTH, WHAT)
-    started(order)
-    address = f"/processes/{order.process_id}/"
-    another = another_page(address)
-    signed_in.goto(address)
-    live(signed_in)
-    signed_in.click(
-        "#escalate-button"
-    )  # the dialog remembers the revision it was opened at
-    press(another, "escalate", "first")
-    expect(another.locator(".head .chip.c-failed")).to_be_visible()
-
-    signed_in.fill("#escalate-dialog textarea", "second")
-    signed_in.click("#escalate-dialog .acts button:last-child")
-
-    refusal = signed_in.locator("#escalate-dialog .result")
+        escalated(page)
+    row = the_list.locator(f"[data-row='{order.process_id}']")
+    expect(row).to_contain_text("Escalated")
+    stale.locator("textarea").fill("second")
+    submit(stale).click()
+    refusal = stale.locator(".result")
     expect(refusal).to_contain_text("The process has changed since the page was loaded")
-    expect(signed_in.locator(".head .chip.c-failed")).to_contain_text("Escalated 1")
+    escalated(another)
 
 
-def test_pressing_twice_acts_once(
-    exchange: ExchangeProcess, workers: Workers, signed_in: Page
-) -> None:
-    open_waiting_order(exchange, signed_in)
-    signed_in.click("#escalate-button")
-    signed_in.fill("#escalate-dialog textarea", "twice")
-
-    signed_in.evaluate(
-        """() => {
-            const button = document.querySelector("#escalate-dialog .acts button:last-child");
-            button.click();
-            button.click();
-        }"""
-    )
-
-    expect(signed_in.locator(".head .chip.c-failed")).to_contain_text("Escalated 1")
-    assert OperatorAction.objects.filter(action="escalate").count() == 1
-
-
-@pytest.mark.once
 def test_pressing_again_after_the_server_was_out_of_reach_acts_once(
-    exchange: ExchangeProcess, workers: Workers, signed_in: Page
+    order: Order, signed_in: Page
 ) -> None:
-    open_waiting_order(exchange, signed_in)
     signed_in.route("**/escalate/", losing_the_answer)
 
-    press(signed_in, "escalate", "nobody answers")
+    dialog = press(signed_in, "escalate", "nobody answers")
 
-    result = signed_in.locator("#escalate-dialog .result")
-    expect(result).to_contain_text("The server did not answer")
+    expect(dialog.locator(".result")).to_contain_text("The server did not answer")
     signed_in.unroute("**/escalate/")
-    signed_in.click("#escalate-dialog .acts button:last-child")
-    expect(signed_in.locator("#escalate-dialog")).to_be_hidden()
+    submit(dialog).click()
+    expect(dialog).to_be_hidden()
     assert OperatorAction.objects.filter(action="escalate").count() == 1
 
 
@@ -149,66 +94,38 @@ def losing_the_answer(route: Route) -> None:
 
 @pytest.mark.once
 def test_a_button_pressed_by_nobody_says_so_and_does_nothing(
-    exchange: ExchangeProcess, workers: Workers, signed_in: Page
+    order: Order, signed_in: Page
 ) -> None:
-    open_waiting_order(exchange, signed_in)
     signed_in.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
 
-    press(signed_in, "escalate", "who am I?")
+    dialog = press(signed_in, "escalate", "who am I?")
 
-    result = signed_in.locator("#escalate-dialog .result")
-    expect(result).to_contain_text("you are signed out")
+    expect(dialog.locator(".result")).to_contain_text("you are signed out")
     assert not OperatorAction.objects.exists()
 
 
-@pytest.mark.once
-@IN_PROCESS_TOO
-def test_opening_a_dialog_writes_nothing(
-    exchange: ExchangeProcess, workers: Workers, signed_in: Page
-) -> None:
-    order = place_order(Destination.INTERNAL, WHAT)
-    started(order)
-    signed_in.goto(f"/processes/{order.process_id}/")
-    signed_in.locator("#escalate-button").focus()
-
-    signed_in.keyboard.press("Enter")
-    signed_in.keyboard.press("Escape")
-
-    assert not OperatorAction.objects.exists()
-
-
-def test_discarding_an_event_takes_it_off_the_list(
-    transactional_db: None, signed_in: Page
-) -> None:
+def test_discarding_an_event_takes_it_off_the_list(signed_in: Page) -> None:
     placed = orders()
-    signed_in.goto("/events/?tab=parked")
-    live(signed_in)
+    opened(signed_in, "/events/?tab=parked")
     expect(signed_in.locator("#events tbody tr")).to_have_count(1)
-    signed_in.click("#events button.danger")
-    expect(signed_in.locator("#discard-dialog .subject")).to_contain_text(
-        "ListedOnExternal"
-    )
 
-    signed_in.fill("#discard-dialog textarea", "sent by mistake")
-    signed_in.click("#discard-dialog .acts button:last-child")
+    dialog = asked(signed_in, "discard", "sent by mistake", "#events button.danger")
+    expect(dialog.locator(".subject")).to_contain_text("ListedOnExternal")
+    submit(dialog).click()
 
     expect(signed_in.locator("#flash")).to_contain_text("Discarded")
     expect(signed_in.locator("#events .empty")).to_be_visible()
-    expect(signed_in.locator("dialog[open]")).to_have_count(0)
+    expect(dialog).to_be_hidden()
     event = InboxEvent.objects.get(event_id=f"early {placed['early'].order_id}")
     assert event.verdict == "discarded"
 
 
 @pytest.mark.once
-def test_a_hidden_tab_rests_and_catches_up_when_it_is_shown(
-    transactional_db: None, signed_in: Page
-) -> None:
-    order = orders()["failed"]
-    fetched: list[str] = []
-    signed_in.on("requestfinished", lambda request: fetched.append(request.url))
-    signed_in.goto(f"/processes/{order.process_id}/")
-    live(signed_in)
-    while sum("since=" in url for url in fetched) < 2:  # once its socket is open
+def test_a_hidden_tab_rests_and_catches_up_when_it_is_shown(signed_in: Page) -> None:
+    order, asked = waiting_order(), list[str]()
+    signed_in.on("requestfinished", lambda request: asked.append(request.url))
+    opened(signed_in, order)
+    while sum("since=" in url for url in asked) < 2:  # once its socket is open
         signed_in.wait_for_timeout(50)
     # What the page was just about to ask for when it was hidden, it still asks for.
     signed_in.evaluate(
@@ -220,8 +137,7 @@ def test_a_hidden_tab_rests_and_catches_up_when_it_is_shown(
     )
     requests: list[str] = []
     signed_in.on("request", lambda request: requests.append(request.url))
-    created_outside(order)
-    drain()
+    went_on(order)
     signed_in.wait_for_timeout(700)
     asked_while_hidden = list(requests)
 
@@ -229,22 +145,21 @@ def test_a_hidden_tab_rests_and_catches_up_when_it_is_shown(
         "() => { window.away = false; document.dispatchEvent(new Event('visibilitychange')); }"
     )
 
-    expect(signed_in.locator("#n_Completed.is-current")).to_be_visible()
+    current(signed_in, "Completed")
     assert asked_while_hidden == []
     assert requests
 
 
-@pytest.mark.parametrize("status", [404, 413, 500])
 def test_a_server_that_refuses_is_not_said_to_be_silent(
-    signed_in: Page, status: int
+    order: Order, signed_in: Page
 ) -> None:
-    order = place_order(Destination.EXTERNAL, WHAT)
-    drain()
-    signed_in.goto(f"/processes/{order.process_id}/")
-    signed_in.route("**/escalate/", lambda route: route.fulfill(status=status))
+    dialog = asked(signed_in, "escalate", "because")
+    answer, statuses = dialog.locator(".result"), iter((404, 413, 500))
+    signed_in.route("**/escalate/", lambda route: route.fulfill(status=next(statuses)))
+    for _ in range(3):
+        with signed_in.expect_response("**/escalate/"):
+            submit(dialog).click()
 
-    press(signed_in, "escalate", "because")
-
-    answer = signed_in.locator("#escalate-dialog .result")
-    expect(answer).to_contain_text("the server refused it")
-    expect(answer).not_to_contain_text("did not answer")
+        expect(answer).to_contain_text("the server refused it")
+        expect(answer).not_to_contain_text("did not answer")
+        expect(dialog.locator("form[data-busy]")).to_have_count(0)

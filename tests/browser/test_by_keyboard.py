@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-from uuid import UUID
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from examples.order_listing.messages import Destination, RequestExternalCreation
-from examples.order_listing.orders import place_order
-from orchestrator import Answer, CommandContext, start_process
-from orchestrator.engine.drain import drain
 from orchestrator.models import BulkOperation, OperatorAction, ProcessInstance
-from orchestrator.testing import replaced
+from orchestrator.testing import run
+from tests.apps.every_construct.desk import inquiry
 from tests.apps.every_construct.fixtures import helpdesk
-from tests.apps.every_construct.processes import Inquiry
 from tests.browser.conftest import live
-from tests.browser.orders import WHAT
+from tests.browser.orders import exchange_back, failed
+from tests.browser.pressing import opened
 from tests.services.bulk import verdicts, worked_on
 from tests.services.site import live_site
 
@@ -84,46 +80,40 @@ def to_row(page: Page, rows: str) -> None:
     seen(page)
 
 
+PREFIX = "?jr "
+"""Of a reason: keys that would do something, if nobody wrote."""
+
+
 def asked_and_sent(page: Page, action: str, reason: str) -> None:
     """Write the reason into the dialog that has opened, and send it."""
     dialog = page.locator(f"#{action}-dialog")
     expect(dialog).to_be_visible()
     expect(dialog.locator("textarea")).to_be_focused()
     seen(page)
-    page.keyboard.type(reason)
+    page.keyboard.type(f"{PREFIX}{reason}")
+    expect(dialog.locator("textarea")).to_have_value(f"{PREFIX}{reason}")
+    expect(page.locator("#keys")).to_be_hidden()
     tab_to(page, dialog.locator("button[type=submit]"))
     press(page, "Enter")
     expect(dialog).to_be_hidden()
 
 
-def taken(command: RequestExternalCreation, context: CommandContext) -> Answer:
-    """The exchange is back."""
-    return Answer("HTTP 202")
+def status_of(process: object) -> str:
+    return ProcessInstance.objects.get(pk=str(process)).status
 
 
-def failed(number: int) -> list[UUID]:
-    orders = [place_order(Destination.BOTH, WHAT) for _ in range(number)]
-    drain()
-    return [UUID(str(order.process_id)) for order in orders]
-
-
-def status_of(process: UUID) -> str:
-    return ProcessInstance.objects.get(pk=process).status
-
-
-def asking(ticket: str) -> UUID:
-    """A process that waits for a person's verdict."""
-    receipt = start_process(Inquiry, Inquiry.Input(ticket))
-    drain()
-    return UUID(str(receipt.process_id))
+def what_was_done() -> tuple[object, ...]:
+    """The only row of the audit."""
+    fields = ("action", "result", "reason", "instance")
+    found: tuple[object, ...] = OperatorAction.objects.values_list(*fields).get()
+    return found
 
 
 def test_one_process_that_has_failed_is_tried_again_by_keyboard_alone(
     signed_in: Page,
 ) -> None:
-    [process] = failed(1)
-    signed_in.goto("/")
-    live(signed_in)
+    process = failed()[0].process_id
+    opened(signed_in, "/")
 
     to_content(signed_in)
     tab_to(signed_in, signed_in.locator("#needs a[data-kind=failures]"))
@@ -142,24 +132,18 @@ def test_one_process_that_has_failed_is_tried_again_by_keyboard_alone(
     expect(signed_in.locator("#flash")).to_contain_text("Trying again")
     expect(signed_in.locator("#retry-button")).to_be_focused()
     seen(signed_in)
-    with replaced("RequestExternalCreation", taken):
-        drain()
+    with exchange_back():
+        run()
     expect(signed_in.locator(".trouble")).to_have_count(0)
     assert status_of(process) == "waiting"
-    done = OperatorAction.objects.get()
-    assert (done.action, done.result, done.reason) == (
-        "retry",
-        "done",
-        "the exchange is back",
-    )
+    assert what_was_done() == ("retry", "done", "?jr the exchange is back", process)
 
 
 def test_a_group_of_failures_is_tried_again_to_its_end_by_keyboard_alone(
     signed_in: Page,
 ) -> None:
-    processes = failed(3)
-    signed_in.goto("/")
-    live(signed_in)
+    processes = [order.process_id for order in failed(3)]
+    opened(signed_in, "/")
 
     press(signed_in, "g", "f")
     signed_in.wait_for_url("**/failures/")
@@ -174,7 +158,7 @@ def test_a_group_of_failures_is_tried_again_to_its_end_by_keyboard_alone(
     signed_in.wait_for_url(re.compile(r"/operations/[0-9a-f-]{36}/"))
     live(signed_in)
     operation = BulkOperation.objects.get()
-    with replaced("RequestExternalCreation", taken):
+    with exchange_back():
         worked_on(operation)
 
     expect(signed_in.locator("#settled")).to_have_text("3 of 3 have their verdict")
@@ -189,9 +173,8 @@ def test_a_group_of_failures_is_tried_again_to_its_end_by_keyboard_alone(
 
 
 def test_a_decision_is_taken_by_keyboard_alone(signed_in: Page) -> None:
-    first, second = asking("T-1"), asking("T-2")
-    signed_in.goto("/")
-    live(signed_in)
+    first, second = inquiry("T-1").pk, inquiry("T-2").pk
+    opened(signed_in, "/")
 
     press(signed_in, "g", "d")
     signed_in.wait_for_url("**/decisions/")
@@ -208,21 +191,17 @@ def test_a_decision_is_taken_by_keyboard_alone(signed_in: Page) -> None:
 
     expect(signed_in.locator("#flash")).to_contain_text("Decided")
     expect(rows).to_have_count(1)
-    drain()
-    decided = ProcessInstance.objects.get(pk=second)
-    assert decided.status == "completed"
-    assert status_of(first) == "waiting"
-    done = OperatorAction.objects.get()
-    assert (done.action, done.result, done.instance_id) == ("decide", "done", second)
+    run()
+    assert (status_of(first), status_of(second)) == ("waiting", "completed")
+    assert what_was_done() == ("decide", "done", "?jr it is too dear", second)
     press(signed_in, "j")
     expect(rows.locator("a.subject")).to_be_focused()
     seen(signed_in)
 
 
 def test_a_repair_is_staged_and_applied_by_keyboard_alone(signed_in: Page) -> None:
-    [process] = failed(1)
-    signed_in.goto("/")
-    live(signed_in)
+    process = failed()[0].process_id
+    opened(signed_in, "/")
 
     press(signed_in, "/")
     expect(signed_in.locator(".find input")).to_be_focused()
@@ -238,7 +217,7 @@ def test_a_repair_is_staged_and_applied_by_keyboard_alone(signed_in: Page) -> No
     to_content(signed_in)
     data = signed_in.locator("#data-value")
     tab_to(signed_in, data)
-    changed = data.input_value().replace("50 MWh", "60 MWh")
+    changed = data.input_value().replace("0 MWh", "60 MWh")
     press(signed_in, "ControlOrMeta+a")
     signed_in.keyboard.insert_text(changed)
     tab_to(signed_in, signed_in.locator("form:has(#data-value) button[type=submit]"))
@@ -266,9 +245,4 @@ def test_a_repair_is_staged_and_applied_by_keyboard_alone(signed_in: Page) -> No
     order = ProcessInstance.objects.get(pk=process)
     assert order.step == "AwaitingExternalListing"
     assert order.data["description"].startswith("60 MWh")
-    done = OperatorAction.objects.get()
-    assert (done.action, done.result, done.reason) == (
-        "repair",
-        "done",
-        "the exchange has it already",
-    )
+    assert what_was_done() == ("repair", "done", "the exchange has it already", process)

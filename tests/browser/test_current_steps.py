@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import User
@@ -14,11 +13,11 @@ from playwright.sync_api import Page, expect
 from orchestrator import send_event, start_process
 from orchestrator.definition import Event, Workflow, ask, fork, join, start, wait
 from orchestrator.engine import operations
-from orchestrator.engine.drain import drain
-from orchestrator.engine.operations import ActionRequest
 from orchestrator.models import StepRun
-from orchestrator.testing import registered
-from tests.browser.conftest import live
+from orchestrator.testing import run
+from tests.browser.pressing import opened
+from tests.services.asking import asked
+from tests.services.crews import knowing
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
@@ -62,24 +61,20 @@ class Review(Workflow):
     )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def reviews() -> Iterator[None]:
-    with registered(Review):
-        yield
+reviews = knowing(Review)
 
 
 @pytest.fixture
 def paper(transactional_db: None) -> UUID:
     receipt = start_process(Review, Review.Input("On tea"))
-    drain()
+    run()
     return UUID(str(receipt.process_id))
 
 
 def judged(paper: UUID, step: str, judge: User) -> None:
-    run = StepRun.objects.get(instance=paper, node=step)
-    request = ActionRequest(judge, uuid4(), "read it")
-    operations.decide(paper, run.pk, "yes", request=request)
-    drain()
+    question = StepRun.objects.get(instance=paper, node=step)
+    operations.decide(paper, question.pk, "yes", request=asked(actor=judge))
+    run()
 
 
 def current(page: Page, *steps: str) -> None:
@@ -92,8 +87,7 @@ def current(page: Page, *steps: str) -> None:
 def test_s3_6_all_steps_at_which_it_stands_are_highlighted(
     signed_in: Page, paper: UUID, operator: User
 ) -> None:
-    signed_in.goto(f"/processes/{paper}/")
-    live(signed_in)
+    opened(signed_in, f"/processes/{paper}/")
     current(signed_in, "first", "second", "paid")
     for label in ("First", "Second", "Paid"):
         expect(signed_in.locator("#now")).to_contain_text(label)
@@ -102,11 +96,10 @@ def test_s3_6_all_steps_at_which_it_stands_are_highlighted(
     current(signed_in, "first", "paid")
     expect(signed_in.locator("#n_second.is-done")).to_be_visible()
     send_event(Paid("ann"), id="fee", process_id=paper)
-    drain()
+    run()
     current(signed_in, "first")
 
-    signed_in.goto(f"/processes/{paper}/?at=1")
-    live(signed_in)
+    opened(signed_in, f"/processes/{paper}/?at=1")
     signed_in.click("#later")
     current(signed_in, "first", "second", "paid")
     judged(paper, "first", operator)

@@ -8,8 +8,8 @@ from playwright.sync_api import Page, expect
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from orchestrator.engine.drain import drain
 from orchestrator.models import StepRun
+from orchestrator.testing import run
 from tests.browser.orders import WHAT
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
@@ -19,7 +19,7 @@ def test_a_deadline_that_passes_turns_amber_and_says_since_when(
     signed_in: Page,
 ) -> None:
     order = place_order(Destination.EXTERNAL, WHAT)
-    drain()
+    run()
     soon = timezone.now() + timedelta(seconds=20)
     open_visits = StepRun.objects.filter(instance=order.process_id, finished_at=None)
     open_visits.update(wake_at=soon)

@@ -1,7 +1,6 @@
 """S9.1 and S9.3 in a browser: events are looked for, each verdict is words, and a set of them is replayed once each."""
 
 import re
-from collections.abc import Callable
 from datetime import timedelta
 from uuid import UUID
 
@@ -13,22 +12,16 @@ from playwright.sync_api import Locator, Page, Request, Route, expect
 
 from orchestrator import Permanent, send_event
 from orchestrator.definition import Event
-from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import BulkOperation, InboxEvent, OperatorAction
 from orchestrator.testing import failing, run
-from tests.apps.process_managers.desk import place, underway
+from tests.apps.process_managers.desk import underway
 from tests.apps.process_managers.fixtures import parcels
 from tests.apps.process_managers.handlers import count_scan
 from tests.apps.process_managers.messages import (
-    DepotOpened,
-    LabelTorn,
-    ParcelDelivered,
-    ParcelPacked,
     ParcelScanned,
-    ParcelWeighed,
 )
-from tests.browser.conftest import IN_PROCESS_TOO, live
-from tests.services.bulk import LATER, a_moment, frozen, worked_on
+from tests.browser.conftest import live
+from tests.services.bulk import a_moment, worked_on
 from tests.services.site import live_site
 
 __all__ = ["live_site", "parcels"]
@@ -44,22 +37,6 @@ REASON = "the depot is open again"
 
 ID = "td:nth-child(2) > div:nth-child(2) > code"
 """Where a row has the id that its sender gave the event."""
-
-SAID = (
-    ("order P-1", "Started a process", "It started P-1."),
-    ("packed", "Moved a process", "It moved P-1 from Packing to On the way."),
-    ("scan", "Moved a process", "P-1 took it in On the way and stayed there."),
-    ("opened", "Handled", "Event handlers took it; no process knows its type."),
-    ("again", "Parked", "Its process is not yet in a step that takes it."),
-    ("weighed", "Ignored", "P-1 ignored it, as its definition says."),
-    ("torn", "Rejected", "LabelTorn is rejected in step Packing"),
-    ("late", "Unexpected", "ParcelScanned came after the process had ended"),
-    ("lost", "No such process", "No process has this id or key."),
-    ("shut", "Failed", "Permanent: the depot is shut"),
-    ("waste", "Discarded", "A person put it aside."),
-    ("new", "Received", "It is still to be delivered."),
-)
-"""Of some events, by id: the verdict, and what became of it in words."""
 
 
 def send(event: Event, id: str, key: str = "", process: UUID | None = None) -> None:
@@ -127,83 +104,6 @@ def test_s9_1_events_are_found_by_id_type_key_and_day_through_the_form(
             if name != "verdict":
                 field = signed_in.locator(f"form.filters [name='{name}']")
                 expect(field).to_have_value(value)
-
-
-@IN_PROCESS_TOO
-def test_s9_1_each_condition_is_a_chip_and_goes_by_a_click(signed_in: Page) -> None:
-    send(ParcelScanned("P-8", "east"), "scan 8", key="P-8")
-    send(ParcelScanned("P-9", "west"), "scan 9", key="P-9")
-    send(ParcelDelivered("P-8"), "end 8", key="P-8")
-    looked_for(signed_in, type="ParcelScanned", key="P-8", verdict="No such process")
-    chips = signed_in.locator(".chips a.filter")
-    expect(chips).to_have_text(
-        [
-            re.compile(r"Type: ParcelScanned"),
-            re.compile(r"Key: P-8"),
-            re.compile(r"Verdict: No such process"),
-            "remove all",
-        ]
-    )
-    found(signed_in, "scan 8")
-
-    chips.filter(has_text="Type").click()
-    found(signed_in, "end 8", "scan 8")
-    expect(signed_in.locator("form.filters [name=type]")).to_have_value("")
-    chips.filter(has_text="Key").click()
-    found(signed_in, "end 8", "scan 9", "scan 8")
-    expect(chips).to_have_count(1)
-    chips.click()
-    expect(chips).to_have_count(0)
-    assert "?" not in signed_in.url.removesuffix("?")
-
-
-@IN_PROCESS_TOO
-def test_s9_1_days_in_the_wrong_order_are_told_in_the_page(signed_in: Page) -> None:
-    send(ParcelScanned("P-8", "east"), "scan 8", key="P-8")
-    looked_for(signed_in, **{"from": "2026-02-02", "to": "2026-01-01"})
-
-    expect(signed_in.locator("main [role=alert]")).to_contain_text("exchange them")
-    found(signed_in)
-    chips = signed_in.locator(".chips a.filter")
-    chips.filter(has_text="To").click()
-    expect(signed_in.locator("main [role=alert]")).to_have_count(0)
-    found(signed_in, "scan 8")
-
-
-@IN_PROCESS_TOO
-def test_s9_1_every_verdict_is_said_in_words(signed_in: Page) -> None:
-    packing, over = place("P-1").pk, underway("P-2").pk
-    send(ParcelWeighed(3), "weighed", process=packing)
-    send(LabelTorn(), "torn", process=packing)
-    for _ in range(2):
-        send(ParcelPacked(3), "packed", process=packing)
-    send(ParcelPacked(3), "again", process=packing)
-    with failing(count_scan, Permanent("the depot is shut")):
-        send(ParcelScanned("P-1", "west"), "shut", process=packing)
-    send(ParcelScanned("P-1", "east"), "scan", process=packing)
-    send(ParcelDelivered("P-2"), "end", process=over)
-    send(ParcelScanned("P-2", "east"), "late", process=over)
-    send(DepotOpened("west"), "opened")
-    send(ParcelScanned("P-9", "west"), "lost", key="P-9")
-    send(ParcelScanned("P-9", "west"), "waste", key="P-9")
-    send_event(ParcelScanned("P-1", "west"), id="new", source=DEPOT, process_id=packing)
-    signed_in.goto("/events/?q=waste")
-    live(signed_in)
-    signed_in.click("#events tbody button.danger")
-    signed_in.fill("#discard-dialog textarea", "a test of the sender")
-    signed_in.click("#discard-dialog button[type=submit]")
-    expect(row(signed_in, "waste")).to_contain_text("A person put it aside.")
-
-    signed_in.goto("/events/?from=2020-01-01")
-
-    for id, verdict, words in SAID:
-        expect(row(signed_in, id).locator("td").first).to_have_text(verdict)
-        expect(row(signed_in, id).locator("td").nth(2)).to_contain_text(words)
-    assert {verdict for _, verdict, _ in SAID} == set(
-        signed_in.locator("form.filters [name=verdict] option").all_inner_texts()
-    ) - {"any"}
-    expect(row(signed_in, "packed")).to_contain_text("repeated once")
-    expect(row(signed_in, "scan")).not_to_contain_text("repeated")
 
 
 # Replayed as a set
@@ -300,69 +200,3 @@ def test_s9_3_pressed_again_when_the_answer_was_lost_it_is_one_operation(
     expect(shut.locator("#items tr[data-verdict=done]")).to_have_count(3)
     assert counted() == 3
     assert OperatorAction.objects.filter(action="redeliver").count() == 3
-
-
-@IN_PROCESS_TOO
-def test_s9_3_of_two_operations_on_the_same_each_event_is_taken_once(
-    shut: Page, another_page: Callable[[str], Page]
-) -> None:
-    other = another_page(shut.url)
-    for page in (shut, other):
-        begin(page)
-    operations = []
-    for page in (shut, other):
-        operation = frozen(pressed(page))
-        operations.append(operation)
-        # Nobody works on it before the other one has the same events.
-        rows = BulkOperation.objects.filter(pk=operation.pk)
-        rows.update(wake_at=database_now() + LATER)
-
-    for operation in operations:
-        worked_on(operation)
-
-    expect(shut.locator("#items tr[data-verdict=done]")).to_have_count(3)
-    expect(other.locator("#settled")).to_have_text("3 of 3 have their verdict")
-    nothing = other.locator("#items tr[data-verdict=skipped]")
-    expect(nothing).to_have_count(3)
-    for one in nothing.all():
-        expect(one).to_contain_text("ParcelScanned was settled meanwhile: Moved")
-    assert counted() == 3
-
-
-@IN_PROCESS_TOO
-def test_s9_3_pressed_where_nothing_is_left_to_replay_it_is_refused_with_the_reason(
-    shut: Page, another_page: Callable[[str], Page]
-) -> None:
-    other = another_page(shut.url)
-    for page in (shut, other):
-        begin(page)
-    worked_on(pressed(shut))
-
-    other.click("#begin-button")
-
-    expect(other.locator("main [role=alert]")).to_contain_text("Nothing matches: look")
-    expect(other.locator("main .empty")).to_contain_text("Nothing matches.")
-    assert BulkOperation.objects.count() == 1
-    assert counted() == 3
-
-
-@IN_PROCESS_TOO
-def test_s9_3_what_its_sender_repeats_after_the_replay_is_not_taken_twice(
-    shut: Page,
-) -> None:
-    begin(shut)
-    worked_on(pressed(shut))
-    process = InboxEvent.objects.get(event_id="0").process_id
-
-    for number in range(3):
-        send(ParcelScanned("P-1", f"place {number}"), f"{number}", process=process)
-
-    shut.goto("/events/?type=ParcelScanned&key=P-1")
-    found(shut, "2", "1", "0")
-    for number in range(3):
-        expect(row(shut, f"{number}")).to_contain_text("repeated once")
-    assert counted() == 3
-    expect(shut.locator("#begin-redeliver")).to_be_visible()
-    shut.click("#begin-redeliver")
-    expect(shut.locator("main .empty")).to_contain_text("Nothing matches.")
-    expect(shut.locator("#begin-button")).to_have_count(0)

@@ -7,12 +7,14 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Page, expect
 
 from examples.order_listing.messages import Destination, ExternalOrderCreated
-from examples.order_listing.orders import place_order
+from examples.order_listing.models import Order
 from orchestrator import send_event
-from orchestrator.engine.drain import drain
 from orchestrator.models import InboxEvent, OperatorAction
+from orchestrator.testing import run
 from orchestrator.testing.clock import age
-from tests.browser.conftest import fits, live
+from tests.browser.conftest import fits, live, opened_by
+from tests.browser.orders import placed
+from tests.browser.pressing import opened, press
 from tests.services.site import Site
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
@@ -21,38 +23,26 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 def test_s9_2_an_unmatched_event_is_delivered_three_clicks_from_the_first_page(
     signed_in: Page,
 ) -> None:
-    place_order(Destination.EXTERNAL, "50 MWh", "A-1")
-    drain()
+    placed(Destination.EXTERNAL, "A-1")
     told = ExternalOrderCreated("A-1", "X-1", "50 MWh")
-    number = send_event(
-        told, id="lost", source="exchange", correlation_key="A 1"
-    ).number
-    drain()
+    lost = send_event(told, id="lost", source="exchange", correlation_key="A 1")
+    run()
     age(timedelta(minutes=5))
-    drain()
-    signed_in.goto("/")
-    live(signed_in)
-    clicks = 0
+    run()
+    opened(signed_in, "/")
 
     signed_in.click("#nav a[href='/events/']")
-    clicks += 1
     live(signed_in)
     near = signed_in.locator(".near .one")
     expect(near).to_contain_text("A-1")
     expect(near).to_contain_text("It would move it from")
-    near.locator("button").click()
-    clicks += 1
-    signed_in.fill("#deliver-dialog textarea", "its key was misspelt")
-    signed_in.click("#deliver-dialog .acts button:last-child")
-    clicks += 1
+    press(signed_in, "deliver", "its key was misspelt", ".near .one button")
 
     expect(signed_in.locator("#flash")).to_contain_text("Offered to that process.")
-    assert clicks <= 3
     assert OperatorAction.objects.get().action == "deliver"
-    drain()
-    assert InboxEvent.objects.get(pk=number).verdict == "moved"
+    run()
+    assert InboxEvent.objects.get(pk=lost.number).verdict == "moved"
     signed_in.goto("/events/?q=lost&from=2020-01-01")
-    fits(signed_in)
     expect(signed_in.locator("#events tbody tr")).to_contain_text("It moved A-1 from")
 
 
@@ -60,11 +50,13 @@ def test_s9_2_an_unmatched_event_is_delivered_three_clicks_from_the_first_page(
 def test_s9_4_an_event_is_sent_after_a_look_at_what_it_would_do(
     scripts: bool, browser: Browser, live_site: Site, operator: User
 ) -> None:
-    order = place_order(Destination.EXTERNAL, "50 MWh", "A-1")
-    drain()
-    context = browser.new_context(base_url=live_site.url, java_script_enabled=scripts)
-    page = context.new_page()
-    page.goto(live_site.link(operator))
+    order = placed(Destination.EXTERNAL, "A-1")
+    more = {"java_script_enabled": scripts}
+    with opened_by(browser, live_site, operator, **more) as page:
+        sent_by_hand(page, order)
+
+
+def sent_by_hand(page: Page, order: Order) -> None:
     page.goto("/events/")
     page.click("#send-event")
     page.select_option("select[name=type]", "ExternalOrderCreated")
@@ -84,27 +76,21 @@ def test_s9_4_an_event_is_sent_after_a_look_at_what_it_would_do(
     expect(page.locator("#flash")).to_contain_text("Sent.")
     expect(page.locator("#events tbody tr")).to_contain_text("ExternalOrderCreated")
     assert OperatorAction.objects.get().action == "send"
-    drain()
+    run()
     assert InboxEvent.objects.get(source="console").verdict == "moved"
-    context.close()
 
 
 def test_s9_5_volume_and_retention_by_type_are_on_the_page(signed_in: Page) -> None:
-    place_order(Destination.EXTERNAL, "50 MWh", "A-1")
-    drain()
-    signed_in.goto("/events/?tab=parked")
-    live(signed_in)
+    placed(Destination.EXTERNAL, "A-1")
+    opened(signed_in, "/events/?tab=parked")
 
     signed_in.click("a.button[href='#volume']")
     row = signed_in.locator("#volume tr", has_text="OrderCreated").first
     expect(row).to_contain_text("for ever with order-listing")
-    expect(row.locator("svg.spark title")).to_have_text(
-        "OrderCreated: 1 in the last day"
-    )
+    drawn = row.locator("svg.spark title")
+    expect(drawn).to_have_text("OrderCreated: 1 in the last day")
     signed_in.click("#volume .tabs a:last-child")
-    expect(row.locator("svg.spark title")).to_have_text(
-        "OrderCreated: 1 in the last week"
-    )
+    expect(drawn).to_have_text("OrderCreated: 1 in the last week")
     assert "tab=parked" in signed_in.url
     fits(signed_in)
     row.locator("a").click()

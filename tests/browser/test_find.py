@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from examples.order_listing.messages import Destination, ListedOnInternal
+from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from orchestrator import send_event, start_process
-from orchestrator.engine.drain import drain
-from orchestrator.models import InboxEvent, Incident, ProcessInstance
+from orchestrator.models import Incident, ProcessInstance
 from orchestrator.testing import run
 from tests.apps.outside_ids.processes import Delivery, Ordered
-from tests.apps.process_managers.fixtures import known
 from tests.apps.searched.processes import Accepted, Address, Asked, OpenQuote, Quote
-from tests.browser.conftest import IN_PROCESS_TOO, live
+from tests.browser.pressing import opened
+from tests.services.cases import words
+from tests.services.crews import knowing
 from tests.services.site import live_site
 from tests.services.sizes import size
 
 __all__ = ["live_site"]
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.once,
-    pytest.mark.usefixtures("deliveries_and_quotes"),
-]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
 CONDITIONS = "details.conditions:has([name=where])"
 
@@ -39,16 +30,7 @@ FIELDS = ("Field or path", "Comparison", "Value")
 """What one condition is added by."""
 
 
-@pytest.fixture(scope="module")
-def deliveries_and_quotes() -> Iterator[None]:
-    yield from known(Delivery, Quote, OpenQuote)
-
-
-def delivered(order: str, parcel: str) -> ProcessInstance:
-    """A delivery that others know by the number of its parcel."""
-    receipt = start_process(Delivery, Ordered(order, [parcel], 7))
-    run()
-    return ProcessInstance.objects.get(pk=receipt.process_id)
+deliveries_and_quotes = knowing(Delivery, Quote, OpenQuote)
 
 
 def asked(quote: str, of: Any = Quote, **given: Any) -> None:
@@ -73,15 +55,12 @@ def keys(page: Page) -> Locator:
 
 @pytest.fixture
 def things(transactional_db: None) -> dict[str, ProcessInstance]:
-    """Two orders, one of which has failed, two deliveries, and an event that nothing took."""
+    """Two orders, one of which has failed, and two deliveries that others know by the numbers of their parcels."""
     for destination, key in ((Destination.INTERNAL, "A-1"), (Destination.BOTH, "A-2")):
         place_order(destination, "50 MWh", key)
-    drain()
-    lost = ListedOnInternal("B-9")
-    send_event(lost, id="lost-1", source="exchange", correlation_key="B-9")
-    drain()
     for order, parcel in (("D-1", "P-1"), ("D-2", "P-2")):
-        delivered(order, parcel)
+        start_process(Delivery, Ordered(order, [parcel], 7))
+    run()
     return {row.correlation_key: row for row in ProcessInstance.objects.all()}
 
 
@@ -96,63 +75,18 @@ def test_s10_1_the_box_opens_a_process_by_its_id_its_key_and_an_outside_id(
         expect(signed_in.locator("#header h1")).to_have_text(str(things[key]))
 
 
-@IN_PROCESS_TOO
-def test_s10_1_the_box_opens_an_event_by_its_id(
-    signed_in: Page, things: dict[str, ProcessInstance]
-) -> None:
-    event = InboxEvent.objects.get(event_id="lost-1")
-    signed_in.goto(f"/processes/{things['A-1'].pk}/")
-
-    typed(signed_in, "lost-1")
-
-    signed_in.wait_for_url(f"**/events/?q=lost-1#event-{event.pk}")
-    rows = signed_in.locator("#events tbody tr")
-    expect(rows).to_have_count(1)
-    expect(rows).to_contain_text("ListedOnInternal")
-    expect(signed_in.locator(f"#event-{event.pk}")).to_be_in_viewport()
-
-
-@IN_PROCESS_TOO
-def test_s10_1_the_box_opens_the_cause_of_a_failure_by_words_of_its_error(
-    signed_in: Page, things: dict[str, ProcessInstance]
-) -> None:
-    failure = Incident.objects.get(instance=things["A-2"])
-    signed_in.goto("/waits/")
-
-    typed(signed_in, failure.message[8:30].upper())
-
-    signed_in.wait_for_url(f"**/failures/{failure.fingerprint}/")
-    expect(signed_in.locator("#members a.subject").first).to_have_text("A-2")
-    expect(signed_in.locator("#members")).to_contain_text(failure.message[8:30])
-
-
 @pytest.mark.full_size("all pages", seconds=60)
 def test_s10_1_the_box_is_on_every_page(
     signed_in: Page, things: dict[str, ProcessInstance]
 ) -> None:
     order, there = things["A-2"], things["D-2"]
     failure = Incident.objects.get(instance=order)
-    pages = (
-        "/",
-        "/definitions/order-listing/",
-        "/definitions/order-listing/versions/",
-        "/processes/",
-        f"/processes/{order.pk}/",
-        f"/processes/{order.pk}/repair/",
-        f"/processes/{order.pk}/messages/",
-        "/waits/",
-        "/stalled/",
-        "/decisions/",
-        "/events/",
-        "/events/send/",
-        "/failures/",
-        f"/failures/{failure.fingerprint}/",
-        "/operations/",
-        "/operations/begin/?status=failed&action=retry",
-        "/audit/",
-        "/views/",
-        "/tokens/",
-        "/find/?q=nothing+at+all",
+    pages = words(
+        f"""/ /definitions/order-listing/ /definitions/order-listing/versions/
+        /processes/ /processes/{order.pk}/ /processes/{order.pk}/repair/ /processes/{order.pk}/messages/
+        /waits/ /stalled/ /decisions/ /events/ /events/send/ /failures/ /failures/{failure.fingerprint}/
+        /operations/ /operations/begin/?status=failed&action=retry /audit/ /views/ /tokens/
+        /find/?q=nothing+at+all"""
     )
     for address in pages[:: size(3, full=1)]:
         signed_in.goto(address)
@@ -205,38 +139,16 @@ def test_s10_2_conditions_are_added_by_the_form_and_joined_by_or_and_and(
 
     # One more narrows what is there, whatever it was joined by.
     add(quotes, "address.country", "=", "JP")
-    expect(chip(quotes).locator("b")).to_have_text(
-        "(amount > 100 or vip = true) and address.country = JP"
-    )
+    every = "(amount > 100 or vip = true) and address.country = JP"
+    expect(chip(quotes).locator("b")).to_have_text(every)
     expect(keys(quotes)).to_have_text(["Q-1"])
-    expect(quotes.get_by_label("All conditions")).to_have_value(
-        "(amount > 100 or vip = true) and address.country = JP"
-    )
+    expect(quotes.get_by_label("All conditions")).to_have_value(every)
 
     chip(quotes).click()
     expect(chip(quotes)).to_have_count(0)
     expect(keys(quotes)).to_have_text(["Q-3", "Q-2", "Q-1"])
-    expect(
-        quotes.locator(".chips .chip.filter", has_text="Definition:")
-    ).to_be_visible()
-
-
-@IN_PROCESS_TOO
-def test_s10_2_conditions_are_written_as_a_text_and_stand_in_the_address(
-    quotes: Page,
-) -> None:
-    where = "vip = true or amount > 100 and address.city contains ber"
-    text = quotes.get_by_label("All conditions")
-    text.fill(where)
-    text.press("Enter")
-
-    expect(chip(quotes).locator("b")).to_have_text(where)
-    expect(keys(quotes)).to_have_text(["Q-2", "Q-1"])
-    narrowed = quotes.url
-    quotes.goto("/")
-    quotes.goto(narrowed)
-    expect(quotes.get_by_label("All conditions")).to_have_value(where)
-    expect(keys(quotes)).to_have_text(["Q-2", "Q-1"])
+    left = quotes.locator(".chips .chip.filter", has_text="Definition:")
+    expect(left).to_be_visible()
 
 
 def stands_at(said: Locator, field: Locator) -> None:
@@ -291,8 +203,7 @@ def test_s10_2_a_mistake_stands_at_its_field_and_what_was_written_is_kept(
 def test_s10_4_new_rows_are_said_and_none_moves_under_the_hand(signed_in: Page) -> None:
     for number in range(3):
         asked(f"Q-{number}", OpenQuote)
-    signed_in.goto("/processes/?status=live")
-    live(signed_in)
+    opened(signed_in, "/processes/?status=live")
     there = ["Q-2", "Q-1", "Q-0"]
     expect(keys(signed_in)).to_have_text(there)
     under = signed_in.locator("#rows tr", has_text="Q-1")
@@ -321,60 +232,3 @@ def test_s10_4_new_rows_are_said_and_none_moves_under_the_hand(signed_in: Page) 
 
 
 # S10.5
-
-
-def listed(page: Page) -> list[dict[str, str]]:
-    """What the pages of the list have, from the first to the last."""
-    found = []
-    while True:
-        found += page.locator("#rows tr").evaluate_all(
-            """rows => rows.map(row => ({
-                process: row.dataset.row,
-                key: row.querySelector("a.subject").textContent,
-                definition: row.querySelector("a.subject ~ .soft").textContent,
-                summary: row.querySelector("[data-label=Summary]").textContent.trim(),
-            }))"""
-        )
-        older = page.locator(".pages a", has_text="Older")
-        if not older.count():
-            return found
-        older.click()
-        expect(page.locator(f"[data-row='{found[-1]['process']}']")).to_have_count(0)
-
-
-def rows_of(file: Path, form: str) -> list[dict[str, Any]]:
-    text = file.read_text(encoding="utf-8-sig")
-    if form == "JSON":
-        return [json.loads(line) for line in text.splitlines()]
-    return list(csv.DictReader(io.StringIO(text, newline="")))
-
-
-@IN_PROCESS_TOO
-def test_s10_5_the_pages_own_links_load_exactly_what_the_list_has(
-    signed_in: Page,
-) -> None:
-    town = Address('大阪, "north"; Ōsaka')
-    for number in range(64):
-        matches = number % 9 != 0
-        amount = 120 + number if matches else 5
-        start_process(Quote, Asked(f"Q-{number}", amount=amount, address=town))
-    start_process(OpenQuote, Asked("open", amount=120, address=town))
-    start_process(Quote, Asked("Q-last", amount=500, address=town))
-    run()
-    signed_in.goto("/processes/?definition=quote&where=amount+%3E+100")
-    live(signed_in)
-
-    files = {}
-    for form in ("CSV", "JSON"):
-        with signed_in.expect_download() as started:
-            signed_in.locator("#listing").get_by_role("link", name=form).click()
-        ending = {"CSV": ".csv", "JSON": ".jsonl"}[form]
-        assert started.value.suggested_filename.endswith(ending)
-        files[form] = rows_of(started.value.path(), form)
-
-    rows = listed(signed_in)
-    assert len(rows) == 57
-    assert rows[0]["summary"] == '500 to 大阪, "north"; Ōsaka'
-    for form, told in files.items():
-        narrowed = [{name: one[name] for name in rows[0]} for one in told]
-        assert narrowed == rows, form

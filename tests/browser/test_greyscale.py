@@ -6,21 +6,20 @@ from collections import defaultdict
 from collections.abc import Mapping
 from itertools import combinations
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
-from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from orchestrator import start_process
 from orchestrator.engine import operations
-from orchestrator.engine.drain import drain
-from orchestrator.engine.operations import ActionRequest
 from orchestrator.models import StepRun
+from orchestrator.testing import run
 from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.every_construct.processes import Inquiry
+from tests.services.asking import asked
 from tests.services.site import live_site
 
 __all__ = ["helpdesk", "live_site"]
@@ -79,40 +78,26 @@ MEANINGS = {
 
 
 @pytest.fixture
-def shown(operator: User) -> list[UUID]:
+def shown(operator: object) -> list[UUID]:
     """Processes whose diagrams have every meaning of a step and of a way between steps."""
     order = place_order(Destination.EXTERNAL, "50 MWh").process_id
     inquiry = UUID(str(start_process(Inquiry, Inquiry.Input("T-1")).process_id))
-    torn = UUID(
-        str(start_process(Inquiry, Inquiry.Input("T-2", trouble="reply")).process_id)
-    )
-    drain()
+    failing = start_process(Inquiry, Inquiry.Input("T-2", trouble="reply"))
+    torn = UUID(str(failing.process_id))
+    run()
+    # What is asked is accepted: the way of a refusal is not taken then.
     for process in (inquiry, torn):
-        decided(process, operator)
-    skipped(torn, operator)
+        question = open_step(process, "verdict")
+        operations.decide(process, question, "accept", request=asked())
+        run()
+    reply = open_step(torn, "reply")  # which has failed
+    operations.skip(torn, reply, '"sent by hand"', request=asked())
+    run()
     return [order, torn, inquiry]
 
 
-def decided(process: UUID, operator: User) -> None:
-    """Accept what is asked: the way of a refusal is not taken then."""
-    question = StepRun.objects.get(
-        instance=process, node="verdict", finished_at__isnull=True
-    )
-    operations.decide(process, question.pk, "accept", request=asked(operator))
-    drain()
-
-
-def skipped(process: UUID, operator: User) -> None:
-    """Go on without the reply, which has failed."""
-    reply = StepRun.objects.get(
-        instance=process, node="reply", finished_at__isnull=True
-    )
-    operations.skip(process, reply.pk, '"sent by hand"', request=asked(operator))
-    drain()
-
-
-def asked(operator: User) -> ActionRequest:
-    return ActionRequest(operator, uuid4(), "because")
+def open_step(process: UUID, node: str) -> UUID | int:
+    return StepRun.objects.get(instance=process, node=node, finished_at=None).pk
 
 
 Found = dict[str, dict[str, set[str]]]

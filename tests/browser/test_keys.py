@@ -6,15 +6,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from examples.order_listing.models import Order
-from orchestrator.engine.drain import drain
-from orchestrator.models import OperatorAction
-from tests.browser.conftest import live
 from tests.browser.samples import orders
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def placed(transactional_db: None) -> dict[str, Order]:
     return orders()
 
@@ -44,9 +41,7 @@ def test_a_sheet_says_what_the_keys_of_this_page_do(
     assert "r Retry: of this row, or the topmost" in shown
 
 
-def test_every_page_of_the_menu_has_its_keys(
-    placed: dict[str, Order], signed_in: Page
-) -> None:
+def test_every_page_of_the_menu_has_its_keys(signed_in: Page) -> None:
     signed_in.goto("/")
     links = signed_in.locator("nav [data-go-key]")
     keys = [str(link.get_attribute("data-go-key")) for link in links.all()]
@@ -66,9 +61,7 @@ def test_every_page_of_the_menu_has_its_keys(
     assert len(set(keys)) == len(keys) == 8
 
 
-def test_from_row_to_row_and_into_one(
-    placed: dict[str, Order], signed_in: Page
-) -> None:
+def test_from_row_to_row_and_into_one(signed_in: Page) -> None:
     signed_in.goto("/processes/")
     rows = signed_in.locator("#rows tr a.subject")
     signed_in.keyboard.press("j")
@@ -85,31 +78,6 @@ def test_from_row_to_row_and_into_one(
     signed_in.wait_for_url(f"**{wanted}")
 
 
-def test_retry_is_asked_for_and_sent_by_keys_alone(
-    placed: dict[str, Order], signed_in: Page
-) -> None:
-    signed_in.goto(f"/processes/{placed['failed'].process_id}/")
-    live(signed_in)
-
-    signed_in.keyboard.press("r")
-
-    dialog = signed_in.locator("#retry-dialog")
-    expect(dialog).to_be_visible()
-    signed_in.keyboard.type("?j the other side is back")
-    expect(dialog.locator("textarea")).to_have_value("?j the other side is back")
-    expect(signed_in.locator("#keys")).to_be_hidden()
-    send = dialog.locator("button[type=submit]")
-    for _ in range(9):
-        if send.evaluate("button => button === document.activeElement"):
-            break
-        signed_in.keyboard.press("Tab")
-    signed_in.keyboard.press("Enter")
-    expect(dialog).to_be_hidden()
-    done = OperatorAction.objects.get(action="retry")
-    assert done.reason == "?j the other side is back"
-    drain()  # what the retry made due
-
-
 def test_what_may_not_be_pressed_says_why(
     placed: dict[str, Order], signed_in: Page
 ) -> None:
@@ -123,7 +91,7 @@ def test_what_may_not_be_pressed_says_why(
 
 
 def test_a_box_that_is_ticked_is_no_place_where_somebody_writes(
-    placed: dict[str, Order], signed_in: Page
+    signed_in: Page,
 ) -> None:
     signed_in.goto("/processes/")
     signed_in.evaluate(
@@ -137,7 +105,7 @@ def test_a_box_that_is_ticked_is_no_place_where_somebody_writes(
 
 
 def test_no_key_acts_while_somebody_writes_or_where_they_are_turned_off(
-    placed: dict[str, Order], signed_in: Page
+    signed_in: Page,
 ) -> None:
     signed_in.goto("/processes/")
     signed_in.keyboard.press("/")

@@ -1,26 +1,22 @@
 """S8.2 in a browser: a ladder of deadlines is drawn as its code has it, and each rung is seen where people look."""
 
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from orchestrator import start_process
-from orchestrator.engine.drain import drain
 from orchestrator.models import ProcessInstance
-from orchestrator.testing import pass_time
+from orchestrator.testing import pass_time, run
 from orchestrator.testing.clock import age
 from tests.apps.ladder.processes import (
     Complaint,
-    ComplaintMade,
     Question,
     QuestionAsked,
 )
-from tests.apps.process_managers.fixtures import known
-from tests.browser.conftest import IN_PROCESS_TOO, live
-from tests.conftest import person
+from tests.browser.pressing import current, opened, stayed
+from tests.services.crews import knowing
 from tests.services.site import live_site
 
 __all__ = ["live_site"]
@@ -37,32 +33,15 @@ DRAWN = (
 )
 """What stands at each rung of the ladder, line by line."""
 
-IN_TABLE: tuple[tuple[str, list[str], list[str], str], ...] = (
-    ("after 1 hour", ["notify clerk"], [], "Waiting"),
-    ("after 2 hours", ["notify clerk, duty", "escalate"], [], "Waiting"),
-    ("after 3 hours", ["notify boss"], ["[urgent = yes]"], "Waiting"),
-    ("after 4 hours", [], [], "Answered"),
-)
-"""Of each rung: how late it is, what it does, under which condition, and where it leads."""
 
-
-@pytest.fixture(scope="module", autouse=True)
-def ladder() -> Iterator[None]:
-    """Let the running code have the processes."""
-    yield from known(Question, Complaint)
+ladder = knowing(Question, Complaint)
 
 
 def asked(question: str = "Q-1") -> ProcessInstance:
     told = QuestionAsked(question)
     receipt = start_process(Question, told, id=f"ask {question}", source="desk")
-    drain()
+    run()
     return ProcessInstance.objects.get(pk=receipt.process_id)
-
-
-def opened(page: Page, process: ProcessInstance) -> None:
-    page.goto(f"/processes/{process.pk}/")
-    live(page)
-    page.evaluate("window.loadedOnce = true")
 
 
 def tally(page: Page, name: str) -> Locator:
@@ -73,8 +52,7 @@ def test_s8_2_the_ladder_in_code_is_drawn_rung_by_rung(signed_in: Page) -> None:
     process = asked()
 
     for address in ("/definitions/question/", f"/processes/{process.pk}/"):
-        signed_in.goto(address)
-        live(signed_in)
+        opened(signed_in, address)
         rungs = signed_in.locator("#drawing g.is-deadline")
         expect(rungs).to_have_count(len(DRAWN))
         signed_in.locator("#drawing").scroll_into_view_if_needed()
@@ -83,22 +61,6 @@ def test_s8_2_the_ladder_in_code_is_drawn_rung_by_rung(signed_in: Page) -> None:
             expect(words).to_have_text(lines)
             for line in words.all():  # none is cut off by the edge of the picture
                 expect(line).to_be_in_viewport(ratio=0.99)
-
-
-@IN_PROCESS_TOO
-def test_s8_2_the_table_says_of_each_rung_who_is_told_and_where_it_leads(
-    signed_in: Page,
-) -> None:
-    asked()
-    signed_in.goto("/definitions/question/")
-
-    waiting = signed_in.locator(".transitions tbody tr", has_text="Waiting").last
-    for delay, done, guard, leads in IN_TABLE:
-        cell = waiting.locator(f"td[data-label='{delay}']")
-        expect(cell).to_be_visible()
-        expect(cell.locator("code")).to_have_text(done)
-        expect(cell.locator(".soft")).to_have_text(guard)
-        expect(cell.locator(".leads")).to_have_text(leads)
 
 
 def test_s8_2_rung_after_rung_passes_on_the_open_page_of_its_process(
@@ -126,10 +88,10 @@ def test_s8_2_rung_after_rung_passes_on_the_open_page_of_its_process(
     expect(boss).to_contain_class("is-off")
 
     pass_time(2 * HOUR)
-    expect(signed_in.locator("#n_Answered.is-current")).to_be_visible()
+    current(signed_in, "Answered")
     expect(taken.last).to_have_text("after 4 hours")
     expect(boss).to_contain_class("is-off")
-    assert signed_in.evaluate("window.loadedOnce") is True
+    stayed(signed_in)
 
 
 def test_s8_2_a_deadline_is_due_soon_then_overdue_then_escalated(
@@ -165,66 +127,3 @@ def test_s8_2_a_deadline_is_due_soon_then_overdue_then_escalated(
     expect(row.locator(".until")).not_to_contain_text("duty")
     expect(tally(signed_in, "overdue").locator(".num")).to_have_text("0")
     assert ProcessInstance.objects.get(pk=early.pk).escalation_level == 0
-
-
-@IN_PROCESS_TOO
-def test_s8_2_what_is_due_is_chosen_in_the_form_and_a_rung_takes_it_off_the_open_page(
-    signed_in: Page,
-) -> None:
-    late = asked("Q-late")
-    asked("Q-early")
-    age(50 * MINUTE, [late.pk])
-    signed_in.goto("/waits/")
-    signed_in.select_option("select[name=due]", "soon")
-    signed_in.click("form.filters button")
-    row = signed_in.locator("#rows tr")
-    expect(row).to_contain_text("Q-late")
-    chip = signed_in.locator(".chips a.filter")
-    expect(chip).to_contain_text("due soon")
-    live(signed_in)
-
-    pass_time(11 * MINUTE, only=late.pk)
-
-    expect(row).to_contain_class("gone")
-    expect(row.locator(".until")).to_contain_text("notify clerk, duty")
-    chip.click()
-    expect(row).to_have_count(2)
-
-
-@IN_PROCESS_TOO
-def test_s8_2_rungs_give_the_process_from_one_person_to_the_next(
-    signed_in: Page,
-) -> None:
-    for name in ("day-shift", "night-shift"):
-        person(name)
-    start_process(Complaint, ComplaintMade("C-1"), id="make C-1", source="desk")
-    drain()
-    signed_in.goto("/definitions/complaint/")
-    live(signed_in)
-    expect(signed_in.locator("#drawing g.is-deadline title")).to_have_text(
-        [
-            "after 1 hour / assign to day-shift",
-            "after 2 hours / notify duty assign to night-shift",
-            "after 3 hours / assign to day-shift",
-        ]
-    )
-    signed_in.goto("/waits/?owner=nobody")
-    live(signed_in)
-    row = signed_in.locator("#rows tr")
-    owner = row.locator("td").nth(1).locator("b")
-    expect(row.locator(".until .timeout").first).to_contain_text("assign to day-shift")
-    expect(owner).to_have_count(0)
-
-    pass_time(HOUR + MINUTE)
-    expect(owner).to_have_text("day-shift")
-    expect(row).to_contain_class("gone")  # it is somebody's now
-    expect(row.locator(".until .timeout").first).to_contain_text(
-        "assign to night-shift"
-    )
-
-    pass_time(HOUR)
-    expect(owner).to_have_text("night-shift")
-    signed_in.fill("form.filters [name=owner]", "night-shift")
-    signed_in.click("form.filters button")
-    expect(row).to_have_count(1)
-    expect(row).to_contain_text("C-1")

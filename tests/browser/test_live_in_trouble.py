@@ -29,13 +29,12 @@ from bench.site import viewer
 from bench.sockets import allow_files
 from bench.workers import fork, workers
 from bench.workers import running as children
-from examples.order_listing.messages import Destination
-from examples.order_listing.orders import place_order
 from orchestrator import send_event, start_process
 from orchestrator.definition import Event as Happened
 from orchestrator.engine.drain import drain
 from orchestrator.models import Checkpoint, InboxEvent, ProcessInstance
 from tests.browser.conftest import live
+from tests.browser.orders import failed
 from tests.services.patience import crowding, wait_for
 from tests.services.site import Site
 from tests.services.sizes import size
@@ -251,9 +250,7 @@ def test_s3_4_soon_after_half_of_what_pages_are_told_was_lost_and_valkey_was_awa
 def test_s3_4_a_page_that_had_no_turn_to_be_answered_asks_again_a_second_later(
     signed_in: Page,
 ) -> None:
-    order = place_order(Destination.BOTH, "10 MWh")
-    drain()
-    process, asked = order.process_id, list[float]()
+    process, asked = failed()[0].process_id, list[float]()
 
     def no_turn(route: Route) -> None:
         asked.append(time.monotonic())
@@ -279,8 +276,7 @@ LOOKS = "() => window.dispatchEvent(new Event('online'))"
 def test_s3_4_a_page_that_had_no_turn_does_not_ask_at_once_for_what_it_was_told_meanwhile(
     signed_in: Page,
 ) -> None:
-    process = place_order(Destination.BOTH, "10 MWh").process_id
-    drain()
+    process = failed()[0].process_id
     signed_in.goto(f"/processes/{process}/")
     live(signed_in)
     signed_in.wait_for_timeout(2_000)  # it has looked once more since it was connected

@@ -1,34 +1,25 @@
-"""What operators come for, counted in clicks from the first page: why one has failed, and one of which others speak."""
+"""What operators come for, counted in clicks from the first page: why one has failed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 
 import pytest
-from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
 from examples.order_listing.messages import Destination, RequestExternalCreation
-from examples.order_listing.orders import place_order
-from orchestrator import CommandContext, Permanent, start_process
-from orchestrator.engine.drain import drain
-from orchestrator.models import Incident, ProcessInstance, Worker
-from orchestrator.testing import replaced, run
-from tests.apps.outside_ids.processes import Delivery, Ordered
-from tests.apps.process_managers.fixtures import known
-from tests.browser.conftest import fits, live
-from tests.services.hired import hire
+from orchestrator import CommandContext, Permanent
+from orchestrator.models import Incident
+from orchestrator.testing import replaced
+from tests.browser.conftest import fits
+from tests.browser.orders import placed
+from tests.browser.pressing import opened
+from tests.services.hired import hire_for_long
 from tests.services.site import live_site
 
 __all__ = ["live_site"]
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.once,
-    pytest.mark.usefixtures("deliveries"),
-]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
 ERROR = "no exchange is configured"
 INNERMOST = 'raise Permanent("no exchange is configured'
@@ -45,11 +36,6 @@ SEEN = """(trace, text) => {
     return at >= 0 && seen === trace;
 }"""
 """Whether these words of a trace are in the window, and in the part of the trace that its box shows."""
-
-
-@pytest.fixture(scope="module")
-def deliveries() -> Iterator[None]:
-    yield from known(Delivery)
 
 
 @dataclass
@@ -73,19 +59,9 @@ class Hand:
 @pytest.fixture
 def hand(signed_in: Page) -> Hand:
     """A hand on the first page, which begins with the failures as soon as there are any."""
-    hire()
-    later = timezone.now() + timedelta(hours=1)
-    Worker.objects.update(seen_at=later, swept_at=later)
-    signed_in.goto("/")
-    live(signed_in)
+    hire_for_long()
+    opened(signed_in, "/")
     return Hand(signed_in)
-
-
-def failed(key: str) -> ProcessInstance:
-    """An order that has failed since there is no exchange."""
-    order = place_order(Destination.BOTH, "50 MWh", key)
-    drain()
-    return ProcessInstance.objects.get(pk=order.process_id)
 
 
 def refused(command: RequestExternalCreation, context: CommandContext) -> None:
@@ -104,7 +80,7 @@ def says_why(shown: Locator) -> None:
 
 def test_why_the_one_that_failed_has_failed_is_two_clicks_away(hand: Hand) -> None:
     page = hand.page
-    failed("A-1")
+    placed(Destination.BOTH, "A-1")
     group = page.locator("#headline").get_by_role("link", name="Open the group")
     expect(group).to_be_visible()
 
@@ -119,16 +95,15 @@ def test_why_the_one_that_failed_has_failed_is_two_clicks_away(hand: Hand) -> No
 
 def test_why_this_one_of_many_has_failed_is_two_clicks_away(hand: Hand) -> None:
     page = hand.page
-    process = failed("A-1")
+    order = placed(Destination.BOTH, "A-1")
     with replaced("RequestExternalCreation", refused):
         for number in range(2, 5):
-            place_order(Destination.BOTH, "60 MWh", f"A-{number}")
-        drain()
+            placed(Destination.BOTH, f"A-{number}")
     assert Incident.objects.values("fingerprint").distinct().count() == 2
     expect(page.locator("#headline")).to_contain_text("does not know this trader")
 
     hand.find("A-1")
-    page.wait_for_url(f"**/processes/{process.pk}/")
+    page.wait_for_url(f"**/processes/{order.process_id}/")
     header = page.locator("#header")
     expect(header.locator(".trouble")).to_contain_text(ERROR)
     hand.click(header.locator("summary", has_text="detail"))
@@ -136,17 +111,3 @@ def test_why_this_one_of_many_has_failed_is_two_clicks_away(hand: Hand) -> None:
     says_why(header)
     assert hand.clicks <= 2
     fits(page)
-
-
-def test_one_of_which_others_speak_is_found_by_their_id_in_one_box(hand: Hand) -> None:
-    page = hand.page
-    for order, parcels in (("D-1", ["P-1", "P-2"]), ("D-2", ["P-3"])):
-        start_process(Delivery, Ordered(order, parcels, 7))
-    run()
-    there = ProcessInstance.objects.get(correlation_key="D-1")
-
-    hand.find("P-2")
-
-    page.wait_for_url(f"**/processes/{there.pk}/")
-    expect(page.locator("#header h1")).to_have_text("D-1")
-    assert hand.clicks <= 1

@@ -3,8 +3,7 @@
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from examples.order_listing.models import Order
-from tests.browser.samples import orders
+from tests.browser.orders import failed
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
@@ -12,34 +11,28 @@ LETTERS = """box => {
     const text = box.querySelector("[data-node] text");
     return parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a;
 }"""
-PHONE = {"width": 390, "height": 844}
-NARROW = {"width": 200, "height": 844}
 
 
-@pytest.fixture
-def placed(transactional_db: None) -> dict[str, Order]:
-    return orders()
-
-
-def diagram(page: Page) -> Locator:
+def opened_at(page: Page, width: int) -> Locator:
+    """Open an order's page in a window that is so wide; its diagram."""
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(f"/processes/{failed()[0].process_id}/")
     return page.locator("[data-pans][data-moves]").first
 
 
-@pytest.mark.parametrize("size", [PHONE, NARROW], ids=["phone", "narrow"])
+@pytest.mark.parametrize("width", [390, 200])
 def test_it_opens_where_it_can_be_read_and_fit_shows_all_of_it(
-    placed: dict[str, Order], signed_in: Page, size: dict[str, int]
+    signed_in: Page, width: int
 ) -> None:
-    signed_in.set_viewport_size({"width": size["width"], "height": size["height"]})
-    signed_in.goto(f"/processes/{placed['failed'].process_id}/")
-    box = diagram(signed_in)
+    box = opened_at(signed_in, width)
 
     signed_in.wait_for_function(
         f"box => ({LETTERS})(box) >= 7.9", arg=box.element_handle()
     )
 
     frame, step = box.bounding_box(), box.locator(".is-current").first.bounding_box()
-    assert frame is not None
-    assert step is not None
+    assert frame
+    assert step
     middle = step["x"] + step["width"] / 2
     assert frame["x"] <= middle <= frame["x"] + frame["width"]
     signed_in.get_by_role("button", name="Fit").click()
@@ -55,15 +48,9 @@ def test_it_opens_where_it_can_be_read_and_fit_shows_all_of_it(
     )
 
 
-def test_what_can_be_read_opens_whole(
-    placed: dict[str, Order], signed_in: Page
-) -> None:
-    signed_in.set_viewport_size({"width": 1440, "height": 1000})
-    signed_in.goto(f"/processes/{placed['failed'].process_id}/")
-    box = diagram(signed_in)
-    expect(box).to_be_visible()
+def test_what_can_be_read_opens_whole(signed_in: Page) -> None:
+    picture = opened_at(signed_in, 1440).locator("svg")
+    expect(picture).to_be_visible()
 
-    assert signed_in.evaluate(
-        "box => getComputedStyle(box.querySelector('svg')).transform",
-        box.element_handle(),
-    ) in ("none", "matrix(1, 0, 0, 1, 0, 0)")
+    moved = picture.evaluate("picture => getComputedStyle(picture).transform")
+    assert moved in ("none", "matrix(1, 0, 0, 1, 0, 0)")

@@ -6,14 +6,13 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from examples.order_listing.messages import Destination, ExternalOrderCreated
-from examples.order_listing.orders import place_order
-from orchestrator import send_event
-from orchestrator.engine.drain import drain
+from examples.order_listing.messages import Destination
 from orchestrator.models import BulkOperation, ProcessInstance
 from tests.apps.process_managers.desk import place as parcel_placed
 from tests.apps.process_managers.fixtures import parcels
 from tests.browser.conftest import fits, live
+from tests.browser.orders import placed, went_on
+from tests.browser.pressing import opened, stayed
 from tests.browser.received import Received
 from tests.browser.test_pages import complaints
 from tests.conftest import person
@@ -50,10 +49,8 @@ def test_s12_1_they_go_from_the_list_to_a_process_and_see_it_move(
     page: Page, live_site: Site, ann: User, foreign: ProcessInstance
 ) -> None:
     received = Received(page)
-    order = place_order(Destination.EXTERNAL, "50 MWh", "A-1")
-    drain()
-    page.goto(live_site.link(ann))
-    live(page)
+    order = placed(Destination.EXTERNAL, "A-1")
+    opened(page, live_site.link(ann))
     page.get_by_role("navigation").get_by_role("link", name="Processes").click()
     live(page)
     expect(page).to_have_url(f"{live_site.url}/processes/?definition={ORDERS}")
@@ -64,18 +61,11 @@ def test_s12_1_they_go_from_the_list_to_a_process_and_see_it_move(
     page.evaluate("window.loadedOnce = true")
     before = page.locator(".step.is-current").first.get_attribute("data-node")
 
-    send_event(
-        ExternalOrderCreated(order.order_id, "X-1"),
-        id="created",
-        source="exchange",
-        process_id=order.process_id,
-    )
-    drain()
+    went_on(order)
 
-    expect(
-        page.locator(f".step.is-current:not([data-node={before}])").first
-    ).to_be_visible()
-    assert page.evaluate("window.loadedOnce") is True
+    moved = page.locator(f".step.is-current:not([data-node={before}])").first
+    expect(moved).to_be_visible()
+    stayed(page)
     assert received.texts
     assert received.with_any(PARCELS, FOREIGN, str(foreign.pk)) == []
 
@@ -85,8 +75,7 @@ def test_s12_1_what_waits_and_what_has_failed_is_there_for_them(
 ) -> None:
     received = Received(page)
     order = failed_order()
-    page.goto(live_site.link(ann))
-    live(page)
+    opened(page, live_site.link(ann))
     for name in ("Waits", "Decisions", "Failures"):
         page.get_by_role("navigation").get_by_role("link", name=name).click()
         live(page)
@@ -118,6 +107,6 @@ def test_s12_1_they_begin_an_operation_on_many_and_follow_it_live(
     worked_on(BulkOperation.objects.get())
 
     expect(page.locator("#settled")).to_have_text("1 of 1 have their verdict")
-    assert page.evaluate("window.loadedOnce") is True
+    stayed(page)
     assert received.with_any(PARCELS, FOREIGN, str(foreign.pk)) == []
     page.close()

@@ -4,9 +4,9 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import stage
 from orchestrator.models import OperatorAction, ProcessInstance
+from orchestrator.testing import run
 from tests.browser.conftest import fits
 from tests.browser.samples import orders
 from tests.browser.test_pages import complaints
@@ -48,7 +48,7 @@ def repaired(page: Page, order: ProcessInstance) -> None:
     order.refresh_from_db()
     assert order.step == "AwaitingExternalListing"
     assert OperatorAction.objects.get(action="repair").result == "done"
-    drain()  # what the step takes of what was parked
+    run()  # what the step takes of what was parked
 
 
 def test_s7_1_edits_are_staged_undone_and_applied(

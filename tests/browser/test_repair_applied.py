@@ -7,20 +7,17 @@ from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import User
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from orchestrator import Permanent, start_process
-from orchestrator.engine.drain import drain
 from orchestrator.models import OperatorAction, ProcessInstance, Repair
-from orchestrator.testing import failing
+from orchestrator.testing import failing, run
 from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.every_construct.processes import Lattice, work
 from tests.apps.process_managers.desk import place, tell, underway
 from tests.apps.process_managers.fixtures import parcels
-from tests.apps.process_managers.messages import ParcelPacked, ParcelScanned
-from tests.browser.conftest import IN_PROCESS_TOO, opened_by
-from tests.conftest import OPERATOR_MAY, person
-from tests.services.site import Site, live_site
+from tests.apps.process_managers.messages import ParcelScanned
+from tests.services.site import live_site
 
 __all__ = ["helpdesk", "live_site", "parcels"]
 
@@ -46,12 +43,6 @@ def repairing(page: Page, process: ProcessInstance) -> None:
 
 def staged(page: Page, number: int) -> None:
     expect(page.locator("#summary .staged li")).to_have_count(number)
-
-
-def moved(page: Page, step: str, number: int = 1) -> None:
-    page.select_option("#move-target", step)
-    page.click("form:has(#move-target) button")
-    staged(page, number)
 
 
 def noted(page: Page, process: ProcessInstance, note: str, number: int = 1) -> None:
@@ -90,61 +81,8 @@ def test_s7_2_the_summary_has_each_edit_its_difference_and_in_red_what_runs_twic
     assert not OperatorAction.objects.exists()
 
 
-@IN_PROCESS_TOO
-def test_s7_3_a_repair_is_applied_whole_or_refused_with_what_has_moved(
-    signed_in: Page,
-) -> None:
-    parcel = place()
-    repairing(signed_in, parcel)
-    noted(signed_in, parcel, "lost")
-    moved(signed_in, "Missing", 2)
-    tell(parcel, ParcelPacked(3))
-
-    applied(signed_in, "nobody has it")
-
-    expect(signed_in.locator("main")).to_contain_text("ParcelPacked")
-    parcel.refresh_from_db()
-    assert (parcel.step, parcel.data["note"]) == ("OnTheWay", "")
-    repairing(signed_in, parcel)
-    expect(signed_in.locator("[role=alert]")).to_contain_text(
-        "The process has moved since you began"
-    )
-    expect(signed_in.locator("#apply button[type=submit]")).to_be_disabled()
-    expect(signed_in.locator("#apply-why")).to_contain_text("look again first")
-
-    signed_in.get_by_role("button", name="I have looked again").click()
-    applied(signed_in, "nobody has it")
-    signed_in.wait_for_url(f"**/processes/{parcel.pk}/")
-    parcel.refresh_from_db()
-    assert (parcel.step, parcel.data["note"]) == ("Missing", "lost")
-    assert OperatorAction.objects.filter(result="done").count() == 1
-
-
-@IN_PROCESS_TOO
-def test_s7_4_a_repair_is_one_row_with_its_reason_and_what_was_before_and_after(
-    signed_in: Page,
-) -> None:
-    parcel = place()
-    repairing(signed_in, parcel)
-    noted(signed_in, parcel, "by hand")
-    moved(signed_in, "Missing", 2)
-    applied(signed_in, "the depot has burnt down")
-
-    row = signed_in.locator("#ledger tbody tr", has_text="Repair by operator")
-    expect(row).to_have_count(1)
-    expect(row).to_contain_text("the depot has burnt down")
-    mark = row.locator(".commit").inner_text().removeprefix("#")
-    changed = signed_in.locator(f"#revision-{mark} .change", has_text="note")
-    expect(changed.locator("ins")).to_have_text("by hand")
-    signed_in.goto(f"/audit/?q={parcel.pk}")
-    told = signed_in.locator("#audit tbody tr")
-    expect(told).to_contain_text("the depot has burnt down")
-    expect(told.locator("del", has_text="Packing").first).to_be_attached()
-    expect(told.locator("ins", has_text="Missing").first).to_be_attached()
-
-
 def test_s7_4_where_the_definition_wants_two_another_person_applies(
-    signed_in: Page, browser: Browser, live_site: Site
+    signed_in: Page, other: Page
 ) -> None:
     process = stuck()
     repairing(signed_in, process)
@@ -162,17 +100,14 @@ def test_s7_4_where_the_definition_wants_two_another_person_applies(
     expect(own.get_by_role("button", name="Apply all")).to_be_disabled()
     expect(own).to_contain_text("Whoever has proposed it does not apply it.")
 
-    with opened_by(browser, live_site, person("other", *OPERATOR_MAY)) as other:
-        repairing(other, process)
-        proposal = other.locator(f"#proposal-{Repair.objects.get().pk}")
-        expect(proposal).to_contain_text("it was counted by hand")
-        proposal.locator("textarea").fill("so it is")
-        proposal.get_by_role("button", name="Apply all").click()
-        other.wait_for_url(f"**/processes/{process.pk}/")
-        history = other.locator("#ledger")
-        expect(history).to_contain_text("by other")
-
-    drain()
+    repairing(other, process)
+    proposal = other.locator(f"#proposal-{Repair.objects.get().pk}")
+    expect(proposal).to_contain_text("it was counted by hand")
+    proposal.locator("textarea").fill("so it is")
+    proposal.get_by_role("button", name="Apply all").click()
+    other.wait_for_url(f"**/processes/{process.pk}/")
+    expect(other.locator("#ledger")).to_contain_text("by colleague")
+    run()
     process.refresh_from_db()
     assert process.status == "completed"
 
@@ -181,7 +116,7 @@ def stuck() -> ProcessInstance:
     """A process of a definition that wants two people for a repair; its first step has failed for good."""
     with failing(work, Permanent("no number")):
         receipt = start_process(Lattice, Lattice.Input(2, 1))
-        drain()
+        run()
     process = ProcessInstance.objects.get(pk=UUID(str(receipt.process_id)))
     assert process.status == "failed"
     return process

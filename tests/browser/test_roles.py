@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
-from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import (
     DefinitionGrant,
     OperatorAction,
-    Worker,
 )
 from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.process_managers.desk import place as parcel_placed
 from tests.apps.process_managers.fixtures import parcels
-from tests.browser.conftest import IN_PROCESS_TOO, live
-from tests.services.forms_of_actions import failed_order, place_for, value_for
-from tests.services.hired import hire
+from tests.browser.pressing import opened, press
+from tests.services.cases import words
+from tests.services.forms_of_actions import failed_order, place_for
+from tests.services.hired import hire_for_long
 from tests.services.site import Site, live_site
 
 __all__ = ["helpdesk", "live_site", "parcels"]
@@ -64,16 +61,6 @@ LOOKS = """button => {
 }"""
 """How a button looks, and how it would look if it could be pressed."""
 
-SENT = """button => {
-    const form = document.querySelector(`#${button.dataset.opens} form`);
-    const fields = Object.fromEntries(new FormData(form));
-    const given = form.querySelector("[data-given]");
-    if (given) fields[given.name] = button.dataset.given;
-    delete fields.csrfmiddlewaretoken;
-    delete fields.revision;
-    return fields;
-}"""
-"""The fields that a button's dialog would send at first."""
 
 UNCOVERED = """why => {
     const box = why.getBoundingClientRect();
@@ -96,30 +83,11 @@ def watching(transactional_db: None, page: Page, live_site: Site, viewer: User) 
     return page
 
 
-def opened(page: Page, address: str) -> None:
-    page.goto(address)
-    live(page)
-
-
 def why_of(button: Locator) -> Locator:
     """What says why a button cannot be pressed."""
     place = button.get_attribute("aria-describedby")
     assert place, button.evaluate("element => element.outerHTML")
     return button.page.locator(f"[id='{place}']")
-
-
-def asked(page: Page, button: str, reason: str) -> Locator:
-    """Press a button of a process, and send its dialog; what is answered."""
-    page.click(f"#{button}-button")
-    return answered(page, button, reason)
-
-
-def answered(page: Page, button: str, reason: str) -> Locator:
-    """Send the open dialog of a button; what is answered."""
-    dialog = page.locator(f"#{button}-dialog")
-    dialog.locator("textarea").fill(reason)
-    dialog.locator("[type=submit]").click()
-    return dialog.locator(".result [role=alert]")
 
 
 # S12.1
@@ -140,12 +108,12 @@ def test_s12_1_a_grant_gives_its_button_for_one_definition_and_no_other_button(
     granted: Page, viewer: User
 ) -> None:
     order = failed_order()
-    opened(granted, f"/processes/{order.pk}/")
+    opened(granted, order)
     button = granted.locator("#escalate-button")
     expect(button).not_to_have_attribute("aria-disabled", "true")
     expect(granted.locator("#cancel-button")).to_have_attribute("aria-disabled", "true")
 
-    asked(granted, "escalate", "they have called twice")
+    press(granted, "escalate", "they have called twice")
 
     expect(granted.locator("#flash .notice.good")).to_be_visible()
     expect(granted.locator(".head .chip", has_text="Escalated")).to_be_visible()
@@ -158,7 +126,7 @@ def test_s12_1_on_another_definition_the_button_is_disabled_and_names_it(
     granted: Page,
 ) -> None:
     parcel = parcel_placed("P-1")
-    opened(granted, f"/processes/{parcel.pk}/")
+    opened(granted, parcel)
     button = granted.locator("#escalate-button")
     expect(button).to_have_attribute("aria-disabled", "true")
     why = why_of(button)
@@ -172,47 +140,16 @@ def test_s12_1_on_another_definition_the_button_is_disabled_and_names_it(
     assert not OperatorAction.objects.exists()
 
 
-@IN_PROCESS_TOO
-def test_s12_1_a_forged_press_is_refused_with_words(granted: Page) -> None:
-    parcel = parcel_placed("P-1")
-    opened(granted, f"/processes/{parcel.pk}/")
-    button = granted.locator("#escalate-button")
-    # At once: what the page fetches in between would forbid it again.
-    button.evaluate(
-        "button => { button.removeAttribute('aria-disabled'); button.click(); }"
-    )
-
-    refusal = answered(granted, "escalate", "because I can")
-
-    expect(refusal).to_have_text(NOT_PARCELS)
-    expect(granted.locator("#escalate-dialog textarea")).to_have_value("because I can")
-    parcel.refresh_from_db()
-    assert parcel.escalation_level == 0
-    row = OperatorAction.objects.get()
-    assert (row.result, row.detail) == ("refused", NOT_PARCELS)
-
-
 # S12.4
 
 
 def everything(administrator: User) -> list[str]:
     """The pages that have buttons, with something there for each of these."""
-    names = (
-        "retry",
-        "decide",
-        "redeliver",
-        "send",
-        "start_bulk",
-        "pause_bulk",
-        "mark_handled",
-        "rename_view",
-        "approve_repair",
-    )
+    names = words("""retry decide redeliver send start_bulk pause_bulk mark_handled rename_view
+        approve_repair""")
     lists = ("/", "/processes/", "/failures/", "/decisions/", "/waits/", "/tokens/")
     # With a worker the first page begins with the failures, and with what mends them.
-    hire()
-    later = timezone.now() + timedelta(hours=1)
-    Worker.objects.update(seen_at=later, swept_at=later)
+    hire_for_long()
     return [*(place_for(name, administrator).page for name in names), *lists]
 
 
@@ -259,7 +196,7 @@ def test_s12_4_who_may_only_look_sees_every_button_disabled_and_why(
 def test_s12_4_by_keyboard_each_button_is_reached_says_why_and_does_nothing(
     watching: Page,
 ) -> None:
-    opened(watching, f"/processes/{failed_order().pk}/")
+    opened(watching, failed_order())
     there = {button.get_attribute("id") for button in revealed(watching)}
     assert {"retry-button", "cancel-button", "send-1"} <= there
     reached = set()
@@ -287,37 +224,3 @@ def test_s12_4_by_keyboard_each_button_is_reached_says_why_and_does_nothing(
     expect(watching.locator("#retry-button-why")).to_be_visible()
     expect(watching.locator("dialog[open]")).to_have_count(0)
     assert not OperatorAction.objects.exists()
-
-
-@IN_PROCESS_TOO
-def test_s12_4_the_call_of_each_button_is_refused_by_rest_in_the_same_words(
-    watching: Page, viewer: User, administrator: User
-) -> None:
-    viewer.user_permissions.add(Permission.objects.get(codename="use_accesstoken"))
-    _token, value = value_for(User.objects.get(pk=viewer.pk))
-    names = ("retry", "decide", "redeliver", "pause_bulk", "mark_handled")
-    pages = [place_for(name, administrator).page for name in names]
-    before = OperatorAction.objects.latest("pk").pk
-    asked_for = set()
-    for address in pages:
-        opened(watching, address)
-        for button in revealed(watching):
-            call = button.get_attribute("data-url")
-            if call is None:
-                continue
-            fields = {**button.evaluate(SENT), "key": str(uuid4())}
-            if "reason" in fields:
-                fields["reason"] = "because I can"
-            answer = watching.request.post(
-                f"/api{call}",
-                form=fields,
-                headers={"Authorization": f"Bearer {value}"},
-            )
-            assert answer.status == 403, (call, answer.text())
-            expect(why_of(button)).to_have_text(answer.json()["said"])
-            asked_for.add(call.split("/")[-2])
-
-    assert {"retry", "cancel", "skip_command", "decide", "redo"} <= asked_for
-    assert {"discard", "deliver", "pause_bulk", "mark_handled"} <= asked_for
-    made = OperatorAction.objects.filter(pk__gt=before)
-    assert set(made.values_list("result", "actor_name")) == {("refused", "viewer")}

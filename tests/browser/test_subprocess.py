@@ -10,9 +10,8 @@ from playwright.sync_api import Page, Request, expect
 
 from monitoring.watchers import ASK_EVERY
 from orchestrator import send_event, start_process
-from orchestrator.engine.drain import drain
 from orchestrator.models import ProcessInstance, StepRun
-from orchestrator.testing import registered
+from orchestrator.testing import run
 from tests.apps.nested_processes.processes import (
     Clearing,
     Cupboard,
@@ -20,8 +19,10 @@ from tests.apps.nested_processes.processes import (
     House,
     HouseClearing,
 )
-from tests.browser.conftest import fits, live
+from tests.browser.conftest import fits
+from tests.browser.pressing import opened, stayed
 from tests.browser.test_pages import complaints
+from tests.services.crews import knowing
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
@@ -30,10 +31,7 @@ TRANSFORM = f"document.querySelector('{PICTURE}').style.transform"
 OWN_TRANSFORM = "document.querySelector('#sub .picture').style.transform"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def rooms() -> Iterator[None]:
-    with registered(Cupboard, Clearing, HouseClearing):
-        yield
+rooms = knowing(Cupboard, Clearing, HouseClearing)
 
 
 @pytest.fixture
@@ -62,23 +60,21 @@ def signed_in(signed_in: Page) -> Iterator[Page]:
 def house(transactional_db: None) -> ProcessInstance:
     """Three rooms, each with a cupboard that waits for somebody."""
     receipt = start_process(HouseClearing, House(["hall", "study", "attic"], "attic"))
-    while drain():
-        pass
+    run()
     return ProcessInstance.objects.get(pk=receipt.process_id)
 
 
 def room_of(house: ProcessInstance, number: int) -> ProcessInstance:
-    run = StepRun.objects.select_related("child").get(instance=house, item=number)
-    assert run.child is not None
-    return run.child
+    return ProcessInstance.objects.get(
+        pk=StepRun.objects.values_list("child").get(instance=house, item=number)[0]
+    )
 
 
 def emptied(room: ProcessInstance) -> None:
     """Somebody empties the cupboard of a room."""
     cupboard = ProcessInstance.objects.get(parent=room)
     send_event(Emptied("ann"), id=str(uuid4()), process_id=cupboard.pk)
-    while drain():
-        pass
+    run()
 
 
 def opens(page: Page, room: ProcessInstance) -> None:
@@ -90,9 +86,7 @@ def test_s3_a_sub_process_opens_in_place_goes_on_live_and_the_parent_stays_where
     signed_in: Page, house: ProcessInstance
 ) -> None:
     room = room_of(house, 0)
-    signed_in.goto(f"/processes/{house.pk}/?step=clearing")
-    live(signed_in)
-    signed_in.evaluate("window.loadedOnce = true")
+    opened(signed_in, f"/processes/{house.pk}/?step=clearing")
     signed_in.locator(".of-diagram [data-zoom=in]").first.click()
     signed_in.wait_for_function(f"() => {TRANSFORM}.includes('scale(1.')")
     before = signed_in.evaluate(TRANSFORM)
@@ -105,10 +99,10 @@ def test_s3_a_sub_process_opens_in_place_goes_on_live_and_the_parent_stays_where
     expect(part.locator("#sub-about .open-steps")).to_contain_text("Cupboard")
     assert signed_in.url.endswith(f"?step=clearing&sub={room.pk}")
     signed_in.wait_for_function(f"() => {OWN_TRANSFORM}.includes('scale(')")
-    opened = signed_in.evaluate(OWN_TRANSFORM)
+    at_first = signed_in.evaluate(OWN_TRANSFORM)
     part.locator("[data-zoom=in]").click()
     # The picture takes the new zoom with its next frame.
-    signed_in.wait_for_function(f"opened => {OWN_TRANSFORM} !== opened", arg=opened)
+    signed_in.wait_for_function(f"before => {OWN_TRANSFORM} !== before", arg=at_first)
     own = signed_in.evaluate(OWN_TRANSFORM)
 
     emptied(room)
@@ -117,15 +111,14 @@ def test_s3_a_sub_process_opens_in_place_goes_on_live_and_the_parent_stays_where
     expect(part.locator("#sub-about .chip").first).to_have_text("Completed")
     assert signed_in.evaluate(OWN_TRANSFORM) == own
     assert signed_in.evaluate(TRANSFORM) == before
-    assert signed_in.evaluate("window.loadedOnce") is True
+    stayed(signed_in)
 
 
 def test_s3_a_hint_of_the_sub_process_itself_moves_its_highlight(
     signed_in: Page, house: ProcessInstance
 ) -> None:
     room = room_of(house, 1)
-    signed_in.goto(f"/processes/{house.pk}/?sub={room.pk}")
-    live(signed_in)
+    opened(signed_in, f"/processes/{house.pk}/?sub={room.pk}")
     expect(signed_in.locator("#sub [data-node=cupboard].is-current")).to_be_visible()
     # Until then whoever commits may go by an older answer about which pages are open.
     signed_in.wait_for_timeout(1_000 * ASK_EVERY + 100)
@@ -142,8 +135,7 @@ def test_s3_back_closes_it_and_one_is_open_at_a_time(
     signed_in: Page, house: ProcessInstance
 ) -> None:
     first, second = room_of(house, 0), room_of(house, 1)
-    signed_in.goto(f"/processes/{house.pk}/?step=clearing")
-    live(signed_in)
+    opened(signed_in, f"/processes/{house.pk}/?step=clearing")
     opens(signed_in, first)
     opens(signed_in, second)
     expect(signed_in.locator("[data-diagram=state-sub]")).to_have_count(1)
@@ -166,8 +158,7 @@ def test_s3_by_keys_alone_into_a_sub_process_of_a_sub_process(
 ) -> None:
     room = room_of(house, 2)
     cupboard = ProcessInstance.objects.get(parent=room)
-    signed_in.goto(f"/processes/{house.pk}/?step=clearing")
-    live(signed_in)
+    opened(signed_in, f"/processes/{house.pk}/?step=clearing")
     signed_in.locator(f'#runs-rows a[data-sub="{room.pk}"]').focus()
     signed_in.keyboard.press("Enter")
     expect(signed_in.locator("#sub-title")).to_be_focused()
@@ -179,15 +170,13 @@ def test_s3_by_keys_alone_into_a_sub_process_of_a_sub_process(
 
     expect(signed_in.locator("#sub")).to_have_attribute("data-asked", str(cupboard.pk))
     about = signed_in.locator("#sub-about")
-    expect(about.locator(".notice.bad")).to_contain_text(
-        "the cupboard of attic is locked"
-    )
+    trouble = about.locator(".notice.bad")
+    expect(trouble).to_contain_text("the cupboard of attic is locked")
     expect(about.locator(".above a")).to_have_text(str(room))
-    moved = "() => document.querySelector('#sub .picture').style.transform"
-    before = signed_in.evaluate(moved)
+    before = signed_in.evaluate(OWN_TRANSFORM)
     signed_in.locator("#sub .diagram").focus()
     signed_in.keyboard.press("ArrowLeft")
-    signed_in.wait_for_function(f"(before) => ({moved})() !== before", arg=before)
+    signed_in.wait_for_function(f"before => {OWN_TRANSFORM} !== before", arg=before)
 
 
 def test_s3_it_goes_with_the_past_that_is_looked_at(
@@ -195,15 +184,13 @@ def test_s3_it_goes_with_the_past_that_is_looked_at(
 ) -> None:
     room = room_of(house, 0)
     emptied(room)
-    signed_in.goto(f"/processes/{house.pk}/?sub={room.pk}")
-    live(signed_in)
+    opened(signed_in, f"/processes/{house.pk}/?sub={room.pk}")
     expect(signed_in.locator("#sub [data-node=leave].is-done")).to_be_visible()
 
     signed_in.focus("#moment")
     signed_in.keyboard.press("Home")
-    expect(signed_in.locator("#sub-about")).to_contain_text(
-        "It had not been started yet."
-    )
+    about = signed_in.locator("#sub-about")
+    expect(about).to_contain_text("It had not been started yet.")
     expect(signed_in.locator("#sub .diagram")).to_have_count(0)
     signed_in.keyboard.press("End")
     expect(signed_in.locator("#sub [data-node=leave].is-done")).to_be_visible()
@@ -227,7 +214,6 @@ def test_s3_the_sub_process_fits_every_width_and_is_accessible(
 ) -> None:
     cupboard = ProcessInstance.objects.get(parent=room_of(house, 2))
     for query in (f"?sub={cupboard.pk}", f"?at=2&sub={room_of(house, 0).pk}"):
-        checked.goto(f"/processes/{house.pk}/{query}")
-        live(checked)
+        opened(checked, f"/processes/{house.pk}/{query}")
         assert complaints(checked) == []
         fits(checked)

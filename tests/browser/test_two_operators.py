@@ -6,31 +6,26 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator
-from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import User
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
-from examples.order_listing.messages import Destination, RequestExternalCreation
+from examples.order_listing.messages import RequestExternalCreation
 from examples.order_listing.models import Order
-from examples.order_listing.orders import place_order
-from orchestrator import Answer, CommandContext, start_process
-from orchestrator.engine.drain import drain
+from orchestrator import Answer, CommandContext
 from orchestrator.models import (
     BulkOperation,
     Incident,
     OperatorAction,
-    StepRun,
 )
-from orchestrator.testing import replaced
+from orchestrator.testing import replaced, run
+from tests.apps.every_construct.desk import inquiry
 from tests.apps.every_construct.fixtures import helpdesk
-from tests.apps.every_construct.processes import Inquiry
-from tests.browser.conftest import live, opened_by
-from tests.browser.orders import WHAT, created_outside
-from tests.conftest import OPERATOR_MAY, person
+from tests.browser.orders import failed, went_on
+from tests.browser.pressing import asked, current, opened, press, submit
 from tests.services.bulk import begun, frozen
-from tests.services.site import Site, live_site
+from tests.services.site import live_site
 
 __all__ = ["helpdesk", "live_site"]
 
@@ -41,13 +36,6 @@ pytestmark = [
 ]
 
 DONE, REFUSED = OperatorAction.Result.DONE, OperatorAction.Result.REFUSED
-
-
-@pytest.fixture
-def colleague(signed_in: Page, browser: Browser, live_site: Site) -> Iterator[Page]:
-    """The page of a second operator, in a browser profile of their own."""
-    with opened_by(browser, live_site, person("colleague", *OPERATOR_MAY)) as page:
-        yield page
 
 
 @pytest.fixture
@@ -66,28 +54,7 @@ def calls() -> Iterator[Counter[str]]:
 @pytest.fixture
 def order(transactional_db: None) -> Order:
     """An order whose command has failed."""
-    order = place_order(Destination.BOTH, WHAT)
-    drain()
-    return order
-
-
-def opened(page: Page, address: str) -> None:
-    page.goto(address)
-    live(page)
-
-
-def asked(page: Page, button: str, action: str, reason: str = "") -> Locator:
-    """Open a dialog and write the reason; what sends it is not pressed yet."""
-    page.click(button)
-    dialog = page.locator(f"#{action}-dialog")
-    expect(dialog).to_be_visible()
-    if reason:
-        dialog.locator("textarea[name=reason]").fill(reason)
-    return dialog
-
-
-def submit(dialog: Locator) -> Locator:
-    return dialog.locator("button[type=submit]")
+    return failed()[0]
 
 
 def pressed_together(*buttons: Locator) -> None:
@@ -120,12 +87,12 @@ def rows(action: str) -> list[tuple[str, str]]:
 
 
 def test_two_people_retry_one_process_at_once_and_the_later_is_told_who_did(
-    signed_in: Page, colleague: Page, order: Order, calls: Counter[str]
+    signed_in: Page, other: Page, order: Order, calls: Counter[str]
 ) -> None:
     dialogs = {}
-    for name, page in (("operator", signed_in), ("colleague", colleague)):
-        opened(page, f"/processes/{order.process_id}/")
-        dialogs[name] = asked(page, "#retry-button", "retry", f"{name} has called them")
+    for name, page in (("operator", signed_in), ("colleague", other)):
+        opened(page, order)
+        dialogs[name] = asked(page, "retry", f"{name} has called them")
 
     pressed_together(*map(submit, dialogs.values()))
 
@@ -134,24 +101,21 @@ def test_two_people_retry_one_process_at_once_and_the_later_is_told_who_did(
     expect(refusal).to_contain_text(f"{won} did Retry at")
     expect(dialogs[lost].locator("textarea")).to_have_value(f"{lost} has called them")
     assert sorted(rows("retry")) == sorted([(won, DONE), (lost, REFUSED)])
-    while drain():
-        pass
+    run()
     assert calls == {order.order_id: 1}
 
 
 def test_two_people_retry_one_after_the_other_and_the_first_is_named_though_it_went_on(
-    signed_in: Page, colleague: Page, order: Order, calls: Counter[str]
+    signed_in: Page, other: Page, order: Order, calls: Counter[str]
 ) -> None:
-    for page in (signed_in, colleague):
-        opened(page, f"/processes/{order.process_id}/")
-    late = asked(colleague, "#retry-button", "retry", "called them")
-    submit(asked(signed_in, "#retry-button", "retry", "they are back")).click()
+    for page in (signed_in, other):
+        opened(page, order)
+    late = asked(other, "retry", "called them")
+    press(signed_in, "retry", "they are back")
     expect(signed_in.locator("#flash")).to_contain_text("Trying again")
-    drain()
-    created_outside(order)
-    while drain():
-        pass
-    expect(colleague.locator("#n_Completed.is-current")).to_be_visible()
+    run()
+    went_on(order)
+    current(other, "Completed")
 
     submit(late).click()
 
@@ -165,40 +129,36 @@ def test_two_people_retry_one_after_the_other_and_the_first_is_named_though_it_w
 def test_two_clicks_on_a_dialogs_button_have_one_effect_and_one_row(
     signed_in: Page, order: Order, calls: Counter[str]
 ) -> None:
-    opened(signed_in, f"/processes/{order.process_id}/")
+    opened(signed_in, order)
     sent: list[str] = []
     signed_in.on(
         "request", lambda one: sent.append(one.url) if one.method == "POST" else None
     )
-    dialog = asked(signed_in, "#retry-button", "retry", "they are back")
+    dialog = asked(signed_in, "retry", "they are back")
 
-    submit(dialog).dblclick()
+    # Both in the same moment, before the first has been answered.
+    submit(dialog).evaluate("button => { button.click(); button.click(); }")
 
     expect(dialog).to_be_hidden()
     expect(signed_in.locator("#flash")).to_contain_text("Trying again")
     assert len(sent) == 1
     assert rows("retry") == [("operator", DONE)]
-    while drain():
-        pass
+    run()
     assert calls == {order.order_id: 1}
 
 
 def test_a_page_that_was_cut_off_is_refused_with_what_moved_it_and_keeps_what_was_typed(
     signed_in: Page, order: Order, calls: Counter[str]
 ) -> None:
-    opened(signed_in, f"/processes/{order.process_id}/")
+    opened(signed_in, order)
     signed_in.context.set_offline(True)
-    created_outside(order)
-    while drain():
-        pass
-    dialog = asked(signed_in, "#retry-button", "retry", "they are back")
-    submit(dialog).click()
+    went_on(order)
+    dialog = press(signed_in, "retry", "they are back")
     result = dialog.locator(".result [role=alert]")
     expect(result).to_contain_text("The server did not answer")
     expect(signed_in.locator("#live[data-state=stale]")).to_be_visible()
-    expect(signed_in.locator("#retry-button")).not_to_have_attribute(
-        "aria-disabled", "true"
-    )
+    button = signed_in.locator("#retry-button")
+    expect(button).not_to_have_attribute("aria-disabled", "true")
     assert not OperatorAction.objects.exists()
 
     signed_in.context.set_offline(False)
@@ -206,7 +166,7 @@ def test_a_page_that_was_cut_off_is_refused_with_what_moved_it_and_keeps_what_wa
 
     expect(result).to_contain_text("ListedOnInternal arrived at")
     expect(dialog.locator("textarea")).to_have_value("they are back")
-    expect(signed_in.locator("#n_Completed.is-current")).to_be_visible()
+    current(signed_in, "Completed")
     assert rows("retry") == [("operator", REFUSED)]
     assert calls == {}
 
@@ -217,9 +177,7 @@ def test_a_page_that_was_cut_off_is_refused_with_what_moved_it_and_keeps_what_wa
 @pytest.fixture
 def three_failed(transactional_db: None) -> str:
     """The cause of three failures."""
-    for _ in range(3):
-        place_order(Destination.BOTH, WHAT)
-    drain()
+    failed(3)
     return str(Incident.objects.open().latest("pk").fingerprint)
 
 
@@ -250,8 +208,7 @@ def both_ask(
     """One is about to pause the operation, the other to cancel it."""
     for page in (pauses, cancels):
         opened(page, f"/operations/{operation.pk}/")
-    pause = asked(pauses, "#pause_bulk-button", "pause_bulk")
-    return pause, asked(cancels, "#cancel_bulk-button", "cancel_bulk")
+    return asked(pauses, "pause_bulk"), asked(cancels, "cancel_bulk")
 
 
 def shown_as_cancelled(*pages: Page) -> None:
@@ -261,16 +218,16 @@ def shown_as_cancelled(*pages: Page) -> None:
 
 
 def test_two_people_pause_and_cancel_an_operation_and_both_see_who_ended_it(
-    signed_in: Page, colleague: Page, operation: BulkOperation
+    signed_in: Page, other: Page, operation: BulkOperation
 ) -> None:
-    pause, cancel = both_ask(signed_in, colleague, operation)
+    pause, cancel = both_ask(signed_in, other, operation)
     submit(pause).click()
-    expect(colleague.locator("#why")).to_have_text("paused by operator")
+    expect(other.locator("#why")).to_have_text("paused by operator")
 
     submit(cancel).click()
 
-    expect(colleague.locator("#flash")).to_contain_text("Cancelled.")
-    shown_as_cancelled(signed_in, colleague)
+    expect(other.locator("#flash")).to_contain_text("Cancelled.")
+    shown_as_cancelled(signed_in, other)
     assert rows("pause_bulk") == [("operator", DONE)]
     assert rows("cancel_bulk") == [("colleague", DONE)]
     operation.refresh_from_db()
@@ -278,29 +235,29 @@ def test_two_people_pause_and_cancel_an_operation_and_both_see_who_ended_it(
 
 
 def test_two_people_cancel_and_pause_an_operation_and_the_later_is_told(
-    signed_in: Page, colleague: Page, operation: BulkOperation
+    signed_in: Page, other: Page, operation: BulkOperation
 ) -> None:
-    pause, cancel = both_ask(signed_in, colleague, operation)
+    pause, cancel = both_ask(signed_in, other, operation)
     submit(cancel).click()
-    expect(colleague.locator("#flash")).to_contain_text("Cancelled.")
+    expect(other.locator("#flash")).to_contain_text("Cancelled.")
 
     submit(pause).click()
 
     refusal = pause.locator(".result [role=alert]")
     expect(refusal).to_have_text("This operation is cancelled by colleague")
-    shown_as_cancelled(signed_in, colleague)
+    shown_as_cancelled(signed_in, other)
     assert rows("cancel_bulk") == [("colleague", DONE)]
     assert rows("pause_bulk") == [("operator", REFUSED)]
 
 
 def test_two_people_pause_and_cancel_an_operation_at_once_and_it_is_cancelled(
-    signed_in: Page, colleague: Page, operation: BulkOperation
+    signed_in: Page, other: Page, operation: BulkOperation
 ) -> None:
-    pause, cancel = both_ask(signed_in, colleague, operation)
+    pause, cancel = both_ask(signed_in, other, operation)
 
     pressed_together(submit(pause), submit(cancel))
 
-    shown_as_cancelled(signed_in, colleague)
+    shown_as_cancelled(signed_in, other)
     expect(cancel).to_be_hidden()
     refused = pause.locator(".result [data-refused]")
     expect(refused.or_(signed_in.locator("#flash .good"))).to_be_visible()
@@ -315,17 +272,15 @@ def test_two_people_pause_and_cancel_an_operation_at_once_and_it_is_cancelled(
 
 
 def test_two_people_decide_differently_at_once_and_the_first_counts(
-    signed_in: Page, colleague: Page
+    signed_in: Page, other: Page
 ) -> None:
-    receipt = start_process(Inquiry, Inquiry.Input("T-1"))
-    drain()
-    process = UUID(str(receipt.process_id))
+    process = inquiry()
     choices = {"operator": "accept", "colleague": "refuse"}
     dialogs = {}
-    for name, page in (("operator", signed_in), ("colleague", colleague)):
-        opened(page, f"/processes/{process}/")
+    for name, page in (("operator", signed_in), ("colleague", other)):
+        opened(page, process)
         button = f"[data-opens=decide-dialog][data-given={choices[name]}]"
-        dialogs[name] = asked(page, button, "decide", f"{name} says so")
+        dialogs[name] = asked(page, "decide", f"{name} says so", button)
 
     pressed_together(*map(submit, dialogs.values()))
 
@@ -333,16 +288,15 @@ def test_two_people_decide_differently_at_once_and_the_first_counts(
     refusal = dialogs[lost].locator(".result [role=alert]")
     expect(refusal).to_contain_text(f"{won} did Decide at")
     expect(dialogs[lost].locator("textarea")).to_have_value(f"{lost} says so")
-    other = dialogs[lost].page
-    expect(other.locator("[data-opens=decide-dialog]")).to_have_count(0)
+    late = dialogs[lost].page
+    expect(late.locator("[data-opens=decide-dialog]")).to_have_count(0)
     assert sorted(rows("decide")) == sorted([(won, DONE), (lost, REFUSED)])
     decided = OperatorAction.objects.get(action="decide", result=DONE)
     assert decided.after is not None
     assert decided.after["decided"] == {"verdict": choices[won]}
-    while drain():
-        pass
+    run()
     taken, left = ("reply", "escalate") if won == "operator" else ("escalate", "reply")
-    steps = dict(StepRun.objects.filter(instance=process).values_list("node", "status"))
+    steps = dict(process.step_runs.values_list("node", "status"))
     assert steps[taken] == "done"
     assert steps.get(left) in (None, "not_taken")
-    expect(other.locator(f"#n_{taken}.is-done")).to_be_visible()
+    expect(late.locator(f"#n_{taken}.is-done")).to_be_visible()

@@ -1,20 +1,17 @@
 """S11, versions in a browser: what runs on them, two side by side, a migration, and the past on its own picture."""
 
 import re
-from uuid import uuid4
 
 import pytest
-from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from orchestrator.engine.drain import drain
-from orchestrator.engine.operations import ActionRequest, migrate
 from orchestrator.models import BulkOperation, OperatorAction, ProcessInstance
+from orchestrator.testing import run
 from tests.apps.versions.desk import filed, only
 from tests.apps.versions.fixtures import versions
-from tests.browser.conftest import IN_PROCESS_TOO, live
+from tests.browser.conftest import live
 from tests.services.bulk import worked_on
 
 __all__ = ["versions"]
@@ -33,7 +30,7 @@ def old_orders(number: int) -> list[ProcessInstance]:
     """Orders that stand in a step of the first version."""
     with only("order-listing", 1):
         placed = [place_order(Destination.BOTH, f"{one} MWh") for one in range(number)]
-        drain()
+        run()
     keys = [order.process_id for order in placed]
     return list(ProcessInstance.objects.filter(pk__in=keys).order_by("pk"))
 
@@ -57,35 +54,6 @@ def test_s11_1_versions_are_reached_from_the_map_and_say_what_runs_on_them(
     expect(signed_in.locator("#left-behind [role=alert]")).to_contain_text(
         "The running code has no version 1 any more: 1 that go on with it stand still."
     )
-
-
-@IN_PROCESS_TOO
-def test_s11_2_two_versions_stand_side_by_side_and_what_differs_is_signed(
-    signed_in: Page,
-) -> None:
-    filed("C-1")
-    filed("C-2", version=2)
-    signed_in.set_viewport_size({"width": 1440, "height": 900})
-
-    signed_in.goto("/definitions/claim/versions/compare/?from=1&to=2")
-
-    old, new = signed_in.locator("#side-old"), signed_in.locator("#side-new")
-    left, right = old.bounding_box(), new.bounding_box()
-    assert left
-    assert right
-    assert left["x"] + left["width"] <= right["x"]
-    gone = old.locator(".step.is-removed[data-node=WithAssessor]")
-    expect(gone.locator(".badge.count text")).to_have_text("\N{MINUS SIGN}")
-    expect(
-        new.locator(".step.is-added[data-node=SeenTwice] .badge.count text")
-    ).to_have_text("+")
-    expect(
-        old.locator(".step.is-changed[data-node=Filed] .badge.count text")
-    ).to_have_text("≠")
-    dash = "element => getComputedStyle(element.querySelector('path')).strokeDasharray"
-    looks = {gone.evaluate(dash), new.locator(".is-added").first.evaluate(dash)}
-    assert len(looks) == 2
-    expect(signed_in.locator("#steps")).to_contain_text("removed")
 
 
 def test_s11_3_a_preview_leads_to_an_operation_on_just_those(
@@ -122,23 +90,3 @@ def test_s11_3_by_keyboard_alone(signed_in: Page) -> None:
     signed_in.keyboard.press("Enter")
 
     expect(signed_in.locator("#would-move")).to_be_visible()
-
-
-@IN_PROCESS_TOO
-def test_s11_4_the_past_is_drawn_as_it_was(signed_in: Page, operator: User) -> None:
-    claim = filed("C-1")
-    signed_in.goto(f"/processes/{claim.pk}/")
-    live(signed_in)
-    expect(signed_in.locator("#drawing [data-node=WithAssessor]")).to_be_visible()
-
-    migrate(claim.pk, 2, {}, request=ActionRequest(operator, uuid4(), "cents"))
-    here = signed_in.locator("#drawing .step.is-current")
-    expect(here).to_have_attribute("data-node", "BeingAssessed")
-
-    signed_in.goto(f"/processes/{claim.pk}/?at=1")
-    expect(signed_in.locator("#drawing [data-node=WithAssessor]")).to_be_visible()
-    expect(signed_in.locator("#drawing [data-node=BeingAssessed]")).to_have_count(0)
-    signed_in.goto(f"/processes/{claim.pk}/")
-    row = signed_in.locator("#revision-2")
-    expect(row).to_contain_text("With assessor")
-    expect(row).to_contain_text("Being assessed")

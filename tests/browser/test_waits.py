@@ -5,18 +5,22 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
+from django.db.models import QuerySet
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from examples.order_listing.messages import Destination
-from examples.order_listing.orders import place_order
-from orchestrator.engine.drain import drain
 from orchestrator.models import OperatorAction, StepRun
 from orchestrator.testing import pass_time
-from tests.browser.conftest import fits, live
-from tests.browser.orders import waiting_order
+from tests.browser.conftest import live
+from tests.browser.orders import placed, waiting_order
+from tests.browser.pressing import asked, opened, press, stayed, submit
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+
+
+def waits_of(key: str) -> QuerySet[StepRun]:
+    return StepRun.objects.filter(instance__correlation_key=key, finished_at=None)
 
 
 def test_s8_1_what_waits_longest_is_one_click_away_and_rows_stay_in_their_places(
@@ -24,14 +28,9 @@ def test_s8_1_what_waits_longest_is_one_click_away_and_rows_stay_in_their_places
 ) -> None:
     now = timezone.now()
     for key, minutes in (("A-1", 20), ("A-2", 2)):
-        place_order(Destination.EXTERNAL, "50 MWh", key)
-        drain()
-        open_visits = StepRun.objects.filter(
-            finished_at=None, instance__correlation_key=key
-        )
-        open_visits.update(wake_at=now + timedelta(minutes=minutes))
-    signed_in.goto("/")
-    live(signed_in)
+        placed(Destination.EXTERNAL, key)
+        waits_of(key).update(wake_at=now + timedelta(minutes=minutes))
+    opened(signed_in, "/")
     expect(signed_in.locator("#nav a[href='/waits/'] .num")).to_have_text("2")
 
     signed_in.click("#nav a[href='/waits/']")
@@ -41,15 +40,13 @@ def test_s8_1_what_waits_longest_is_one_click_away_and_rows_stay_in_their_places
     expect(rows.nth(0)).to_contain_text("A-2")
     expect(rows.nth(1)).to_contain_text("A-1")
     live(signed_in)
-    place_order(Destination.EXTERNAL, "50 MWh", "A-3")
-    drain()
+    placed(Destination.EXTERNAL, "A-3")
     expect(signed_in.locator("#new")).to_contain_text("1 new")
-    late = StepRun.objects.filter(instance__correlation_key="A-1", finished_at=None)
+    late = waits_of("A-1")
     late.update(wake_at=now - timedelta(minutes=2))
     expect(rows.nth(0)).to_contain_text("A-2")
     expect(rows.nth(1)).to_contain_text("Overdue since")
     signed_in.goto("/waits/?kind=event")
-    fits(signed_in)
     expect(rows.nth(0)).to_contain_text("A-1")
     late.update(wake_at=timezone.now() + timedelta(hours=1))  # nobody is late after all
 
@@ -57,21 +54,18 @@ def test_s8_1_what_waits_longest_is_one_click_away_and_rows_stay_in_their_places
 def test_s8_3_whose_it_is_others_see_at_once(
     signed_in: Page, another_page: Callable[[str], Page]
 ) -> None:
-    place_order(Destination.EXTERNAL, "50 MWh", "A-1")
-    drain()
-    signed_in.goto("/waits/")
-    live(signed_in)
+    placed(Destination.EXTERNAL, "A-1")
+    opened(signed_in, "/waits/")
     other = another_page("/waits/")
 
-    signed_in.click("#rows button[data-opens='assign-dialog']")
-    signed_in.click("#assign-dialog .acts button:last-child")
+    press(signed_in, "assign", button="#rows button[data-opens='assign-dialog']")
 
     expect(signed_in.locator("#rows tr")).to_contain_text("operator")
     expect(other.locator("#rows tr")).to_contain_text("operator")
-    signed_in.click("#rows button[data-opens='extend-dialog']")
-    signed_in.fill("#extend-dialog textarea", "the exchange is closed today")
+    button = "#rows button[data-opens='extend-dialog']"
+    dialog = asked(signed_in, "extend", "the exchange is closed today", button)
     signed_in.fill("#extend-minutes", "600")
-    signed_in.click("#extend-dialog .acts button:last-child")
+    submit(dialog).click()
     expect(signed_in.locator("#flash")).to_contain_text("The deadline is later now.")
     expect(other.locator("#rows .until .countdown")).to_contain_text("10:0")
 
@@ -81,26 +75,28 @@ def test_s8_5_pause_says_before_the_click_that_deadlines_rest_and_so_it_is(
 ) -> None:
     order = waiting_order()
     pass_time(minutes=4)
-    signed_in.goto(f"/processes/{order.process_id}/")
-    live(signed_in)
+    opened(signed_in, order)
     countdown = signed_in.locator("#now time.countdown")
     expect(countdown).to_have_text(re.compile(r"^05:\d\d$"))
 
-    signed_in.click("#pause-button")
-    said = signed_in.locator("#pause-dialog")
+    said = asked(signed_in, "pause", "the exchange is being moved")
     expect(said).to_contain_text("Its deadlines, the patience of its events")
     expect(said).to_contain_text("stand still, and go on with what is left of them")
     assert not OperatorAction.objects.exists()
-    signed_in.fill("#pause-dialog textarea", "the exchange is being moved")
-    signed_in.click("#pause-dialog .acts button:last-child")
+    # A process manager has no sub-processes.
+    expect(said.locator("#pause-children")).to_have_count(0)
+    submit(said).click()
 
     # What is left stands there, and no longer counts.
     notice = signed_in.locator("#header .notice")
     expect(notice).to_contain_text("left when it goes on")
     expect(countdown).to_have_count(0)
+    expect(signed_in.locator("#pause-button")).to_have_count(0)
+    expect(signed_in.locator("#ledger")).to_contain_text("Pause by operator")
+    stayed(signed_in)
     # The notice says since when, too, which may have the same digits.
     left = re.search(r"(05:\d\d) left", notice.inner_text())
-    assert left is not None
+    assert left
     pass_time(hours=2)
     for address, place in (
         (f"/processes/{order.process_id}/", "#header"),
@@ -113,10 +109,13 @@ def test_s8_5_pause_says_before_the_click_that_deadlines_rest_and_so_it_is(
         expect(signed_in.locator("main .countdown")).to_have_count(0)
 
     signed_in.click("#rows a.subject")
-    signed_in.click("#unpause-button")
-    signed_in.fill("#unpause-dialog textarea", "it has been moved")
-    signed_in.click("#unpause-dialog .acts button:last-child")
+    signed_in.wait_for_url(f"**/processes/{order.process_id}/")
+    opened(signed_in, order)
+    press(signed_in, "unpause", "it has been moved")
     expect(countdown).to_be_visible()
+    expect(signed_in.locator("#pause-button")).to_be_visible()
+    expect(notice).to_have_count(0)
+    stayed(signed_in)
     resumed = OperatorAction.objects.get(action="unpause").at
     until = datetime.fromisoformat(str(countdown.get_attribute("datetime")))
     minutes, seconds = map(int, left[1].split(":"))
@@ -124,8 +123,27 @@ def test_s8_5_pause_says_before_the_click_that_deadlines_rest_and_so_it_is(
     assert abs(apart) < timedelta(seconds=2)
     live(signed_in)
     pass_time(minutes=4, seconds=50)
-    expect(signed_in.locator("#header .chip")).to_have_text(["Waiting"])
+    chips = signed_in.locator("#header .chip")
+    expect(chips).to_have_text(["Waiting"])
     pass_time(minutes=1, seconds=10)
-    expect(signed_in.locator("#header .chip")).to_have_text(
-        ["Waiting", re.compile("Escalated 1")]
-    )
+    expect(chips).to_have_text(["Waiting", re.compile("Escalated 1")])
+
+
+def test_s8_3_a_process_is_assigned_to_oneself_and_found_by_that(
+    signed_in: Page,
+) -> None:
+    order, page = waiting_order(), signed_in
+    opened(page, order)
+    expect(page.locator("#header .facts")).to_contain_text("Owner nobody")
+
+    dialog = asked(page, "assign")
+    expect(page.locator("#assign-person")).to_have_value("operator")
+    expect(dialog.locator("textarea")).to_have_count(0)
+    submit(dialog).click()
+
+    expect(page.locator("#header .facts")).to_contain_text("Owner operator")
+    page.goto("/processes/?owner=me")
+    row = page.locator(f"[data-row='{order.process_id}']")
+    expect(row.get_by_role("cell", name="operator", exact=True)).to_be_visible()
+    page.goto("/processes/?owner=nobody")
+    expect(page.locator(f"[data-row='{order.process_id}']")).to_have_count(0)

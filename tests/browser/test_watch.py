@@ -7,12 +7,10 @@ from playwright.sync_api import Page, expect
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.models import Order
-from examples.order_listing.orders import place_order
 from tests.browser.conftest import live
-from tests.browser.orders import WHAT, created_outside, started
-from tests.services.exchange import ExchangeProcess
+from tests.browser.orders import waiting_order, went_on
+from tests.browser.pressing import opened
 from tests.services.patience import wait_for
-from tests.services.workers import Workers
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
@@ -31,13 +29,10 @@ NOTED = """() => {
 
 
 @pytest.fixture
-def order(exchange: ExchangeProcess, workers: Workers, signed_in: Page) -> Order:
+def order(signed_in: Page) -> Order:
     """Open the page of an order that waits, from which notices may come."""
-    exchange.behave(shortest=3600.0, longest=3600.0)
-    found = place_order(Destination.BOTH, WHAT)
-    started(found)
-    signed_in.goto(f"/processes/{found.process_id}/")
-    live(signed_in)
+    found = waiting_order(Destination.BOTH)
+    opened(signed_in, found)
     signed_in.evaluate(NOTED)
     return found
 
@@ -60,7 +55,7 @@ def test_a_watched_process_says_that_it_moved_in_tab_icon_and_notice(
     expect(watch).to_have_attribute("aria-pressed", "true")
     signed_in.evaluate(HIDDEN, arg=True)
 
-    created_outside(order)
+    went_on(order)
 
     expect(signed_in).to_have_title(re.compile("^● .* Completed "))
     assert "icon-moved" in icon(signed_in)
@@ -83,7 +78,7 @@ def test_a_reload_goes_on_watching_and_who_looks_on_is_not_told(
     signed_in.evaluate(NOTED)
     expect(watch).to_have_attribute("aria-pressed", "true")
 
-    created_outside(order)
+    went_on(order)
 
     expect(signed_in.locator(".head .chip").first).to_have_text("Completed")
     expect(signed_in).to_have_title(re.compile("^[^●]"))
@@ -94,10 +89,11 @@ def test_a_hidden_page_that_nobody_has_watch_stays_as_it_was(
     order: Order, signed_in: Page
 ) -> None:
     signed_in.evaluate(HIDDEN, arg=True)
-    created_outside(order)
+    went_on(order)
     signed_in.wait_for_timeout(1500)
 
     assert not signed_in.title().startswith("●")
-    expect(signed_in.locator(".head .chip").first).not_to_have_text("Completed")
+    chip = signed_in.locator(".head .chip").first
+    expect(chip).not_to_have_text("Completed")
     signed_in.evaluate(HIDDEN, arg=False)
-    expect(signed_in.locator(".head .chip").first).to_have_text("Completed")
+    expect(chip).to_have_text("Completed")

@@ -1,21 +1,18 @@
 """A workflow in a browser: it walks to its end live, a person decides, and large ones are drawn without waiting."""
 
 from typing import Any
-from uuid import UUID, uuid4
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group
 from playwright.sync_api import Page, expect
 
 from orchestrator import start_process
-from orchestrator.engine import operations
-from orchestrator.engine.drain import drain
-from orchestrator.engine.operations import ActionRequest
 from orchestrator.models import ProcessInstance
+from orchestrator.testing import run
 from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.every_construct.processes import Inquiry, Lattice
-from tests.browser.conftest import live
-from tests.browser.test_pages import complaints, found_wrong, readable
+from tests.browser.pressing import asked, opened, press, stayed, submit
+from tests.browser.test_pages import complaints, found_wrong
 from tests.services.site import live_site
 from tests.services.sizes import size
 from tests.services.workers import Workers
@@ -28,10 +25,9 @@ pytestmark = [
 ]
 
 
-def started(ticket: str = "T-1", **more: Any) -> UUID:
-    process = start_process(Inquiry, Inquiry.Input(ticket, **more)).process_id
-    assert process is not None
-    return UUID(str(process))
+def started(ticket: str = "T-1", **more: Any) -> str:
+    receipt = start_process(Inquiry, Inquiry.Input(ticket, **more))
+    return f"/processes/{receipt.process_id}/"
 
 
 def hold(*places: str) -> None:
@@ -44,28 +40,20 @@ def let_go(*places: str) -> None:
     Group.objects.filter(name__in=places).delete()
 
 
-def opened(page: Page, process: UUID, query: str = "") -> None:
-    page.goto(f"/processes/{process}/{query}")
-    live(page)
-    page.evaluate("window.loadedOnce = true")
-
-
 def step(page: Page, name: str, status: str = "") -> None:
     expect(page.locator(f"#n_{name}{status}")).to_be_visible()
 
 
 def decide(page: Page, choice: str) -> None:
-    page.click(f"[data-opens=decide-dialog][data-given={choice}]")
-    page.fill("#decide-dialog textarea", "the customer is right")
-    page.click("#decide-dialog .acts button:last-child")
+    button = f"[data-opens=decide-dialog][data-given={choice}]"
+    press(page, "decide", "the customer is right", button)
 
 
 def test_a_workflow_walks_live_to_its_end_and_a_person_decides(
     workers: Workers, signed_in: Page
 ) -> None:
     hold("part 1", "page 8")
-    process = started(pages=8, held=True)
-    opened(signed_in, process)
+    opened(signed_in, started(pages=8, held=True))
 
     # Both branches of the fork at once: the text reports how far it is, the map counts its pages.
     step(signed_in, "read_text", ".is-running.is-current")
@@ -87,7 +75,7 @@ def test_a_workflow_walks_live_to_its_end_and_a_person_decides(
     step(signed_in, "reply", ".is-not_taken")
     expect(signed_in.locator(".head .chip").first).to_have_text("Completed")
     expect(signed_in.locator("#outcome")).to_contain_text("escalated")
-    assert signed_in.evaluate("window.loadedOnce") is True
+    stayed(signed_in)
 
 
 def test_progress_moves_the_bar_without_a_reload(
@@ -103,22 +91,20 @@ def test_progress_moves_the_bar_without_a_reload(
     signed_in.wait_for_function(f"() => {done} > {first}")
 
     let_go("part 5")
-    assert signed_in.evaluate("window.loadedOnce") is True
+    stayed(signed_in)
 
 
 def test_a_question_is_answered_from_the_list_of_decisions(
     workers: Workers, signed_in: Page
 ) -> None:
-    process = started()
-    signed_in.goto("/decisions/")
-    live(signed_in)
+    started()
+    opened(signed_in, "/decisions/")
     expect(signed_in.locator("#decisions tbody tr")).to_have_count(1)
 
     decide(signed_in, "refuse")
 
     expect(signed_in.locator("#decisions .empty")).to_be_visible()
-    instance = ProcessInstance.objects.get(pk=process)
-    assert instance.status in ("running", "completed")
+    assert ProcessInstance.objects.get().status in ("running", "completed")
 
 
 def test_a_step_is_skipped_with_a_result_that_was_refused_at_first(
@@ -128,16 +114,15 @@ def test_a_step_is_skipped_with_a_result_that_was_refused_at_first(
     step(signed_in, "verdict", ".is-waiting")
     decide(signed_in, "accept")
     step(signed_in, "reply", ".is-failed")
-    signed_in.click("#now [data-opens=skip-dialog]")
-    signed_in.fill("#skip-dialog textarea.json", "17")
-    signed_in.fill("#skip-dialog [name=reason]", "sent by hand")
-    signed_in.click("#skip-dialog .acts button:last-child")
-    expect(signed_in.locator("#skip-dialog .result")).to_contain_text(
-        "this is no result of Reply"
-    )
+    button = "#now [data-opens=skip-dialog]"
+    dialog = asked(signed_in, "skip", "sent by hand", button)
+    dialog.locator("textarea.json").fill("17")
+    submit(dialog).click()
+    refusal = dialog.locator(".result")
+    expect(refusal).to_contain_text("this is no result of Reply")
 
-    signed_in.fill("#skip-dialog textarea.json", '"by hand"')
-    signed_in.click("#skip-dialog .acts button:last-child")
+    dialog.locator("textarea.json").fill('"by hand"')
+    submit(dialog).click()
 
     step(signed_in, "reply", ".is-skipped")
     step(signed_in, "payment", ".is-waiting.is-current")
@@ -146,7 +131,7 @@ def test_a_step_is_skipped_with_a_result_that_was_refused_at_first(
 @pytest.mark.once
 def test_choosing_a_step_narrows_the_table(signed_in: Page) -> None:
     process = started(pages=5)
-    drain()
+    run()
     opened(signed_in, process)
 
     signed_in.click("#n_read_page")
@@ -157,8 +142,7 @@ def test_choosing_a_step_narrows_the_table(signed_in: Page) -> None:
 
 @pytest.mark.once
 def test_a_large_workflow_is_drawn_while_its_page_is_open(signed_in: Page) -> None:
-    process = start_process(Lattice, Lattice.Input(12, 20)).process_id
-    opened(signed_in, process)
+    opened(signed_in, start_process(Lattice, Lattice.Input(12, 20)))
 
     expect(signed_in.locator("#drawing .step")).to_have_count(240)
 
@@ -169,7 +153,7 @@ def test_a_large_workflow_is_drawn_while_its_page_is_open(signed_in: Page) -> No
     first = signed_in.evaluate(scale)
     signed_in.click("[data-zoom=in]")
     signed_in.wait_for_function(f"before => {scale} > before", arg=first)
-    assert signed_in.evaluate("window.loadedOnce") is True
+    stayed(signed_in)
 
 
 # What must hold on every page
@@ -178,8 +162,9 @@ def test_a_large_workflow_is_drawn_while_its_page_is_open(signed_in: Page) -> No
 def addresses() -> list[str]:
     """One of everything that pages show of workflows."""
     asking, torn = started(), started("T-2", pages=5, trouble="page")
-    large = start_process(Lattice, Lattice.Input(size(12, full=60), 20)).process_id
-    drain()
+    unread = started("T-3", trouble="text")
+    large = start_process(Lattice, Lattice.Input(size(6, full=60), 20)).process_id
+    run()
     return [
         "/",
         "/waits/",
@@ -187,41 +172,35 @@ def addresses() -> list[str]:
         "/definitions/helpdesk-inquiry/",
         "/definitions/helpdesk-inquiry/?overlay=median",
         "/definitions/helpdesk-lattice/",
-        f"/processes/{asking}/",
-        f"/processes/{torn}/?step=read_page",
-        f"/processes/{torn}/?search=torn",
+        asking,
+        unread,
+        f"{torn}?step=read_page",
+        f"{torn}?search=torn",
         f"/processes/{large}/",
-        f"/processes/{torn}/repair/?step=read_page",
+        f"{torn}repair/?step=read_page",
     ]
 
 
 @pytest.mark.once
-@pytest.mark.full_size("11 pages, one of 1,200 steps", seconds=240)
+@pytest.mark.full_size("12 pages, one of 1,200 steps", seconds=240)
 def test_everybody_can_read_every_page_at_every_width(checked: Page) -> None:
     assert found_wrong(checked, addresses()) == {}
 
 
 @pytest.mark.once
-def test_every_label_of_a_diagram_can_be_read(checked: Page) -> None:
-    checked.goto(f"/processes/{started(trouble='text')}/")
-    drain()
-    live(checked)
-
-    readable(checked)
-
-
-@pytest.mark.once
-@pytest.mark.parametrize("button", ["restart", "cancel"])
-def test_axe_finds_nothing_in_an_open_dialog(
-    checked: Page, button: str, operator: User
+def test_axe_finds_nothing_in_the_dialogs_of_one_that_goes_on_and_of_one_that_has_ended(
+    checked: Page,
 ) -> None:
-    process = started()
-    drain()
-    if button == "restart":  # for one that has ended
-        operations.cancel(process, request=ActionRequest(operator, uuid4(), "tried"))
-        drain()
-    checked.goto(f"/processes/{process}/")
-    live(checked)
-    checked.click(f"#{button}-button")
+    address = started()
+    run()
+    opened(checked, address)
+    dialog = asked(checked, "cancel", "tried")
+    assert complaints(checked) == []
+    submit(dialog).click()
+    expect(dialog).to_be_hidden()
+    run()
+
+    opened(checked, address)
+    asked(checked, "restart")
 
     assert complaints(checked) == []

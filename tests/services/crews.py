@@ -38,13 +38,19 @@ QUICK = {"BACKOFF_SECONDS": 0.1, "SWEEP_SECONDS": 0.2}
 """Settings of workers for whom nobody wants to wait."""
 
 
-def knowing(*definitions: Declared) -> Callable[..., Iterator[None]]:
+def knowing(
+    *definitions: Declared, autouse: bool = True
+) -> Callable[..., Iterator[None]]:
     """Return the fixture by which the running code knows some definitions while a module's tests run.
 
     For a whole module, as the invariants need them after each test.
+
+    Args:
+        definitions: which.
+        autouse: whether all modules that have the fixture use it, or those alone that ask for it.
     """
 
-    @pytest.fixture(scope="module", autouse=True)
+    @pytest.fixture(scope="module", autouse=autouse)
     def known() -> Iterator[None]:
         with registered(*definitions):
             yield

@@ -18,7 +18,6 @@ from examples.order_listing.messages import Destination, ExternalOrderCreated
 from examples.order_listing.orders import place_order
 from orchestrator import send_event, start_process
 from orchestrator.engine import operations as engine
-from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import ActionRequest, Pace
 from orchestrator.models import (
     AccessToken,
@@ -29,12 +28,19 @@ from orchestrator.models import (
     SavedView,
     StepRun,
 )
+from orchestrator.testing import run
 from orchestrator.testing.clock import age
+from tests.apps.every_construct.desk import inquiry
 from tests.apps.every_construct.processes import Inquiry, Lattice
 from tests.services.bulk import a_moment, begun, frozen, worked_on
 
+__all__ = ["inquiry"]
+
 REASON = 'it\'s "due" `now` $(touch /tmp/x) \\ ! 理由'
 """A reason that a shell would make much of."""
+
+
+REASONED = {"[name=reason]": REASON}
 
 
 @dataclass(frozen=True)
@@ -78,16 +84,9 @@ def asked(actor: Any, reason: str = "before") -> ActionRequest:
 def failed_order() -> ProcessInstance:
     """An order whose command has failed."""
     order = place_order(Destination.BOTH, "50 MWh")
-    drain()
+    run()
     a_moment()
     return ProcessInstance.objects.get(pk=order.process_id)
-
-
-def inquiry() -> ProcessInstance:
-    """An inquiry that waits for a decision."""
-    receipt = start_process(Inquiry, Inquiry.Input("T-1"))
-    drain()
-    return ProcessInstance.objects.get(pk=receipt.process_id)
 
 
 @of("retry", "escalate", "cancel", "pause", "assign", "extend", "skip_command")
@@ -113,7 +112,7 @@ def on_paused(operator: User) -> Place:
 def on_cancelled(operator: User) -> Place:
     process = inquiry()
     engine.cancel(process.pk, request=asked(operator))
-    drain()
+    run()
     return Place(f"/processes/{process.pk}/")
 
 
@@ -157,12 +156,12 @@ def on_stalled(operator: User) -> Place:
 @of("redeliver", "discard", "deliver")
 def on_event(operator: User) -> Place:
     place_order(Destination.EXTERNAL, "50 MWh", "A-1")
-    drain()
+    run()
     told = ExternalOrderCreated("A-1", "X-1", "50 MWh")
     send_event(told, id="lost", source="exchange", correlation_key="A 1")
-    drain()
+    run()
     age(timedelta(minutes=5))
-    drain()
+    run()
     return Place("/events/")
 
 
@@ -179,9 +178,8 @@ def on_type(operator: User) -> Place:
 @of("start_bulk")
 def on_list(operator: User) -> Place:
     failed_order()
-    filled = {"[name=reason]": REASON}
     return Place(
-        "/operations/begin/?status=failed&action=retry", "#begin", filled=filled
+        "/operations/begin/?status=failed&action=retry", "#begin", filled=REASONED
     )
 
 
@@ -195,11 +193,10 @@ def on_version(operator: User) -> Place:
 
 @of("skip_failed")
 def on_failed(operator: User) -> Place:
-    receipt = start_process(Inquiry, Inquiry.Input("T-1", trouble="reply"))
-    drain()
-    run = StepRun.objects.get(instance=receipt.process_id, node="verdict")
-    engine.decide(receipt.process_id, run.pk, "accept", request=asked(operator))
-    drain()
+    process = inquiry(trouble="reply")
+    question = process.step_runs.get(node="verdict")
+    engine.decide(process.pk, question.pk, "accept", request=asked(operator))
+    run()
     a_moment()
     page = "/operations/begin/?status=failed&action=skip_failed"
     filled = {"[name=json]": '"by hand"', "[name=reason]": REASON}
@@ -208,15 +205,8 @@ def on_failed(operator: User) -> Place:
 
 def bulk(operator: User) -> BulkOperation:
     """An operation that has not begun with its items."""
-    failed_order()
-    cause = Incident.objects.open().latest("pk").fingerprint
-    return begun(
-        operator,
-        {"cause": cause},
-        1,
-        selection="failures",
-        pace=Pace(samples=(), stop_above=None),
-    )
+    pace = Pace(samples=(), stop_above=None)
+    return begun(operator, {"cause": cause()}, 1, selection="failures", pace=pace)
 
 
 @of("pause_bulk", "cancel_bulk")
@@ -290,19 +280,16 @@ MOVE = {"edit": "move", "target": "AwaitingExternalListing"}
 def on_staged(operator: User) -> Place:
     order = failed_order()
     assert engine.stage(order, operator, MOVE) is None
-    filled = {"[name=reason]": REASON}
-    return Place(f"/processes/{order.pk}/repair/", "#apply", filled=filled)
+    return Place(f"/processes/{order.pk}/repair/", "#apply", filled=REASONED)
 
 
 @of("propose_repair")
 def on_staged_for_another(operator: User) -> Place:
     receipt = start_process(Lattice, Lattice.Input(1, 1))
     process = ProcessInstance.objects.get(pk=receipt.process_id)
-    run = StepRun.objects.get(instance=process)
-    edit = {"edit": "skip", "target": str(run.pk), "value": 7}
+    edit = {"edit": "skip", "target": str(process.step_runs.get().pk), "value": 7}
     assert engine.stage(process, operator, edit) is None
-    filled = {"[name=reason]": REASON}
-    return Place(f"/processes/{process.pk}/repair/", "#apply", filled=filled)
+    return Place(f"/processes/{process.pk}/repair/", "#apply", filled=REASONED)
 
 
 @of("approve_repair", "decline_repair")
@@ -310,9 +297,8 @@ def on_proposal(operator: User) -> Place:
     order = failed_order()
     other = User.objects.create_superuser("second")
     engine.propose_repair(order.pk, [MOVE], request=asked(other))
-    filled = {"[name=reason]": REASON}
     form = "form:has([name=repair])"
-    return Place(f"/processes/{order.pk}/repair/", form, filled=filled)
+    return Place(f"/processes/{order.pk}/repair/", form, filled=REASONED)
 
 
 @of("revoke_token")

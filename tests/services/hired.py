@@ -20,3 +20,10 @@ def hire(queue: str = "default", seconds_ago: float = 0) -> None:
         seen_at=now - timedelta(seconds=seconds_ago),
         swept_at=now - timedelta(seconds=2),
     )
+
+
+def hire_for_long() -> None:
+    """Have a worker in the table that lives for as long as a test can take, however busy the machine is."""
+    hire()
+    later = timezone.now() + timedelta(hours=1)
+    Worker.objects.update(seen_at=later, swept_at=later)

@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import shlex
 import shutil
 import signal
 import subprocess
@@ -72,28 +73,12 @@ def own_server(folder: Path) -> Iterator[str]:
     if who:
         folder.chmod(0o711)
         os.chown(data, who["user"], who["group"])
-    initialise = [
-        str(programs / "initdb"),
-        "-D",
-        str(data),
-        "-U",
-        "postgres",
-        "-A",
-        "trust",
-        "-E",
-        "UTF8",
-        "--no-sync",
-    ]
+    usual = shlex.split("-U postgres -A trust -E UTF8 --no-sync")
+    initialise = [str(programs / "initdb"), "-D", str(data), *usual]
     subprocess.run(initialise, check=True, stdout=subprocess.DEVNULL, cwd=data, **who)
     # Reached through a socket in its own folder: no port to collide with. The machine will not lose power in a test.
-    options = [
-        "-c",
-        "listen_addresses=",
-        "-c",
-        f"unix_socket_directories={data}",
-        "-c",
-        "fsync=off",
-    ]
+    settings = ("listen_addresses=", f"unix_socket_directories={data}", "fsync=off")
+    options = [word for setting in settings for word in ("-c", setting)]
     with (folder / "log").open("w") as log:
         server = subprocess.Popen(
             [programs / "postgres", "-D", data, *options],

@@ -1,6 +1,9 @@
 """Processes three deep and in maps, and what they have written for a part that fails."""
 
+from typing import Any
+
 from orchestrator.definition import Workflow, catch, each, run, step, then
+from orchestrator.definition.workflow.rows import FlowRow
 from orchestrator.definition.workflow.steps import Function, Step
 from orchestrator.exceptions import SubprocessFailed
 from tests.apps.broken_parts import steps
@@ -51,52 +54,31 @@ class Caught(Workflow):
     flow = (middle, catch(middle, error=SubprocessFailed, to=explain))
 
 
+def pieces(**limits: Any) -> FlowRow:
+    """A part for each number."""
+    numbers, total = patient(steps.numbers), patient(steps.total)
+    return each(numbers, over="", do=piece, into=total, item="number", **limits)
+
+
 class StrictMap(Workflow):
     """A map whose elements must all be done."""
 
     Input = Job
-    flow = (
-        each(
-            patient(steps.numbers),
-            over="",
-            do=piece,
-            into=patient(steps.total),
-            item="number",
-        ),
-    )
+    flow = (pieces(),)
 
 
 class Tolerant(Workflow):
     """A map that puts up with half of its elements, three at once."""
 
     Input = Job
-    flow = (
-        each(
-            patient(steps.numbers),
-            over="",
-            do=piece,
-            into=patient(steps.total),
-            item="number",
-            window=3,
-            tolerate=0.5,
-        ),
-    )
+    flow = (pieces(window=3, tolerate=0.5),)
 
 
 class CaughtMap(Workflow):
     """A map that is given up when one of its elements fails."""
 
     Input = Job
-    flow = (
-        each(
-            patient(steps.numbers),
-            over="",
-            do=piece,
-            into=patient(steps.total),
-            item="number",
-        ),
-        catch(piece, error=SubprocessFailed, to=explain),
-    )
+    flow = (pieces(), catch(piece, error=SubprocessFailed, to=explain))
 
 
 TAKEN = (Caught, Tolerant, CaughtMap)

@@ -22,6 +22,9 @@ from orchestrator.definition import (
 from orchestrator.definition.workflow.rows import FlowRow
 from tests.apps.compensation import steps as s
 from tests.apps.compensation.steps import Answer, Traveller, VisaGranted
+from tests.services.declared import declared
+
+RELEASED = (undo(s.flight, by=s.release_flight), undo(s.hotel, by=s.release_hotel))
 
 
 class Trip(Workflow):
@@ -41,14 +44,7 @@ class Undoable(Workflow):
     """The same, and what was booked is released when it fails or is cancelled."""
 
     Input = Traveller
-    approve = ask("approve", Answer)
-    flow = (
-        fork(s.plan, into=[s.flight, s.hotel]),
-        join(s.flight, s.hotel, into=s.invoice),
-        then(s.invoice, approve, s.deliver),
-        undo(s.flight, by=s.release_flight),
-        undo(s.hotel, by=s.release_hotel),
-    )
+    flow = (*Trip.flow, *RELEASED)
 
 
 class Hasty(Workflow):
@@ -80,8 +76,7 @@ class Strict(Workflow):
     flow = (
         fork(s.plan, into=[s.flight, s.hotel]),
         join(s.flight, s.hotel, into=s.rest, on_failure="fail_fast"),
-        undo(s.flight, by=s.release_flight),
-        undo(s.hotel, by=s.release_hotel),
+        *RELEASED,
     )
 
 
@@ -121,11 +116,7 @@ class Search(Workflow):
     """The same; each search can be forgotten."""
 
     Input = Traveller
-    flow = (
-        repeat(s.search, until=s.found, at_most=4, then=s.choose),
-        then(s.choose, s.rest),
-        undo(s.search, by=s.forget_search),
-    )
+    flow = (*Hunt.flow, undo(s.search, by=s.forget_search))
 
 
 def is_long(plan: s.Plan) -> bool:
@@ -276,25 +267,4 @@ class Shortcut(Workflow):
     )
 
 
-WORKFLOWS = (
-    Trip,
-    Undoable,
-    Hasty,
-    Careful,
-    Strict,
-    Group,
-    Block,
-    Hunt,
-    Search,
-    Choice,
-    Visa,
-    TwoVisas,
-    Patient,
-    Pressed,
-    Asked,
-    Countries,
-    Leg,
-    Tour,
-    Detour,
-    Shortcut,
-)
+WORKFLOWS = declared(globals())

@@ -19,6 +19,7 @@ from tests.apps.compensation import journal
 from tests.apps.compensation import steps as s
 from tests.apps.compensation.processes import Leg
 from tests.apps.compensation.steps import Answer, Traveller
+from tests.services.declared import declared
 
 CITIES = ("Kobe", "Nara", "Osaka", "Kyoto", "Uji")
 
@@ -59,30 +60,26 @@ class Rally(Workflow):
     )
 
 
+ALL_LEGS = (
+    start(s.days),
+    then(s.days, cities),
+    each(cities, over="", do=leg, into=gather, item="city"),
+)
+
+
 class Regretted(Workflow):
     """All legs at once; they are forgotten when it fails or is cancelled."""
 
     Input = Traveller
     approve = ask("approve", Answer)
-    flow = (
-        start(s.days),
-        then(s.days, cities),
-        each(cities, over="", do=leg, into=gather, item="city"),
-        then(gather, approve),
-        undo(leg, by=forget_leg),
-    )
+    flow = (*ALL_LEGS, then(gather, approve), undo(leg, by=forget_leg))
 
 
 class Wary(Workflow):
     """When a leg is called off, the others are too."""
 
     Input = Traveller
-    flow = (
-        start(s.days),
-        then(s.days, cities),
-        each(cities, over="", do=leg, into=gather, item="city"),
-        catch(leg, error=ChildCancelled, to=give_up),
-    )
+    flow = (*ALL_LEGS, catch(leg, error=ChildCancelled, to=give_up))
 
 
 class Hurried(Workflow):
@@ -140,4 +137,4 @@ class Crossing(Workflow):
     flow = (each(stops, over="", do=run(Stay), into=add, item="stop"),)
 
 
-RALLIES = (Rally, Regretted, Wary, Hurried, Stay, Crossing)
+RALLIES = declared(globals())

@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from orchestrator.testing import registered
 from tests.apps.long_work import handlers
 from tests.apps.long_work.processes import Errands, LongLayer, LongMap, LongStep
 from tests.apps.long_work.ways import ACTIONS, journal
-from tests.services.crews import set_out
+from tests.services.crews import knowing, set_out
 from tests.services.workers import Workers, hired, said
 
 __all__ = ["Begin", "begin", "long_work", "said", "written"]
@@ -17,12 +16,8 @@ Begin = Callable[..., Workers]
 """Starts a supervisor with so many workers."""
 
 
-@pytest.fixture(scope="module")
-def long_work() -> Iterator[None]:
-    """Let the running code have this app; for a whole module, as the invariants need it after each test."""
-    assert handlers.__name__  # importing it has registered them
-    with registered(LongStep, LongMap, LongLayer, Errands):
-        yield
+assert handlers.__name__  # importing it has registered them
+long_work = knowing(LongStep, LongMap, LongLayer, Errands, autouse=False)
 
 
 @pytest.fixture(autouse=True)

@@ -12,24 +12,13 @@ from tests.apps.patterns import (
     starving,
     unstorable,
 )
+from tests.services.declared import declared
 
 MODULES = (
-    patterns,
-    failing,
-    limits,
-    lost,
-    misbehaving,
-    reporting,
-    rounds,
-    starving,
-    unstorable,
+    *(patterns, failing, limits, lost, misbehaving),
+    *(reporting, rounds, starving, unstorable),
 )
 
 WORKFLOWS: tuple[type[Workflow], ...] = tuple(
-    value
-    for module in MODULES
-    for value in vars(module).values()
-    if isinstance(value, type)
-    and issubclass(value, Workflow)
-    and value.__module__ == module.__name__
+    kind for module in MODULES for kind in declared(vars(module))
 )

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from django.conf import settings
 
-from orchestrator.testing import registered
 from tests.apps.patterns.catalogue import WORKFLOWS
+from tests.services.crews import knowing
 from tests.services.valkey import ValkeyServer
 from tests.services.workers import Workers, hired, said
 
@@ -22,14 +22,7 @@ QUICK = {
 }
 
 
-@pytest.fixture(scope="module")
-def flows() -> Iterator[None]:
-    """Let the running code have this app's workflows.
-
-    For a whole module: the invariants are asked for after each test, and must still know the definition.
-    """
-    with registered(*WORKFLOWS):
-        yield
+flows = knowing(*WORKFLOWS, autouse=False)
 
 
 @pytest.fixture

@@ -263,35 +263,36 @@ def total(square: list[int]) -> int:
     return sum(square)
 
 
+def squares(**limits: Any) -> tuple[FlowRow, ...]:
+    return start(deal), each(deal, over="numbers", do=square, into=total, **limits)
+
+
 class FanOut(Workflow):
     """A step for each number of a list."""
 
     Input = Numbers
-    flow = (start(deal), each(deal, over="numbers", do=square, into=total))
+    flow = squares()
 
 
 class Windowed(Workflow):
     """No more than two at once."""
 
     Input = Numbers
-    flow = (start(deal), each(deal, over="numbers", do=square, into=total, window=2))
+    flow = squares(window=2)
 
 
 class Tolerant(Workflow):
     """One may fail."""
 
     Input = Numbers
-    flow = (start(deal), each(deal, over="numbers", do=square, into=total, tolerate=1))
+    flow = squares(tolerate=1)
 
 
 class HalfTolerant(Workflow):
     """Half of them may fail."""
 
     Input = Numbers
-    flow = (
-        start(deal),
-        each(deal, over="numbers", do=square, into=total, tolerate=0.5),
-    )
+    flow = squares(tolerate=0.5)
 
 
 # Loops
@@ -480,11 +481,7 @@ class CatchMap(Workflow):
     """The failure of one element leads elsewhere."""
 
     Input = Numbers
-    flow = (
-        start(deal),
-        each(deal, over="numbers", do=square, into=total),
-        catch(square, error=Permanent, to=explain),
-    )
+    flow = (*squares(), catch(square, error=Permanent, to=explain))
 
 
 # Others

@@ -9,10 +9,9 @@ from orchestrator import registry
 from orchestrator.definition import Command
 from orchestrator.testing import registered
 from tests.apps.process_managers import handlers, processes
+from tests.services.crews import knowing
 
 __all__ = ["handler", "known", "parcels"]
-
-Registered = dict[tuple[str, int], registry.Declared]
 
 
 class SetHandler(Protocol):
@@ -36,14 +35,8 @@ def known(*definitions: registry.Declared) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
-def parcels() -> Iterator[None]:
-    """Let the running code have the parcels' app.
-
-    For a whole module: the invariants are asked for after each test, and must still know the definition.
-    """
-    assert handlers.__name__  # importing it has registered them
-    yield from known(processes.Shipping)
+assert handlers.__name__  # importing it has registered them
+parcels = knowing(processes.Shipping, autouse=False)
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from orchestrator.definition import (
     wait,
 )
 from orchestrator.exceptions import TimedOut
+from tests.services.declared import declared
 
 DAY = timedelta(days=1)
 
@@ -201,14 +202,4 @@ class Collecting(Workflow):
         ]
 
 
-WORKFLOWS = (
-    Collecting,
-    Reminding,
-    Napping,
-    Resting,
-    Paying,
-    TwoPayments,
-    Labelling,
-    Guarded,
-    Plain,
-)
+WORKFLOWS = declared(globals())

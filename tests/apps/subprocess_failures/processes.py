@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from typing import Any
 
 from orchestrator import Permanent
 from orchestrator.definition import (
@@ -19,8 +20,10 @@ from orchestrator.definition import (
     then,
     undo,
 )
+from orchestrator.definition.workflow.rows import FlowRow
 from orchestrator.exceptions import SubprocessDeclined, SubprocessFailed
 from tests.apps.compensation import journal
+from tests.services.declared import declared
 
 
 @dataclass(frozen=True)
@@ -196,28 +199,22 @@ def collect(errand: list[str]) -> list[str]:
     return [found for found in errand if found]
 
 
+def in_each_town(do: Any, into: Any, **limits: Any) -> FlowRow:
+    return each(towns, over="", do=do, into=into, item="town", **limits)
+
+
 class Round(Workflow):
     """An errand in each town, two at once; one less is no trouble."""
 
     Input = Town
-    flow = (
-        each(
-            towns,
-            over="",
-            do=errand,
-            into=collect,
-            item="town",
-            window=2,
-            tolerate=1,
-        ),
-    )
+    flow = (in_each_town(errand, collect, window=2, tolerate=1),)
 
 
 class StrictRound(Workflow):
     """All at once, and none may fail."""
 
     Input = Town
-    flow = (each(towns, over="", do=errand, into=collect, item="town"),)
+    flow = (in_each_town(errand, collect),)
 
 
 night = sleep(timedelta(days=1), "night")
@@ -243,7 +240,7 @@ class CaughtRound(Workflow):
 
     Input = Town
     flow = (
-        each(towns, over="", do=excursion, into=step(nap, "after"), item="town"),
+        in_each_town(excursion, step(nap, "after")),
         catch(excursion, error=SubprocessFailed, to=explain),
     )
 
@@ -282,25 +279,4 @@ class TopBooked(Workflow):
     flow = (then(book, middle), undo(book, by=unbook))
 
 
-WORKFLOWS = (
-    Errand,
-    Excursion,
-    Plain,
-    Outing,
-    Caught,
-    CaughtBack,
-    OnlyDeclined,
-    AsPermanent,
-    Booked,
-    BookedExcursion,
-    Either,
-    Hasty,
-    Round,
-    StrictRound,
-    HastyRound,
-    CaughtRound,
-    Middle,
-    Top,
-    TopCaught,
-    TopBooked,
-)
+WORKFLOWS = declared(globals())

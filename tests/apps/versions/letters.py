@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar
 
 from orchestrator.definition import (
     Event,
@@ -14,6 +15,8 @@ from orchestrator.definition import (
     then,
     wait,
 )
+from orchestrator.definition.workflow.rows import FlowRow
+from tests.services.declared import declared
 
 NAME = "letter"
 
@@ -75,7 +78,11 @@ class Letter(Workflow):
     Input = Order
     name = NAME
     correlation = "letter"
-    flow = (start(draft), then(draft, approval), then(approval, post))
+    flow: ClassVar[tuple[FlowRow, ...]] = (
+        start(draft),
+        then(draft, approval),
+        then(approval, post),
+    )
 
 
 class LetterTypeset(Workflow):
@@ -95,13 +102,11 @@ class LetterTypeset(Workflow):
     )
 
 
-class LetterProofread(Workflow):
+class LetterProofread(Letter):
     """A step comes before what most processes wait for already."""
 
-    Input = Order
     name = NAME
     version = 3
-    correlation = "letter"
     flow = (
         start(draft),
         then(draft, proofread),
@@ -110,13 +115,11 @@ class LetterProofread(Workflow):
     )
 
 
-class LetterInParallel(Workflow):
+class LetterInParallel(Letter):
     """The picture is made beside the draft; both come together."""
 
-    Input = Order
     name = NAME
     version = 4
-    correlation = "letter"
     flow = (
         start(draft, illustrate),
         join(draft, illustrate, into=approval),
@@ -124,59 +127,42 @@ class LetterInParallel(Workflow):
     )
 
 
-class LetterPostedAtOnce(Workflow):
+class LetterPostedAtOnce(Letter):
     """Nobody approves it: there is nothing that the wait could be."""
 
-    Input = Order
     name = NAME
     version = 5
-    correlation = "letter"
     flow = (start(draft), then(draft, post))
 
 
 measure = step(measured, "draft")
 
 
-class LetterMeasured(Workflow):
+class LetterMeasured(Letter):
     """The draft's result is of another form."""
 
-    Input = Order
     name = NAME
     version = 6
-    correlation = "letter"
     flow = (start(measure), then(measure, approval), then(approval, post))
 
 
 decision = ask("approval", Verdict)
 
 
-class LetterDecided(Workflow):
+class LetterDecided(Letter):
     """Somebody decides what an event has said."""
 
-    Input = Order
     name = NAME
     version = 7
-    correlation = "letter"
     flow = (start(draft), then(draft, decision), then(decision, post))
 
 
-class LetterWithoutDraft(Workflow):
+class LetterWithoutDraft(Letter):
     """Nothing is drafted any more."""
 
-    Input = Order
     name = NAME
     version = 8
-    correlation = "letter"
     flow = (start(approval), then(approval, post))
 
 
-ALL = (
-    Letter,
-    LetterTypeset,
-    LetterProofread,
-    LetterInParallel,
-    LetterPostedAtOnce,
-    LetterMeasured,
-    LetterDecided,
-    LetterWithoutDraft,
-)
+ALL = declared(globals())

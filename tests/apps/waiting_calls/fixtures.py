@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from orchestrator.definition import ProcessManager, Workflow
-from orchestrator.testing import registered
 from tests.apps.waiting_calls import handlers, processes
 from tests.apps.waiting_calls.ways import forget
-from tests.services.crews import set_out
+from tests.services.crews import knowing, set_out
+from tests.services.declared import declared
 from tests.services.workers import Workers, hired, said
 
 __all__ = ["Begin", "begin", "forgotten", "said", "waiting_calls"]
@@ -17,19 +16,8 @@ Begin = Callable[..., Workers]
 """Starts a supervisor with so many workers."""
 
 
-@pytest.fixture(scope="module")
-def waiting_calls() -> Iterator[None]:
-    """Let the running code have this app; for a whole module, as the invariants need it after each test."""
-    assert handlers.__name__  # importing it has registered them
-    kinds = [
-        value
-        for value in vars(processes).values()
-        if isinstance(value, type)
-        and issubclass(value, Workflow | ProcessManager)
-        and value.__module__ == processes.__name__
-    ]
-    with registered(*kinds):
-        yield
+assert handlers.__name__  # importing it has registered them
+waiting_calls = knowing(*declared(vars(processes)), autouse=False)
 
 
 @pytest.fixture(autouse=True)

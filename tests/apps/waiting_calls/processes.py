@@ -12,7 +12,6 @@ from orchestrator.definition import (
     Workflow,
     during,
     each,
-    run,
     step,
     then,
     undo,
@@ -130,6 +129,14 @@ class Mixed(Workflow):
     flow = (then(prepare, ask_model, ask_again, conclude),)
 
 
+@dataclass(frozen=True)
+class Elements:
+    """What the elements of a map are told."""
+
+    many: list[str]
+    how: str = ""
+
+
 def names(many: list[str]) -> list[str]:
     """The elements of a map."""
     return many
@@ -148,36 +155,15 @@ def together(element: list[str]) -> int:
 class ManyCalls(Workflow):
     """A map whose elements wait outside."""
 
-    @dataclass(frozen=True)
-    class Input:
-        many: list[str]
-        how: str = ""
-
+    Input = Elements
     flow = (each(names, over="", do=element, into=together),)
 
 
 class FewCalls(Workflow):
     """A map of which only so many elements may be in flight at once, of all processes."""
 
-    @dataclass(frozen=True)
-    class Input:
-        many: list[str]
-        how: str = ""
-
+    Input = Elements
     flow = (each(names, over="", do=step(element, concurrency=3), into=together),)
-
-
-class ManyChildren(Workflow):
-    """A map whose elements are sub-processes that wait outside."""
-
-    @dataclass(frozen=True)
-    class Input:
-        many: list[str]
-        how: str = ""
-
-    flow = (
-        each(names, over="", do=run(OneCall, "element"), item="name", into=together),
-    )
 
 
 def in_thread(name: str, how: str) -> str:
@@ -198,11 +184,7 @@ def count_elements(thread_element: list[str]) -> int:
 class FewThreads(Workflow):
     """A map whose elements block two threads."""
 
-    @dataclass(frozen=True)
-    class Input:
-        many: list[str]
-        how: str = ""
-
+    Input = Elements
     flow = (
         each(names, over="", do=step(thread_element, threads=2), into=count_elements),
     )

@@ -113,18 +113,12 @@ async def look(given: str) -> None:
     task.cancel()
 
 
-WAYS: dict[str, Callable[[str], Awaitable[None]]] = {
-    "": at_once,
-    "wait": wait,
-    "gate": gate,
-    "block": block,
-    "deaf": deaf,
-    "fail": fail,
-    "leave": leave,
-    "look": look,
-    "leave_in_a_task": leave_in_a_task,
-    "end_the_loop": end_the_loop,
-    "have_no_threads": have_no_threads,
+WAYS: dict[str, Callable[[str], Awaitable[None]]] = {"": at_once} | {
+    way.__name__: way
+    for way in (
+        *(wait, gate, block, deaf, fail, leave, look),
+        *(leave_in_a_task, end_the_loop, have_no_threads),
+    )
 }
 
 

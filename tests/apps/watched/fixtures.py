@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from orchestrator.models import ProcessInstance
-from orchestrator.testing import registered
 from tests.apps.watched.processes import Watched, WatchedInside
 from tests.apps.watched.steps import folder
-from tests.services.crews import set_out
+from tests.services.crews import knowing, set_out
 from tests.services.workers import Workers, hired
 from tests.services.workers import said as logged
 
@@ -19,11 +18,7 @@ Begin = Callable[..., Workers]
 """Starts a supervisor with so many workers."""
 
 
-@pytest.fixture(scope="module")
-def watched() -> Iterator[None]:
-    """Let the running code have these workflows; for a whole module, as the invariants need them after each test."""
-    with registered(Watched, WatchedInside):
-        yield
+watched = knowing(Watched, WatchedInside, autouse=False)
 
 
 @pytest.fixture

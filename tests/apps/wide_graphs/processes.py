@@ -16,6 +16,7 @@ from orchestrator.definition import (
     then,
 )
 from orchestrator.definition.workflow.rows import FlowRow
+from tests.services.declared import declared
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,10 @@ def last() -> None:
     """Does nothing."""
 
 
+def branches(input: Breadth) -> list[Any]:
+    return [step(nothing, f"b{number}") for number in range(input.branches)]
+
+
 class Broad(Workflow):
     """Starts with all its branches, which come together."""
 
@@ -43,7 +48,7 @@ class Broad(Workflow):
 
     @staticmethod
     def flow(input: Breadth) -> Iterator[FlowRow]:
-        steps = [step(nothing, f"b{number}") for number in range(input.branches)]
+        steps = branches(input)
         yield start(*steps)
         yield join(*steps, into=last)
 
@@ -56,7 +61,7 @@ class Fan(Workflow):
 
     @staticmethod
     def flow(input: Breadth) -> Iterator[FlowRow]:
-        steps = [step(nothing, f"b{number}") for number in range(input.branches)]
+        steps = branches(input)
         yield fork(first, into=steps)
         yield join(*steps, into=last)
 
@@ -166,4 +171,4 @@ class Beside(Workflow):
         yield join(*ends, into=last)
 
 
-WORKFLOWS = (Broad, Fan, Short, Narrow, Dense, Tree, Beside)
+WORKFLOWS = declared(globals())
