@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from html import unescape
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from tests.conftest import OPERATOR_MAY, person
 from tests.engine.test_repair_drafts import MOVE, RETRY, asked
 from tests.services.cases import cases
 from tests.services.client import Client
+from tests.services.pressing import hidden
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
@@ -58,14 +60,35 @@ def put(client: Client, process: ProcessInstance, **given: str) -> Any:
 def form_of(page: str, name: str) -> dict[str, str]:
     """Return what the hidden fields of the form with this id, or address, say."""
     (form,) = re.findall(rf"<form[^>]*{name}.*?</form>", page, re.DOTALL)
-    fields = re.findall(r'<input type="hidden"\s+name="(\w+)"\s+value="([^"]*)"', form)
-    return {key: value.replace("&quot;", '"') for key, value in fields}
+    return {name: unescape(value) for name, value in hidden(form).items()}
+
+
+def edits(process: ProcessInstance, user: User) -> list[Any]:
+    """What somebody has staged."""
+    draft = draft_of(process, user)
+    return [] if draft is None else draft.edits
+
+
+def press(
+    client: Client, process: ProcessInstance, action: str, form: str, reason: str = "x"
+) -> Any:
+    """Press a button of the page that has this form."""
+    given = form_of(text(client, process), form)
+    place = f"/processes/{process.pk}/{action}/"
+    return client.post(place, {**given, "reason": reason})
+
+
+MOVED = "The process has moved since you began"
 
 
 def test_s7_1_opening_the_page_writes_nothing_and_says_which_mode_it_is(
     operating: Client,
 ) -> None:
+    """The page of the process leads there."""
     parcel = place()
+    page = operating.read(f"/processes/{parcel.pk}/")
+    assert address(parcel) in page
+    assert "repair-dialog" not in page
 
     shown = text(operating, parcel)
 
@@ -76,7 +99,7 @@ def test_s7_1_opening_the_page_writes_nothing_and_says_which_mode_it_is(
 
 
 def test_s7_1_what_is_staged_survives_a_reload_and_is_drawn_as_a_ghost(
-    operating: Client, operator: User
+    operating: Client,
 ) -> None:
     parcel = place()
 
@@ -84,12 +107,9 @@ def test_s7_1_what_is_staged_survives_a_reload_and_is_drawn_as_a_ghost(
     shown = text(operating, parcel)
 
     assert answer.status_code == 302
-    assert re.search(
-        r'data-node="Missing"[^>]*has-ghost|has-ghost[^>]*data-node="Missing"', shown
-    )
-    assert re.search(
-        r'data-node="Packing"[^>]*has-left|has-left[^>]*data-node="Packing"', shown
-    )
+    for node, ghost in (("Missing", "has-ghost"), ("Packing", "has-left")):
+        [tag] = re.findall(rf'<[^>]*data-node="{node}"[^>]*>', shown)
+        assert ghost in tag
     parcel.refresh_from_db()
     assert (parcel.step, OperatorAction.objects.count()) == ("Packing", 0)
 
@@ -102,7 +122,7 @@ def test_s7_1_each_is_undone_by_its_button_and_all_are_discarded(
     stage(parcel, operator, RETRY)
 
     operating.post(address(parcel, "undo/"), {"place": "0"})
-    assert draft_of(parcel, operator).edits == [RETRY]  # type: ignore[union-attr]  # it is there
+    assert edits(parcel, operator) == [RETRY]
     operating.post(address(parcel, "discard/"))
     assert draft_of(parcel, operator) is None
 
@@ -122,18 +142,16 @@ def test_s7_1_a_button_that_is_pressed_twice_takes_one_edit_out(
 
     for _ in range(2):
         operating.post(address(parcel, "undo/"), form)
-    assert len(draft_of(parcel, operator).edits) == 1  # type: ignore[union-attr]  # it is there
+    assert len(edits(parcel, operator)) == 1
     operating.post(address(parcel, "undo/"), undo_of(operating, parcel))
     assert draft_of(parcel, operator) is None
 
 
 def undo_of(client: Client, parcel: ProcessInstance) -> dict[str, str]:
     """Return what the form sends that takes the first edit out."""
-    found = re.search(
-        r'action="[^"]*/undo/">(.*?)</form>', text(client, parcel), re.DOTALL
-    )
-    assert found is not None
-    return dict(re.findall(r'name="(\w+)" value="([^"]*)"', found[1]))
+    forms = r'action="[^"]*/undo/">(.*?)</form>'
+    first = re.findall(forms, text(client, parcel), re.DOTALL)[0]
+    return dict(re.findall(r'name="(\w+)" value="([^"]*)"', first))
 
 
 def test_s7_2_the_summary_has_the_difference_and_warns_of_what_runs_again(
@@ -143,8 +161,8 @@ def test_s7_2_the_summary_has_the_difference_and_warns_of_what_runs_again(
     tell(parcel, ParcelScanned("P-1", "Osaka"))
     data = {**parcel.data, "note": "by hand"}
     put(operating, parcel, edit="data", value=json.dumps(data))
-    put(operating, parcel, edit="event", target="ParcelScanned",
-        value='{"parcel_id": "P-1", "place": "Kobe"}')  # fmt: skip
+    scan = '{"parcel_id": "P-1", "place": "Kobe"}'
+    put(operating, parcel, edit="event", target="ParcelScanned", value=scan)
 
     shown = text(operating, parcel)
 
@@ -152,15 +170,12 @@ def test_s7_2_the_summary_has_the_difference_and_warns_of_what_runs_again(
     assert re.search(r'class="wrong".*CountScan.*not idempotent', shown, re.DOTALL)
 
 
-def test_s7_3_the_form_applies_all_of_it_with_one_row(
-    operating: Client, operator: User
-) -> None:
+def test_s7_3_the_form_applies_all_of_it_with_one_row(operating: Client) -> None:
     parcel = place()
     put(operating, parcel, edit="data", value=json.dumps({**parcel.data, "note": "x"}))
     put(operating, parcel, edit="move", target="OnTheWay")
-    form = form_of(text(operating, parcel), 'id="apply"')
 
-    answer = operating.post(address(parcel), {**form, "reason": "the event was lost"})
+    answer = press(operating, parcel, "repair", 'id="apply"', "the event was lost")
 
     parcel.refresh_from_db()
     assert answer.status_code == 302
@@ -183,11 +198,10 @@ def test_s7_3_a_process_that_has_moved_is_told_of_and_not_repaired(
     answer = operating.post(address(parcel), {**form, "reason": "x"})
     assert answer.status_code == 409
     assert "ParcelPacked" in answer.content.decode()
-    shown = text(operating, parcel)
-    assert "The process has moved since you began" in shown
-    seen = form_of(shown, "look-again")
-    assert operating.post(address(parcel, "look-again/"), seen).status_code == 302
-    assert "The process has moved since you began" not in text(operating, parcel)
+    assert MOVED in text(operating, parcel)
+    answer = press(operating, parcel, "repair/look-again", "look-again")
+    assert answer.status_code == 302
+    assert MOVED not in text(operating, parcel)
 
 
 def test_s7_3_who_has_looked_at_a_page_that_is_over_is_asked_to_look_again(
@@ -201,7 +215,7 @@ def test_s7_3_who_has_looked_at_a_page_that_is_over_is_asked_to_look_again(
 
     assert operating.post(address(parcel, "look-again/"), seen).status_code == 302
 
-    assert "The process has moved since you began" in text(operating, parcel)
+    assert MOVED in text(operating, parcel)
 
 
 def test_s7_3_a_viewer_sees_the_buttons_with_the_reason_why_not(
@@ -286,17 +300,11 @@ def test_s7_1_a_step_of_a_workflow_is_chosen_and_skipped(
 
     shown = text(operating, process, "?step=flight")
     assert "Stage a skip with this result" in shown
-    put(
-        operating,
-        process,
-        edit="skip",
-        target=str(run.pk),
-        value='"on foot"',
-        step="flight",
-    )
+    skip = {"edit": "skip", "target": str(run.pk), "value": '"on foot"'}
+    put(operating, process, step="flight", **skip)
 
     assert "<ins>on foot</ins>" in text(operating, process)
-    assert draft_of(process, operator).edits[0]["value"] == "on foot"  # type: ignore[union-attr]  # it is there
+    assert edits(process, operator)[0]["value"] == "on foot"
 
 
 def test_s7_1_of_many_elements_a_few_are_shown_and_any_is_found_by_its_number(
@@ -324,18 +332,13 @@ def test_s7_3_a_process_whose_code_is_gone_says_so(operating: Client) -> None:
     assert "This process cannot be repaired:" in shown
 
 
-def test_s7_4_another_person_applies_what_was_proposed(
-    operating: Client, operator: User
-) -> None:
+def test_s7_4_another_person_applies_what_was_proposed(operating: Client) -> None:
     parcel, other = place(), person("other", *OPERATOR_MAY)
     propose_repair(parcel.pk, [MOVE], request=asked(other, reason="it was lost"))
+    assert "Proposed by other" in text(operating, parcel)
 
-    shown = text(operating, parcel)
-    assert "Proposed by other" in shown
-    form = form_of(shown, f'action="/processes/{parcel.pk}/approve_repair/"')
-    answer = operating.post(
-        f"/processes/{parcel.pk}/approve_repair/", {**form, "reason": "yes"}
-    )
+    form = f'action="/processes/{parcel.pk}/approve_repair/"'
+    answer = press(operating, parcel, "approve_repair", form)
 
     parcel.refresh_from_db()
     assert (answer.status_code, parcel.step) == (302, "OnTheWay")
@@ -347,20 +350,9 @@ def test_s7_4_where_two_are_wanted_the_button_proposes(
     monkeypatch.setattr(Shipping, "repair_needs_approval", True)
     parcel = place()
     stage(parcel, operator, MOVE)
-    form = form_of(text(operating, parcel), 'id="apply"')
 
-    operating.post(f"/processes/{parcel.pk}/propose_repair/", {**form, "reason": "x"})
+    press(operating, parcel, "propose_repair", 'id="apply"')
 
-    shown = text(operating, parcel)
-    assert "Whoever has proposed it does not apply it." in shown
+    assert "Whoever has proposed it does not apply it." in text(operating, parcel)
     parcel.refresh_from_db()
     assert parcel.step == "Packing"
-
-
-def test_s7_1_the_page_of_a_process_leads_to_its_repair(operating: Client) -> None:
-    parcel = place()
-
-    shown = operating.read(f"/processes/{parcel.pk}/")
-
-    assert address(parcel) in shown
-    assert "repair-dialog" not in shown

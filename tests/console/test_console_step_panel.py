@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from html import unescape
 from typing import Any
-from uuid import uuid4
 
 import pytest
-from django.contrib.auth.models import User
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.instance.step_panel import StepPanel, step_panel
-from orchestrator import start_process
-from orchestrator.engine.drain import drain
-from orchestrator.engine.operations import ActionRequest, retry
 from orchestrator.models import ProcessInstance, StepRun
-from orchestrator.testing import pass_time
+from orchestrator.testing import Process, pass_time, run
 from tests.apps.every_construct.desk import inquiry
-from tests.apps.every_construct.processes import Inquiry
+from tests.services.cases import cases
 from tests.services.client import Client, Read
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("helpdesk")]
@@ -37,47 +34,48 @@ def words(html: str) -> str:
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
 
 
-def failed(operator: User) -> ProcessInstance:
+def card(page: str) -> str:
+    """The part of a page that is about one step."""
+    return page.partition('id="step"')[2].partition("</section>")[0]
+
+
+def failed() -> ProcessInstance:
     """One whose last step failed for good, was retried by a person, and failed again."""
-    instance = inquiry(trouble="reply")
-    verdict = StepRun.objects.get(instance=instance, node="verdict", finished_at=None)
-    from orchestrator.engine.operations import decide
-
-    request = ActionRequest(operator, uuid4(), "fine", None)
-    decide(instance.pk, verdict.pk, "accept", request=request)
-    drain()
-    for _ in range(5):
-        pass_time(timedelta(minutes=6))
-    instance.refresh_from_db()
-    assert instance.status == "failed"
-    request = ActionRequest(operator, uuid4(), "again", instance.revision)
-    retry(instance.pk, request=request)
-    drain()
-    for _ in range(5):
-        pass_time(timedelta(minutes=6))
-    instance.refresh_from_db()
-    assert instance.status == "failed"
-    return instance
+    process = Process(inquiry(trouble="reply").pk)
+    process.answer("verdict", "accept")
+    pass_time(minutes=30)
+    assert process.status == "failed"
+    process.retry()
+    pass_time(minutes=30)
+    assert process.status == "failed"
+    return process.instance
 
 
-def test_s3_3_it_has_the_attempts_with_what_went_wrong_in_each(
-    operator: User, page_of: Read
-) -> None:
-    instance = failed(operator)
+@contextmanager
+def changed(run: StepRun, **values: Any) -> Iterator[None]:
+    """Let a visit be otherwise, until the end of the block."""
+    rows = StepRun.objects.filter(pk=run.pk)
+    before = {name: getattr(run, name) for name in values}
+    rows.update(**values)
+    yield
+    rows.update(**before)
+
+
+def hours_ago(run: StepRun) -> dict[str, Any]:
+    return {"started_at": run.started_at - timedelta(hours=5)}
+
+
+def test_s3_3_it_has_the_attempts_with_what_went_wrong_in_each(page_of: Read) -> None:
+    instance = failed()
 
     [visit] = panel(instance, "reply").visits
 
-    ways = [one.way for one in visit.attempts]
-    assert ways.count("stopped") == 2
-    assert ways.count("on") == 1
-    said = [one.message for one in visit.attempts if one.way == "stopped"]
-    assert all("the mail server does not answer" in one for one in said)
-    text = page_of(instance, "?step=reply")
-    shown = words(text.partition('id="step"')[2].partition("</section>")[0])
-    assert "attempt" in shown
-    assert "failed for good" in shown
-    assert "went on" in shown
-    assert f"steprun:{visit.run.pk}" in shown
+    stopped = [one for one in visit.attempts if one.way == "stopped"]
+    assert (len(stopped), [one.way for one in visit.attempts].count("on")) == (2, 1)
+    assert all("the mail server does not answer" in one.message for one in stopped)
+    shown = words(card(page_of(instance, "?step=reply")))
+    for said in ("attempt", "failed for good", "went on", f"steprun:{visit.run.pk}"):
+        assert said in shown
 
 
 def test_s3_3_it_has_what_the_step_gets_and_what_came_of_it(page_of: Read) -> None:
@@ -88,8 +86,7 @@ def test_s3_3_it_has_what_the_step_gets_and_what_came_of_it(page_of: Read) -> No
     given = {one.parameter: (one.step, one.text) for one in found.inputs}
     assert given["collect"] == ("collect", '"PAGE 1, PAGE 2"')
     assert given["read_text"] == ("read_text", '"a text"')
-    text = page_of(instance, "?step=merge")
-    shown = text.partition('id="step"')[2].partition("</section>")[0]
+    shown = card(page_of(instance, "?step=merge"))
     assert "a text: PAGE 1, PAGE 2" in shown
     assert 'href="?step=collect"' in shown
     assert "the input&#x27;s field" not in shown
@@ -101,33 +98,26 @@ def test_s3_3_it_has_what_the_step_gets_and_what_came_of_it(page_of: Read) -> No
 def test_s3_3_its_worker_is_named_while_it_holds_it(page_of: Read) -> None:
     instance = inquiry()
     run = StepRun.objects.get(instance=instance, node="verdict", finished_at=None)
-    StepRun.objects.filter(pk=run.pk).update(owner="worker-7")
-    try:
+    with changed(run, owner="worker-7"):
         assert "worker-7" in page_of(instance, "?step=verdict")
-    finally:
-        StepRun.objects.filter(pk=run.pk).update(owner="")
     assert "none has it in hand" in page_of(instance, "?step=verdict")
 
 
 def test_s3_3_the_time_is_compared_with_the_usual_of_the_map(page_of: Read) -> None:
     for number in range(4):
-        start_process(Inquiry, Inquiry.Input(f"T-{number + 2}"))
-    drain()
+        inquiry(f"T-{number + 2}")
     slow = inquiry()
     run = StepRun.objects.get(instance=slow, node="classify")
-    begun = run.started_at
-    StepRun.objects.filter(pk=run.pk).update(started_at=begun - timedelta(hours=5))
-    try:
-        [visit] = panel(slow, "classify").visits
-        usual = panel(slow, "classify").usual
-        assert usual is not None
-        assert usual.number == "5"
-        assert usual.median < timedelta(minutes=1)
+
+    with changed(run, **hours_ago(run)):
+        found = panel(slow, "classify")
         text = words(page_of(slow, "?step=classify").partition('id="step"')[2])
-    finally:
-        StepRun.objects.filter(pk=run.pk).update(started_at=begun)
+
+    assert found.usual is not None
+    assert found.usual.number == "5"
+    assert found.usual.median < timedelta(minutes=1)
     # Among five it is one of the slowest twentieth itself.
-    assert visit.row.duration > timedelta(hours=4)
+    assert found.visits[0].row.duration > timedelta(hours=4)
     assert "half take at most" in text
     assert "last week" in text
 
@@ -136,42 +126,44 @@ def test_s3_3_longer_than_95_of_100_is_said(page_of: Read) -> None:
     first = inquiry()
     run = StepRun.objects.get(instance=first, node="verdict", finished_at=None)
     other = StepRun.objects.get(instance=first, node="classify")
-    begun = run.started_at
+
     # What is open is no part of what is usual.
-    StepRun.objects.filter(pk=run.pk).update(started_at=begun - timedelta(hours=5))
-    StepRun.objects.filter(pk=other.pk).update(node="verdict", visit=9)
-    try:
-        visits = panel(first, "verdict").visits
-        slow = next(one for one in visits if one.row.open)
-        assert slow.slow > 1
-        assert "longer than usual" in page_of(first, "?step=verdict")
-    finally:
-        StepRun.objects.filter(pk=run.pk).update(started_at=begun)
-        StepRun.objects.filter(pk=other.pk).update(node="classify", visit=1)
+    with changed(run, **hours_ago(run)), changed(other, node="verdict", visit=9):
+        [slow] = [one for one in panel(first, "verdict").visits if one.row.open]
+        text = page_of(first, "?step=verdict")
+
+    assert slow.slow > 1
+    assert "longer than usual" in text
 
 
+@cases(
+    "query, panels",
+    ("", 0),
+    ("?step=reply", 1),
+    ("?step=reply&step=merge", 1),
+    ("?step=reply&at=", 1),
+    ("?step=nothing", 0),
+    ("?step=%00", 0),
+    ("?step=reply&at=1", 0),
+)
 def test_s3_3_no_panel_opens_itself_and_never_more_than_one(
-    operator: User, page_of: Read
+    query: str, panels: int, page_of: Read
 ) -> None:
-    instance = failed(operator)
-    assert 'id="step"' not in page_of(instance)
-    for query in ("?step=reply", "?step=reply&step=merge", "?step=reply&at="):
-        assert page_of(instance, query).count('class="card of-step"') == 1
-    for query in ("?step=nothing", "?step=%00", "?step=reply&at=1"):
-        assert 'class="card of-step"' not in page_of(instance, query)
+    page = page_of(inquiry(), query)
+
+    assert page.count('class="card of-step"') == page.count('id="step"') == panels
 
 
 def test_s3_3_a_step_of_a_process_manager_has_one_too(page_of: Read) -> None:
     order = place_order(Destination.EXTERNAL, "50 MWh")
-    drain()
+    run()
     instance = ProcessInstance.objects.get(pk=order.process_id)
 
     text = page_of(instance, "?step=AwaitingExternalCreation")
 
-    shown = words(text.partition('id="step"')[2].partition("</section>")[0])
-    assert "visit 1" in shown
-    assert "Failed" in shown  # no exchange is there
-    assert "Job steprun:" in shown
+    shown = words(card(text))
+    for said in ("visit 1", "Failed", "Job steprun:"):  # no exchange is there
+        assert said in shown
     assert 'href="?step=AwaitingExternalCreation"' in text.partition("<svg")[2]
     assert "It was never in this step." in page_of(instance, "?step=Completed")
 

@@ -6,8 +6,7 @@ import html
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -15,10 +14,8 @@ from django.test.utils import CaptureQueriesContext
 
 from monitoring.queries.instance.subprocess import path_to, revision_at
 from monitoring.queries.instance.workflow import children_of
-from orchestrator import send_event, start_process
-from orchestrator.engine.drain import drain
 from orchestrator.models import Checkpoint, ProcessInstance, StepRun
-from orchestrator.testing import registered
+from orchestrator.testing import Process, registered, started
 from tests.apps.nested_processes.processes import (
     Clearing,
     Cupboard,
@@ -26,7 +23,7 @@ from tests.apps.nested_processes.processes import (
     House,
     HouseClearing,
 )
-from tests.conftest import person
+from tests.conftest import of, person
 from tests.services.cases import cases
 from tests.services.client import Client
 from tests.services.explained import explained
@@ -46,10 +43,7 @@ def rooms() -> Iterator[None]:
 def cleared(number: int = 3, locked: str = "") -> ProcessInstance:
     """A house whose rooms are at work; their cupboards wait for somebody."""
     names = [f"部屋{one}" for one in range(number)]
-    receipt = start_process(HouseClearing, House(names, locked))
-    while drain():
-        pass
-    return ProcessInstance.objects.get(pk=receipt.process_id)
+    return started(HouseClearing, House(names, locked)).instance
 
 
 def element_of(house: ProcessInstance, number: int) -> ProcessInstance:
@@ -64,9 +58,7 @@ def cupboard_of(house: ProcessInstance, number: int) -> ProcessInstance:
 
 
 def emptied(cupboard: ProcessInstance) -> None:
-    send_event(Emptied("ann"), id=str(uuid4()), process_id=cupboard.pk)
-    while drain():
-        pass
+    Process(cupboard.pk).send(Emptied("ann"))
 
 
 def text_of(client: Client, process: ProcessInstance, query: str = "") -> str:
@@ -89,24 +81,22 @@ def test_s3_an_element_that_is_a_sub_process_is_opened_in_place(
 ) -> None:
     house = cleared()
     room = element_of(house, 1)
-    text = text_of(operating, house, "?step=clearing&search=%231")
-    assert f'href="?step=clearing&amp;search=%231&amp;sub={room.pk}#sub"' in text
+    asked, written = "?step=clearing&search=%231", "?step=clearing&amp;search=%231"
+    text = text_of(operating, house, asked)
+    assert f'href="{written}&amp;sub={room.pk}#sub"' in text
     assert "state-sub" not in text
 
-    opened = text_of(operating, house, f"?step=clearing&search=%231&sub={room.pk}")
+    opened = text_of(operating, house, f"{asked}&sub={room.pk}")
     part = part_of(opened)
-    assert f'href="/processes/{room.pk}/"' in part
-    assert "Cupboard" in part
-    assert "Waiting" in part
-    assert "since" in part
+    page = f'href="/processes/{room.pk}/"'
+    for said in (page, "Cupboard", "Waiting", "since", f'href="{written}">Close'):
+        assert said in part
     assert part.count("data-diagram=") == 1
-    assert state_in(opened, "state-sub")["id"] == str(room.pk)
-    assert 'href="?step=clearing&amp;search=%231">Close' in part
-    whole = text_of(operating, room)
-    assert state_in(opened, "state-sub")["state"] == state_in(whole, "state")["state"]
-    assert (
-        opened.count('aria-expanded="true"') == 2
-    )  # in the table, and in the list of all
+    shown = state_in(opened, "state-sub")
+    its_own = state_in(text_of(operating, room), "state")
+    assert (shown["id"], shown["state"]) == (str(room.pk), its_own["state"])
+    # In the table, and in the list of all.
+    assert opened.count('aria-expanded="true"') == 2
 
 
 def test_s3_a_step_that_has_started_a_sub_process_opens_it_from_its_panel(
@@ -121,9 +111,8 @@ def test_s3_a_step_that_has_started_a_sub_process_opens_it_from_its_panel(
 def test_s3_a_sub_process_within_a_sub_process_within_a_map(operating: Client) -> None:
     house = cleared()
     room, cupboard = element_of(house, 2), cupboard_of(house, 2)
-    assert f"?sub={cupboard.pk}#sub" in part_of(
-        text_of(operating, house, f"?sub={room.pk}")
-    )
+    above = part_of(text_of(operating, house, f"?sub={room.pk}"))
+    assert f"?sub={cupboard.pk}#sub" in above
 
     text = text_of(operating, house, f"?sub={cupboard.pk}")
     part = part_of(text)
@@ -139,17 +128,10 @@ def test_s3_what_is_no_part_of_the_process_is_said_to_be_none(
     operating: Client,
 ) -> None:
     house, other = cleared(1), cleared(1)
-    room = element_of(house, 0)
-    for process, asked in [
-        (house, element_of(other, 0).pk),
-        (house, house.pk),
-        (room, house.pk),
-        (house, uuid4()),
-        (house, "nothing"),
-        (house, "%00"),
-        (house, "²" * 80),
-        (house, "%22%3E%3Cscript%3E"),
-    ]:
+    room, strange = element_of(house, 0), "%22%3E%3Cscript%3E"
+    of_other = element_of(other, 0).pk
+    none = (of_other, house.pk, uuid4(), "nothing", "%00", "²" * 80, strange)
+    for process, asked in [(room, house.pk), *((house, one) for one in none)]:
         text = text_of(operating, process, f"?sub={asked}")
         assert "state-sub" not in text
         assert "<script>" not in text
@@ -161,10 +143,12 @@ def test_s3_the_error_of_a_sub_process_is_told_where_it_is_opened(
     operating: Client,
 ) -> None:
     house = cleared(2, locked="部屋1")
-    part = part_of(text_of(operating, house, f"?sub={cupboard_of(house, 1).pk}"))
-    assert part.count("the cupboard of 部屋1 is locked") == 1
-    assert "Failed" in part
-    fine = part_of(text_of(operating, house, f"?sub={cupboard_of(house, 0).pk}"))
+    fine, failed = (
+        part_of(text_of(operating, house, f"?sub={cupboard_of(house, number).pk}"))
+        for number in (0, 1)
+    )
+    assert failed.count("the cupboard of 部屋1 is locked") == 1
+    assert "Failed" in failed
     assert "is locked" not in fine
 
 
@@ -172,8 +156,8 @@ def test_s3_of_a_past_moment_a_sub_process_is_shown_as_it_was_then(
     operating: Client,
 ) -> None:
     house = cleared(2)
-    room, cupboard = element_of(house, 0), cupboard_of(house, 0)
-    emptied(cupboard)
+    room = element_of(house, 0)
+    emptied(cupboard_of(house, 0))
     room.refresh_from_db()
     assert room.finished_at is not None
 
@@ -200,8 +184,7 @@ def test_s3_of_a_past_moment_a_sub_process_is_shown_as_it_was_then(
     assert shown[0] == 0
     assert 0 < shown[-1] <= room.revision
     # The moment's own list leads to it, and the slider's links keep it.
-    moment = Checkpoint.objects.filter(instance=house).latest("revision")
-    then = text_of(operating, house, f"?at={moment.revision - 1}&sub={room.pk}")
+    then = text_of(operating, house, f"?at={len(shown) - 1}&sub={room.pk}")
     assert f"&amp;sub={room.pk}" in then.partition('id="timeline"')[2][:3_000]
 
 
@@ -216,9 +199,8 @@ def test_s3_the_last_transition_by_a_moment_is_found_also_where_numbers_are_miss
     times = list(rows.values_list("revision", "at"))
     assert len(times) > 2
     for revision, at in times:
-        wanted = max(one for one, then in times if then <= at)
-        assert revision_at(room, at) == wanted
-        assert revision_at(room, at) >= revision
+        last = max(one for one, then in times if then <= at)
+        assert revision_at(room, at) == last >= revision
     assert revision_at(room, house.started_at) == 0
 
 
@@ -249,38 +231,28 @@ def test_s3_the_answer_to_a_button_leaves_the_sub_process_where_it_is(
     operating: Client,
 ) -> None:
     house = cleared(1)
-    form: dict[str, Any] = {
-        "key": uuid4(),
-        "reason": "late",
-        "revision": house.revision,
-    }
+    form = {"key": uuid4(), "reason": "late", "revision": house.revision}
     address = f"/processes/{house.pk}/escalate/?sub={element_of(house, 0).pk}"
-    answer = operating.post(address, form, headers=FRAGMENTS).content.decode()
+    answer = operating.post(address, form, headers=FRAGMENTS).text
     assert "Escalated." in answer
-    assert "sub" not in PART.findall(answer)
-    assert "state-sub" in PART.findall(answer)
+    assert {"sub", "state-sub"} & {*PART.findall(answer)} == {"state-sub"}
 
 
-def statements(client: Client, house: ProcessInstance, pk: UUID, at: str = "") -> int:
-    address = f"/processes/{house.pk}/?sub={pk}{at}"
+def statements(client: Client, number: int, at: str) -> int:
+    """How many a page takes in which one of so many sub-processes is opened."""
+    house = cleared(number)
+    address = f"/processes/{house.pk}/?sub={element_of(house, 1).pk}{at}"
     client.get(address)  # graphs and pictures are kept
-    with CaptureQueriesContext(
-        connection,
-    ) as asked:
+    with CaptureQueriesContext(connection) as asked:
         client.get(address)
     return len(asked)
 
 
-def test_s3_many_sub_processes_cost_no_more(operating: Client) -> None:
-    few, many = cleared(2), cleared(40)
-    for at in ("", "&at=2"):
-        small, large = (
-            statements(operating, house, element_of(house, 1).pk, at)
-            for house in (few, many)
-        )
-        assert (
-            large <= small + 2
-        )  # how many more open steps and sub-processes there are
+@cases("at", "", "&at=2")
+def test_s3_many_sub_processes_cost_no_more(at: str, operating: Client) -> None:
+    few, many = (statements(operating, number, at) for number in (2, 40))
+    # How many more open steps and sub-processes there are.
+    assert many <= few + 2
 
 
 def test_s3_the_newest_sub_processes_are_found_along_an_index() -> None:
@@ -291,22 +263,16 @@ def test_s3_the_newest_sub_processes_are_found_along_an_index() -> None:
     newest = ProcessInstance.objects.filter(parent=house).order_by("-pk")[:20]
     assert now == list(newest)
     assert len(then) <= 20
-    for plan in plans:
-        assert "TEMP B-TREE" not in plan, plan
+    assert [plan for plan in plans if "TEMP B-TREE" in plan] == []
 
 
-def test_s3_who_may_not_see_data_sees_how_a_sub_process_stands_and_no_more(
-    client: Client,
-) -> None:
+def test_s3_who_may_not_see_data_sees_how_a_sub_process_stands_and_no_more() -> None:
     house = cleared(1)
-    room = element_of(house, 0)
-    client.force_login(person("looker", "view_processinstance"))
-    part = part_of(text_of(client, house, f"?sub={room.pk}"))
+    page = f"/processes/{house.pk}/?sub={element_of(house, 0).pk}"
+    part = part_of(of(person("looker", "view_processinstance")).read(page))
     assert "Cupboard" in part
     assert "部屋0" not in part
-    client.force_login(person("nobody"))
-    answer = client.get(f"/processes/{house.pk}/?sub={room.pk}")
-    assert answer.status_code == 403
+    of(person("nobody")).read(page, status=403)
 
 
 @cases("language", "en", "ja")

@@ -1,13 +1,11 @@
 """What the engine tells people: in English in the tables, and shown in the reader's language with names for steps."""
 
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 from django.utils import timezone, translation
 
 from examples.order_listing.messages import Destination, ListedOnExternal
@@ -16,9 +14,7 @@ from orchestrator import send_event
 from orchestrator.definition.codec import digest
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.failure_cause import normal
-from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import (
-    ActionRequest,
     assign_failures,
     cancel,
     escalate,
@@ -36,10 +32,13 @@ from orchestrator.models import (
     OperatorAction,
     ProcessInstance,
 )
-from orchestrator.testing import pass_time
+from orchestrator.testing import pass_time, run
 from orchestrator.text import Text, packed
 from tests.console.test_api import Program
+from tests.services.asking import asked as request_of
 from tests.services.bulk import begun, frozen, worked_on
+from tests.services.cases import cases
+from tests.services.client import Client
 from tests.services.forms_of_actions import failed_order
 
 pytestmark = pytest.mark.django_db
@@ -57,109 +56,94 @@ def english_again() -> Iterator[None]:
 
 
 @pytest.fixture
-def early() -> ProcessInstance:
+def early(operator: User) -> ProcessInstance:
     """An order that waits for its creation, and got an event of a later step beyond all patience."""
     order = place_order(Destination.EXTERNAL, "50 MWh")
-    drain()
-    send_event(
-        ListedOnExternal(order.order_id),
-        id="early",
-        source="exchange",
-        process_id=order.process_id,
-    )
-    drain()
-    pass_time(timedelta(seconds=70))
-    drain()
+    run()
+    event = ListedOnExternal(order.order_id)
+    send_event(event, id="early", source="exchange", process_id=order.process_id)
+    pass_time(seconds=70)
     return ProcessInstance.objects.get(pk=order.process_id)
 
 
 def page(client: Client, address: str) -> str:
     """What a page says in Japanese."""
-    answer = client.get(address, headers=JAPANESE)
-    assert answer.status_code == 200, address
-    return "".join(answer.content.decode().split("<wbr>"))
+    return client.read(address, headers=JAPANESE).replace("<wbr>", "")
 
 
-def refused(operator: User, early: ProcessInstance) -> OperatorAction:
+def refused(early: ProcessInstance) -> OperatorAction:
     """The audit row of an action whose page was too old."""
     with pytest.raises(StaleRevision):
-        escalate(
-            early.pk,
-            request=ActionRequest(operator, uuid4(), "late", expected_revision=0),
-        )
+        escalate(early.pk, request=request_of(expected_revision=0))
     return OperatorAction.objects.latest("pk")
+
+
+MOVED = "The process has changed since the page was loaded"
+MOVED_IN_JAPANESE = "ページの読み込み後にプロセスが変わりました"
 
 
 # Kinds of texts
 
 
 def test_the_tables_have_the_english_and_what_it_is_made_of(
-    early: ProcessInstance, operator: User
+    early: ProcessInstance,
 ) -> None:
     incident = Incident.objects.get(kind="unexpected_event")
     event = InboxEvent.objects.get(event_id="early")
-    action = refused(operator, early)
+    action = refused(early)
 
-    parts = {"type": "ListedOnExternal", "step": "AwaitingExternalCreation"}
     assert incident.message == event.error == incident.said == ENGLISH
     assert incident.text == event.text
     assert incident.text == {
         "template": "%(type)s is not expected in step %(step)s",
-        "values": parts,
+        "values": {"type": "ListedOnExternal", "step": "AwaitingExternalCreation"},
         "code": "is_not_expected_in_step",
     }
-    assert action.detail.startswith("The process has changed since the page was loaded")
+    assert action.detail.startswith(MOVED)
     assert action.text is not None
     assert action.text["code"] == "process_has_changed_since_page"
     assert action.text["values"]["seen"] == "0"
 
 
 def test_pages_show_it_in_the_readers_language(
-    early: ProcessInstance, client: Client, operator: User
+    early: ProcessInstance, operating: Client
 ) -> None:
-    refused(operator, early)
-    client.force_login(operator)
-    incident = Incident.objects.get(kind="unexpected_event")
+    refused(early)
+    cause = Incident.objects.get(kind="unexpected_event").fingerprint
 
-    english = client.get("/failures/").content.decode()
+    english = operating.read("/failures/")
 
     assert "not expected in step Awaiting external creation" in english
     assert "AwaitingExternalCreation" not in english
-    for address in (
-        "/failures/",
-        f"/failures/{incident.fingerprint}/",
-        "/events/",
-        f"/processes/{early.pk}/",
-    ):
-        assert SHOWN in page(client, address), address
-    for address in ("/audit/", f"/processes/{early.pk}/"):
-        assert "ページの読み込み後にプロセスが変わりました" in page(client, address)
+    of_it = f"/processes/{early.pk}/"
+    for address in ("/failures/", f"/failures/{cause}/", "/events/", of_it):
+        assert SHOWN in page(operating, address), address
+    for address in ("/audit/", of_it):
+        assert MOVED_IN_JAPANESE in page(operating, address)
 
 
 def test_a_refusal_is_in_the_language_of_whoever_presses_and_kept_in_english(
-    early: ProcessInstance, client: Client, operator: User
+    early: ProcessInstance, operating: Client
 ) -> None:
-    client.force_login(operator)
     form = {"key": uuid4().hex, "revision": 0, "reason": "because"}
     address = f"/processes/{early.pk}/escalate/"
+    script = {**JAPANESE, "HX-Request": "true"}
 
     for _again in range(2):  # the second time it is read from the audit
-        answer = client.post(address, form, headers={**JAPANESE, "HX-Request": "true"})
+        answer = operating.post(address, form, headers=script)
         assert answer.status_code == 409
-        assert "ページの読み込み後にプロセスが変わりました" in answer.content.decode()
+        assert MOVED_IN_JAPANESE in answer.content.decode()
 
-    [kept] = OperatorAction.objects.values_list("detail", flat=True)
-    assert kept.startswith("The process has changed since the page was loaded")
+    assert OperatorAction.objects.get().detail.startswith(MOVED)
 
 
 def test_why_a_button_cannot_be_pressed_is_in_the_readers_language(
-    client: Client, operator: User
+    operating: Client,
 ) -> None:
     order = place_order(Destination.INTERNAL, "50 MWh")
-    drain()
-    client.force_login(operator)
+    run()
 
-    shown = page(client, f"/processes/{order.process_id}/")
+    shown = page(operating, f"/processes/{order.process_id}/")
 
     assert "プロセスは終了しています" in shown
     assert "The process has ended" not in shown
@@ -174,103 +158,85 @@ def test_programs_get_a_code_beside_the_text(
     answer = program.say(f"{address}escalate/", revision=0).json()
     found = program.get(address, headers=JAPANESE).json()
 
-    assert (answer["error"], answer["code"]) == (
-        "stale",
-        "process_has_changed_since_page",
-    )
+    code = "process_has_changed_since_page"
+    assert (answer["error"], answer["code"]) == ("stale", code)
     assert SHOWN in [one["message"] for one in found["failures"]]
     assert found["refused"]["acknowledge"] == "エスカレーションされていません"
 
 
 def test_the_admin_shows_it_in_the_readers_language(
-    early: ProcessInstance, client: Client, admin_user: User
+    early: ProcessInstance, admin: Client
 ) -> None:
-    client.force_login(admin_user)
     incident = Incident.objects.get(kind="unexpected_event")
+    same = {name: getattr(incident, name) for name in ("message", "text")}
+    times = dict.fromkeys(("first_at", "last_at"), timezone.now())
     FailureGroup.objects.update_or_create(
-        fingerprint=incident.fingerprint,
-        defaults={
-            "message": incident.message,
-            "text": incident.text,
-            "first_at": timezone.now(),
-            "last_at": timezone.now(),
-        },
+        fingerprint=incident.fingerprint, defaults={**same, **times}
     )
 
     for name in ("incident", "failuregroup"):
-        said = page(client, f"/admin/orchestrator/{name}/")
+        said = page(admin, f"/admin/orchestrator/{name}/")
         assert "ListedOnExternal はステップ" in said, name
 
 
 def test_an_export_has_the_text_as_it_is_stored_and_its_code(
-    early: ProcessInstance, client: Client, operator: User
+    early: ProcessInstance, operating: Client
 ) -> None:
-    action = refused(operator, early)
-    client.force_login(operator)
+    action = refused(early)
 
-    answer: Any = client.get("/audit/export.jsonl", headers=JAPANESE)
-    lines = b"".join(answer.streaming_content).decode()
+    lines = operating.read("/audit/export.jsonl", headers=JAPANESE)
 
     assert action.detail in lines
     assert '"code": "process_has_changed_since_page"' in lines
 
 
 def test_items_of_a_bulk_operation_say_why_in_the_readers_language(
-    client: Client, operator: User
+    operating: Client, operator: User
 ) -> None:
     failed = failed_order()
     operation = frozen(begun(operator, {"status": "failed"}, 1))
-    cancel(failed.pk, request=ActionRequest(operator, uuid4(), "meanwhile"))
+    cancel(failed.pk, request=request_of())
     worked_on(operation)
-    client.force_login(operator)
 
-    [item] = BulkItem.objects.all()
-    assert item.detail.startswith("The process has changed since the page was loaded")
-    shown = page(client, f"/operations/{operation.pk}/")
-    assert "ページの読み込み後にプロセスが変わりました" in shown
+    assert BulkItem.objects.get().detail.startswith(MOVED)
+    assert MOVED_IN_JAPANESE in page(operating, f"/operations/{operation.pk}/")
 
 
-def test_a_traceback_of_ours_is_told_in_a_line(client: Client, operator: User) -> None:
+def test_a_traceback_of_ours_is_told_in_a_line(operating: Client) -> None:
     failed = failed_order()
     died = WorkerDied("the worker died or was killed in each of %(number)s attempts", 3)
-    [command] = IssuedCommand.objects.filter(instance=failed, status="failed")
-    told = incidents.kept(died)
-    IssuedCommand.objects.filter(pk=command.pk).update(**told)
-    client.force_login(operator)
+    rows = IssuedCommand.objects.filter(instance=failed, status="failed")
+    rows.update(**incidents.kept(died))
 
-    command.refresh_from_db()
+    command = rows.get()
     assert command.error.startswith("orchestrator.exceptions.WorkerDied: ")
     assert command.said == f"WorkerDied: {died}"
-    assert "WorkerDied: 3 回の試行" in page(client, f"/processes/{failed.pk}/")
+    assert "WorkerDied: 3 回の試行" in page(operating, f"/processes/{failed.pk}/")
 
 
 # Releases
 
 
-@pytest.mark.parametrize(
-    "text", [None, {"sentence": 7}, packed(Text("there is no event %(key)s", 7))]
-)
+@cases("text", None, {"sentence": 7}, packed(Text("there is no event %(key)s", 7)))
 def test_what_a_release_of_before_or_of_later_has_written_is_shown_in_english(
-    early: ProcessInstance, client: Client, operator: User, text: Any
+    early: ProcessInstance, operating: Client, text: Any
 ) -> None:
     Incident.objects.filter(kind="unexpected_event").update(text=text)
-    client.force_login(operator)
 
-    assert ENGLISH in page(client, "/failures/")
+    assert ENGLISH in page(operating, "/failures/")
 
 
 def test_failures_of_one_cause_stay_one_group_whatever_it_is_worded(
-    early: ProcessInstance, client: Client, operator: User
+    early: ProcessInstance, operating: Client, operator: User
 ) -> None:
     """A row of the release before, one of this and one of a rewording: one mark, one assignment, one link."""
-    incident = Incident.objects.get(kind="unexpected_event")
+    kind, now = Incident.Kind.UNEXPECTED_EVENT, timezone.now()
+    incident = Incident.objects.get(kind=kind)
     parts = [incident.kind, early.name, early.step, "", "", normal(ENGLISH)]
     assert incident.fingerprint == digest(parts), "as releases before hash it"
-    Incident.objects.filter(kind="unexpected_event").update(text=None)
-    asked = ActionRequest(operator, uuid4(), "known")
-    mark_handled(incident.fingerprint, incident.pk, 7, request=asked)
-    asked = ActionRequest(operator, uuid4(), "hers")
-    assign_failures(incident.fingerprint, str(operator), request=asked)
+    Incident.objects.filter(kind=kind).update(text=None)
+    mark_handled(incident.fingerprint, incident.pk, 7, request=request_of())
+    assign_failures(incident.fingerprint, str(operator), request=request_of())
     mark = FailureMark.objects.get()
 
     anew = Text(
@@ -279,24 +245,21 @@ def test_failures_of_one_cause_stay_one_group_whatever_it_is_worded(
         "ListedOnExternal",
         was="%(type)s is not expected in step %(step)s",
     )
-    kind, now = Incident.Kind.UNEXPECTED_EVENT, timezone.now()
     send(incidents.opened(kind, anew, now, instance=early))
 
     rows = Incident.objects.filter(kind=kind)
     messages = rows.values_list("fingerprint", "message")
     assert set(messages) == {(mark.pk, ENGLISH), (mark.pk, str(anew))}
-    client.force_login(operator)
-    shown = page(client, f"/failures/{mark.pk}/")
+    shown = page(operating, f"/failures/{mark.pk}/")
     assert ENGLISH in shown
     assert str(anew).replace(early.step, "Awaiting external creation") in shown
     assert FailureMark.objects.get().owner == operator
 
 
 def test_a_code_is_kept_with_a_refusal_that_is_given_again(
-    early: ProcessInstance, operator: User
+    early: ProcessInstance,
 ) -> None:
-    asked = ActionRequest(operator, uuid4(), "late", expected_revision=0)
-    codes = []
+    asked, codes = request_of(expected_revision=0), []
     for _again in range(2):
         with pytest.raises(OperationRefused) as caught:
             escalate(early.pk, request=asked)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from uuid import UUID, uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -12,7 +11,6 @@ from django.db.models import Model
 
 from orchestrator import start_process
 from orchestrator.engine import operations
-from orchestrator.engine.operations import ActionRequest
 from orchestrator.models import (
     BulkItem,
     BulkOperation,
@@ -25,8 +23,10 @@ from orchestrator.models import (
     StepRun,
 )
 from orchestrator.testing import run
+from tests.apps.every_construct.desk import inquiry
 from tests.apps.every_construct.processes import Inquiry
 from tests.browser.samples import orders
+from tests.services.asking import asked as request_of
 from tests.services.bulk import begun, worked_on
 from tests.services.cases import cases
 from tests.services.cases import words as addresses
@@ -49,11 +49,6 @@ def written(rows: type[Model], field: str, value: str) -> Iterator[None]:
         table.filter(pk=key).update(**{field: was})
 
 
-def inquiry(ticket: str) -> UUID:
-    receipt = start_process(Inquiry, Inquiry.Input(ticket))
-    return UUID(str(receipt.process_id))
-
-
 @cases(
     "words",
     {ProcessInstance: "status"},
@@ -74,8 +69,7 @@ def test_a_word_that_a_newer_version_has_written_leaves_every_page_standing(
     words: dict[type[Model], str], admin: Client, administrator: User
 ) -> None:
     order = orders()["failed"].process_id
-    asked = inquiry("T-1")
-    run()
+    asked = inquiry().pk
     cause = Incident.objects.filter(instance=order).latest("pk").fingerprint
     about = {"cause": cause}
     operation = worked_on(begun(administrator, about, 1, selection="failures"))
@@ -88,8 +82,7 @@ def test_a_word_that_a_newer_version_has_written_leaves_every_page_standing(
         /operations/begin/?status=failed /audit/"""
         ),
         f"/processes/?status={NEWER}",
-        *(f"/processes/{order}/{more}" for more in of_processes),
-        *(f"/processes/{asked}/{more}" for more in of_processes),
+        *(f"/processes/{pk}/{more}" for pk in (order, asked) for more in of_processes),
         f"/processes/{order}/?step=AwaitingExternalCreation",
         f"/processes/{asked}/?step=verdict",
         f"/failures/{cause}/",
@@ -100,26 +93,24 @@ def test_a_word_that_a_newer_version_has_written_leaves_every_page_standing(
     with ExitStack() as stack:
         for rows, field in words.items():
             stack.enter_context(written(rows, field, NEWER))
-        found = {page: admin.get(page).status_code for page in pages}
+        codes = {page: admin.get(page).status_code for page in pages}
 
-    assert {page: code for page, code in found.items() if code != 200} == {}
+    assert {page: code for page, code in codes.items() if code != 200} == {}
 
 
 def test_steps_in_time_are_drawn_of_what_is_ready_running_waiting_and_ended(
-    admin: Client, administrator: User
+    admin: Client,
 ) -> None:
-    process = inquiry("T-1")
+    process = start_process(Inquiry, Inquiry.Input("T-1")).process_id
 
-    def drawn() -> None:
-        page = admin.read(f"/processes/{process}/")
-        assert 'class="visit' in page
+    def assert_drawn() -> None:
+        assert 'class="visit' in admin.read(f"/processes/{process}/")
 
-    drawn()
+    assert_drawn()
     with written(StepRun, "status", "running"):
-        drawn()
+        assert_drawn()
     run()
-    drawn()
-    request = ActionRequest(administrator, uuid4(), "not needed any more")
-    operations.cancel(process, request=request)
+    assert_drawn()
+    operations.cancel(process, request=request_of())
     run()
-    drawn()
+    assert_drawn()

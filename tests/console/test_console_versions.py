@@ -14,7 +14,7 @@ from examples.order_listing.processes import OrderListing
 from monitoring.queries.instance.page import instance_page
 from monitoring.queries.versions import listing
 from monitoring.queries.versions.listing import versions_page
-from orchestrator import registry, send_event
+from orchestrator import registry
 from orchestrator.engine.operations import ActionRequest, escalate, migrate
 from orchestrator.models import (
     BulkOperation,
@@ -30,6 +30,7 @@ from tests.apps.versions.fixtures import versions
 from tests.services.bulk import frozen, verdicts, worked_on
 from tests.services.cases import cases
 from tests.services.client import Client
+from tests.services.pressing import form, pressed
 
 __all__ = ["versions"]
 
@@ -50,8 +51,9 @@ def text(client: Client, address: str, **given: Any) -> str:
     return re.sub(r"\s+", " ", page)
 
 
-def request(user: User) -> ActionRequest:
-    return ActionRequest(user, uuid4(), "why")
+def migrated(process: ProcessInstance, user: User, to: int = 2) -> ProcessInstance:
+    migrate(process.pk, to, {}, request=ActionRequest(user, uuid4(), "why"))
+    return process
 
 
 # S11.1
@@ -64,10 +66,13 @@ def test_s11_1_each_version_has_what_runs_on_it_and_when_it_started(
 
     page = versions_page("claim")
 
-    assert [(row.number, row.live.number) for row in page.rows] == [(2, 1), (1, 1)]
-    assert [row.first for row in page.rows] == [new.started_at, old.started_at]
-    assert [row.last for row in page.rows] == [new.started_at, old.started_at]
-    assert [row.code for row in page.rows] == ["there", "there"]
+    assert [
+        (row.number, row.live.number, row.first, row.last, row.code)
+        for row in page.rows
+    ] == [
+        (number, 1, one.started_at, one.started_at, "there")
+        for number, one in ((2, new), (1, old))
+    ]
     assert (page.target, page.warned) == (2, [])
     shown = text(operating, CLAIMS)
     assert "/processes/?definition=claim&amp;version=1&amp;status=live" in shown
@@ -96,23 +101,18 @@ def test_s11_1_a_version_that_the_code_lacks_is_warned_of(operating: Client) -> 
 
 
 def test_s11_1_steps_that_the_code_lacks_are_named_with_their_number(
-    operating: Client,
+    operating: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filed("C-1")
     filed("C-2")
-    before = registry.definitions[Claim.name, 1]
-
-    registry.definitions[Claim.name, 1] = ClaimWithoutAssessor
-    try:
+    with monkeypatch.context() as other:
+        other.setitem(registry.definitions, (Claim.name, 1), ClaimWithoutAssessor)
         shown = text(operating, CLAIMS)
         (row,) = versions_page("claim").warned
-    finally:
-        registry.definitions[Claim.name, 1] = before
 
+    [lacking] = row.lacking
     assert row.code == "changed"
-    assert [(one.step, str(one.number)) for one in row.lacking] == [
-        ("WithAssessor", "2")
-    ]
+    assert (lacking.step, str(lacking.number)) == ("WithAssessor", "2")
     assert "step=WithAssessor" in shown
 
 
@@ -198,8 +198,8 @@ def test_s11_2_a_version_beside_itself_differs_in_nothing(operating: Client) -> 
 # S11.3
 
 
-def preview(**more: Any) -> dict[str, Any]:
-    return {"from": 1, "to": 2, "preview": 1, **more}
+def preview(query: str = "") -> str:
+    return f"{COMPARE}?from=1&to=2&preview=1{query}"
 
 
 def test_s11_3_the_preview_says_how_many_go_where_and_which_cannot(
@@ -211,16 +211,11 @@ def test_s11_3_the_preview_says_how_many_go_where_and_which_cannot(
         tell(ClaimAssessed("C-2", 7))
     filed("C-9", version=2)
 
-    shown = text(
-        operating,
-        COMPARE,
-        **preview(**{"map.AtTheBank": "", "map.WithAssessor": "SeenTwice"}),
-    )
+    shown = text(operating, preview("&map.AtTheBank=&map.WithAssessor=SeenTwice"))
 
     assert "All 3 that match were looked at; 2 can go over." in shown
-    assert re.search(
-        r"<td>With assessor</td> <td[^>]*>Seen twice</td> <td[^>]*>2</td>", shown
-    )
+    row = r"<td>With assessor</td> <td[^>]*>Seen twice</td> <td[^>]*>2</td>"
+    assert re.search(row, shown)
     assert "no step that At the bank is mapped to" in shown
     assert not OperatorAction.objects.exists()
 
@@ -229,10 +224,8 @@ def test_s11_3_a_chosen_subset_is_frozen_and_carried_over_in_bulk(
     operating: Client,
 ) -> None:
     some = [filed(f"C-{number}") for number in range(3)]
-    address = f"{COMPARE}?from=1&to=2&preview=1&q=C-1"
-    form = fields(text(operating, address), "begin")
 
-    answer = operating.post(address, {**form, "reason": "the new form"})
+    answer = pressed(operating, preview("&q=C-1"), reason="the new form")
 
     assert answer.status_code == 302
     operation = worked_on(BulkOperation.objects.get())
@@ -245,10 +238,9 @@ def test_s11_3_a_chosen_subset_is_frozen_and_carried_over_in_bulk(
 
 def test_s11_3_pressed_twice_there_is_one_operation(operating: Client) -> None:
     filed("C-1")
-    address = f"{COMPARE}?from=1&to=2&preview=1"
-    form = {**fields(text(operating, address), "begin"), "reason": "why"}
+    given = form(operating.read(preview()))
 
-    first, second = (operating.post(address, form) for _ in range(2))
+    first, second = (operating.post(preview(), given) for _ in range(2))
 
     assert first["Location"] == second["Location"]
     assert BulkOperation.objects.count() == 1
@@ -258,17 +250,14 @@ def test_s11_3_what_has_moved_since_is_left_as_it_is(
     operating: Client, operator: User
 ) -> None:
     claim, other = filed("C-1"), filed("C-2")
-    address = f"{COMPARE}?from=1&to=2&preview=1"
-    form = {**fields(text(operating, address), "begin"), "reason": "why"}
-    operating.post(address, form)
+    pressed(operating, preview())
     operation = frozen(BulkOperation.objects.get())
-    escalate(claim.pk, request=request(operator))
+    escalate(claim.pk, request=ActionRequest(operator, uuid4(), "why"))
 
     worked_on(operation)
 
     assert verdicts(operation) == {"skipped": 1, "done": 1}
-    assert now(claim).definition.version == 1
-    assert now(other).definition.version == 2
+    assert [now(one).definition.version for one in (claim, other)] == [1, 2]
 
 
 def test_s11_3_each_item_that_cannot_says_why(operating: Client) -> None:
@@ -276,11 +265,9 @@ def test_s11_3_each_item_that_cannot_says_why(operating: Client) -> None:
         filed("C-1")
         filed("C-2")
         tell(ClaimAssessed("C-2", 7))
-    address = f"{COMPARE}?from=1&to=2&preview=1&map.AtTheBank="
-    form = {**fields(text(operating, address), "begin"), "reason": "why"}
-    form["samples"] = ""
 
-    operating.post(address, form)
+    given_up = '{"AtTheBank": ""}'
+    pressed(operating, preview("&map.AtTheBank="), steps=given_up)
     operation = worked_on(BulkOperation.objects.get())
 
     assert verdicts(operation) == {"done": 1, "refused": 1}
@@ -290,22 +277,16 @@ def test_s11_3_each_item_that_cannot_says_why(operating: Client) -> None:
 
 def test_s11_3_who_may_not_migrate_sees_why(viewing: Client) -> None:
     filed("C-1")
-    address = f"{COMPARE}?from=1&to=2&preview=1"
 
-    shown = text(viewing, address)
-    answer = viewing.post(address, {**fields(shown, "begin"), "reason": "why"})
-
-    assert re.search(r'id="begin-button"[^>]*disabled', shown)
-    assert answer.status_code == 403
+    assert re.search(r'id="begin-button"[^>]*disabled', text(viewing, preview()))
+    assert pressed(viewing, preview()).status_code == 403
     assert not BulkOperation.objects.exists()
 
 
 def test_s11_3_nothing_begins_without_a_reason(operating: Client) -> None:
     filed("C-1")
-    address = f"{COMPARE}?from=1&to=2&preview=1"
-    form = fields(text(operating, address), "begin")
-    answer = operating.post(address, {**form, "reason": ""})
-    assert answer.status_code == 400
+
+    assert pressed(operating, preview(), reason="").status_code == 400
     assert not BulkOperation.objects.exists()
 
 
@@ -318,73 +299,48 @@ def test_s11_3_processes_of_real_orders_go_over(operating: Client) -> None:
     assert "1 graph" not in text(operating, "/definitions/order-listing/versions/")
 
 
-def fields(page: str, form: str) -> dict[str, str]:
-    """What a form of a page says as it is."""
-    inside = page.partition(f'id="{form}"')[2].partition("</form>")[0]
-    found = {}
-    for tag in re.findall(r"<input[^>]*>", inside):
-        name = re.search(r'name="([^"]+)"', tag)
-        value = re.search(r'value="([^"]*)"', tag)
-        if name:
-            from html import unescape
-
-            found[name[1]] = unescape(value[1]) if value else ""
-    found.pop("csrfmiddlewaretoken", None)
-    return found
-
-
 # S11.4
 
 
-def test_s11_4_the_past_is_drawn_on_its_own_version(
-    operating: Client, operator: User
-) -> None:
-    claim = filed("C-1")
-    migrate(claim.pk, 2, {}, request=request(operator))
+def test_s11_4_the_past_is_drawn_on_its_own_version(operator: User) -> None:
+    claim = migrated(filed("C-1"), operator)
 
     then = instance_page(claim.pk, operator, at=1)
-    today = instance_page(claim.pk, operator)
+    today = instance_page(claim.pk, operator).state
 
     assert then.instance.definition.version == 1
     assert set(then.state.nodes) == {"Filed", "WithAssessor", "AtTheBank", "Closed"}
     assert "is-current" in then.state.nodes["WithAssessor"].classes
-    assert "is-current" in today.state.nodes["BeingAssessed"].classes
-    assert "BeingAssessed" not in then.state.nodes
-    done = [edge for edge, how in today.state.edges.items() if "is-done" in how]
-    assert len(done) == 1
+    assert "is-current" in today.nodes["BeingAssessed"].classes
+    assert sum("is-done" in how for how in today.edges.values()) == 1
 
 
 def test_s11_4_the_switch_is_a_row_of_the_ledger(
     operating: Client, operator: User
 ) -> None:
-    claim = filed("C-1")
-    migrate(claim.pk, 2, {}, request=request(operator))
+    claim = migrated(filed("C-1"), operator)
 
-    (row,) = [
-        e for e in instance_page(claim.pk, operator).ledger.entries if e.revision == 2
-    ]
+    entries = instance_page(claim.pk, operator).ledger.entries
+    (row,) = [entry for entry in entries if entry.revision == 2]
 
     changed = {one.name: (one.before, one.after) for one in row.changes}
     assert changed["version"] == (1, 2)
     assert changed["step"] == ("With assessor", "Being assessed")
     assert changed["cents"][1] == 700
-    shown = text(operating, f"/processes/{claim.pk}/")
-    assert "Migrate by operator" in shown
+    assert "Migrate by operator" in text(operating, f"/processes/{claim.pk}/")
 
 
-def test_s11_4_a_workflows_past_has_the_names_of_its_own_time(
-    operating: Client, operator: User
-) -> None:
+def test_s11_4_a_workflows_past_has_the_names_of_its_own_time(operator: User) -> None:
     letter = written()
     before = letter.revision
-    migrate(letter.pk, 2, {}, request=request(operator))
+    migrated(letter, operator)
 
-    then = instance_page(letter.pk, operator, at=before)
+    then = instance_page(letter.pk, operator, at=before).state.nodes
     today = instance_page(letter.pk, operator)
 
-    assert set(then.state.nodes) == {"draft", "approval", "post"}
-    assert "is-done" in then.state.nodes["draft"].classes
-    assert "is-current" in then.state.nodes["approval"].classes
+    assert set(then) == {"draft", "approval", "post"}
+    assert "is-done" in then["draft"].classes
+    assert "is-current" in then["approval"].classes
     assert "is-done" in today.state.nodes["written"].classes
     told = {e.revision: e.what for e in today.ledger.entries if e.revision}
     assert told[before] == "Draft"
@@ -392,12 +348,10 @@ def test_s11_4_a_workflows_past_has_the_names_of_its_own_time(
     assert ("Draft", "Written") in [(c.before, c.after) for c in switch.changes]
 
 
-def test_s11_4_what_was_given_up_is_still_seen_in_the_past(
-    operating: Client, operator: User
-) -> None:
+def test_s11_4_what_was_given_up_is_still_seen_in_the_past(operator: User) -> None:
     letter = written()
     before = letter.revision
-    migrate(letter.pk, 8, {}, request=request(operator))
+    migrated(letter, operator, to=8)
 
     then = instance_page(letter.pk, operator, at=before)
 
@@ -409,15 +363,12 @@ def test_s11_4_an_open_page_gets_the_new_picture(
     operating: Client, operator: User
 ) -> None:
     claim = filed("C-1")
-    whole = text(operating, f"/processes/{claim.pk}/")
-    drawn = re.search(r'id="drawing"[^>]*data-drawn="(\w+)"', whole)
-    assert drawn
-    migrate(claim.pk, 2, {}, request=request(operator))
+    page = f"/processes/{claim.pk}/"
+    [drawn] = re.findall(r'id="drawing"[^>]*data-drawn="(\w+)"', operating.read(page))
+    migrated(claim, operator)
 
-    sent = operating.read(
-        f"/processes/{claim.pk}/?since=1&drawn={drawn[1]}",
-        headers={"HX-Request": "true"},
-    )
+    live = {"HX-Request": "true"}
+    sent = operating.read(f"{page}?since=1&drawn={drawn}", headers=live)
 
     assert 'hx-target="#drawing"' in sent
     assert 'data-node="BeingAssessed"' in sent
@@ -426,8 +377,7 @@ def test_s11_4_an_open_page_gets_the_new_picture(
 def test_s11_4_beside_now_each_has_its_own_picture(
     operating: Client, operator: User
 ) -> None:
-    claim = filed("C-1")
-    migrate(claim.pk, 2, {}, request=request(operator))
+    claim = migrated(filed("C-1"), operator)
 
     shown = text(operating, f"/processes/{claim.pk}/", at=1, beside="now")
 
@@ -440,10 +390,8 @@ def test_s11_4_beside_now_each_has_its_own_picture(
 def test_s11_4_events_of_before_are_told_in_a_scrolled_ledger(
     operating: Client, operator: User
 ) -> None:
-    claim = filed("C-1")
-    migrate(claim.pk, 2, {}, request=request(operator))
-    send_event(ClaimAssessed("C-1", 1), id="x", source="test", process_id=claim.pk)
-    run()
+    claim = migrated(filed("C-1"), operator)
+    tell(ClaimAssessed("C-1", 1), claim.pk)
 
     shown = text(operating, f"/processes/{claim.pk}/ledger-rows", before=3)
 

@@ -8,12 +8,14 @@ from html import unescape
 import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
+from pytest_django import Settings
 
 from monitoring.queries.waits import filters as narrowing
 from monitoring.queries.waits import page as paging
 from monitoring.queries.waits.filters import WaitFilters
 from monitoring.queries.waits.kinds import KINDS, all_waits, kind_of, waits_of
 from monitoring.queries.waits.page import WaitPage, same_waits, wait_page
+from monitoring.queries.waits.wait import Wait
 from orchestrator.models import Checkpoint, ProcessInstance, StepRun
 from orchestrator.testing import pass_time
 from tests.apps.every_construct.desk import inquiry as asking
@@ -43,13 +45,21 @@ def invariants() -> None:
     """Ask for none: times are changed here that the engine keeps."""
 
 
-def wakes(process: ProcessInstance, **values: object) -> None:
-    """Have what is open of a process wake at another time."""
-    process.step_runs.filter(finished_at=None).update(**values)
+def wakes(
+    process: ProcessInstance, minutes: float | None = None, **values: object
+) -> None:
+    """Have what is open of a process wake in so many minutes, or at no time."""
+    at = None if minutes is None else timezone.now() + minutes * MINUTE
+    process.step_runs.filter(finished_at=None).update(wake_at=at, **values)
 
 
 def keys(page: WaitPage) -> list[str]:
     return [wait.instance.correlation_key for wait in page.rows]
+
+
+def first() -> Wait:
+    """The first wait that is listed."""
+    return wait_page(WaitFilters()).rows[0]
 
 
 def shown(page: str) -> list[str]:
@@ -68,25 +78,25 @@ def test_s8_1_a_process_manager_says_its_events_and_all_its_deadlines(
     parcel = place(courier=Courier.PARTNER)
     began = parcel.step_runs.get(finished_at=None).started_at
 
-    [wait] = wait_page(WaitFilters()).rows
+    wait = first()
 
     assert (wait.name, wait.label) == ("event", "Packing")
-    assert [(one.name, one.leads) for one in wait.awaited] == [
-        ("ParcelPacked", "On the way")
+    [awaited] = wait.awaited
+    assert (awaited.name, awaited.leads) == ("ParcelPacked", "On the way")
+    assert [(one.at, one.escalates) for one in wait.timeouts] == [
+        (began + HOUR, False),
+        (began + 2 * HOUR, True),
+        (began + 3 * HOUR, True),
     ]
-    due = [began + hours * HOUR for hours in (1, 2, 3)]
-    assert [timeout.at for timeout in wait.timeouts] == due
-    assert [timeout.escalates for timeout in wait.timeouts] == [False, True, True]
     assert wait.timeouts[0].commands == ("RemindPacker",)
     [row] = shown(read("/waits/"))
     for part in ("an event", "Packing", "P-1", "Parcel P-1", "then escalated"):
         assert part in row
 
     pass_time(HOUR + MINUTE)
-    [wait] = wait_page(WaitFilters()).rows
-    assert [
-        one.at and round((one.at - timezone.now()) / HOUR) for one in wait.timeouts
-    ] == [1, 2]
+    wait, now = first(), timezone.now()
+    left = [one.at and round((one.at - now) / HOUR) for one in wait.timeouts]
+    assert left == [1, 2]
     assert wait.passed_at is not None
 
 
@@ -107,36 +117,32 @@ def test_s8_1_each_kind_of_wait_is_said(read: Read) -> None:
         assert said in text
 
 
+@cases(
+    "is_so, said",
+    (
+        {"status": "retrying", "kind": "step", "attempt": 2, "error": "no line"},
+        ("another attempt", "no line", "attempt 2"),
+    ),
+    ({"kind": "sleep"}, ("time to pass",)),
+    (
+        {"kind": "map", "wake_at": None, "progress": {"done": 3, "total": 9}},
+        ("the elements of a map", "3 of 9"),
+    ),
+    (
+        {"kind": "step", "wake_at": None, "blocked": "redo", "blocked_on": "classify"},
+        ("another step Verdict Classify",),
+    ),
+)
 def test_s8_1_another_attempt_and_the_end_of_a_sleep_have_their_time(
-    read: Read,
+    is_so: dict[str, object], said: tuple[str, ...], read: Read
 ) -> None:
-    process = asking()
-    [run] = process.step_runs.filter(finished_at=None).exclude(kind="join")
-    soon = timezone.now() + MINUTE
-    rows = StepRun.objects.filter(pk=run.pk)
+    rows = asking().step_runs.filter(finished_at=None).exclude(kind="join")
+    waits = {"status": "waiting", "wake_at": timezone.now() + MINUTE}
+    assert rows.update(**{**waits, **is_so}) == 1
 
-    rows.update(
-        status="retrying", kind="step", attempt=2, wake_at=soon, error="no line"
-    )
     [row] = shown(read("/waits/"))
-    assert "another attempt" in row
-    assert "no line" in row
-    assert "attempt 2" in row
-
-    rows.update(status="waiting", kind="sleep", error="", attempt=0)
-    [row] = shown(read("/waits/"))
-    assert "time to pass" in row
-
-    rows.update(
-        status="waiting", kind="map", wake_at=None, progress={"done": 3, "total": 9}
-    )
-    [row] = shown(read("/waits/"))
-    assert "the elements of a map" in row
-    assert "3 of 9" in row
-
-    rows.update(kind="step", blocked="redo", blocked_on="classify")
-    [row] = shown(read("/waits/"))
-    assert "another step Verdict Classify" in row
+    for part in said:
+        assert part in row
 
 
 def test_s8_1_every_process_that_waits_is_listed_and_each_wait_is_of_one_kind() -> None:
@@ -161,7 +167,7 @@ def test_s8_1_every_process_that_waits_is_listed_and_each_wait_is_of_one_kind() 
 def test_s8_1_a_paused_wait_says_what_is_left(read: Read) -> None:
     parcel = place()
     ProcessInstance.objects.update(status="paused", paused_at=timezone.now())
-    wakes(parcel, wake_at=None, remaining=10 * MINUTE)
+    wakes(parcel, remaining=10 * MINUTE)
 
     [row] = shown(read("/waits/"))
 
@@ -172,8 +178,7 @@ def test_s8_1_a_paused_wait_says_what_is_left(read: Read) -> None:
 def test_s8_1_a_deadline_that_nobody_carries_out_is_overdue_in_amber(
     read: Read,
 ) -> None:
-    parcel = place()
-    wakes(parcel, wake_at=timezone.now() - 5 * MINUTE)
+    wakes(place(), -5)
 
     page = read("/waits/")
 
@@ -187,11 +192,9 @@ def test_s8_1_a_deadline_that_was_carried_out_says_since_when(read: Read) -> Non
     pass_time(3 * HOUR + MINUTE)
     passed = Checkpoint.objects.filter(cause__startswith="deadline").latest("revision")
 
-    [wait] = wait_page(WaitFilters()).rows
-    [row] = shown(read("/waits/"))
+    wait, [row] = first(), shown(read("/waits/"))
 
-    assert wait.passed_at == passed.at
-    assert wait.timeouts == []
+    assert (wait.passed_at, wait.timeouts) == (passed.at, [])
     assert "Overdue since" in row
     assert "Escalated" in row
 
@@ -201,14 +204,8 @@ def test_s8_1_a_deadline_that_was_carried_out_says_since_when(read: Read) -> Non
 
 def test_s8_1_the_least_time_left_comes_first_then_what_waits_longest() -> None:
     parcels = [place(f"P-{number}") for number in range(5)]
-    now = timezone.now()
-    for parcel, wake_at, ago in zip(
-        parcels,
-        (now + HOUR, None, now - HOUR, None, now + MINUTE),
-        (1, 2, 3, 4, 5),
-        strict=True,
-    ):
-        wakes(parcel, wake_at=wake_at, started_at=now - ago * HOUR)
+    for ago, minutes in enumerate((60, None, -60, None, 1)):
+        wakes(parcels[ago], minutes, started_at=timezone.now() - (ago + 1) * HOUR)
 
     assert keys(wait_page(WaitFilters())) == ["P-2", "P-4", "P-0", "P-3", "P-1"]
 
@@ -221,7 +218,8 @@ def ten(operator: User) -> None:
     for number in range(9):
         parcel = place(f"P-{number}")
         at = now + (number % 3) * MINUTE if number % 4 else None
-        wakes(parcel, wake_at=at, started_at=now - (number % 2) * HOUR)
+        wakes(parcel, started_at=now - (number % 2) * HOUR)
+        parcel.step_runs.filter(finished_at=None).update(wake_at=at)
         if number % 3 == 0:
             values = {"escalation_level": 1, "owner": operator}
             ProcessInstance.objects.filter(pk=parcel.pk).update(**values)
@@ -264,7 +262,11 @@ def test_s8_1_pages_follow_each_other_without_gap_or_repeat(
 
 
 @cases("text", "", "x", "1_2", "1_2_x", "1e400_1_1", "9" * 30 + "_1_1")
-def test_s8_1_a_place_that_means_nothing_is_the_first_page(text: str) -> None:
+def test_s8_1_a_place_that_means_nothing_is_the_first_page(
+    text: str, read: Read
+) -> None:
+    """And an empty one says what would be there."""
+    assert "A process appears here while it waits" in read("/waits/")
     place()
     assert wait_page(WaitFilters(), text).first
 
@@ -275,35 +277,36 @@ def test_s8_1_a_place_that_means_nothing_is_the_first_page(text: str) -> None:
 def test_s8_1_the_address_narrows_and_each_condition_is_a_chip(
     read: Read, operator: User
 ) -> None:
-    place("P-1")
-    late, soon = place("P-2"), place("P-3")
+    _, late, soon = (place(f"P-{number}") for number in (1, 2, 3))
     asking("T-1")
-    wakes(late, wake_at=timezone.now() - 5 * MINUTE)
-    ProcessInstance.objects.filter(pk=late.pk).update(
-        escalation_level=1, owner=operator
-    )
-    wakes(soon, wake_at=timezone.now() + 5 * MINUTE)
+    wakes(late, -5)
+    wakes(soon, 5)
+    values = {"escalation_level": 1, "owner": operator}
+    ProcessInstance.objects.filter(pk=late.pk).update(**values)
 
-    def listed(query: str) -> list[str]:
-        known = ("P-1", "P-2", "P-3", "T-1")
+    for query, found in (
+        ("definition=shipping", "P-2 P-3 P-1"),
+        ("kind=decision", "T-1"),
+        ("due=overdue", "P-2"),
+        ("due=soon", "P-3"),
+        ("escalated=1", "P-2"),
+        ("owner=me", "P-2"),
+        ("owner=operator&definition=shipping", "P-2"),
+        ("owner=nobody", "P-3 P-1 T-1"),
+        ("owner=nobody&kind=event&definition=shipping", "P-3 P-1"),
+        ("escalated=1&kind=decision", ""),
+    ):
         rows = shown(read(f"/waits/?{query}"))
-        return [next(key for key in known if key in row) for row in rows]
-
-    assert listed("definition=shipping") == ["P-2", "P-3", "P-1"]
-    assert listed("kind=decision") == ["T-1"]
-    assert listed("due=overdue") == ["P-2"]
-    assert listed("due=soon") == ["P-3"]
-    assert listed("escalated=1") == ["P-2"]
-    assert listed("owner=me") == ["P-2"]
-    assert listed("owner=operator&definition=shipping") == ["P-2"]
-    assert listed("owner=nobody") == ["P-3", "P-1", "T-1"]
-    assert listed("owner=nobody&kind=event&definition=shipping") == ["P-3", "P-1"]
-    assert listed("escalated=1&kind=decision") == []
+        listed = [re.findall(r"\b[PT]-\d\b", row)[0] for row in rows]
+        assert listed == found.split(), query
     page = read("/waits/?kind=decision&definition=shipping")
-    assert "Nothing waits." in page
-    assert "Remove a filter to see more." in page
-    assert 'href="?definition=shipping"' in page
-    assert "a decision" in page
+    for said in (
+        "Nothing waits.",
+        "Remove a filter to see more.",
+        'href="?definition=shipping"',
+        "a decision",
+    ):
+        assert said in page
 
 
 @cases("query", "kind=nothing", "due=tomorrow")
@@ -317,12 +320,12 @@ def test_s8_1_what_cannot_be_understood_shows_nothing_and_says_so(
 
 
 def test_s8_2_how_long_before_its_end_a_deadline_is_due_soon_is_a_setting(
-    settings: object,
+    settings: Settings,
 ) -> None:
-    wakes(place(), wake_at=timezone.now() + HOUR)
+    wakes(place(), 60)
     assert wait_page(WaitFilters(due="soon")).rows == []
 
-    settings.PROCESSION = {**settings.PROCESSION, "DUE_SOON_SECONDS": 7_200}  # type: ignore[attr-defined]
+    settings.PROCESSION = {**settings.PROCESSION, "DUE_SOON_SECONDS": 7_200}
 
     assert len(wait_page(WaitFilters(due="soon")).rows) == 1
 
@@ -330,40 +333,27 @@ def test_s8_2_how_long_before_its_end_a_deadline_is_due_soon_is_a_setting(
 def test_s8_1_each_number_is_that_of_the_list_it_opens(read: Read) -> None:
     asking()
     parcels = [place(f"P-{number}") for number in range(6)]
-    for parcel, at in zip(parcels, (5, 5, -5, -5, -5, 600), strict=True):
-        wakes(parcel, wake_at=timezone.now() + at * MINUTE)
+    for parcel, minutes in zip(parcels, (5, 5, -5, -5, -5, 600), strict=True):
+        wakes(parcel, minutes)
     ProcessInstance.objects.filter(correlation_key="P-0").update(escalation_level=2)
 
-    page = read("/waits/")
+    link = r'href="([^"]+)"\s+data-tally="(\w+)"[^>]*>.*?num">(\d+)<'
+    found = re.findall(link, read("/waits/"), re.DOTALL)
 
-    links = re.findall(
-        r'href="([^"]+)"\s+data-tally="(\w+)"[^>]*>.*?num">(\d+)<', page, re.DOTALL
-    )
-    found = {name: (address, int(number)) for address, name, number in links}
-    assert {name: number for name, (_, number) in found.items()} == {
-        "all": 7,
-        "soon": 2,
-        "overdue": 3,
-        "escalated": 1,
-    }
-    for address, number in found.values():
-        assert len(shown(read(f"/waits/{unescape(address)}"))) == number
+    numbers = {name: int(number) for _, name, number in found}
+    assert numbers == {"all": 7, "soon": 2, "overdue": 3, "escalated": 1}
+    for address, name, _ in found:
+        assert len(shown(read(f"/waits/{unescape(address)}"))) == numbers[name]
 
 
 def test_s8_1_what_waits_longest_is_one_click_from_the_first_page(read: Read) -> None:
     place("P-1")
-    longest = place("P-2")
-    wakes(place("P-3"), wake_at=None)
-    ProcessInstance.objects.get(pk=longest.pk).step_runs.filter(
-        finished_at=None
-    ).update(wake_at=None, started_at=timezone.now() - HOUR)
+    wakes(place("P-2"), started_at=timezone.now() - HOUR)
+    wakes(place("P-3"))
 
-    entries = re.findall(
-        r'<a href="(/waits/)"[^>]*>\s*<span>Waits</span><span class="num">(\d+)<',
-        read("/"),
-    )
+    entry = r'<a href="(/waits/)"[^>]*>\s*<span>Waits</span><span class="num">(\d+)<'
 
-    assert entries == [("/waits/", "3")]
+    assert re.findall(entry, read("/")) == [("/waits/", "3")]
     assert ["P-2" in row for row in shown(read("/waits/"))] == [False, True, False]
 
 
@@ -371,25 +361,23 @@ def test_s8_1_what_waits_longest_is_one_click_from_the_first_page(read: Read) ->
 
 
 def test_s8_1_an_open_page_keeps_its_rows_and_counts_what_is_new(read: Read) -> None:
-    first, second = place("P-1"), place("P-2")
-    runs = [parcel.step_runs.get(finished_at=None) for parcel in (first, second)]
+    parcels = [place("P-1"), place("P-2")]
+    runs = [parcel.step_runs.get(finished_at=None) for parcel in parcels]
     rows = [str(run.pk) for run in runs]
-    wakes(second, wake_at=timezone.now() + MINUTE)
+    wakes(parcels[1], 1)
     place("P-3")
     assert keys(wait_page(WaitFilters())) == ["P-2", "P-1", "P-3"]
 
     same = same_waits(WaitFilters(), [*rows, "x", "9" * 25])
 
-    assert keys(same) == ["P-1", "P-2"]
-    assert same.new == 1
-    part = read(f"/waits/?since=&rows={','.join(rows)}", **HEADERS)
+    assert (keys(same), same.new) == (["P-1", "P-2"], 1)
+    page = f"/waits/?since=&rows={','.join(rows)}"
+    part = read(page, **HEADERS)
     assert "1 new" in part
     assert part.index("P-1") < part.index("P-2")
 
-    StepRun.objects.filter(pk=runs[0].pk).update(
-        status="done", finished_at=timezone.now(), wake_at=None
-    )
-    part = read(f"/waits/?since=&rows={','.join(rows)}", **HEADERS)
+    wakes(parcels[0], status="done", finished_at=timezone.now())
+    part = read(page, **HEADERS)
     assert 'class="gone"' in part
     assert "does not wait any more" in part
 
@@ -404,10 +392,6 @@ def test_s8_1_a_page_of_many_takes_few_queries(
 
     with django_assert_max_num_queries(60):  # type: ignore[attr-defined]
         assert len(shown(read("/waits/"))) == paging.PAGE
-
-
-def test_s8_1_an_empty_page_says_what_would_be_there(read: Read) -> None:
-    assert "A process appears here while it waits" in read("/waits/")
 
 
 def test_the_waits_of_some_processes_are_found_without_going_through_all_that_wait() -> (

@@ -21,7 +21,6 @@ from django.conf import settings
 from orchestrator.serving import CannotStart, port
 from orchestrator.serving.web import listener
 from tests.services import deployment
-from tests.services.cases import cases
 from tests.services.database import another_database
 from tests.services.patience import SHARED, bar, wait_for
 from tests.services.valkey import ValkeyServer
@@ -54,43 +53,30 @@ def by_compose(web: int) -> Started:
     services = deployment.compose(GIVEN)["services"]
 
     def words(command: Sequence[str]) -> list[str]:
-        assert command[0] == "python3"
-        return [
-            sys.executable,
-            *(word.replace("8000", str(web)) for word in command[1:]),
-        ]
+        python, *more = command
+        assert python == "python3"
+        return [sys.executable, *(word.replace("8000", str(web)) for word in more)]
 
     environ = services["web"]["environment"]
     assert environ == services["work"]["environment"]
     [asks, *test] = services["web"]["healthcheck"]["test"]
     assert asks == "CMD"
-    return Started(
-        words(services["migrate"]["command"]),
-        words(services["web"]["command"]),
-        words(services["work"]["command"]),
-        environ=environ,
-        healthy=words(test),
+    migrate, serves, work = (
+        words(services[name]["command"]) for name in ("migrate", "web", "work")
     )
+    return Started(migrate, serves, work, environ, healthy=words(test))
 
 
 def by_systemd(web: int) -> Started:
     """Return what the units start; systemd listens for the web server and hands it the socket as descriptor 3."""
-    [address] = [
-        value
-        for path in deployment.UNITS
-        if path.suffix == ".socket"
-        for value in [deployment.unit(path)["ListenStream"]]
-    ]
-    assert address == "127.0.0.1:8000"
+    [socket] = [path for path in deployment.UNITS if path.suffix == ".socket"]
+    assert deployment.unit(socket)["ListenStream"] == "127.0.0.1:8000"
     migrate, variables = deployment.started("migrate")
     serves, _ = deployment.started("web")
     work, _ = deployment.started("work@", "default")
-    return Started(
-        migrate,
-        [sys.executable, "-c", HAND_OVER, str(listening(web)), *serves],
-        work,
-        {**variables, "PROCESSION_SECRET_KEY": GIVEN["PROCESSION_SECRET_KEY"]},
-    )
+    hands_over = [sys.executable, "-c", HAND_OVER, str(listening(web))]
+    key = {"PROCESSION_SECRET_KEY": GIVEN["PROCESSION_SECRET_KEY"]}
+    return Started(migrate, [*hands_over, *serves], work, {**variables, **key})
 
 
 def listening(web: int) -> int:
@@ -211,14 +197,10 @@ def ended(status: str) -> bool:
 
 
 @pytest.mark.once
-@cases("where", "nowhere", "127.0.0.1:web", ":8000")
-def test_what_is_no_address_is_told_in_a_line(where: str) -> None:
-    with pytest.raises(CannotStart, match=r"is no address: write HOST:PORT\.$"):
-        listener(where)
-
-
-@pytest.mark.once
-def test_an_address_that_somebody_has_is_told_in_a_line() -> None:
+def test_what_is_no_address_or_that_of_somebody_is_told_in_a_line() -> None:
+    for where in ("nowhere", "127.0.0.1:web", ":8000"):
+        with pytest.raises(CannotStart, match=r"is no address: write HOST:PORT\.$"):
+            listener(where)
     with port.taken(0) as other:
         where = f"127.0.0.1:{other.getsockname()[1]}"
         with pytest.raises(CannotStart, match=r"^Port \d+ is in use: "):

@@ -1,5 +1,6 @@
 """System checks: what only the whole project can know, said before it runs."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -24,7 +25,7 @@ from orchestrator.definition import (
 )
 from orchestrator.models import Definition, InboxEvent
 from orchestrator.queue import CALLS, LONGEST_QUEUE
-from tests.apps.process_managers.desk import place, tell, underway
+from tests.apps.process_managers.desk import tell, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
     BookCourier,
@@ -32,6 +33,7 @@ from tests.apps.process_managers.messages import (
     ParcelPacked,
 )
 from tests.apps.process_managers.processes import Shipping
+from tests.services.cases import cases
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
@@ -51,8 +53,30 @@ def found(*, databases: bool = False) -> list[CheckMessage]:
     return [m for m in messages if str(m.id).startswith("orchestrator.")]
 
 
+def the_only(*, of: str = "") -> CheckMessage:
+    """Return what is found, or found with this id."""
+    [message] = [one for one in found() if of in ("", one.id)]
+    return message
+
+
 def ids(*, databases: bool = False) -> list[str]:
     return [str(message.id) for message in found(databases=databases)]
+
+
+def shipping(version: int = 2, queue: str = "") -> type[ProcessManager]:
+    """Register another version of what there is."""
+    other = cleaning("shipping")
+    other.version = version
+    if queue:
+        other.queue = queue
+    registry.register(other)
+    return other
+
+
+def with_queues(settings: Settings, *names: str) -> None:
+    """Add queues that are as the engine's own."""
+    more = dict.fromkeys(names, settings.RQ_QUEUES["procession"])
+    settings.RQ_QUEUES = {**settings.RQ_QUEUES, **more}
 
 
 class Begun(Event):
@@ -88,7 +112,7 @@ def test_the_project_itself_is_in_order() -> None:
 def test_a_command_without_a_handler_is_an_error() -> None:
     registry.register(cleaning())
 
-    [message] = found()
+    message = the_only()
     assert message.id == "orchestrator.E001"
     assert message.msg == "Cleaning issues Sweep, which has no handler."
     assert "@handles(Sweep)" in str(message.hint)
@@ -100,7 +124,7 @@ def test_a_command_with_two_handlers_is_an_error(
     [entry] = registry.command_handlers["BookCourier"]
     monkeypatch.setitem(registry.command_handlers, "BookCourier", [entry, entry])
 
-    [message] = found()
+    message = the_only()
     assert message.id == "orchestrator.E002"
     assert message.msg.startswith(f"{BookCourier.__name__} has 2 handlers: tests.")
 
@@ -108,51 +132,45 @@ def test_a_command_with_two_handlers_is_an_error(
 def test_two_definitions_of_one_name_and_version_are_an_error() -> None:
     registry.register(Shipping)
     assert ids() == []
-    registry.register(cleaning("shipping"))
+    shipping(version=1)
 
-    [message] = found()
+    message = the_only()
     assert message.id == "orchestrator.E003"
     assert "are both shipping version 1" in message.msg
     assert registry.definition("shipping") is Shipping
 
 
-def test_two_versions_of_one_name_are_in_order() -> None:
-    other = cleaning("shipping")
-    other.version = 2
-    registry.register(other)
+def test_two_versions_of_one_name_are_in_order_and_the_newest_one_starts() -> None:
+    other = shipping()
 
     assert "orchestrator.E003" not in ids()
     assert registry.definition("shipping") is other
     assert registry.definition("shipping", 1) is Shipping
+    assert {other, Shipping} & {*registry.newest()} == {other}
 
 
 def test_two_event_classes_of_one_name_are_an_error() -> None:
     twin = type("ParcelPacked", (Event,), {"__module__": "elsewhere"})
     registry.register(cleaning(event=twin))
 
-    [message] = [m for m in found() if m.id == "orchestrator.E004"]
+    message = the_only(of="orchestrator.E004")
     assert "The event name ParcelPacked stands for" in message.msg
     assert ParcelPacked.__module__ in message.msg
 
 
 def test_a_definition_that_changed_under_live_processes_is_an_error() -> None:
-    place()
-    Definition.objects.filter(name="shipping").update(fingerprint="0" * 64)
-    found_ = found(databases=True)
-    Definition.objects.filter(name="shipping").update(
-        fingerprint=Shipping.graph().fingerprint()
-    )
+    parcel = underway()
+    rows = Definition.objects.filter(name="shipping")
+    rows.update(fingerprint="0" * 64)
+    live = found(databases=True)
+    rows.update(fingerprint=Shipping.graph().fingerprint())
+    tell(parcel, ParcelDelivered("P-1"))
+    rows.update(fingerprint="0" * 64)
 
-    [message] = found_
+    [message] = live
     assert message.id == "orchestrator.E005"
     assert "Shipping has changed, but 1 live instances run on version 1" in message.msg
-
-
-def test_a_definition_that_changed_after_its_processes_ended_is_in_order() -> None:
-    tell(underway(), ParcelDelivered("P-1"))
-    Definition.objects.filter(name="shipping").update(fingerprint="0" * 64)
-
-    assert ids(databases=True) == []
+    assert found(databases=True) == []  # once they have ended it is in order
 
 
 def test_a_queue_that_takes_pickle_is_warned_of(settings: Settings) -> None:
@@ -161,43 +179,32 @@ def test_a_queue_that_takes_pickle_is_warned_of(settings: Settings) -> None:
         "default": {"HOST": "of the project's own jobs"},
     }
 
-    assert ids() == ["orchestrator.W001"]
-    assert found()[0].msg == "The queue procession does not say that its jobs are JSON."
+    message = the_only()
+    assert message.id == "orchestrator.W001"
+    assert message.msg == "The queue procession does not say that its jobs are JSON."
 
 
+@cases("queues", None, {"default": {"URL": "redis://127.0.0.1:1/0"}})
 def test_a_project_without_the_default_queue_is_told_the_line_to_add(
-    settings: Settings,
+    queues: dict[str, Any] | None, settings: Settings
 ) -> None:
-    settings.RQ_QUEUES = {"default": {"URL": "redis://127.0.0.1:1/0"}}
-
-    [message] = found()
-    assert message.id == "orchestrator.E009"
-    _, line = str(message.hint).split("\n")
-    exec(line, {"RQ_QUEUES": settings.RQ_QUEUES})  # noqa: S102  our own line
-    assert found() == []
-
-
-def test_a_project_without_any_queue_is_told_the_line_to_add(
-    settings: Settings,
-) -> None:
+    """Also one without any queue."""
     del settings.RQ_QUEUES
+    if queues:
+        settings.RQ_QUEUES = queues
 
-    [message] = found()
+    message = the_only()
     assert message.id == "orchestrator.E009"
-    added: dict[str, Any] = {}
+    added: dict[str, Any] = {"RQ_QUEUES": queues}
     exec(str(message.hint).split("\n")[1], added)  # noqa: S102  our own line
     settings.RQ_QUEUES = added["RQ_QUEUES"]
     assert found() == []
 
 
-def test_the_name_by_which_rq_knows_the_default_queue_names_no_other(
-    settings: Settings,
-) -> None:
-    other = cleaning("shipping")
-    other.version, other.queue = 2, "procession"
-    registry.register(other)
+def test_the_name_by_which_rq_knows_the_default_queue_names_no_other() -> None:
+    shipping(queue="procession")
 
-    message = next(m for m in found() if m.id == "orchestrator.E006")
+    message = the_only(of="orchestrator.E006")
     assert message.hint == "Leave the name of the queue out."
 
 
@@ -212,7 +219,7 @@ def test_sqlite_is_told_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as other:
         other.setattr(type(database), "vendor", "sqlite")
         other.setitem(database.settings_dict, "OPTIONS", {})
-        [message] = found()
+        message = the_only()
     assert message.id == "orchestrator.W002"
     databases: dict[str, dict[str, Any]] = {"default": {}}
     exec(str(message.hint).split("\n", 1)[1], {"DATABASES": databases})  # noqa: S102  our own line
@@ -245,19 +252,14 @@ class Mopping(Workflow):
 
 def test_a_step_on_a_queue_that_does_not_exist_is_an_error(settings: Settings) -> None:
     registry.register(Mopping)
-    settings.RQ_QUEUES = {**settings.RQ_QUEUES, "dry": settings.RQ_QUEUES["procession"]}
+    with_queues(settings, "dry")
 
-    [message] = found()
+    message = the_only()
     assert message.id == "orchestrator.E006"
     assert message.msg == (
         "The step mop of Mopping is to run on the queue wet, which does not exist; known queues: dry, procession."
     )
-
-
-def test_a_step_on_a_queue_that_exists_is_in_order(settings: Settings) -> None:
-    registry.register(Mopping)
-    settings.RQ_QUEUES = {**settings.RQ_QUEUES, "wet": settings.RQ_QUEUES["procession"]}
-
+    with_queues(settings, "wet")
     assert found() == []
 
 
@@ -267,22 +269,20 @@ class Littering(Workflow):
     flow = (then(sweep_floor, mop_floor), undo(sweep_floor, by=step(litter, queue="wet")))  # fmt: skip
 
 
-def test_undoing_on_a_queue_that_does_not_exist_is_an_error() -> None:
+def test_undoing_a_definition_or_a_handler_on_a_queue_that_does_not_exist_is_an_error(
+    handler: SetHandler,
+) -> None:
     registry.register(Littering)
+    shipping(queue="wet")
+    handler(BookCourier, lambda command: None, after_commit=True, queue="wet")
 
-    [message] = found()
-    assert message.msg.startswith(
-        "What undoes sweep_floor of Littering is to run on the queue wet"
-    )
-
-
-def test_a_definition_on_a_queue_that_does_not_exist_is_an_error() -> None:
-    other = cleaning("shipping")
-    other.version, other.queue = 2, "wet"
-    registry.register(other)
-
-    message = next(m for m in found() if m.id == "orchestrator.E006")
-    assert "Cleaning is to run on the queue wet" in message.msg
+    said = " | ".join(one.msg for one in found() if one.id == "orchestrator.E006")
+    for what in (
+        "What undoes sweep_floor of Littering",
+        "Cleaning",
+        f"The handler {__name__}.[^ ]*",
+    ):
+        assert re.search(rf"\b{what} is to run on the queue wet", said), said
 
 
 def test_a_queue_whose_name_is_too_long_for_its_column_is_an_error(
@@ -291,31 +291,9 @@ def test_a_queue_whose_name_is_too_long_for_its_column_is_an_error(
     column = InboxEvent._meta.get_field("queue").max_length
     assert column == LONGEST_QUEUE + len(CALLS)
     names = ["q" * LONGEST_QUEUE, "q" * (LONGEST_QUEUE + 1)]
-    queues = dict.fromkeys(names, settings.RQ_QUEUES["procession"])
-    settings.RQ_QUEUES = {**settings.RQ_QUEUES, **queues}
+    with_queues(settings, *names)
     for version, name in enumerate(names, 2):
-        other = cleaning("shipping")
-        other.version, other.queue = version, name
-        registry.register(other)
+        shipping(version, name)
 
-    [message] = [one for one in found() if one.id == "orchestrator.E006"]
+    message = the_only(of="orchestrator.E006")
     assert message.hint == "Give it one of at most 44."
-
-
-def test_a_handler_on_a_queue_that_does_not_exist_is_an_error(
-    handler: SetHandler,
-) -> None:
-    handler(BookCourier, lambda command: None, after_commit=True, queue="wet")
-
-    [message] = found()
-    assert message.msg.startswith("The handler tests.console.test_engine_checks.")
-    assert "is to run on the queue wet" in message.msg
-
-
-def test_the_newest_version_is_the_one_that_starts() -> None:
-    other = cleaning("shipping")
-    other.version = 2
-    registry.register(other)
-
-    assert list(registry.newest()).count(Shipping) == 0
-    assert other in registry.newest()

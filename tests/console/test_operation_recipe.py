@@ -1,6 +1,7 @@
 """An operator action of one's own, written by the recipe in docs/operating.md: one class in one module."""
 
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from uuid import uuid4
 
@@ -20,6 +21,7 @@ from orchestrator.models import Checkpoint, OperatorAction, ProcessInstance
 from tests.apps.an_operation import remind as module
 from tests.apps.an_operation.remind import RemindOfProcess
 from tests.apps.process_managers.desk import place
+from tests.conftest import of
 from tests.services.client import Client
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
@@ -40,31 +42,30 @@ def remind(db: None) -> Iterator[RemindOfProcess]:
 @pytest.fixture
 def foreman(operator: User) -> User:
     """Return an operator who may remind people too."""
-    operator.user_permissions.add(
-        Permission.objects.get(codename="remind_processinstance")
-    )
+    may = Permission.objects.get(codename="remind_processinstance")
+    operator.user_permissions.add(may)
     return User.objects.get(pk=operator.pk)
 
 
 @pytest.fixture
-def site(client: Client, foreman: User) -> Client:
-    client.force_login(foreman)
-    return client
+def site(foreman: User) -> Client:
+    return of(foreman)
 
 
 def address(process: ProcessInstance) -> str:
     return f"/processes/{process.pk}/remind/"
 
 
-def form(process: ProcessInstance, **given: str) -> dict[str, object]:
+def press(client: Client, process: ProcessInstance, **given: str) -> tuple[int, str]:
+    """Press the button on the page as it is now; the status and text of the answer."""
     revision = ProcessInstance.objects.get(pk=process.pk).revision
-    return {
-        "key": uuid4(),
-        "revision": revision,
-        "reason": "it takes long",
-        "whom": "Sato",
-        **given,
-    }
+    form = {"key": uuid4(), "revision": revision, "reason": "it takes long"}
+    answer = client.post(address(process), {**form, "whom": "Sato", **given})
+    return answer.status_code, unescape(answer.text)
+
+
+def why_not(page: str) -> str:
+    return page.partition('id="remind-button-why"')[2].partition("</span>")[0]
 
 
 def test_its_permission_is_made() -> None:
@@ -91,52 +92,45 @@ def test_it_is_done_and_leaves_an_audit_row_and_a_word_in_the_history(
     site: Client,
 ) -> None:
     process = place()
-    answer = site.post(address(process), form(process), follow=True)
+    assert press(site, process)[0] == 302
 
-    assert "Reminded." in answer.content.decode()
-    action = OperatorAction.objects.get()
-    assert (action.action, action.actor_name, action.result) == (
-        "remind",
-        "operator",
-        "done",
-    )
+    action, page = OperatorAction.objects.get(), site.read(f"/processes/{process.pk}/")
+    assert "Reminded." in page
+    done = (action.action, action.actor_name, action.result)
+    assert done == ("remind", "operator", "done")
     assert (action.reason, action.after["reminded"]) == ("it takes long", "Sato")
     assert Checkpoint.objects.get(revision=2).cause == f"operator:{action.key}"
-    history = answer.content.decode().partition('id="ledger"')[2]
+    history = page.partition('id="ledger"')[2]
     assert "Remind by operator" in " ".join(history.split())
 
 
 def test_it_says_why_it_cannot_be_done(site: Client, foreman: User) -> None:
     process = place()
-    nobody = site.post(address(process), form(process, whom="1"))
-    assert (nobody.status_code, "nobody&#x27;s name" in nobody.content.decode()) == (
-        409,
-        True,
-    )
+    status, said = press(site, process, whom="1")
+    assert status == 409
+    assert "nobody's name" in said
 
     cancel(process.pk, request=ActionRequest(foreman, uuid4(), "why"))
     process.refresh_from_db()
     assert refusals([process], foreman)[process.pk]["remind"] == ENDED
-    page = site.read(f"/processes/{process.pk}/")
-    assert ENDED in page.partition('id="remind-button-why"')[2].partition("</span>")[0]
-    late = site.post(address(process), form(process))
-    assert (late.status_code, ENDED in late.content.decode()) == (409, True)
+    assert ENDED in why_not(site.read(f"/processes/{process.pk}/"))
+    status, said = press(site, process)
+    assert status == 409
+    assert ENDED in said
     refused = OperatorAction.objects.filter(action="remind", result="refused")
     assert refused.count() == 2
 
 
 def test_a_form_without_its_field_is_refused(site: Client) -> None:
-    process = place()
-    assert site.post(address(process), form(process, whom="")).status_code == 400
+    assert press(site, place(), whom="")[0] == 400
     assert not OperatorAction.objects.exists()
 
 
 def test_who_may_not_is_told_and_refused(viewing: Client) -> None:
     process = place()
-    page = viewing.read(f"/processes/{process.pk}/")
 
-    assert "may not do this" in page.partition('id="remind-button-why"')[2][:200]
-    assert viewing.post(address(process), form(process)).status_code == 403
+    assert "may not do this" in why_not(viewing.read(f"/processes/{process.pk}/"))
+    assert press(viewing, process)[0] == 403
     assert OperatorAction.objects.get().result == "refused"
 
 

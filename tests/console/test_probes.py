@@ -2,17 +2,16 @@
 
 import threading
 import time
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db.models import Q
-from django.test import override_settings
+from django.db.models import F
 from django.urls import include, path
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
+from pytest_django import Settings
 
 from examples.order_listing.messages import Destination, ListedOnInternal
 from examples.order_listing.orders import place_order
@@ -28,21 +27,30 @@ from orchestrator.models import (
     StepRun,
 )
 from orchestrator.testing import run
+from tests.conftest import of
 from tests.services.client import Client
 from tests.services.hired import hire
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 TOKEN = "a-token-for-metrics-that-is-long-enough"
+SECOND = timedelta(seconds=1)
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 urlpatterns = [path("ops/", include("monitoring.urls"))]
 
 
 @pytest.fixture
-def token() -> Iterator[None]:
-    with override_settings(PROCESSION_METRICS_TOKEN=TOKEN):
-        yield
+def token(settings: Settings) -> None:
+    settings.PROCESSION_METRICS_TOKEN = TOKEN
+
+
+def ready(client: Client, asked: str = "") -> tuple[int, dict[str, Any]]:
+    answer = client.get(f"/readyz{asked}")
+    return answer.status_code, answer.json()
+
+
+UP = {"database": "up", "redis": "up"}
 
 
 def test_a_process_that_answers_lives_and_asks_nobody(
@@ -59,30 +67,18 @@ def test_a_process_that_answers_lives_and_asks_nobody(
 
 
 def test_where_nothing_is_due_no_worker_is_needed(client: Client) -> None:
-    answer = client.get("/readyz")
-
-    parts = {"database": "up", "redis": "up", "workers": "up"}
-    assert (answer.status_code, answer.json()) == (200, {"ready": True, **parts})
+    assert ready(client) == (200, {"ready": True, **UP, "workers": "up"})
 
 
 def test_due_work_needs_a_worker_of_its_queue_that_lives(client: Client) -> None:
     place_order(Destination.INTERNAL, "50 MWh")
     hire("another")
     hire(seconds_ago=60)
-    assert client.get("/readyz").json()["workers"] == "down"
-    assert client.get("/readyz").status_code == 503
+    assert ready(client) == (503, {"ready": False, **UP, "workers": "down"})
 
     hire()
 
-    assert client.get("/readyz").status_code == 200
-
-
-def test_work_on_a_queue_that_nobody_set_up_is_seen(client: Client) -> None:
-    place_order(Destination.INTERNAL, "50 MWh")
-    InboxEvent.objects.update(queue="forgotten")
-    hire()
-
-    assert client.get("/readyz").json()["workers"] == "down"
+    assert ready(client)[0] == 200
 
 
 def test_work_that_waits_outside_is_that_of_the_plain_queues_workers(
@@ -100,11 +96,8 @@ def test_work_that_waits_outside_is_that_of_the_plain_queues_workers(
 def test_a_part_that_does_not_matter_is_left_out(client: Client) -> None:
     place_order(Destination.INTERNAL, "50 MWh")
 
-    answer = client.get("/readyz?exclude=workers")
-
-    parts = {"database": "up", "redis": "up"}
-    assert (answer.status_code, answer.json()) == (200, {"ready": True, **parts})
-    assert client.get("/readyz?exclude=everything").status_code == 400
+    assert ready(client, "?exclude=workers") == (200, {"ready": True, **UP})
+    client.read("/readyz?exclude=everything", status=400)
 
 
 def test_a_part_that_is_silent_is_asked_once_and_holds_nobody_up(
@@ -120,17 +113,23 @@ def test_a_part_that_is_silent_is_asked_once_and_holds_nobody_up(
     monkeypatch.setattr(asking, "PATIENCE", 0.2)
     monkeypatch.setattr(readiness, "_redis", TimedQuestion(silent))
     since = time.monotonic()
-    answers = [client.get("/readyz").json()["redis"] for _ in range(20)]
+    answers = {ready(client)[1]["redis"] for _ in range(20)}
     lasted = time.monotonic() - since
     speaks.set()
 
-    assert (set(answers), len(asked)) == ({"down"}, 1)
+    assert (answers, len(asked)) == ({"down"}, 1)
     assert lasted < 30  # and not the 60 that one alone would take
 
 
-@pytest.mark.parametrize("part", ["_queues", "_redis"])
+@pytest.mark.parametrize(
+    ("part", "down"), [("_queues", "workers"), ("_redis", "redis")]
+)
 def test_a_setting_that_is_wrong_is_a_part_that_is_down(
-    part: str, client: Client, token: None, monkeypatch: pytest.MonkeyPatch
+    part: str,
+    down: str,
+    client: Client,
+    token: None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def wrong() -> Any:
         raise KeyError("procession")
@@ -138,30 +137,26 @@ def test_a_setting_that_is_wrong_is_a_part_that_is_down(
     monkeypatch.setattr(readiness, part, TimedQuestion(wrong))
     monkeypatch.setattr(metrics, "_figures", TimedQuestion(wrong))
 
-    answer = client.get("/readyz")
-    told = client.get("/metrics", headers=BEARER)
+    status, parts = ready(client)
 
-    down = "workers" if part == "_queues" else "redis"
-    assert (answer.status_code, answer.json()[down]) == (503, "down")
-    assert told.status_code == 200
-    assert f'procession_up{{part="{down}"}} 0.0' in told.content.decode()
+    assert (status, parts[down]) == (503, "down")
+    assert scraped(client)["procession_up", down] == 0
 
 
-def test_probes_live_under_any_prefix(client: Client) -> None:
-    with override_settings(ROOT_URLCONF=__name__):
-        assert client.get("/ops/livez").status_code == 200
-        assert client.get("/ops/readyz").status_code == 200
-        assert client.get("/ops/metrics").status_code == 401
+def test_probes_live_under_any_prefix(client: Client, settings: Settings) -> None:
+    settings.ROOT_URLCONF = __name__
+    for probe, status in (("livez", 200), ("readyz", 200), ("metrics", 401)):
+        client.read(f"/ops/{probe}", status=status)
 
 
 @pytest.mark.parametrize("place", ["/livez", "/readyz", "/metrics"])
 def test_probes_are_asked_by_get_and_led_nowhere_else(
-    place: str, client: Client
+    place: str, client: Client, settings: Settings
 ) -> None:
     assert client.post(place).status_code == 405
     assert client.get(f"{place}/").status_code == 404
-    with override_settings(SECURE_SSL_REDIRECT=True):
-        assert Client().get(place).status_code in (200, 401)
+    settings.SECURE_SSL_REDIRECT = True
+    assert Client().get(place).status_code in (200, 401)
 
 
 # Metrics
@@ -179,29 +174,28 @@ def scraped(client: Client) -> dict[tuple[str, ...], float]:
     }
 
 
-def test_metrics_are_for_whoever_brings_the_token(client: Client, token: None) -> None:
-    wrong = {"Authorization": f"Bearer {TOKEN[:-1]}"}
+@pytest.mark.parametrize(
+    ("authorization", "status"),
+    [(f"Bearer {TOKEN}", 200), (f"Bearer {TOKEN[:-1]}", 401), ("é", 401), (None, 401)],
+)
+def test_metrics_are_for_whoever_brings_the_token(
+    authorization: str | None, status: int, client: Client, token: None
+) -> None:
+    about = {"Authorization": authorization} if authorization else {}
 
-    assert client.get("/metrics").status_code == 401
-    assert client.get("/metrics", headers=wrong).status_code == 401
-    assert client.get("/metrics", headers={"Authorization": "é"}).status_code == 401
-    assert client.get("/metrics", headers=BEARER).status_code == 200
+    client.read("/metrics", headers=about, status=status)
 
 
 def test_without_a_token_in_the_settings_none_is_right(client: Client) -> None:
     for value in ("Bearer ", "Bearer", ""):
-        answer = client.get("/metrics", headers={"Authorization": value})
-        assert answer.status_code == 401
+        client.read("/metrics", headers={"Authorization": value}, status=401)
 
 
 def test_metrics_are_for_people_who_may_look_at_processes(
-    client: Client, viewer: User, stranger: User
+    viewing: Client, stranger: User
 ) -> None:
-    client.force_login(stranger)
-    assert client.get("/metrics").status_code == 403
-
-    client.force_login(viewer)
-    assert client.get("/metrics").status_code == 200
+    of(stranger).read("/metrics", status=403)
+    viewing.read("/metrics")
 
 
 def test_metrics_are_what_a_second_count_finds(client: Client, token: None) -> None:
@@ -211,19 +205,13 @@ def test_metrics_are_what_a_second_count_finds(client: Client, token: None) -> N
         place_order(destination, "50 MWh")
     run()
     early = place_order(Destination.INTERNAL, "50 MWh")
-    send_event(
-        ListedOnInternal(early.order_id),
-        id="early",
-        source="exchange",
-        process_id=early.process_id,
-    )
-    InboxEvent.objects.filter(event_id="early").update(
-        wake_at=timezone.now() - timedelta(seconds=20)
-    )
-    claimed = StepRun.objects.filter(wake_at__isnull=False).first()
-    assert claimed is not None
-    StepRun.objects.filter(pk=claimed.pk).update(
-        owner="somebody", wake_at=timezone.now() + timedelta(seconds=9)
+    event, process = ListedOnInternal(early.order_id), early.process_id
+    send_event(event, id="early", source="exchange", process_id=process)
+    now = timezone.now()
+    InboxEvent.objects.filter(event_id="early").update(wake_at=now - 20 * SECOND)
+    claimed = StepRun.objects.exclude(wake_at=None)[:1].values("pk")
+    StepRun.objects.filter(pk__in=claimed).update(
+        owner="somebody", wake_at=now + 9 * SECOND
     )
 
     found = scraped(client)
@@ -238,9 +226,8 @@ def test_metrics_are_what_a_second_count_finds(client: Client, token: None) -> N
             live = ProcessInstance.objects.live().filter(name=labels[0])
             assert value == live.filter(status=labels[1]).count() > 0
     assert found["procession_open_incidents",] == Incident.objects.open().count() > 0
-    due = Q(wake_at__lte=timezone.now())
     work = sum(
-        table._default_manager.filter(due).count()
+        table._default_manager.filter(wake_at__lte=timezone.now()).count()
         for table in (InboxEvent, IssuedCommand, StepRun)
     )
     assert found["procession_due_work", "default"] == work > 1
@@ -255,24 +242,18 @@ def test_metrics_are_what_a_second_count_finds(client: Client, token: None) -> N
 
 def counted() -> dict[str, int]:
     """Return how many rows there are of what is numbered."""
-    return {
-        "transitions": Checkpoint.objects.count(),
-        "steps": StepRun.objects.count(),
-        "events": InboxEvent.objects.count(),
-        "incidents": Incident.objects.count(),
-    }
+    tables = (Checkpoint, StepRun, InboxEvent, Incident)
+    names = ("transitions", "steps", "events", "incidents")
+    counts = (table._default_manager.count() for table in tables)
+    return dict(zip(names, counts, strict=True))
 
 
 def middle() -> float:
     """Return the median of how long events have taken."""
-    taken: list[float] = sorted(
-        (handled - received).total_seconds()
-        for received, handled in InboxEvent.objects.filter(
-            handled_at__isnull=False
-        ).values_list("received_at", "handled_at")
-        if handled
-    )
-    return taken[(len(taken) + 1) // 2 - 1]
+    handled = InboxEvent.objects.exclude(handled_at=None)
+    times = handled.values_list(F("handled_at") - F("received_at"), flat=True)
+    taken = sorted(time.total_seconds() for time in times)
+    return float(taken[(len(taken) + 1) // 2 - 1])
 
 
 def test_what_has_been_removed_is_still_counted(client: Client, token: None) -> None:
@@ -294,9 +275,7 @@ def test_without_the_database_metrics_say_so(
 
     found = scraped(client)
 
-    assert (found["procession_up", "database"], found["procession_up", "redis"]) == (
-        0,
-        1,
-    )
+    up = (found["procession_up", "database"], found["procession_up", "redis"])
+    assert up == (0, 1)
     assert found["procession_sockets",] == 0
     assert ("procession_transitions_total",) not in found

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 from django.conf import settings
@@ -17,13 +16,14 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
 from monitoring.command_line import chosen
-from orchestrator.engine.operations import OPERATIONS, ActionRequest, cancel
+from orchestrator.engine.operations import OPERATIONS, cancel
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import OperatorAction, ProcessInstance
 from tests.apps.pausing.processes import WORKFLOWS
 from tests.apps.process_managers.desk import place, underway
 from tests.apps.process_managers.fixtures import known
-from tests.console.test_process_command import acted, keys, lines, process
+from tests.console.test_process_command import acted, lines, placed, process
+from tests.services.asking import asked
 from tests.services.cases import cases, words
 from tests.services.patience import SHARED
 from tests.services.program import environ
@@ -47,23 +47,23 @@ def workflows() -> Iterator[None]:
 
 
 @cases(
-    "filters",
-    ["--definition", ""],
-    ["--key", "  "],
-    ["--step", ""],
-    ["--owner", ""],
-    ["--version-number", "-1"],
-    ["--version-number", "1_0"],
-    ["--version-number", str(2**40)],
+    "name, value",
+    ("definition", ""),
+    ("key", "  "),
+    ("step", ""),
+    ("owner", ""),
+    ("version-number", "-1"),
+    ("version-number", "1_0"),
+    ("version-number", str(2**40)),
 )
-def test_a_filter_that_says_nothing_is_not_taken_for_all(filters: list[str]) -> None:
+def test_a_filter_that_says_nothing_is_not_taken_for_all(name: str, value: str) -> None:
     """A script's empty variable does not cancel whatever there is."""
     place("P-1")
 
-    code, _ = acted("cancel", "--all-matching", "--yes", *filters)
+    code, _ = acted("cancel", "--all-matching", "--yes", f"--{name}", value)
 
     assert code != 0
-    assert process("list", *filters)[0] != 0
+    assert process("list", f"--{name}", value)[0] != 0
     assert ProcessInstance.objects.live().count() == 1
 
 
@@ -73,48 +73,44 @@ def test_version_0_is_a_filter_too() -> None:
     assert (code, "--all-matching" in said) == (2, True)
 
 
-@cases(
-    "words",
-    ["list", "--since", "999999w"],
-    ["list", "--since", "9999-12-31T23:59:59-10:00"],
-    ["list", "--since", "0001-01-01T00:00:00+10:00"],
-    ["list", "--since", "2026-02-30"],
-    ["list", "--before", "nonsense"],
-    ["list", "--limit", "-3"],
-    ["list", "--key", "a\0b"],
-    ["list", "--key", "\udcff"],
-    ["list", "--step", "\udcff"],
-    ["list", "--owner", "\udcff"],
-    ["watch", "{pk}", "--interval", "nan"],
-    ["watch", "{pk}", "--interval", "-1"],
-    ["watch", "{pk}", "--interval", "1e300"],
-    ["watch", "{pk}", "--timeout", "nan"],
-    ["watch", "{pk}", "--timeout", "x"],
-    ["cancel", "{pk}", "--user", "operator", "--reason", "\udcff"],
-    ["cancel", "{pk}", "--user", "\udcff", "--reason", "x"],
-    ["cancel", "\udcff", "--user", "operator", "--reason", "x"],
-    ["cancel", "{pk}", "--user", "operator", "--reason", "x", "--revision", "-1"],
-    [
-        *words("""cancel {pk} --user operator --reason x --revision"""),
-        str(2**31),
-    ],
-    ["cancel", "{pk}", "--user", "operator", "--reason", "x", "--again", "\udcff"],
-)
-def test_what_cannot_be_meant_is_a_mistake_of_use(words: list[str]) -> None:
-    pk = place("P-1").pk
+BY = "--user operator --reason x"
 
-    code, said = process(*(word.format(pk=pk) for word in words))
+
+@cases(
+    "text",
+    "list --since 999999w",
+    "list --since 9999-12-31T23:59:59-10:00",
+    "list --since 0001-01-01T00:00:00+10:00",
+    "list --since 2026-02-30",
+    "list --before nonsense",
+    "list --before zzz",
+    "list --limit -3",
+    "list --key a\0b",
+    "list --key \udcff",
+    "list --step \udcff",
+    "list --owner \udcff",
+    "watch {pk} --interval nan",
+    "watch {pk} --interval -1",
+    "watch {pk} --interval 1e300",
+    "watch {pk} --timeout nan",
+    "watch {pk} --timeout x",
+    "cancel {pk} --user operator --reason \udcff",
+    "cancel {pk} --user \udcff --reason x",
+    f"cancel \udcff {BY}",
+    f"cancel {{pk}} {BY} --revision -1",
+    f"cancel {{pk}} {BY} --revision {2**31}",
+    f"cancel {{pk}} {BY} --again \udcff",
+)
+def test_what_cannot_be_meant_is_a_mistake_of_use(text: str) -> None:
+    code, said = process(*text.format(pk=place("P-1").pk).split(" "))
 
     assert code in (1, 2)  # from a shell it is 2
     assert said
     assert "\udcff" not in said
     assert not OperatorAction.objects.exists()
-
-
-def test_a_step_is_found_as_people_read_it_too() -> None:
-    place("P-1")
-
-    assert keys("--step", "packing") == ["P-1"]
+    if text.startswith("list --before"):
+        assert "--before" in said
+        assert "is no process id" in said
 
 
 # A list in which little is found
@@ -123,19 +119,18 @@ def test_a_step_is_found_as_people_read_it_too() -> None:
 def test_the_looking_for_little_among_many_ends_and_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for number in range(6):
-        place(f"P-{number}")
+    placed(6)
     monkeypatch.setattr(chosen, "LOOKS", 2)
     monkeypatch.setattr("monitoring.queries.instances.arm.LOOKED_AT", 2)
+    completed = ("list", "--status", "completed")
 
-    assert process("list", "--status", "completed", "--json") == (0, "")
+    assert lines(*completed) == []
 
     said = capsys.readouterr().err
     assert "may be more" in said
-    before = said.split()[-1]
-    assert lines("list", "--status", "completed", "--before", before) == []
+    assert lines(*completed, "--before", said.split()[-1]) == []
     assert "--before" not in capsys.readouterr().err
-    assert lines("list", "--status", "completed", "--all") == []
+    assert lines(*completed, "--all") == []
 
 
 # What would steer the terminal
@@ -150,8 +145,7 @@ def test_what_an_application_says_steers_no_terminal(
     monkeypatch.setattr(cancel, "effect", effect)
     pk = place("P-1").pk
 
-    _, said = acted("cancel", pk)
-    _, told = acted("cancel", pk, "--json")
+    (_, said), (_, told) = acted("cancel", pk), acted("cancel", pk, "--json")
 
     assert said.removesuffix("\n").isprintable()
     assert told.removesuffix("\n").isprintable()
@@ -203,18 +197,16 @@ class Closed(io.StringIO):
 def test_what_was_not_done_since_nobody_reads_is_told_and_no_success(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    ids = [str(place(f"P-{number}").pk) for number in range(4)]
-    by = ["--user", "operator", "--reason", "because"]
+    ids = [str(one.pk) for one in placed(4)]
 
     with pytest.raises(BrokenPipeError):
-        call_command("process", "cancel", *ids, *by, stdout=Closed())
+        call_command("process", "cancel", *ids, *words(BY), stdout=Closed())
 
     assert ProcessInstance.objects.ended().count() == 2
     assert "2 done, 2 left as they were" in capfd.readouterr().err
 
 
-def test_an_export_that_was_not_read_to_its_end_is_audited() -> None:
-    boss = User.objects.create_superuser("boss")
+def test_an_export_that_was_not_read_to_its_end_is_audited(administrator: User) -> None:
     parcel = underway("P-1")
     written = []
 
@@ -223,7 +215,7 @@ def test_an_export_that_was_not_read_to_its_end_is_audited() -> None:
         if len(written) == 3:
             raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
-    asks = ActionRequest(boss, uuid4(), "mine")
+    asks = asked(actor=administrator)
     with pytest.raises(BrokenPipeError):
         OPERATIONS["export"](parcel.pk, write, request=asks)  # type: ignore[operator]
     gc.collect()  # no cursor is left that would be closed in the midst of what comes now
@@ -240,11 +232,9 @@ def test_a_list_whose_reader_has_gone_ends_quietly() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     buffered = {k: v for k, v in environ().items() if k != "PYTHONUNBUFFERED"}
-    command = [sys.executable, str(settings.BASE_DIR / "manage.py"), "process", "list"]
 
     ended = subprocess.run(
-        command,
-        cwd=settings.BASE_DIR,
+        [sys.executable, str(settings.BASE_DIR / "manage.py"), "process", "list"],
         env=buffered,
         stdout=writer,
         stderr=subprocess.PIPE,
@@ -254,13 +244,6 @@ def test_a_list_whose_reader_has_gone_ends_quietly() -> None:
     os.close(writer)
 
     assert (ended.returncode, ended.stderr) == (0, b"")
-
-
-def test_a_place_in_the_list_that_is_no_process_id_is_a_mistake_of_use() -> None:
-    with pytest.raises(CommandError, match="'zzz' is no process id") as refused:
-        call_command("process", "list", "--before", "zzz")
-
-    assert "--before" in str(refused.value)
 
 
 def test_workers_of_a_queue_that_there_is_not_do_not_begin() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from html import unescape
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urljoin, urlsplit
@@ -12,19 +13,20 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.apps import apps
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Group, Permission, User
 from django.core.management import CommandError, call_command
 from django.db.models import CharField, TextField
 
 from monitoring.masking import masked, names_of
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import page_of
-from orchestrator import secret_names
+from orchestrator import permissions, registry, secret_names
 from orchestrator.definition.secrets import MASK
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import ActionRequest, reveal
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (
+    BulkOperation,
     Definition,
     FailureGroup,
     Incident,
@@ -44,7 +46,7 @@ from tests.apps.kept_secret.processes import (
     CardPayment,
     Enrolment,
 )
-from tests.conftest import person
+from tests.conftest import of, person
 from tests.services.bulk import begun
 from tests.services.cases import cases, words
 from tests.services.client import Client
@@ -81,6 +83,29 @@ def content(answer: Any) -> str:
     if not answer.streaming:
         return str(answer.content.decode(errors="replace"))
     return b"".join(answer.streaming_content).decode(errors="replace")
+
+
+def assert_untold(client: Client, *addresses: str, **more: Any) -> None:
+    """None of the pages has a secret."""
+    for address in addresses:
+        assert not told(content(client.get(address, **more))), address
+
+
+def allow(user: User, *codenames: str) -> User:
+    """Give somebody permissions, and read them anew."""
+    user.user_permissions.add(*Permission.objects.filter(codename__in=codenames))
+    return User.objects.get(pk=user.pk)
+
+
+def pressed(
+    client: Client, pk: UUID, action: str, reason: str = "x", **given: Any
+) -> Any:
+    """Press a button of a process as its page has it now."""
+    form = {"key": uuid4().hex, "reason": reason, "revision": found_again(pk).revision}
+    return client.post(f"/processes/{pk}/{action}/", {**form, **given})
+
+
+EXPORTS = [f"/audit/{name}" for name in ("", "export.jsonl", "export.csv")]
 
 
 FORM_ONLY = re.compile(
@@ -131,26 +156,19 @@ def shape_of(address: str) -> str:
 def test_s12_3_no_page_file_or_fragment_has_a_secret(
     filled: Filled, admin: Client
 ) -> None:
+    enrolments = (filled.enrolled, filled.failed_enrolment)
+    every = words("ledger.jsonl repair/ ledger-rows ?at=1 ?at=1&beside=now")
+    steps = words("hash_password keep_answer enrol")
+    elements = words("elements.csv elements.jsonl")
     starts = [
         *words(
             """/ /admin/ /processes/export.csv /processes/export.jsonl /audit/export.csv
-        /audit/export.jsonl /find/?q=P-1 /find/?q=no+bank /events/?tab=all"""
+        /audit/export.jsonl /find/?q=P-1 /find/?q=no+bank /events/?tab=all
+        /events/send/?type=PaymentAsked /events/send/?type=CodeEntered"""
         ),
-        *(f"/events/send/?type={name}" for name in ("PaymentAsked", "CodeEntered")),
-        *(f"/processes/{pk}/ledger.jsonl" for pk in filled),
-        *(f"/processes/{pk}/repair/" for pk in filled),
-        *(f"/processes/{pk}/ledger-rows" for pk in filled),
-        *(f"/processes/{pk}/?at=1" for pk in filled),
-        *(
-            f"/processes/{pk}/?step={step}"
-            for pk in (filled.enrolled, filled.failed_enrolment)
-            for step in ("hash_password", "keep_answer", "enrol")
-        ),
-        *(
-            f"/processes/{filled.enrolled}/elements.{form}?step=keep_answer"
-            for form in ("csv", "jsonl")
-        ),
-        *(f"/processes/{pk}/?at=1&beside=now" for pk in filled),
+        *(f"/processes/{pk}/{page}" for pk in filled for page in every),
+        *(f"/processes/{pk}/?step={step}" for pk in enrolments for step in steps),
+        *(f"/processes/{filled.enrolled}/{one}?step=keep_answer" for one in elements),
         *(
             f"/processes/{run.instance_id}/steps/{run.pk}/result.json"
             for run in StepRun.objects.exclude(result=None)
@@ -161,14 +179,18 @@ def test_s12_3_no_page_file_or_fragment_has_a_secret(
     found = crawl(admin, *starts)
     drain()  # on a crowded machine the patience of what is kept is over by now
 
-    wrong = {address: told(text) for address, text in found.items() if told(text)}
-    assert not wrong
+    assert not telling(found)
     assert len(found) > 150
     shown = found[f"/processes/{filled.waiting}/"]
     assert MASK in shown
     assert "A. Person" in shown  # what is not secret is shown
     for part in ("ledger.jsonl", "ledger-rows", "repair/"):
         assert MASK in found[f"/processes/{filled.waiting}/{part}"], part
+
+
+def telling(found: dict[str, str]) -> dict[str, list[str]]:
+    """The pages that have secrets, with these."""
+    return {address: told(text) for address, text in found.items() if told(text)}
 
 
 def admin_pages() -> Iterator[str]:
@@ -178,9 +200,6 @@ def admin_pages() -> Iterator[str]:
         yield f"/admin/orchestrator/{name}/"
         for row in model._default_manager.all()[:FEW]:
             yield f"/admin/orchestrator/{name}/{row.pk}/change/"
-
-
-VALUES = {"data", "body", "result", "saved", "element", "before", "after", "edits"}
 
 
 def test_no_search_among_the_elements_of_a_map_tells_a_secret(
@@ -240,84 +259,70 @@ def test_what_is_exported_has_the_secrets_for_those_who_may_have_them_shown(
 ) -> None:
     administrator.is_superuser = False
     administrator.save()
-    may = Permission.objects.get(codename="export_processinstance")
-    administrator.user_permissions.add(may)
+    allow(administrator, "export_processinstance")
     file = tmp_path / "payment.jsonl"
-    command = ["export", str(filled.enrolled), "--user", "administrator", "--reason"]
+    by = ("--user", "administrator", "--reason", "move", "--output", str(file))
 
     with pytest.raises(CommandError, match="must be allowed to have them shown"):
-        call_command("process", *command, "move", "--output", str(file))
+        call_command("process", "export", str(filled.enrolled), *by)
     assert not file.exists()
 
-    administrator.user_permissions.add(
-        Permission.objects.get(codename="reveal_secrets")
-    )
-    call_command("process", *command, "move", "--output", str(file))
+    allow(administrator, "reveal_secrets")
+    call_command("process", "export", str(filled.enrolled), *by)
     assert HUSH in file.read_text()
-
-
-Post = Callable[..., Any]
 
 
 def test_a_look_is_for_those_who_may_and_needs_a_reason(
     filled: Filled, operating: Client, operator: User
 ) -> None:
-    place = f"/processes/{filled.waiting}/secrets/"
+    assert "disabled" in operating.read(f"/processes/{filled.waiting}/secrets/")
+    refused = pressed(operating, filled.waiting, "secrets", "a call")
+    allow(operator, "reveal_secrets")
+    nothing = pressed(operating, filled.waiting, "secrets", "")
 
-    page = operating.get(place)
-    refused = operating.post(place, {"key": uuid4().hex, "reason": "a call"})
-
-    assert page.status_code == 200
-    assert "disabled" in page.content.decode()
-    assert refused.status_code == 403
-    assert not told(refused.content.decode())
-    operator.user_permissions.add(Permission.objects.get(codename="reveal_secrets"))
-    nothing = operating.post(place, {"key": uuid4().hex, "reason": ""})
-    assert nothing.status_code == 400
-    assert not told(nothing.content.decode())
+    assert (refused.status_code, nothing.status_code) == (403, 400)
+    assert not told(content(refused) + content(nothing))
     assert not OperatorAction.objects.filter(action="reveal", result="done").exists()
 
 
 def test_a_look_is_one_answer_that_nobody_keeps_and_one_row_however_often_pressed(
     filled: Filled, admin: Client
 ) -> None:
-    place, key = f"/processes/{filled.failed}/secrets/", uuid4().hex
+    page, key = f"/processes/{filled.failed}/", uuid4().hex
     before = found_again(filled.failed).revision
 
-    answers = [admin.post(place, {"key": key, "reason": "a call"}) for _ in range(2)]
-
-    for answer in answers:
+    for _ in range(2):
+        answer = admin.post(f"{page}secrets/", {"key": key, "reason": "a call"})
         text = unescape(answer.content.decode())
         assert answer.status_code == 200
-        for value in (NUMBER, CODE, "秘密の言葉"):
-            assert value in text
+        assert all(value in text for value in (NUMBER, CODE, "秘密の言葉"))
         assert "no-store" in answer["Cache-Control"]
     row = OperatorAction.objects.get(action="reveal")
-    assert (row.reason, str(row.instance_id)) == ("a call", str(filled.failed))
+    assert (row.reason, row.instance_id) == ("a call", filled.failed)
     assert not told(json.dumps([row.before, row.after], ensure_ascii=False))
     assert found_again(filled.failed).revision == before
-    for path in (place, f"{place}?since=0", f"/processes/{filled.failed}/", "/audit/"):
-        again = admin.get(path, headers={"HX-Request": "true"})
-        assert not told(again.content.decode())
+    live = {"HX-Request": "true"}
+    looks = (f"{page}secrets/", f"{page}secrets/?since=0", page, "/audit/")
+    assert_untold(admin, *looks, headers=live)
 
 
 def test_the_key_of_a_look_is_its_persons_and_is_over_soon(
     filled: Filled, administrator: User, operator: User
 ) -> None:
     key = uuid4()
-    done = reveal(
-        filled.waiting, request=ActionRequest(administrator, key, reason="a call")
-    )
+
+    def look(user: User) -> OperatorAction:
+        return reveal(filled.waiting, request=ActionRequest(user, key, "a call"))
+
+    done = look(administrator)
     with pytest.raises(OperationRefused, match="another action"):
-        reveal(filled.waiting, request=ActionRequest(operator, key, reason="too"))
-    operator.user_permissions.add(Permission.objects.get(codename="reveal_secrets"))
-    other = User.objects.get(pk=operator.pk)
+        look(operator)
     with pytest.raises(OperationRefused, match="another action"):
-        reveal(filled.waiting, request=ActionRequest(other, key, reason="too"))
+        look(allow(operator, "reveal_secrets"))
     OperatorAction.objects.filter(pk=done.pk).update(at="2020-01-01T00:00Z")
 
     with pytest.raises(OperationRefused, match="over"):
-        reveal(filled.waiting, request=ActionRequest(administrator, key, reason="x"))
+        look(administrator)
 
 
 @cases(
@@ -373,180 +378,136 @@ def test_no_address_of_the_admin_narrows_by_values(lookup: str, admin: Client) -
     assert answer.status_code in (302, 400)
 
 
-def stage(client: Client, pk: Any, **given: str) -> Any:
-    return client.post(f"/processes/{pk}/repair/stage/", {"edit": "data", **given})
+def stage(client: Client, pk: UUID, value: object, **edit: str) -> Any:
+    """Stage an edit of a process, of its data if no other."""
+    form = {"edit": "data", **edit, "value": json.dumps(value)}
+    return client.post(f"/processes/{pk}/repair/stage/", form)
 
 
 def test_a_repair_keeps_what_is_masked_and_shows_it_to_nobody(
     filled: Filled, admin: Client
 ) -> None:
-    row = found_again(filled.waiting)
-    before = row.data
-    edited = {
-        **before,
-        "amount": 7,
-        "pin": MASK,
-        "code": MASK,
-        "card": {"number": MASK, "holder": "B. Person"},
-    }
+    before, pk = found_again(filled.waiting).data, filled.waiting
+    edited = {**before, "amount": 7, "card": {"number": MASK, "holder": "B. Person"}}
 
-    staged = stage(admin, filled.waiting, value=json.dumps(edited))
-    page = admin.read(f"/processes/{filled.waiting}/repair/")
+    staged = stage(admin, pk, {**edited, "pin": MASK, "code": MASK})
+    page = admin.read(f"/processes/{pk}/repair/")
 
     assert staged.status_code == 302
     assert not told(page)
     assert "B. Person" in page
     sent = re.search(r'name="edits" value="([^"]*)"', page)
     assert sent is not None
-    edits = unescape(sent[1])
-    form = {"key": uuid4().hex, "reason": "typo", "revision": row.revision}
-    done = admin.post(f"/processes/{filled.waiting}/repair/", {**form, "edits": edits})
-    assert done.status_code == 302, done.content.decode()
-    row.refresh_from_db()
-    assert row.data == {
-        **before,
-        "amount": 7,
-        "card": {"number": NUMBER, "holder": "B. Person"},
-    }
-    for path in ("/audit/", "/audit/export.jsonl", f"/processes/{filled.waiting}/"):
-        assert not told(content(admin.get(path)))
+    done = pressed(admin, pk, "repair", edits=unescape(sent[1]))
+    assert done.status_code == 302, content(done)
+    card = {"number": NUMBER, "holder": "B. Person"}
+    assert found_again(pk).data == {**edited, "card": card}
+    assert_untold(admin, *EXPORTS, f"/processes/{pk}/")
 
 
 def found_again(pk: UUID) -> ProcessInstance:
     return ProcessInstance.objects.get(pk=pk)
 
 
-def repair_of_a_result(filled: Filled, client: Client, action: str) -> Any:
-    """Edits a result as its page shows it, with its secrets masked; the answer."""
-    pk = filled.failed_enrolment
-    process = found_again(pk)
-    run = StepRun.objects.get(instance=pk, node="hash_password")
+def repair_of_a_result(filled: Filled, client: Client, action: str) -> None:
+    """Edit a result as its page shows it, with its secrets masked."""
+    process = found_again(filled.failed_enrolment)
+    run = StepRun.objects.get(instance=process, node="hash_password")
     value = {**masked(run.result, names_of(process.definition)), "person": "E-3"}
-    edits = [{"edit": "result", "target": str(run.pk), "value": value}]
-    form = {"key": uuid4().hex, "reason": "typo", "revision": process.revision}
-    place = f"/processes/{pk}/{action}/"
-    return client.post(place, {**form, "edits": json.dumps(edits)})
+    edits = json.dumps([{"edit": "result", "target": str(run.pk), "value": value}])
+    done = pressed(client, process.pk, action, edits=edits)
+    assert done.status_code == 302, content(done)
 
 
 def test_the_audit_of_an_edited_result_has_no_secret(
     filled: Filled, admin: Client
 ) -> None:
-    done = repair_of_a_result(filled, admin, "repair")
+    repair_of_a_result(filled, admin, "repair")
 
-    assert done.status_code == 302
     row = OperatorAction.objects.get(action="repair")
     [[step, before, after]] = row.after["results"]
     assert (step, after) == ("hash_password", {**before, "person": "E-3"})
     assert told(json.dumps(after))  # it is stored as it is
-    assert "E-3" in content(admin.get("/audit/export.jsonl"))
-    for path in (
-        "/audit/",
-        "/audit/export.jsonl",
-        "/audit/export.csv",
-        f"/admin/orchestrator/operatoraction/{row.pk}/change/",
-        f"/processes/{filled.failed_enrolment}/",
-        f"/processes/{filled.failed_enrolment}/ledger.jsonl",
-    ):
-        assert not told(content(admin.get(path))), path
+    assert "E-3" in admin.read("/audit/export.jsonl")
+    in_admin = f"/admin/orchestrator/operatoraction/{row.pk}/change/"
+    page = f"/processes/{filled.failed_enrolment}/"
+    assert_untold(admin, *EXPORTS, in_admin, page, f"{page}ledger.jsonl")
 
 
 def test_nor_has_that_of_one_that_another_person_has_proposed(
-    filled: Filled, admin: Client, client: Client, operator: User
+    filled: Filled, admin: Client, operating: Client, operator: User
 ) -> None:
-    may = ("propose_repair_processinstance", "reveal_secrets")
-    operator.user_permissions.add(*Permission.objects.filter(codename__in=may))
-    client.force_login(operator)
-    proposed = repair_of_a_result(filled, client, "propose_repair")
-    assert proposed.status_code == 302, content(proposed)
+    allow(operator, "reveal_secrets")
+    repair_of_a_result(filled, operating, "propose_repair")
 
-    done = admin.post(
-        f"/processes/{filled.failed_enrolment}/approve_repair/",
-        {
-            "key": uuid4().hex,
-            "reason": "yes",
-            "repair": str(Repair.objects.get().pk),
-            "revision": found_again(filled.failed_enrolment).revision,
-        },
-    )
+    proposed = str(Repair.objects.get().pk)
+    done = pressed(admin, filled.failed_enrolment, "approve_repair", repair=proposed)
 
     assert done.status_code == 302
     assert OperatorAction.objects.get(action="approve_repair").after["results"]
-    for path in ("/audit/", "/audit/export.jsonl", "/audit/export.csv"):
-        assert not told(content(admin.get(path))), path
+    assert_untold(admin, *EXPORTS)
+
+
+def skipping(user: User, *answers: str) -> BulkOperation:
+    """An operation that would give failed steps a result."""
+    about = {"definition": Enrolment.name, "status": "failed"}
+    given = {"person": "E-4", "digest": DIGEST, "answers": [*answers], "salts": []}
+    return begun(user, about, 1, action="skip_failed", given=[given])
 
 
 def test_what_an_operation_on_many_is_given_has_no_secret(
-    filled: Filled, admin: Client, administrator: User
+    admin: Client, administrator: User
 ) -> None:
-    about = {"definition": Enrolment.name, "status": "failed"}
-    given = {"person": "E-4", "digest": DIGEST, "answers": [HUSH], "salts": []}
-    operation = begun(administrator, about, 1, action="skip_failed", given=[given])
+    operation = skipping(administrator, HUSH)
     in_admin = f"/admin/orchestrator/bulkoperation/{operation.pk}/change/"
 
-    shown = content(admin.get(in_admin))
+    shown = admin.read(in_admin)
 
     assert "E-4" in shown
     assert MASK in shown
-    operation.refresh_from_db()
-    assert operation.given == [given]
-    for path in (in_admin, f"/operations/{operation.pk}/", "/operations/", "/audit/"):
-        assert not told(content(admin.get(path))), path
+    assert told(json.dumps(BulkOperation.objects.get().given, ensure_ascii=False))
+    more = (f"/operations/{operation.pk}/", "/operations/", "/audit/")
+    assert_untold(admin, in_admin, *more)
 
 
-def test_nor_is_it_for_those_who_may_not_see_data(
-    filled: Filled, client: Client, administrator: User
-) -> None:
-    about = {"definition": Enrolment.name, "status": "failed"}
-    given = {"person": "E-4", "digest": DIGEST, "answers": [], "salts": []}
-    operation = begun(administrator, about, 1, action="skip_failed", given=[given])
+def test_nor_is_it_for_those_who_may_not_see_data(administrator: User) -> None:
     reader = person("cleo", "view_processinstance", "view_bulkoperation")
     User.objects.filter(pk=reader.pk).update(is_staff=True)
-    client.force_login(reader)
+    page = f"/admin/orchestrator/bulkoperation/{skipping(administrator).pk}/change/"
 
-    shown = client.get(f"/admin/orchestrator/bulkoperation/{operation.pk}/change/")
+    shown = of(reader).read(page)
 
-    assert shown.status_code == 200
-    assert "not yours to see" in content(shown)
-    assert "E-4" not in content(shown)
+    assert "not yours to see" in shown
+    assert "E-4" not in shown
 
 
 @cases("guess", CODE, "another")
 def test_a_repair_does_not_tell_whether_a_guess_is_right(
     guess: str, filled: Filled, operating: Client, operator: User
 ) -> None:
-    names = ("repair_processinstance", "send_inboxevent")
-    operator.user_permissions.add(*Permission.objects.filter(codename__in=names))
-    row = found_again(filled.waiting)
-    masked = {**row.data, "pin": MASK, "card": {"number": MASK, "holder": ""}}
+    allow(operator, "send_inboxevent")
+    pk = filled.waiting
+    card = {"number": MASK, "holder": ""}
+    data = {**found_again(pk).data, "pin": MASK, "card": card, "code": guess}
+    entered = {"payment": "P-1", "answer": guess}
+    fields = {f"field-{name}": value for name, value in entered.items()}
 
-    staged = stage(operating, row.pk, value=json.dumps({**masked, "code": guess}))
-    event = {"edit": "event", "target": "CodeEntered"}
-    value = json.dumps({"payment": "P-1", "answer": guess})
-    added = operating.post(
-        f"/processes/{row.pk}/repair/stage/", {**event, "value": value}
-    )
-    direct = operating.post(
-        f"/processes/{row.pk}/repair/",
-        {
-            "key": uuid4().hex,
-            "reason": "x",
-            "revision": row.revision,
-            "edits": json.dumps([{"edit": "data", "value": {**masked, "code": guess}}]),
-        },
-    )
-    fields = {"field-payment": "P-1", "field-answer": guess, "event_id": "x"}
+    staged = stage(operating, pk, data)
+    added = stage(operating, pk, entered, edit="event", target="CodeEntered")
+    edits = json.dumps([{"edit": "data", "value": data}])
+    direct = pressed(operating, pk, "repair", edits=edits)
     preview = operating.post(
         "/events/send/?type=CodeEntered",
-        {"key": uuid4().hex, "preview": "1", "process": str(row.pk), **fields},
+        {"key": uuid4().hex, "preview": "1", "process": pk, "event_id": "x", **fields},
     )
 
     for answer in (staged, added):
         assert answer.status_code == 400
-        assert "is secret: leave it as it stands" in answer.content.decode()
+        assert "is secret: leave it as it stands" in content(answer)
     assert direct.status_code == 409
     assert not Repair.objects.exists()
-    assert "has secret fields" in preview.content.decode()
-    assert "Charging" not in preview.content.decode()
+    assert "has secret fields" in content(preview)
+    assert "Charging" not in content(preview)
 
 
 def test_notices_have_no_secret() -> None:
@@ -566,76 +527,50 @@ def test_what_the_code_no_longer_knows_stays_masked(
     with without(CardPayment):
         found = crawl(
             admin,
-            *(f"/processes/{pk}/" for pk in filled),
-            *(f"/processes/{pk}/repair/" for pk in filled),
+            *words("/events/?tab=all /events/ /failures/ /audit/"),
+            *(f"/processes/{pk}/{part}" for pk in filled for part in ("", "repair/")),
             f"/processes/{filled.waiting}/ledger.jsonl",
-            "/events/?tab=all",
-            "/events/",
-            "/failures/",
-            "/audit/",
             *admin_pages(),
             far=False,
         )
 
-        wrong = {address: told(text) for address, text in found.items() if told(text)}
-
-    assert not wrong
+        assert not telling(found)
 
 
-def without(definition: Any) -> Any:
+@contextmanager
+def without(definition: Any) -> Iterator[None]:
     """The running code without a definition."""
-    from contextlib import contextmanager
-
-    from orchestrator import registry
-
-    @contextmanager
-    def gone() -> Iterator[None]:
-        place = (definition.name, definition.version)
-        del registry.definitions[place]
-        handlers = registry.command_handlers.pop("ChargeCard")
-        try:
-            yield
-        finally:
-            registry.definitions[place] = definition
-            registry.command_handlers["ChargeCard"] = handlers
-
-    return gone()
+    place = (definition.name, definition.version)
+    del registry.definitions[place]
+    handlers = registry.command_handlers.pop("ChargeCard")
+    try:
+        yield
+    finally:
+        registry.definitions[place] = definition
+        registry.command_handlers["ChargeCard"] = handlers
 
 
-def test_those_who_may_not_see_data_see_how_processes_stand(
-    filled: Filled, viewing: Client, viewer: User
-) -> None:
-    viewer.user_permissions.remove(
-        Permission.objects.get(codename="view_data_processinstance")
-    )
+def test_those_who_may_not_see_data_see_how_processes_stand(filled: Filled) -> None:
+    client = of(person("viewer", "view_processinstance", "view_inboxevent"))
     run = StepRun.objects.exclude(result=None).first()
     assert run is not None
+    page = f"/processes/{filled.waiting}/"
 
-    shown = viewing.read(f"/processes/{filled.waiting}/")
-    events = viewing.read("/events/?tab=all")
+    shown = client.read(page)
 
     assert "What it is about is not yours to see." in shown
-    for text in (shown, events):
-        assert "A. Person" not in text
-    for path in (
-        f"/processes/{filled.waiting}/ledger.jsonl",
-        f"/processes/{filled.waiting}/secrets/",
-        f"/processes/{run.instance_id}/steps/{run.pk}/result.json",
-    ):
-        assert viewing.get(path).status_code == 403
+    assert "A. Person" not in shown + client.read("/events/?tab=all")
+    result = f"/processes/{run.instance_id}/steps/{run.pk}/result.json"
+    for path in (f"{page}ledger.jsonl", f"{page}secrets/", result):
+        client.read(path, status=403)
     given = urlencode({"where": "amount = 5"})
-    refused = viewing.read(f"/processes/?{given}")
+    refused = client.read(f"/processes/?{given}")
     assert "not yours to see, nor to look for" in refused
     assert str(filled.waiting) not in refused
-    begun = viewing.get(f"/operations/begin/?{given}")
-    assert begun.status_code == 403
+    client.read(f"/operations/begin/?{given}", status=403)
 
 
 def test_a_permission_that_was_split_off_is_kept_by_those_who_had_the_whole() -> None:
-    from django.contrib.auth.models import Group
-
-    from orchestrator import permissions
-
     viewers = Group.objects.create(name="viewers")
     viewers.permissions.add(Permission.objects.get(codename="view_processinstance"))
     Permission.objects.get(codename="view_data_processinstance").delete()

@@ -10,12 +10,12 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import User
 
-from orchestrator import Permanent, start_process
+from orchestrator import Permanent
 from orchestrator.definition import Workflow, case, each, fork, route, start
 from orchestrator.definition.secrets import MASK
 from orchestrator.engine.storage import definitions
 from orchestrator.models import BulkItem, OperatorAction, StepRun
-from orchestrator.testing import registered, run
+from orchestrator.testing import registered, started
 from tests.apps.kept_secret.processes import (
     DIGEST,
     HUSH,
@@ -103,43 +103,50 @@ def known() -> Iterator[None]:
 @pytest.fixture
 def failed(db: None) -> StepRun:
     """A step whose result a person can give; what follows of it cannot be told."""
-    pk = start_process(Gate, Person("E-1", "pass-word")).process_id
-    run()
-    return StepRun.objects.get(instance=pk, node="keep")
+    return step_of(Gate, node="keep")
+
+
+def step_of(definition: type[Workflow], **which: Any) -> StepRun:
+    """A step of a new process."""
+    process = started(definition, Person("E-1", PASSWORD)).instance
+    return process.step_runs.filter(**which).order_by("item").first()  # type: ignore[return-value]  # it is there
+
+
+def skip(client: Client, run: StepRun, given: dict[str, Any]) -> str:
+    """Give a step a result, and return what is answered."""
+    form = {"key": uuid4().hex, "reason": "x", "json": json.dumps(given)}
+    place = f"/processes/{run.instance_id}/steps/{run.pk}/skip/"
+    return content(client.post(place, form))
+
+
+def assert_masked(what: str, *texts: str, times: int = 1) -> None:
+    """The first of these texts has the mask, and none has a secret."""
+    assert texts[0].count(what) == times, texts[0]
+    for text in texts:
+        assert not told(text)
 
 
 def test_the_audit_of_a_refused_skip_has_no_secret(
     failed: StepRun, admin: Client
 ) -> None:
-    form = {"key": uuid4().hex, "reason": "x", "json": json.dumps(GIVEN)}
-    place = f"/processes/{failed.instance_id}/steps/{failed.pk}/skip/"
-
-    refused = admin.post(place, form)
+    refused = skip(admin, failed, GIVEN)
 
     detail = OperatorAction.objects.get().detail
-    assert f"cannot judge {MASK}" in detail
-    for text in (detail, content(refused), content(admin.get("/audit/"))):
-        assert not told(text)
+    assert_masked(f"cannot judge {MASK}", detail, refused, admin.read("/audit/"))
 
 
 def test_nor_has_that_of_an_element_which_is_judged_with_all_others(
     admin: Client,
 ) -> None:
     """The code is asked of the results of all elements: those that were given before are secrets too."""
-    pk = start_process(GateOfMany, Person("E-1", "pass-word")).process_id
-    run()
-    first, last = StepRun.objects.filter(instance=pk, kind="item").order_by("item")
-    place = f"/processes/{pk}/steps"
-    form = {"reason": "x", "json": json.dumps({"answer": f"{HUSH}-answer"})}
-    admin.post(f"{place}/{first.pk}/skip/", {**form, "key": uuid4().hex})
-
-    form["json"] = json.dumps({"answer": "another"})
-    admin.post(f"{place}/{last.pk}/skip/", {**form, "key": uuid4().hex})
+    first = step_of(GateOfMany, kind="item")
+    last = first.instance.step_runs.filter(kind="item").latest("item")
+    skip(admin, first, {"answer": f"{HUSH}-answer"})
+    skip(admin, last, {"answer": "another"})
 
     done, refused = OperatorAction.objects.order_by("pk")
     assert (done.result, refused.result) == ("done", "refused")
-    assert refused.detail.count(MASK) == 2
-    assert not told(refused.detail)
+    assert_masked(MASK, refused.detail, times=2)
 
 
 def test_nor_has_what_became_of_one_of_many(
@@ -152,10 +159,8 @@ def test_nor_has_what_became_of_one_of_many(
     )
 
     assert verdicts(operation) == {"refused": 1}
-    detail = BulkItem.objects.get().detail
-    assert MASK in detail
-    for text in (detail, content(admin.get(f"/operations/{operation.pk}/"))):
-        assert not told(text)
+    page = admin.read(f"/operations/{operation.pk}/")
+    assert_masked(MASK, BulkItem.objects.get().detail, page)
 
 
 def test_nor_has_a_staged_repair(failed: StepRun, admin: Client) -> None:
@@ -172,19 +177,16 @@ def test_nor_has_a_staged_repair(failed: StepRun, admin: Client) -> None:
 def test_nor_has_the_page_of_a_repair_whose_graph_cannot_be_made_any_more(
     admin: Client,
 ) -> None:
-    pk = start_process(GateOfInput, Person("E-1", PASSWORD)).process_id
-    run()
-    place = f"/processes/{pk}/repair/"
+    place = f"/processes/{step_of(GateOfInput).instance_id}/repair/"
     assert admin.post(f"{place}stage/", {"edit": "retry"}).status_code == 302
     definitions.forget()
     broken.append("all")
     try:
-        page = content(admin.get(place))
+        page = admin.read(place)
         staged = admin.post(f"{place}stage/", {"edit": "redo", "target": "keep"})
     finally:
         broken.clear()
 
-    assert page.count(f"LookupError: {MASK} opens no gate") == 2
     assert staged.status_code == 409
-    for text in (page, content(staged)):
-        assert not told(text)
+    mask = f"LookupError: {MASK} opens no gate"
+    assert_masked(mask, page, content(staged), times=2)

