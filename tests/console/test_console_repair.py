@@ -28,7 +28,8 @@ from tests.apps.process_managers.messages import (
 )
 from tests.apps.process_managers.processes import Shipping
 from tests.conftest import OPERATOR_MAY, person
-from tests.engine.test_repair_drafts import MOVE, RETRY, asked
+from tests.engine.test_repair_drafts import MOVE, RETRY
+from tests.services.asking import asked
 from tests.services.cases import cases
 from tests.services.client import Client
 from tests.services.pressing import hidden
@@ -334,7 +335,7 @@ def test_s7_3_a_process_whose_code_is_gone_says_so(operating: Client) -> None:
 
 def test_s7_4_another_person_applies_what_was_proposed(operating: Client) -> None:
     parcel, other = place(), person("other", *OPERATOR_MAY)
-    propose_repair(parcel.pk, [MOVE], request=asked(other, reason="it was lost"))
+    propose_repair(parcel.pk, [MOVE], request=asked(actor=other, reason="it was lost"))
     assert "Proposed by other" in text(operating, parcel)
 
     form = f'action="/processes/{parcel.pk}/approve_repair/"'
