@@ -1,6 +1,7 @@
 """Presses buttons of pages as a browser does: with what their forms have."""
 
 import re
+from html import unescape
 from typing import Any
 
 from tests.services.client import Client
@@ -10,7 +11,8 @@ HIDDEN = r'<input type="hidden"\s+name="(\w+)"\s+value="([^"]*)"'
 
 def hidden(page: str) -> dict[str, str]:
     """Return the hidden fields of a page but that of the search."""
-    return {name: text for name, text in re.findall(HIDDEN, page) if name != "query"}
+    found = dict(re.findall(HIDDEN, page))
+    return {name: unescape(text) for name, text in found.items() if name != "query"}
 
 
 def form(page: str, **changed: Any) -> dict[str, str]:
